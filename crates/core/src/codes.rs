@@ -1,0 +1,149 @@
+//! The registry of error codes.
+//!
+//! Append only: a code that was released keeps its number and its meaning for ever. Each code has
+//! a page `docs/errors/NIM-NNNN.md` with what happened, why, and what to do; a test in the command
+//! line crate fails when one is missing. Blocks: 0001–0099 command line, configuration and files;
+//! 0100–0199 engine values and state files; 0200–0299 backends, journals and leases; 0300–0399
+//! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations.
+
+use std::fmt;
+
+/// What sort of failure this is, independent of where it arose. Transports map it to exit codes
+/// and HTTP statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The caller's input is wrong and will stay wrong.
+    Invalid,
+    /// The thing does not exist, or the caller may not know that it does.
+    NotFound,
+    /// The thing exists already.
+    Exists,
+    /// Something else changed or holds the thing.
+    Conflict,
+    /// The caller is known and may not do this.
+    Forbidden,
+    /// The run was refused or ended by a rule: protection, policy, a stale plan.
+    Refused,
+    /// The infrastructure change itself failed.
+    Failed,
+    /// Somebody asked to stop.
+    Cancelled,
+    /// Something that Nimbus needs is missing or does not answer.
+    Unavailable,
+    /// A defect in Nimbus.
+    Internal,
+}
+
+/// A stable error code such as `NIM-0001`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrorCode(u16);
+
+struct Entry {
+    code: ErrorCode,
+    kind: ErrorKind,
+    retryable: bool,
+    title: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident = $number:literal, $kind:ident, $retry:ident, $title:literal;)*) => {
+        impl ErrorCode {
+            $(#[doc = $title] pub const $name: Self = Self($number);)*
+        }
+        const REGISTRY: &[Entry] = &[$(Entry {
+            code: ErrorCode::$name,
+            kind: ErrorKind::$kind,
+            retryable: codes!(@retry $retry),
+            title: $title,
+        },)*];
+    };
+    (@retry retry) => { true };
+    (@retry final) => { false };
+}
+
+codes! {
+    // Command line, configuration and files.
+    INTERNAL = 1, Internal, final, "Nimbus itself went wrong";
+    USAGE = 2, Invalid, final, "The command line is not understood";
+    FILE_UNREADABLE = 3, Unavailable, final, "A file cannot be read";
+    FILE_UNWRITABLE = 4, Unavailable, final, "A file cannot be written";
+    DOCUMENT_SYNTAX = 5, Invalid, final, "A YAML or JSON file is not well formed";
+    DOCUMENT_LIMIT = 6, Invalid, final, "A YAML or JSON file is too large, too deep or expands too far";
+    DOCUMENT_SHAPE = 7, Invalid, final, "A YAML or JSON file has a value of the wrong kind";
+    CONFIG_UNKNOWN_KEY = 8, Invalid, final, "The configuration has a key that Nimbus does not know";
+    CONFIG_BAD_VALUE = 9, Invalid, final, "A configuration value is not acceptable";
+    CONFIRMATION_NEEDED = 10, Refused, final, "Nobody is there to confirm, and --yes was not given";
+    UNKNOWN_ERROR_CODE = 11, NotFound, final, "There is no such error code";
+    CANCELLED = 12, Cancelled, retry, "The command was cancelled";
+    TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
+}
+
+impl ErrorCode {
+    /// Every registered code, in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        REGISTRY.iter().map(|entry| entry.code)
+    }
+
+    /// Reads `NIM-0001`, `nim-1` or `1`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.trim().to_ascii_uppercase();
+        let number: u16 = digits.strip_prefix("NIM-").unwrap_or(&digits).parse().ok()?;
+        REGISTRY.iter().map(|entry| entry.code).find(|code| code.0 == number)
+    }
+
+    pub fn kind(self) -> ErrorKind {
+        self.entry().map_or(ErrorKind::Internal, |entry| entry.kind)
+    }
+
+    pub fn title(self) -> &'static str {
+        self.entry().map_or("", |entry| entry.title)
+    }
+
+    /// Whether the same request may succeed later without any change.
+    pub fn retryable(self) -> bool {
+        self.entry().is_some_and(|entry| entry.retryable)
+    }
+
+    fn entry(self) -> Option<&'static Entry> {
+        REGISTRY.iter().find(|entry| entry.code == self)
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NIM-{:04}", self.0)
+    }
+}
+
+impl fmt::Debug for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_is_registered_once_and_reads_back() {
+        let all: Vec<_> = ErrorCode::all().collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "a number is used twice");
+        for code in all {
+            assert_eq!(ErrorCode::parse(&code.to_string()), Some(code));
+            assert!(!code.title().is_empty());
+        }
+    }
+
+    #[test]
+    fn codes_are_read_in_every_common_spelling() {
+        for text in ["NIM-0001", "nim-0001", "nim-1", " 1 "] {
+            assert_eq!(ErrorCode::parse(text), Some(ErrorCode::INTERNAL), "{text}");
+        }
+        for text in ["", "NIM-", "NIM-9999", "E1", "-1", "99999999"] {
+            assert_eq!(ErrorCode::parse(text), None, "{text}");
+        }
+    }
+}

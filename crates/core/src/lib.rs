@@ -1,0 +1,10 @@
+//! Typed ids, small values and the one error type that every part of Nimbus speaks.
+//!
+//! Nothing here does I/O and nothing here names a transport: the command line turns an [`Error`]
+//! into a diagnostic, the API turns it into a response, and both keep the code.
+
+mod codes;
+mod error;
+
+pub use codes::{ErrorCode, ErrorKind};
+pub use error::{Error, InputSpan, Result};

@@ -1,0 +1,1 @@
+//! YAML and JSON input with source positions, limits and precise errors.

@@ -1,0 +1,1 @@
+//! Where state lives: Pulumi's self-managed layout, journal, leases, history, secrets, stack configuration.

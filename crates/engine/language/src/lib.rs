@@ -1,0 +1,1 @@
+//! Launchers for Node.js and Python programs.

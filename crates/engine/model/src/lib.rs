@@ -1,0 +1,1 @@
+//! Values of the engine: URNs, properties, resource states, snapshots and their file format.

@@ -1,0 +1,1 @@
+//! What a running program talks to: resource registration, invokes, transforms, and their gRPC services.

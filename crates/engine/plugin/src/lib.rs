@@ -1,0 +1,1 @@
+//! Provider and policy plugins: lookup, launch, gRPC clients and their lifetime.

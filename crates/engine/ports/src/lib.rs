@@ -1,0 +1,1 @@
+//! The traits through which the engine meets the world: providers, programs, journal, events.

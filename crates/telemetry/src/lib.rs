@@ -1,0 +1,1 @@
+//! Structured logs, trace ids, secret redaction and OpenTelemetry export.

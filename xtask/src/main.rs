@@ -1,0 +1,2 @@
+//! Developer commands of this repository.
+fn main() {}
