@@ -1,1 +1,26 @@
 //! Values of the engine: URNs, properties, resource states, snapshots and their file format.
+//!
+//! Everything here is a value or a pure function of values. The crate must not start processes,
+//! open connections or touch files; assets are the one place where bytes are needed, and there the
+//! caller brings them.
+
+mod goal;
+mod journal;
+mod op;
+mod package;
+mod resource;
+mod snapshot;
+mod urn;
+mod value;
+
+pub use goal::{Alias, AliasParent, AliasSpec, Goal};
+pub use journal::{ActId, Change, JournalEntry, StateRef};
+pub use op::StepOp;
+pub use package::{
+    PackageDescriptor, Parameterization, ProviderRef, UNKNOWN_ID, default_provider_name,
+    provider_package, provider_type,
+};
+pub use resource::{CustomTimeouts, HookKind, Operation, OperationKind, ResourceState};
+pub use snapshot::{Manifest, PluginRecord, SecretsProvider, Snapshot};
+pub use urn::{ROOT_STACK_TYPE, TypeToken, Urn, UrnError};
+pub use value::{Archive, Asset, OutputValue, PropertyMap, PropertyValue, ResourceReference};

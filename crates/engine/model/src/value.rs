@@ -1,0 +1,195 @@
+//! Property values as programs, providers and state files exchange them.
+
+use std::collections::BTreeMap;
+
+use crate::urn::Urn;
+
+/// Properties of a resource. Ordered, so that everything derived from it is stable.
+pub type PropertyMap = BTreeMap<String, PropertyValue>;
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum PropertyValue {
+    #[default]
+    Null,
+    Bool(bool),
+    Number(f64),
+    String(String),
+    /// A string that is not valid UTF-8.
+    Bytes(Vec<u8>),
+    Array(Vec<PropertyValue>),
+    Object(PropertyMap),
+    Asset(Asset),
+    Archive(Archive),
+    Secret(Box<PropertyValue>),
+    /// Not known yet: it appears in previews only.
+    Computed,
+    /// A value with its own provenance, sent to peers that asked for it.
+    Output(Box<OutputValue>),
+    ResourceReference(ResourceReference),
+}
+
+/// A value that knows whether it is known, secret and what it depends on.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct OutputValue {
+    /// `None` when not known yet.
+    pub value: Option<PropertyValue>,
+    pub secret: bool,
+    pub dependencies: Vec<Urn>,
+}
+
+/// A reference to another resource. Its id is absent for components.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceReference {
+    pub urn: Urn,
+    /// `None` for components; `Some(Computed)` while unknown.
+    pub id: Option<Box<PropertyValue>>,
+    pub package_version: String,
+}
+
+/// A file-like value. The hash identifies the content; it is empty until somebody computed it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asset {
+    Text {
+        hash: String,
+        text: String,
+    },
+    Path {
+        hash: String,
+        path: String,
+    },
+    Uri {
+        hash: String,
+        uri: String,
+    },
+    /// Only the hash is known, as in a state file.
+    HashOnly {
+        hash: String,
+    },
+}
+
+/// A tree of files.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Archive {
+    Assets {
+        hash: String,
+        assets: BTreeMap<String, PropertyValue>,
+    },
+    Path {
+        hash: String,
+        path: String,
+    },
+    Uri {
+        hash: String,
+        uri: String,
+    },
+    HashOnly {
+        hash: String,
+    },
+}
+
+impl PropertyValue {
+    pub fn secret(value: PropertyValue) -> Self {
+        match value {
+            already @ Self::Secret(_) => already,
+            other => Self::Secret(Box::new(other)),
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_object(&self) -> Option<&PropertyMap> {
+        match self {
+            Self::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Whether any part of the value is not known yet.
+    pub fn contains_unknowns(&self) -> bool {
+        match self {
+            Self::Computed => true,
+            Self::Array(items) => items.iter().any(Self::contains_unknowns),
+            Self::Object(map) => map.values().any(Self::contains_unknowns),
+            Self::Secret(inner) => inner.contains_unknowns(),
+            Self::Output(output) => output.value.as_ref().is_none_or(Self::contains_unknowns),
+            Self::ResourceReference(reference) => {
+                reference.id.as_deref().is_some_and(Self::contains_unknowns)
+            }
+            Self::Archive(Archive::Assets { assets, .. }) => {
+                assets.values().any(Self::contains_unknowns)
+            }
+            Self::Null
+            | Self::Bool(_)
+            | Self::Number(_)
+            | Self::String(_)
+            | Self::Bytes(_)
+            | Self::Asset(_)
+            | Self::Archive(_) => false,
+        }
+    }
+
+    /// Whether any part of the value is secret.
+    pub fn contains_secrets(&self) -> bool {
+        match self {
+            Self::Secret(_) => true,
+            Self::Array(items) => items.iter().any(Self::contains_secrets),
+            Self::Object(map) => map.values().any(Self::contains_secrets),
+            Self::Output(output) => {
+                output.secret || output.value.as_ref().is_some_and(Self::contains_secrets)
+            }
+            Self::Archive(Archive::Assets { assets, .. }) => {
+                assets.values().any(Self::contains_secrets)
+            }
+            Self::Null
+            | Self::Bool(_)
+            | Self::Number(_)
+            | Self::String(_)
+            | Self::Bytes(_)
+            | Self::Asset(_)
+            | Self::Archive(_)
+            | Self::Computed
+            | Self::ResourceReference(_) => false,
+        }
+    }
+}
+
+impl From<&str> for PropertyValue {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<String> for PropertyValue {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+
+impl From<bool> for PropertyValue {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<f64> for PropertyValue {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<PropertyMap> for PropertyValue {
+    fn from(map: PropertyMap) -> Self {
+        Self::Object(map)
+    }
+}
+
+impl From<Vec<PropertyValue>> for PropertyValue {
+    fn from(items: Vec<PropertyValue>) -> Self {
+        Self::Array(items)
+    }
+}
