@@ -7,6 +7,7 @@ mod analyzer;
 mod events;
 mod hooks;
 mod journal;
+mod program;
 mod provider;
 mod registrar;
 
@@ -19,6 +20,7 @@ pub use events::{
 };
 pub use hooks::{HookError, HookRequest, HookRunner};
 pub use journal::{Journal, JournalError};
+pub use program::{Program, ProgramError};
 pub use provider::{
     CallRequest, CallResponse, CheckFailure, CheckRequest, CheckResponse, ConfigureRequest,
     ConstructOptions, ConstructRequest, ConstructResponse, CreateRequest, CreateResponse,
