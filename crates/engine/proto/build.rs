@@ -27,6 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .btree_map(".")
         // A server answers UNIMPLEMENTED for what it leaves out, as the protocol expects.
         .generate_default_stubs(true)
+        .extern_path(".google.protobuf.ListValue", "crate::ListValue")
+        .extern_path(".google.protobuf.Struct", "crate::Struct")
+        .extern_path(".google.protobuf.Value", "crate::Value")
         .compile_fds_with_config(descriptors, config)?;
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! converts between the two.
 
 mod details;
+mod value;
 
 #[allow(
     clippy::all,
@@ -32,8 +33,7 @@ mod generated {
 pub use details::{status_detail, status_with_detail};
 pub use generated::pulumirpc::*;
 pub use prost::{Message, Name};
-pub use prost_types::value::Kind;
-pub use prost_types::{ListValue, NullValue, Struct, Value};
+pub use value::{Kind, ListValue, Struct, Value};
 
 /// The largest message either side may send. SDKs and plugins use the same number; gRPC's usual
 /// 4 MiB is too small for real resources.
