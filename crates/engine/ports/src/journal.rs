@@ -8,6 +8,15 @@ use nimbus_engine_model::JournalEntry;
 #[async_trait]
 pub trait Journal: Send + Sync {
     async fn append(&self, entry: JournalEntry) -> Result<(), JournalError>;
+
+    /// Entries that became ready together; an implementation may make them durable at once. After
+    /// an error the caller cannot tell which of them were taken.
+    async fn append_all(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+        for entry in entries {
+            self.append(entry).await?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
