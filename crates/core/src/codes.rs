@@ -76,6 +76,7 @@ codes! {
     UNKNOWN_ERROR_CODE = 11, NotFound, final, "There is no such error code";
     CANCELLED = 12, Cancelled, retry, "The command was cancelled";
     TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
+    MALFORMED_ID = 14, Invalid, final, "A name or an id is not well formed";
 }
 
 impl ErrorCode {
@@ -87,8 +88,15 @@ impl ErrorCode {
     /// Reads `NIM-0001`, `nim-1` or `1`.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().to_ascii_uppercase();
-        let number: u16 = digits.strip_prefix("NIM-").unwrap_or(&digits).parse().ok()?;
-        REGISTRY.iter().map(|entry| entry.code).find(|code| code.0 == number)
+        let number: u16 = digits
+            .strip_prefix("NIM-")
+            .unwrap_or(&digits)
+            .parse()
+            .ok()?;
+        REGISTRY
+            .iter()
+            .map(|entry| entry.code)
+            .find(|code| code.0 == number)
     }
 
     pub fn kind(self) -> ErrorKind {
@@ -130,7 +138,11 @@ mod tests {
     #[test]
     fn every_code_is_registered_once_and_reads_back() {
         let all: Vec<_> = ErrorCode::all().collect();
-        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "a number is used twice");
+        assert_eq!(
+            all.iter().collect::<BTreeSet<_>>().len(),
+            all.len(),
+            "a number is used twice"
+        );
         for code in all {
             assert_eq!(ErrorCode::parse(&code.to_string()), Some(code));
             assert!(!code.title().is_empty());

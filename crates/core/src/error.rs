@@ -24,6 +24,28 @@ pub struct InputSpan {
     pub label: String,
 }
 
+impl InputSpan {
+    /// Where the span starts, as editors count.
+    pub fn line_and_column(&self) -> (usize, usize) {
+        line_and_column(&self.text, self.offset)
+    }
+}
+
+/// Line and column of a byte offset, both from 1, columns in characters. An offset past the end
+/// or inside a character counts as the nearest place before it.
+pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1,
+    )
+}
+
 /// See the module's documentation.
 pub struct Error(Box<Inner>);
 
@@ -98,12 +120,16 @@ impl Error {
         self.0.code.retryable()
     }
 
-    /// Code, message, detail and every cause, for the log.
+    /// Code, message, places, detail and every cause, for the log.
     pub fn log_text(&self) -> String {
         let mut text = format!("{}: {}", self.0.code, self.0.message);
         if let Some(detail) = &self.0.detail {
             text.push_str("; ");
             text.push_str(detail);
+        }
+        for span in &self.0.spans {
+            let (line, column) = span.line_and_column();
+            text.push_str(&format!("; at {}:{line}:{column}", span.name));
         }
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
@@ -129,13 +155,30 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+        self.0
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn std::error::Error + 'static))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_says_where() {
+        let error = Error::new(ErrorCode::DOCUMENT_SHAPE, "no").with_span(InputSpan {
+            name: "a.yaml".into(),
+            text: "x: 1\né: y\n".into(),
+            offset: 9,
+            length: 1,
+            label: "here".into(),
+        });
+        assert_eq!(error.log_text(), "NIM-0007: no; at a.yaml:2:4");
+        assert_eq!(line_and_column("é", 1), (1, 1), "inside a character");
+        assert_eq!(line_and_column("a\n", 99), (2, 1), "past the end");
+    }
 
     #[test]
     fn the_log_has_detail_and_causes_and_the_user_does_not() {

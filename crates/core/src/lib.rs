@@ -5,6 +5,10 @@
 
 mod codes;
 mod error;
+mod ids;
+mod values;
 
 pub use codes::{ErrorCode, ErrorKind};
-pub use error::{Error, InputSpan, Result};
+pub use error::{Error, InputSpan, Result, line_and_column};
+pub use ids::{DeploymentId, RunId, TenantId, TraceId, UserId};
+pub use values::{Epoch, Malformed, Name, Serial};
