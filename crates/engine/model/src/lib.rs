@@ -5,11 +5,15 @@
 //! caller brings them.
 
 mod goal;
+mod hex;
 mod journal;
 mod op;
 mod package;
+mod path;
 mod resource;
 mod snapshot;
+#[cfg(test)]
+mod test_support;
 mod urn;
 mod value;
 
@@ -20,7 +24,10 @@ pub use package::{
     PackageDescriptor, Parameterization, ProviderRef, UNKNOWN_ID, default_provider_name,
     provider_package, provider_type,
 };
+pub use path::{PathError, PathSegment, PropertyPath};
 pub use resource::{CustomTimeouts, HookKind, Operation, OperationKind, ResourceState};
-pub use snapshot::{Manifest, PluginRecord, SecretsProvider, Snapshot};
+pub use snapshot::{IntegrityRecord, Manifest, PluginRecord, SecretsProvider, Snapshot};
 pub use urn::{ROOT_STACK_TYPE, TypeToken, Urn, UrnError};
-pub use value::{Archive, Asset, OutputValue, PropertyMap, PropertyValue, ResourceReference};
+pub use value::{
+    Archive, Asset, OutputValue, PropertyMap, PropertyValue, REDACTED, ResourceReference,
+};

@@ -1,6 +1,7 @@
 //! The recorded state of a resource.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -126,6 +127,8 @@ pub struct CustomTimeouts {
     pub update: f64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub delete: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read: f64,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -150,6 +153,34 @@ pub enum HookKind {
     OnError,
 }
 
+impl HookKind {
+    pub const ALL: [Self; 7] = [
+        Self::BeforeCreate,
+        Self::AfterCreate,
+        Self::BeforeUpdate,
+        Self::AfterUpdate,
+        Self::BeforeDelete,
+        Self::AfterDelete,
+        Self::OnError,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BeforeCreate => "BeforeCreate",
+            Self::AfterCreate => "AfterCreate",
+            Self::BeforeUpdate => "BeforeUpdate",
+            Self::AfterUpdate => "AfterUpdate",
+            Self::BeforeDelete => "BeforeDelete",
+            Self::AfterDelete => "AfterDelete",
+            Self::OnError => "OnError",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
 /// An act that was begun and whose outcome nobody recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
@@ -165,4 +196,34 @@ pub enum OperationKind {
     Deleting,
     Reading,
     Importing,
+}
+
+impl OperationKind {
+    pub const ALL: [Self; 5] = [
+        Self::Creating,
+        Self::Updating,
+        Self::Deleting,
+        Self::Reading,
+        Self::Importing,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Creating => "creating",
+            Self::Updating => "updating",
+            Self::Deleting => "deleting",
+            Self::Reading => "reading",
+            Self::Importing => "importing",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+impl fmt::Display for OperationKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }

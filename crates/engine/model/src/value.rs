@@ -1,13 +1,15 @@
 //! Property values as programs, providers and state files exchange them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::urn::Urn;
 
 /// Properties of a resource. Ordered, so that everything derived from it is stable.
 pub type PropertyMap = BTreeMap<String, PropertyValue>;
 
-#[derive(Clone, Debug, PartialEq, Default)]
+/// `Debug` never shows what is inside a secret, so a value may go to a log.
+#[derive(Clone, PartialEq, Default)]
 pub enum PropertyValue {
     #[default]
     Null,
@@ -29,7 +31,7 @@ pub enum PropertyValue {
 }
 
 /// A value that knows whether it is known, secret and what it depends on.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct OutputValue {
     /// `None` when not known yet.
     pub value: Option<PropertyValue>,
@@ -44,6 +46,41 @@ pub struct ResourceReference {
     /// `None` for components; `Some(Computed)` while unknown.
     pub id: Option<Box<PropertyValue>>,
     pub package_version: String,
+}
+
+/// What stands for a secret wherever people can read it.
+pub const REDACTED: &str = "[secret]";
+
+impl fmt::Debug for PropertyValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => fmt::Debug::fmt(value, f),
+            Self::Number(value) => fmt::Debug::fmt(value, f),
+            Self::String(text) => fmt::Debug::fmt(text, f),
+            Self::Bytes(bytes) => f.debug_tuple("Bytes").field(bytes).finish(),
+            Self::Array(items) => fmt::Debug::fmt(items, f),
+            Self::Object(map) => fmt::Debug::fmt(map, f),
+            Self::Asset(asset) => fmt::Debug::fmt(asset, f),
+            Self::Archive(archive) => fmt::Debug::fmt(archive, f),
+            Self::Secret(_) => f.write_str(REDACTED),
+            Self::Computed => f.write_str("Computed"),
+            Self::Output(output) => fmt::Debug::fmt(output, f),
+            Self::ResourceReference(reference) => fmt::Debug::fmt(reference, f),
+        }
+    }
+}
+
+impl fmt::Debug for OutputValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Output");
+        match &self.value {
+            Some(_) if self.secret => shown.field("value", &format_args!("{REDACTED}")),
+            Some(value) => shown.field("value", value),
+            None => shown.field("value", &PropertyValue::Computed),
+        };
+        shown.field("dependencies", &self.dependencies).finish()
+    }
 }
 
 /// A file-like value. The hash identifies the content; it is empty until somebody computed it.
@@ -191,5 +228,31 @@ impl From<PropertyMap> for PropertyValue {
 impl From<Vec<PropertyValue>> for PropertyValue {
     fn from(items: Vec<PropertyValue>) -> Self {
         Self::Array(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_support::value;
+
+    #[test]
+    fn debug_text_has_no_secrets() {
+        let hidden = value(json!({"open": 1, "list": [{"$secret": {"k": "hunter2"}}]}));
+        assert_eq!(
+            format!("{hidden:?}"),
+            r#"{"list": [[secret]], "open": 1.0}"#
+        );
+        let output = PropertyValue::Output(Box::new(OutputValue {
+            value: Some("hunter2".into()),
+            secret: true,
+            dependencies: Vec::new(),
+        }));
+        assert_eq!(
+            format!("{output:?}"),
+            "Output { value: [secret], dependencies: [] }"
+        );
     }
 }

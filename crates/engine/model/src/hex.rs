@@ -1,0 +1,11 @@
+//! Lower-case hexadecimal text, as hashes are written.
+
+use std::fmt::Write;
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("writing to a String does not fail");
+    }
+    text
+}
