@@ -77,6 +77,26 @@ codes! {
     CANCELLED = 12, Cancelled, retry, "The command was cancelled";
     TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
     MALFORMED_ID = 14, Invalid, final, "A name or an id is not well formed";
+
+    // Deployments.
+    STEPS_FAILED = 500, Failed, final, "Steps of a deployment failed";
+    PROGRAM_ENDED_IN_ERROR = 501, Failed, final, "The program ended with an error";
+    PROGRAM_INCOMPLETE = 502, Failed, final, "The program ended early, and nothing was deleted on its account";
+    JOURNAL_LOST = 503, Unavailable, retry, "The record of a running operation cannot be written";
+    POLICY_VIOLATED = 504, Refused, final, "A mandatory policy forbids this";
+    POLICY_FAILED = 505, Unavailable, final, "A policy pack did not answer";
+    PLAN_VIOLATED = 506, Refused, final, "The operation would do something that its plan does not allow";
+    PLAN_STALE = 507, Conflict, final, "The plan was made for another state";
+    RESOURCE_PROTECTED = 508, Refused, final, "A protected resource would have to be replaced";
+    MASS_REMOVAL = 509, Refused, final, "A refresh found too many objects gone at once";
+    TARGET_UNKNOWN = 510, NotFound, final, "A target is not in the stack";
+    OUTSIDE_TARGETS = 511, Refused, final, "Resources outside the targets would have to change";
+    INVALID_REGISTRATION = 512, Invalid, final, "The program registered a resource that cannot be";
+    INPUTS_REFUSED = 513, Invalid, final, "A provider does not accept a resource's inputs";
+    PROVIDER_FAILED = 514, Unavailable, final, "A provider could not be asked";
+    HOOK_FAILED = 515, Failed, final, "A hook failed after its step was done";
+    HOOKS_NEED_PROGRAM = 516, Invalid, final, "Delete hooks can only run with the program";
+    STATE_UNUSABLE = 517, Invalid, final, "The recorded state cannot be worked on";
 }
 
 impl ErrorCode {
