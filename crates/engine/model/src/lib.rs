@@ -4,6 +4,7 @@
 //! open connections or touch files; assets are the one place where bytes are needed, and there the
 //! caller brings them.
 
+pub mod diff;
 mod goal;
 mod hex;
 mod journal;
@@ -30,4 +31,5 @@ pub use snapshot::{IntegrityRecord, Manifest, PluginRecord, SecretsProvider, Sna
 pub use urn::{ROOT_STACK_TYPE, TypeToken, Urn, UrnError};
 pub use value::{
     Archive, Asset, OutputValue, PropertyMap, PropertyValue, REDACTED, ResourceReference,
+    unwrapped_map,
 };

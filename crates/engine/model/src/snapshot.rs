@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use sha2::{Digest, Sha256};
 
-use crate::hex::hex;
+use crate::hex::sha256_hex;
 use crate::resource::{Operation, ResourceState};
 
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -70,7 +69,7 @@ impl Manifest {
         if version.is_empty() {
             return String::new();
         }
-        hex(&Sha256::digest(version.as_bytes()))
+        sha256_hex(version.as_bytes())
     }
 }
 

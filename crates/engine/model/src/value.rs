@@ -1,8 +1,9 @@
 //! Property values as programs, providers and state files exchange them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::hex::sha256_hex;
 use crate::urn::Urn;
 
 /// Properties of a resource. Ordered, so that everything derived from it is stable.
@@ -124,6 +125,42 @@ pub enum Archive {
     },
 }
 
+impl Asset {
+    pub fn hash(&self) -> &str {
+        match self {
+            Self::Text { hash, .. }
+            | Self::Path { hash, .. }
+            | Self::Uri { hash, .. }
+            | Self::HashOnly { hash } => hash,
+        }
+    }
+
+    /// The hash if it is recorded, or can be told without reading anything.
+    pub fn known_hash(&self) -> Option<String> {
+        match self {
+            Self::Text { hash, text } if hash.is_empty() => Some(sha256_hex(text.as_bytes())),
+            other if other.hash().is_empty() => None,
+            other => Some(other.hash().to_owned()),
+        }
+    }
+}
+
+impl Archive {
+    pub fn hash(&self) -> &str {
+        match self {
+            Self::Assets { hash, .. }
+            | Self::Path { hash, .. }
+            | Self::Uri { hash, .. }
+            | Self::HashOnly { hash } => hash,
+        }
+    }
+
+    /// The hash if it is recorded.
+    pub fn known_hash(&self) -> Option<String> {
+        Some(self.hash().to_owned()).filter(|hash| !hash.is_empty())
+    }
+}
+
 impl PropertyValue {
     pub fn secret(value: PropertyValue) -> Self {
         match value {
@@ -170,6 +207,71 @@ impl PropertyValue {
         }
     }
 
+    /// Resources that the outputs inside this value depend on.
+    pub fn dependencies(&self) -> BTreeSet<Urn> {
+        let mut urns = BTreeSet::new();
+        self.walk(&mut |value| {
+            if let Self::Output(output) = value {
+                urns.extend(output.dependencies.iter().cloned());
+            }
+        });
+        urns
+    }
+
+    /// Resources that this value refers to.
+    pub fn references(&self) -> BTreeSet<Urn> {
+        let mut urns = BTreeSet::new();
+        self.walk(&mut |value| {
+            if let Self::ResourceReference(reference) = value {
+                urns.insert(reference.urn.clone());
+            }
+        });
+        urns
+    }
+
+    /// Shows every value inside this one to `visit`, this one first.
+    pub fn walk(&self, visit: &mut impl FnMut(&Self)) {
+        visit(self);
+        match self {
+            Self::Array(items) => items.iter().for_each(|item| item.walk(visit)),
+            Self::Object(map) => map.values().for_each(|value| value.walk(visit)),
+            Self::Secret(inner) => inner.walk(visit),
+            Self::Output(output) => output.value.iter().for_each(|value| value.walk(visit)),
+            Self::ResourceReference(reference) => {
+                reference.id.iter().for_each(|id| id.walk(visit));
+            }
+            Self::Archive(Archive::Assets { assets, .. }) => {
+                assets.values().for_each(|member| member.walk(visit));
+            }
+            Self::Null
+            | Self::Bool(_)
+            | Self::Number(_)
+            | Self::String(_)
+            | Self::Bytes(_)
+            | Self::Asset(_)
+            | Self::Archive(_)
+            | Self::Computed => {}
+        }
+    }
+
+    /// The plain value: without marks of secrecy and provenance. What is not known stays so.
+    pub fn unwrapped(&self) -> Self {
+        match self {
+            Self::Secret(inner) => inner.unwrapped(),
+            Self::Output(output) => output
+                .value
+                .as_ref()
+                .map_or(Self::Computed, Self::unwrapped),
+            Self::Array(items) => Self::Array(items.iter().map(Self::unwrapped).collect()),
+            Self::Object(map) => Self::Object(unwrapped_map(map)),
+            Self::ResourceReference(reference) => Self::ResourceReference(ResourceReference {
+                id: reference.id.as_ref().map(|id| Box::new(id.unwrapped())),
+                ..reference.clone()
+            }),
+            other => other.clone(),
+        }
+    }
+
     /// Whether any part of the value is secret.
     pub fn contains_secrets(&self) -> bool {
         match self {
@@ -193,6 +295,13 @@ impl PropertyValue {
             | Self::ResourceReference(_) => false,
         }
     }
+}
+
+/// [`PropertyValue::unwrapped`] for every value of a map.
+pub fn unwrapped_map(map: &PropertyMap) -> PropertyMap {
+    map.iter()
+        .map(|(key, value)| (key.clone(), value.unwrapped()))
+        .collect()
 }
 
 impl From<&str> for PropertyValue {
@@ -236,7 +345,49 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::test_support::value;
+    use crate::test_support::{urn, value};
+
+    fn output(value: Option<PropertyValue>, dependency: &str) -> PropertyValue {
+        PropertyValue::Output(Box::new(OutputValue {
+            value,
+            secret: false,
+            dependencies: vec![urn(dependency)],
+        }))
+    }
+
+    #[test]
+    fn dependencies_are_collected_from_outputs_wherever_they_are() {
+        let reference = PropertyValue::ResourceReference(ResourceReference {
+            urn: urn("target"),
+            id: Some(Box::new(output(None, "in-id"))),
+            package_version: String::new(),
+        });
+        let whole = PropertyValue::secret(PropertyValue::Array(vec![
+            output(Some(output(None, "inner")), "outer"),
+            PropertyValue::Object([("r".to_owned(), reference)].into()),
+        ]));
+        assert_eq!(
+            whole.dependencies(),
+            [urn("inner"), urn("outer"), urn("in-id")].into()
+        );
+        assert_eq!(whole.references(), [urn("target")].into());
+    }
+
+    #[test]
+    fn unwrapping_leaves_plain_values_and_unknowns() {
+        let whole = PropertyMap::from([
+            ("s".to_owned(), value(json!({"$secret": [{"$secret": 1}]}))),
+            (
+                "o".to_owned(),
+                output(Some(PropertyValue::secret(2.0.into())), "a"),
+            ),
+            ("u".to_owned(), output(None, "a")),
+        ]);
+        assert_eq!(
+            PropertyValue::Object(unwrapped_map(&whole)),
+            value(json!({"s": [1], "o": 2, "u": {"$unknown": true}}))
+        );
+    }
 
     #[test]
     fn debug_text_has_no_secrets() {
