@@ -1,2 +1,88 @@
-//! Developer commands of this repository.
-fn main() {}
+//! Developer commands of this repository: `cargo xtask <command>`.
+//!
+//! One file or folder per command. Everything here serves people who work on Nimbus, so it depends
+//! on no Nimbus crate: the checks must run even when the product does not compile. Dependencies are
+//! few because every fresh clone waits for this program before it sees anything else.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool for developers speaks on its standard streams"
+)]
+
+mod bench;
+mod cache;
+mod demo;
+mod env;
+mod process;
+mod repo;
+mod setup;
+mod spec;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::repo::Repo;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer commands of this repository")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Set up and run the main job on embedded defaults.
+    Demo(demo::Options),
+    /// Set up and pass every check and test.
+    Test(test::Options),
+    /// Install what tests and the demo need into a per-user cache.
+    Setup(setup::Options),
+    /// Print the variables by which tests find what `setup` installed.
+    Env,
+    /// Check the rules of the tree: borders, headers, paths, documents.
+    Tidy(tidy::Options),
+    /// Count the requirements that are met, per group.
+    Spec,
+    /// Measure alternatives side by side; writes a table, JSON and a chart.
+    Bench(bench::Options),
+    /// Run one program and print what it used as JSON; `bench` calls this.
+    #[command(hide = true)]
+    Measure(bench::measure::Options),
+}
+
+fn main() -> ExitCode {
+    if let Err(error) = process::watch_for_interrupts() {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) if process::interrupted() => {
+            eprintln!("\ninterrupted: nothing was left half done; run the same command again");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let repo = Repo::locate()?;
+    match command {
+        Command::Demo(options) => demo::run(&repo, &options),
+        Command::Test(options) => test::run(&repo, &options),
+        Command::Setup(options) => setup::run(&repo, &options),
+        Command::Env => env::run(&repo),
+        Command::Tidy(options) => tidy::run(&repo, &options),
+        Command::Spec => spec::run(&repo),
+        Command::Bench(options) => bench::run(&repo, &options),
+        Command::Measure(options) => bench::measure::run(&options),
+    }
+}

@@ -1,0 +1,122 @@
+//! How tests find third-party tools, and how they say that one is missing.
+//!
+//! `cargo xtask test` installs the tools and names them in the environment. A test that needs one
+//! begins with [`tool_or_skip!`]; without the tool the test returns early and is counted as skipped
+//! in the closing summary, never as passed. Nothing here installs or starts anything.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// A tool that `cargo xtask setup` may have installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// A folder with the `node_modules` of the Pulumi Node SDK.
+    NodeSdk,
+    /// A Python interpreter that has the Pulumi SDK.
+    Python,
+    /// An S3 server: `moto_server -H HOST -p PORT`.
+    S3Server,
+    /// The official `pulumi` program, its language hosts beside it.
+    PulumiCli,
+    /// A folder of `pulumi-resource-*` programs.
+    ProviderPlugins,
+}
+
+impl Tool {
+    fn variable(self) -> &'static str {
+        match self {
+            Self::NodeSdk => "NIMBUS_TEST_NODE_SDK",
+            Self::Python => "NIMBUS_TEST_PYTHON",
+            Self::S3Server => "NIMBUS_TEST_MOTO",
+            Self::PulumiCli => "NIMBUS_TEST_PULUMI",
+            Self::ProviderPlugins => "NIMBUS_TEST_PLUGINS",
+        }
+    }
+
+    fn absence(self) -> &'static str {
+        match self {
+            Self::NodeSdk => "no Node SDK",
+            Self::Python => "no Python SDK",
+            Self::S3Server => "no S3 server",
+            Self::PulumiCli => "no pulumi CLI",
+            Self::ProviderPlugins => "no provider plugins",
+        }
+    }
+
+    /// Where the tool is, if it is installed.
+    pub fn find(self) -> Option<PathBuf> {
+        located(env::var_os(self.variable()))
+    }
+
+    /// Where the tool is; without it, records that `test` was skipped.
+    pub fn find_or_record_skip(self, test: &str) -> Option<PathBuf> {
+        let found = self.find();
+        if found.is_none() {
+            record(env::var_os("NIMBUS_TEST_SKIPS"), self.absence(), test);
+        }
+        found
+    }
+}
+
+/// The path of a tool; without the tool the enclosing test returns and is counted as skipped.
+#[macro_export]
+macro_rules! tool_or_skip {
+    ($tool:expr) => {
+        match $crate::Tool::find_or_record_skip($tool, concat!(module_path!(), " line ", line!())) {
+            Some(path) => path,
+            None => return,
+        }
+    };
+}
+
+fn located(value: Option<OsString>) -> Option<PathBuf> {
+    value.map(PathBuf::from).filter(|path| path.exists())
+}
+
+fn record(file: Option<OsString>, reason: &str, test: &str) {
+    let line = format!("SKIPPED({reason}): {test}\n");
+    let written = file.is_some_and(|path| {
+        // One write of one short line, so that parallel tests do not mix their lines.
+        File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .is_ok()
+    });
+    if !written {
+        // Outside of `cargo xtask test` the person who runs the test reads this.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_is_there_only_if_its_path_exists() {
+        assert_eq!(located(None), None);
+        assert_eq!(located(Some("no/such/path".into())), None);
+        let here = env::current_exe().unwrap();
+        assert_eq!(located(Some(here.clone().into())), Some(here));
+    }
+
+    #[test]
+    fn skips_are_appended_line_by_line() {
+        let file = env::temp_dir().join(format!("nimbus-skips-{}", std::process::id()));
+        record(Some(file.clone().into()), "no pulumi CLI", "a::b");
+        record(Some(file.clone().into()), "no S3 server", "c");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(
+            text,
+            "SKIPPED(no pulumi CLI): a::b\nSKIPPED(no S3 server): c\n"
+        );
+    }
+}

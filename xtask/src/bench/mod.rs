@@ -1,0 +1,67 @@
+//! `cargo xtask bench`: figures that can be repeated.
+//!
+//! Every figure comes from alternatives that ran side by side in one run: each round runs all of them
+//! in turn, so a machine that slows down slows them all. The table shows medians and ratios to the
+//! first alternative; `docs/bench/<name>.json` keeps every sample and `docs/bench/<name>.svg` the
+//! chart. What an alternative costs is measured by a process of its own, see [`measure`].
+
+mod chart;
+mod cli;
+mod engine;
+pub(crate) mod measure;
+mod report;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process;
+use crate::repo::Repo;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(clap::Subcommand)]
+enum Bench {
+    /// Cold start of the command line.
+    Cli {
+        #[arg(long, default_value_t = 20)]
+        rounds: u32,
+    },
+    /// The embedded engine against the official command line, same programs.
+    Engine {
+        #[arg(long, default_value_t = 3)]
+        rounds: u32,
+        /// Numbers of resources.
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 50, 500])]
+        sizes: Vec<u32>,
+    },
+}
+
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    match &options.bench {
+        Bench::Cli { rounds } => cli::run(repo, *rounds),
+        Bench::Engine { rounds, sizes } => engine::run(repo, *rounds, sizes),
+    }
+}
+
+/// The release build of `nimbus`; a debug build would measure the wrong thing.
+fn release_build(repo: &Repo) -> Result<PathBuf> {
+    process::run_foreground(
+        Command::new("cargo")
+            .args([
+                "build",
+                "--release",
+                "--package",
+                "nimbus-cli",
+                "--bin",
+                "nimbus",
+            ])
+            .current_dir(repo.root()),
+    )?;
+    Ok(repo.join("target/release/nimbus"))
+}

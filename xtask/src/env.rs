@@ -1,0 +1,69 @@
+//! `cargo xtask env`: the variables by which tests find what `setup` installed.
+//!
+//! `cargo xtask test` sets the same ones. For a single test: `eval "$(cargo xtask env)"`, then
+//! `cargo test -p …`.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+use crate::repo::Repo;
+use crate::setup::{self, Tools};
+
+/// A test that lacks a tool appends `SKIPPED(<reason>): <test>` to the file that this names.
+pub(crate) const SKIPS: &str = "NIMBUS_TEST_SKIPS";
+
+pub(crate) fn run(repo: &Repo) -> Result<()> {
+    for (name, value) in variables(&setup::find(repo)?) {
+        println!("export {name}={}", quoted(&value.to_string_lossy()));
+    }
+    Ok(())
+}
+
+/// One variable per tool that is there; a missing tool has none.
+pub(crate) fn variables(tools: &Tools) -> Vec<(&'static str, OsString)> {
+    [
+        ("NIMBUS_TEST_NODE_SDK", &tools.node_sdk),
+        ("NIMBUS_TEST_PYTHON", &tools.python),
+        ("NIMBUS_TEST_MOTO", &tools.moto),
+        ("NIMBUS_TEST_PULUMI", &tools.pulumi),
+        ("NIMBUS_TEST_PLUGINS", &tools.plugins),
+    ]
+    .into_iter()
+    .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
+    .collect()
+}
+
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::Tool;
+
+    #[test]
+    fn only_tools_that_are_there_have_a_variable() {
+        let missing = || Tool::Missing("no".into());
+        let tools = Tools {
+            node_sdk: Tool::Ready("sdk".into()),
+            python: missing(),
+            moto: missing(),
+            pulumi: missing(),
+            plugins: Tool::Ready("plugins".into()),
+        };
+        assert_eq!(
+            variables(&tools),
+            [
+                ("NIMBUS_TEST_NODE_SDK", OsString::from("sdk")),
+                ("NIMBUS_TEST_PLUGINS", OsString::from("plugins")),
+            ]
+        );
+    }
+
+    #[test]
+    fn values_survive_the_shell() {
+        assert_eq!(quoted("it's here"), r"'it'\''s here'");
+    }
+}

@@ -1,0 +1,295 @@
+//! Runs other programs so that an interrupt ends them too and a failure says what to do.
+//!
+//! Programs of a set-up run in a process group of their own: npm and pip start children, and all of
+//! them must be gone before the folder they write to is removed.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+
+#[derive(Clone, Copy)]
+enum Running {
+    Group(Pid),
+    /// Shares our terminal, so the terminal's own Ctrl-C reaches it as well.
+    Foreground(Pid),
+}
+
+/// Turns Ctrl-C and a termination request into an ordinary failure, so that clean-up happens.
+pub(crate) fn watch_for_interrupts() -> Result<()> {
+    ctrlc::set_handler(|| {
+        INTERRUPTED.store(true, Ordering::SeqCst);
+        let running = RUNNING.lock().ok().and_then(|running| *running);
+        // A process that has just ended is no error here.
+        let _ = match running {
+            Some(Running::Group(pid)) => killpg(pid, Signal::SIGTERM),
+            Some(Running::Foreground(pid)) => kill(pid, Signal::SIGTERM),
+            None => std::process::exit(130),
+        };
+    })
+    .context("cannot watch for interrupts")
+}
+
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// What a program printed on its standard output. Its errors are part of the failure.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let what = describe(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run `{what}`"))?;
+    if !output.status.success() {
+        bail!(
+            "`{what}` failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a program with its output in `log`; the failure carries a diagnosis of the log's end.
+pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<()> {
+    let what = describe(command);
+    let output = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .with_context(|| format!("cannot write {}", log.display()))?;
+    command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .process_group(0);
+    let status = wait(spawn(command, &what)?, Running::Group)?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = fs::read_to_string(log).unwrap_or_default();
+    bail!(
+        "`{what}` {}\n{}\n{}",
+        outcome(status),
+        tail(&text, 12),
+        diagnose(&text).advice()
+    );
+}
+
+/// Runs a program on our own terminal.
+pub(crate) fn run_foreground(command: &mut Command) -> Result<()> {
+    let what = describe(command);
+    let status = wait(spawn(command, &what)?, Running::Foreground)?;
+    anyhow::ensure!(status.success(), "`{what}` {}", outcome(status));
+    Ok(())
+}
+
+/// Runs a program on our own terminal and shows each line of its standard output as it comes.
+pub(crate) fn run_watched(
+    command: &mut Command,
+    mut on_line: impl FnMut(&str),
+) -> Result<ExitStatus> {
+    let what = describe(command);
+    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()), &what)?;
+    let output = child
+        .stdout
+        .take()
+        .context("the program's output is not connected")?;
+    remember(Some(Running::Foreground(pid_of(&child)?)));
+    for line in BufReader::new(output).split(b'\n') {
+        on_line(&String::from_utf8_lossy(&line?));
+    }
+    wait(child, Running::Foreground)
+}
+
+fn spawn(command: &mut Command, what: &str) -> Result<Child> {
+    anyhow::ensure!(!interrupted(), "interrupted");
+    command
+        .spawn()
+        .with_context(|| format!("cannot run `{what}`"))
+}
+
+fn wait(mut child: Child, kind: fn(Pid) -> Running) -> Result<ExitStatus> {
+    remember(Some(kind(pid_of(&child)?)));
+    let status = child.wait();
+    remember(None);
+    anyhow::ensure!(!interrupted(), "interrupted");
+    Ok(status?)
+}
+
+fn remember(running: Option<Running>) {
+    if let Ok(mut slot) = RUNNING.lock() {
+        *slot = running;
+    }
+}
+
+fn pid_of(child: &Child) -> Result<Pid> {
+    Ok(Pid::from_raw(i32::try_from(child.id())?))
+}
+
+fn describe(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(
+        command
+            .get_args()
+            .take(6)
+            .map(|word| word.to_string_lossy().into_owned()),
+    );
+    words.join(" ")
+}
+
+fn outcome(status: ExitStatus) -> String {
+    status.code().map_or_else(
+        || "was ended by a signal".into(),
+        |code| format!("ended with {code}"),
+    )
+}
+
+fn tail(text: &str, count: usize) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let start = lines.len().saturating_sub(count);
+    lines[start..]
+        .iter()
+        .map(|line| format!("    {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Why an installation failed, as far as the installer's own words tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    NoNetwork,
+    DiskFull,
+    NotAllowed,
+    /// The registry answered, and the answer was no.
+    Refused,
+    Unclear,
+}
+
+impl Cause {
+    pub(crate) fn advice(self) -> &'static str {
+        match self {
+            Self::NoNetwork => {
+                "the package registry could not be reached: check the network or proxy and run again"
+            }
+            Self::DiskFull => {
+                "the disk is full: free some space, or set NIMBUS_CACHE_DIR to a folder on another disk"
+            }
+            Self::NotAllowed => {
+                "the folder may not be written: fix its permissions, or set NIMBUS_CACHE_DIR to one of yours"
+            }
+            Self::Refused => "the package registry does not offer this version here",
+            Self::Unclear => "nothing was installed; the lines above say why",
+        }
+    }
+}
+
+/// Reads the cause out of what npm, pip or go printed.
+pub(crate) fn diagnose(log: &str) -> Cause {
+    let has = |words: &[&str]| words.iter().any(|word| log.contains(word));
+    if has(&[
+        "ENOSPC",
+        "No space left on device",
+        "no space left on device",
+    ]) {
+        Cause::DiskFull
+    } else if has(&["EACCES", "EROFS", "Permission denied", "permission denied"]) {
+        Cause::NotAllowed
+    } else if has(&[
+        "403 Forbidden",
+        "404 Not Found",
+        "E404",
+        "No matching distribution",
+    ]) && !has(&["NameResolutionError", "NewConnectionError"])
+    {
+        Cause::Refused
+    } else if has(&[
+        "ENOTFOUND",
+        "EAI_AGAIN",
+        "ECONNREFUSED",
+        "ETIMEDOUT",
+        "ENETUNREACH",
+        "NameResolutionError",
+        "NewConnectionError",
+        "dial tcp",
+        "name resolution",
+    ]) {
+        Cause::NoNetwork
+    } else {
+        Cause::Unclear
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_installers_own_words_give_the_cause() {
+        for (log, cause) in [
+            (
+                "npm error code ENOTFOUND\nnpm error network",
+                Cause::NoNetwork,
+            ),
+            ("dial tcp: lookup proxy: no such host", Cause::NoNetwork),
+            (
+                "NewConnectionError: …\nERROR: No matching distribution found for pulumi",
+                Cause::NoNetwork,
+            ),
+            (
+                "npm error nospc ENOSPC: no space left on device, write",
+                Cause::DiskFull,
+            ),
+            (
+                "OSError: [Errno 28] No space left on device",
+                Cause::DiskFull,
+            ),
+            ("npm error code EACCES", Cause::NotAllowed),
+            ("reading …/v3.260.0.zip: 403 Forbidden", Cause::Refused),
+            ("npm error code E404", Cause::Refused),
+            ("SyntaxError", Cause::Unclear),
+        ] {
+            assert_eq!(diagnose(log), cause, "{log}");
+        }
+    }
+
+    #[test]
+    fn a_failed_program_is_reported_with_its_last_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let error = run_logged(
+            Command::new("sh").args(["-c", "echo ENOSPC >&2; exit 3"]),
+            &log,
+        )
+        .unwrap_err()
+        .to_string();
+        assert!(error.contains("ended with 3"), "{error}");
+        assert!(error.contains("    ENOSPC"), "{error}");
+        assert!(error.contains("the disk is full"), "{error}");
+    }
+
+    #[test]
+    fn every_line_of_a_watched_program_is_seen() {
+        let mut lines = Vec::new();
+        let status = run_watched(
+            Command::new("sh").args(["-c", "printf 'one\\ntwo'; exit 1"]),
+            |line| lines.push(line.to_owned()),
+        )
+        .unwrap();
+        assert_eq!(lines, ["one", "two"]);
+        assert_eq!(status.code(), Some(1));
+    }
+}

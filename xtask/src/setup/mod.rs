@@ -1,0 +1,122 @@
+//! `cargo xtask setup`: installs what tests and the demo need.
+//!
+//! Everything comes from the language registries and lands in the per-user cache; nothing global is
+//! touched. Node and npm must be there. Python and Go are used when they are there; what is missing
+//! is said with the way to get it, and the tests that need it report themselves as skipped.
+
+mod go;
+mod node;
+mod python;
+mod version;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::cache::Cache;
+use crate::repo::Repo;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Also install the third-party tools of the parity and integration tests.
+    #[arg(long)]
+    integration: bool,
+}
+
+/// How much to install.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The SDKs that programs run with.
+    Basic,
+    /// These, an S3 server, the official command line and provider plugins.
+    Integration,
+}
+
+/// A tool that is there, or why it is not.
+pub(crate) enum Tool {
+    Ready(PathBuf),
+    Missing(String),
+}
+
+impl Tool {
+    pub(crate) fn path(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Ready(path) => Some(path),
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+/// What a set-up installed, or what an earlier one left.
+pub(crate) struct Tools {
+    /// A folder with `node_modules`.
+    pub(crate) node_sdk: Tool,
+    /// The interpreter of a virtual environment with the Pulumi SDK.
+    pub(crate) python: Tool,
+    /// An executable that serves S3: `moto_server -H HOST -p PORT`.
+    pub(crate) moto: Tool,
+    /// The official command line; its language hosts are beside it.
+    pub(crate) pulumi: Tool,
+    /// A folder of `pulumi-resource-*` executables.
+    pub(crate) plugins: Tool,
+}
+
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    let scope = if options.integration {
+        Scope::Integration
+    } else {
+        Scope::Basic
+    };
+    install(repo, scope)?;
+    println!("ready; `cargo xtask env` prints where everything is");
+    Ok(())
+}
+
+/// Installs what is not there yet. Fails only where nothing would work without it.
+pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
+    let cache = Cache::locate()?;
+    println!("setup: cache {}", cache.root().display());
+    version::check_cargo()?;
+    let node_sdk = report("Node SDK", Ok(Tool::Ready(node::install(repo, &cache)?)))?;
+    let python = report("Python SDK", python::install_sdk(repo, &cache))?;
+    if scope == Scope::Basic {
+        return Ok(Tools {
+            node_sdk,
+            python,
+            ..find(repo)?
+        });
+    }
+    let moto = report("S3 server", python::install_moto(repo, &cache))?;
+    let go::GoTools { pulumi, plugins } = go::install(repo, &cache)?;
+    let pulumi = report("Pulumi command line", Ok(pulumi))?;
+    let plugins = report("provider plugins", Ok(plugins))?;
+    Ok(Tools {
+        node_sdk,
+        python,
+        moto,
+        pulumi,
+        plugins,
+    })
+}
+
+/// What is installed already; installs nothing.
+pub(crate) fn find(repo: &Repo) -> Result<Tools> {
+    let cache = Cache::locate()?;
+    let go::GoTools { pulumi, plugins } = go::find(repo, &cache)?;
+    Ok(Tools {
+        node_sdk: node::find(repo, &cache)?,
+        python: python::find_sdk(repo, &cache)?,
+        moto: python::find_moto(repo, &cache)?,
+        pulumi,
+        plugins,
+    })
+}
+
+fn report(name: &str, tool: Result<Tool>) -> Result<Tool> {
+    let tool = tool?;
+    match &tool {
+        Tool::Ready(path) => println!("setup: {name}: {}", path.display()),
+        Tool::Missing(reason) => println!("setup: {name}: not available: {reason}"),
+    }
+    Ok(tool)
+}

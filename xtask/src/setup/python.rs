@@ -1,0 +1,183 @@
+//! Pinned Python environments: the Pulumi SDK, and an S3 server for tests.
+//!
+//! A virtual environment is built in one folder and renamed to another, which breaks the shebang of
+//! its console scripts but not its interpreter. So only `bin/python -m …` is used, and the S3 server
+//! gets a start script that finds its interpreter beside itself.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Tool, version};
+use crate::cache::{Cache, Recipe};
+use crate::process;
+use crate::repo::Repo;
+
+const SDK: Environment = Environment {
+    name: "python-sdk",
+    pins: "tools/python/requirements.txt",
+    megabytes: 250,
+};
+const MOTO: Environment = Environment {
+    name: "moto",
+    pins: "tools/python/moto.txt",
+    megabytes: 250,
+};
+
+const START_MOTO: &str = "#!/bin/sh\n\
+    # Serves S3 for tests: moto_server -H HOST -p PORT\n\
+    exec \"$(dirname \"$0\")/bin/python\" -m moto.server \"$@\"\n";
+
+struct Environment {
+    name: &'static str,
+    pins: &'static str,
+    megabytes: u64,
+}
+
+/// The interpreter with the Pulumi SDK.
+pub(crate) fn install_sdk(repo: &Repo, cache: &Cache) -> Result<Tool> {
+    SDK.install(repo, cache, |_| Ok(()))
+        .map(|tool| tool.map_ready(interpreter))
+}
+
+pub(crate) fn find_sdk(repo: &Repo, cache: &Cache) -> Result<Tool> {
+    SDK.find(repo, cache)
+        .map(|tool| tool.map_ready(interpreter))
+}
+
+/// The start script of the S3 server.
+pub(crate) fn install_moto(repo: &Repo, cache: &Cache) -> Result<Tool> {
+    let start = |folder: &Path| {
+        let script = folder.join("moto_server");
+        fs::write(&script, START_MOTO)?;
+        Ok(fs::set_permissions(
+            &script,
+            fs::Permissions::from_mode(0o755),
+        )?)
+    };
+    MOTO.install(repo, cache, start)
+        .map(|tool| tool.map_ready(|entry| entry.join("moto_server")))
+}
+
+pub(crate) fn find_moto(repo: &Repo, cache: &Cache) -> Result<Tool> {
+    MOTO.find(repo, cache)
+        .map(|tool| tool.map_ready(|entry| entry.join("moto_server")))
+}
+
+fn interpreter(entry: PathBuf) -> PathBuf {
+    entry.join("bin").join("python")
+}
+
+impl Tool {
+    fn map_ready(self, change: impl FnOnce(PathBuf) -> PathBuf) -> Self {
+        match self {
+            Self::Ready(path) => Self::Ready(change(path)),
+            missing @ Self::Missing(_) => missing,
+        }
+    }
+}
+
+impl Environment {
+    fn install(
+        &self,
+        repo: &Repo,
+        cache: &Cache,
+        finish: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Tool> {
+        let python = match usable_python() {
+            Ok(python) => python,
+            Err(reason) => return Ok(Tool::Missing(reason)),
+        };
+        let pins = repo.read(self.pins)?;
+        self.with_recipe(&pins, &python, |recipe| {
+            self.remove_if_broken(cache, recipe)?;
+            let built = cache.install(recipe, |folder| {
+                println!(
+                    "setup: installing {} with pip (about half a minute)",
+                    self.name
+                );
+                let log = folder.join("install.log");
+                process::run_logged(
+                    Command::new("python3").args(["-m", "venv"]).arg(folder),
+                    &log,
+                )
+                .context(
+                    "python3 cannot make a virtual environment \
+                     (on Debian and Ubuntu: install the package python3-venv)",
+                )?;
+                process::run_logged(
+                    Command::new(interpreter(folder.to_path_buf()))
+                        .args(["-m", "pip", "install", "--disable-pip-version-check"])
+                        .args(["--no-input", "--quiet", "--requirement"])
+                        .arg(repo.join(self.pins)),
+                    &log,
+                )
+                .with_context(|| format!("{} was not installed", self.name))?;
+                finish(folder)
+            });
+            built.map(Tool::Ready)
+        })
+    }
+
+    fn find(&self, repo: &Repo, cache: &Cache) -> Result<Tool> {
+        let python = match usable_python() {
+            Ok(python) => python,
+            Err(reason) => return Ok(Tool::Missing(reason)),
+        };
+        let pins = repo.read(self.pins)?;
+        self.with_recipe(&pins, &python, |recipe| {
+            let entry = cache.entry(recipe);
+            Ok(if interpreter(entry.clone()).exists() {
+                Tool::Ready(entry)
+            } else {
+                Tool::Missing("run `cargo xtask setup --integration`".into())
+            })
+        })
+    }
+
+    /// The interpreter is a link to the machine's own Python and dangles when that one is removed.
+    fn remove_if_broken(&self, cache: &Cache, recipe: &Recipe<'_>) -> Result<()> {
+        let entry = cache.entry(recipe);
+        if entry.is_dir() && !interpreter(entry.clone()).exists() {
+            println!("setup: {} lost its Python, installing it anew", self.name);
+            fs::remove_dir_all(&entry)?;
+        }
+        Ok(())
+    }
+
+    fn with_recipe<T>(
+        &self,
+        pins: &str,
+        python: &str,
+        use_it: impl FnOnce(&Recipe<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let inputs = [
+            pins,
+            python,
+            START_MOTO,
+            std::env::consts::OS,
+            std::env::consts::ARCH,
+        ];
+        use_it(&Recipe {
+            name: self.name,
+            inputs: &inputs,
+            megabytes: self.megabytes,
+        })
+    }
+}
+
+/// The full version of the machine's Python, or why it cannot be used.
+fn usable_python() -> Result<String, String> {
+    let how = format!("install Python {} or later", version::PYTHON);
+    let Ok(text) = process::capture(Command::new("python3").arg("--version")) else {
+        return Err(format!("python3 is not installed: {how}"));
+    };
+    match version::parse(&text) {
+        Some(found) if found >= version::PYTHON => Ok(text.trim().to_owned()),
+        Some(found) => Err(format!("python3 is {found}: {how}")),
+        None => Err(format!("python3 does not tell its version: {how}")),
+    }
+}

@@ -1,0 +1,87 @@
+//! Which versions of the machine's own tools are good enough.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+
+/// A version as far as comparisons here need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version(pub(crate) u32, pub(crate) u32);
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+pub(crate) const NODE: Version = Version(20, 0);
+pub(crate) const PYTHON: Version = Version(3, 10);
+
+/// Finds `X.Y` in what a tool prints about itself: `v20.20.2`, `Python 3.11.7`, `go1.26.8`.
+pub(crate) fn parse(text: &str) -> Option<Version> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit());
+    Some(Version(
+        numbers.next()?.parse().ok()?,
+        numbers.next()?.parse().ok()?,
+    ))
+}
+
+/// The version of an installed tool; `None` when there is no such tool.
+pub(crate) fn of(program: &str, arguments: &[&str]) -> Option<Version> {
+    process::capture(Command::new(program).args(arguments))
+        .ok()
+        .and_then(|text| parse(&text))
+}
+
+/// Fails with the way to get Node when it is missing or too old.
+pub(crate) fn check_node() -> Result<Version> {
+    const HOW: &str = "install Node.js 20 or later from nodejs.org or your package manager";
+    let node =
+        of("node", &["--version"]).with_context(|| format!("node is not installed: {HOW}"))?;
+    if node < NODE {
+        bail!("node is {node}, and {NODE} or later is needed: {HOW}");
+    }
+    of("npm", &["--version"]).context("npm is not installed: it comes with Node.js")?;
+    Ok(node)
+}
+
+/// Cargo runs us, so only its age is in question, and cargo checks `rust-version` itself as soon as
+/// it builds; the message here comes first and says what to do.
+pub(crate) fn check_cargo() -> Result<()> {
+    const NEEDED: &str = env!("CARGO_PKG_RUST_VERSION");
+    let needed = parse(NEEDED).context("rust-version in Cargo.toml is not a version")?;
+    let cargo = of("cargo", &["--version"]).context("cargo is not on the PATH")?;
+    if cargo < needed {
+        bail!("cargo is {cargo}, and {needed} or later is needed: run `rustup update stable`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_tools_print() {
+        for (text, version) in [
+            ("v20.20.2\n", Some(Version(20, 20))),
+            ("Python 3.11.7", Some(Version(3, 11))),
+            ("go version go1.26.8 linux/amd64", Some(Version(1, 26))),
+            ("11.19.1", Some(Version(11, 19))),
+            ("no digits", None),
+            ("7", None),
+        ] {
+            assert_eq!(parse(text), version, "{text}");
+        }
+        assert!(Version(3, 9) < PYTHON);
+        assert!(Version(18, 20) < NODE);
+    }
+
+    #[test]
+    fn a_tool_that_does_not_exist_has_no_version() {
+        assert_eq!(of("no-such-program-anywhere", &["--version"]), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! `cargo xtask test`: sets up, then runs every check and test, and closes with one summary.
+//!
+//! All stages run even after one failed, so that one run tells everything. A test that lacks a
+//! third-party tool reports itself in the file named by `NIMBUS_TEST_SKIPS`; cargo counts it as
+//! passed, the summary does not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::env;
+use crate::process;
+use crate::repo::Repo;
+use crate::setup::{self, Scope, Tools};
+use crate::tidy;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Arguments for `cargo test` instead of `--workspace`, such as `-p nimbus-core`; with these
+    /// only the tests run, without formatting, lints and tidy.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    cargo: Vec<String>,
+}
+
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    let tools = setup::install(repo, Scope::Integration)?;
+    let mut failed = Vec::new();
+    if options.cargo.is_empty() {
+        stage(&mut failed, "formatting", || {
+            cargo(repo, &["fmt", "--all", "--check"])
+                .context("run `cargo fmt --all` and commit the result")
+        })?;
+        stage(&mut failed, "lints", || {
+            cargo(
+                repo,
+                &[
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--",
+                    "-D",
+                    "warnings",
+                ],
+            )
+        })?;
+        stage(&mut failed, "tidy", || {
+            tidy::run(repo, &tidy::Options::default())
+        })?;
+    }
+    let mut counts = Counts::default();
+    stage(&mut failed, "tests", || {
+        run_tests(repo, options, &tools, &mut counts)
+    })?;
+    summarize(&counts, &failed);
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("failed: {}", failed.join(", "))
+}
+
+fn stage(
+    failed: &mut Vec<&'static str>,
+    name: &'static str,
+    body: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    println!("\n== {name}");
+    match body() {
+        Err(error) if process::interrupted() => return Err(error),
+        Err(error) => {
+            println!("{name}: {error:#}");
+            failed.push(name);
+        }
+        Ok(()) => {}
+    }
+    Ok(())
+}
+
+fn cargo(repo: &Repo, arguments: &[&str]) -> Result<()> {
+    process::run_foreground(
+        Command::new("cargo")
+            .args(arguments)
+            .current_dir(repo.root()),
+    )
+}
+
+fn run_tests(repo: &Repo, options: &Options, tools: &Tools, counts: &mut Counts) -> Result<()> {
+    let skips = repo.join("target/test-skips.txt");
+    fs::create_dir_all(repo.join("target"))?;
+    fs::write(&skips, "")?;
+    let mut command = Command::new("cargo");
+    command
+        // Without this the first failing crate hides the results of the others.
+        .args(["test", "--no-fail-fast"])
+        .args(if options.cargo.is_empty() {
+            &WORKSPACE[..]
+        } else {
+            &options.cargo[..]
+        })
+        .current_dir(repo.root())
+        .envs(env::variables(tools))
+        .env(env::SKIPS, &skips);
+    let status = process::run_watched(&mut command, |line| {
+        println!("{line}");
+        counts.read_line(line);
+    })?;
+    counts.read_skips(&read(&skips)?);
+    anyhow::ensure!(status.success(), "some tests failed");
+    Ok(())
+}
+
+static WORKSPACE: std::sync::LazyLock<Vec<String>> =
+    std::sync::LazyLock::new(|| vec!["--workspace".to_owned()]);
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn summarize(counts: &Counts, failed: &[&str]) {
+    println!("\n== summary");
+    for (reason, tests) in &counts.skipped {
+        println!(
+            "skipped: {reason} ({tests} {})",
+            if *tests == 1 { "test" } else { "tests" }
+        );
+    }
+    for name in failed {
+        println!("failed: {name}");
+    }
+    println!("{}", counts.closing_line());
+}
+
+/// What happened to the tests of a whole run.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    /// Switched off in the source. Tidy forbids these, so they are shown as what they are.
+    ignored: usize,
+    /// How many tests were skipped for which reason.
+    skipped: BTreeMap<String, usize>,
+}
+
+impl Counts {
+    /// Adds up the closing lines of test binaries:
+    /// `test result: ok. 3 passed; 0 failed; 0 ignored; …`.
+    fn read_line(&mut self, line: &str) {
+        let Some((_, numbers)) = line
+            .strip_prefix("test result: ")
+            .and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for part in numbers.split(';') {
+            let mut words = part.split_whitespace();
+            let (Some(number), Some(what)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Ok(number) = number.parse::<usize>() else {
+                continue;
+            };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads lines `SKIPPED(no pulumi CLI): some::test`.
+    fn read_skips(&mut self, text: &str) {
+        for line in text.lines() {
+            let reason = line
+                .strip_prefix("SKIPPED(")
+                .and_then(|rest| rest.split_once("): "));
+            if let Some((reason, _)) = reason {
+                *self.skipped.entry(reason.to_owned()).or_default() += 1;
+            }
+        }
+    }
+
+    /// A skipped test returned early, so cargo counted it as passed.
+    fn closing_line(&self) -> String {
+        let skipped: usize = self.skipped.values().sum();
+        format!(
+            "{} passed, {} failed, {} skipped",
+            self.passed.saturating_sub(skipped),
+            self.failed,
+            skipped + self.ignored
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_all_binaries_are_added_up() {
+        let mut counts = Counts::default();
+        for line in [
+            "running 3 tests",
+            "test a ... ok",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 9 filtered out",
+        ] {
+            counts.read_line(line);
+        }
+        assert_eq!((counts.passed, counts.failed, counts.ignored), (5, 1, 1));
+    }
+
+    #[test]
+    fn skipped_tests_are_counted_by_reason_and_not_as_passed() {
+        let mut counts = Counts {
+            passed: 10,
+            failed: 1,
+            ..Counts::default()
+        };
+        counts.read_skips(
+            "SKIPPED(no pulumi CLI): a::b\nSKIPPED(no S3 server): c\nSKIPPED(no pulumi CLI): d\nnoise\n",
+        );
+        assert_eq!(counts.skipped["no pulumi CLI"], 2);
+        assert_eq!(counts.closing_line(), "7 passed, 1 failed, 3 skipped");
+    }
+}

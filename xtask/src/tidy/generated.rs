@@ -1,0 +1,128 @@
+//! Documents that the program writes about itself are the ones it would write today.
+//!
+//! `nimbus internal-docs --out DIR` writes the command-line reference and the schema of the
+//! configuration file; `docs/reference/` holds what it wrote. `cargo xtask tidy --bless` renews it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::Finding;
+use crate::process;
+use crate::repo::{Repo, RepoFile};
+
+const FOLDER: &str = "docs/reference/";
+const REMEDY: &str = "run `cargo xtask tidy --bless` and commit the result";
+
+pub(super) fn check(repo: &Repo, files: &[RepoFile]) -> Result<Vec<Finding>> {
+    // Until the command line has a program there is nothing that could write them.
+    if !repo.join("crates/cli/src/main.rs").is_file() {
+        return Ok(Vec::new());
+    }
+    let output = repo.join("target/internal-docs");
+    produce(repo, &output)?;
+    let committed = files
+        .iter()
+        .filter_map(|file| {
+            Some((
+                file.path.strip_prefix(FOLDER)?.to_owned(),
+                file.text.clone(),
+            ))
+        })
+        .collect();
+    Ok(compare(&read_folder(&output, &output)?, &committed))
+}
+
+pub(super) fn write(repo: &Repo) -> Result<()> {
+    let folder = repo.join(FOLDER);
+    if folder.is_dir() {
+        fs::remove_dir_all(&folder)?;
+    }
+    produce(repo, &folder)
+}
+
+fn produce(repo: &Repo, folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    process::capture(
+        Command::new("cargo")
+            .args([
+                "run",
+                "--quiet",
+                "--package",
+                "nimbus-cli",
+                "--bin",
+                "nimbus",
+                "--",
+            ])
+            .args(["internal-docs", "--out"])
+            .arg(folder)
+            .current_dir(repo.root()),
+    )
+    .map(drop)
+    .context("the generated documents cannot be made")
+}
+
+fn compare(fresh: &BTreeMap<String, String>, committed: &BTreeMap<String, String>) -> Vec<Finding> {
+    let path = |name: &str| format!("{FOLDER}{name}");
+    let stale = fresh
+        .iter()
+        .filter_map(|(name, text)| match committed.get(name) {
+            Some(old) if old == text => None,
+            Some(_) => Some(Finding::file(&path(name), "is out of date", REMEDY)),
+            None => Some(Finding::file(&path(name), "is missing", REMEDY)),
+        });
+    let left_over = committed
+        .keys()
+        .filter(|name| !fresh.contains_key(*name))
+        .map(|name| Finding::file(&path(name), "is no longer generated", REMEDY));
+    stale.chain(left_over).collect()
+}
+
+fn read_folder(root: &Path, folder: &Path) -> Result<BTreeMap<String, String>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path: PathBuf = entry?.path();
+        if path.is_dir() {
+            files.extend(read_folder(root, &path)?);
+        } else {
+            let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
+            files.insert(name, fs::read_to_string(&path)?);
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stale_missing_and_left_over_documents_are_found() {
+        let map = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                .collect()
+        };
+        let fresh = map(&[("cli.md", "new"), ("same.md", "x"), ("schema.json", "{}")]);
+        let committed = map(&[("cli.md", "old"), ("same.md", "x"), ("gone.md", "")]);
+        let whats: Vec<_> = compare(&fresh, &committed)
+            .into_iter()
+            .map(|finding| format!("{} {}", finding.path, finding.what))
+            .collect();
+        assert_eq!(
+            whats,
+            [
+                "docs/reference/cli.md is out of date",
+                "docs/reference/schema.json is missing",
+                "docs/reference/gone.md is no longer generated",
+            ]
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! A requirement is met only if the test that proves it exists.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, find};
+use crate::repo::RepoFile;
+use crate::spec::{self, Row};
+
+pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for file in files.iter().filter(|file| spec::is_group_file(&file.path)) {
+        let group = spec::group_of(&file.path);
+        for row in spec::rows(&file.text) {
+            findings.extend(check_row(&file.path, &group, &row, files));
+            if let Some(other) = seen.insert(row.id.clone(), file.path.clone()) {
+                findings.push(Finding::at(
+                    &file.path,
+                    row.line,
+                    format!("{} has a row already, in {other}", row.id),
+                    "keep one row per requirement; a row may name several tests",
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn check_row(path: &str, group: &str, row: &Row, files: &[RepoFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if row.id.split('-').next() != Some(group) {
+        findings.push(Finding::at(
+            path,
+            row.line,
+            format!("{} does not belong to the group {group}", row.id),
+            "move the row to docs/spec/<group>.md",
+        ));
+    }
+    if row.tests.is_empty() {
+        findings.push(Finding::at(
+            path,
+            row.line,
+            format!("{} names no test", row.id),
+            "name one as path/to/file.rs::test_name, or remove the row until it is proved",
+        ));
+    }
+    for test in row.tests.iter().filter(|test| !exists(test, files)) {
+        findings.push(Finding::at(
+            path,
+            row.line,
+            format!("{} names a test that does not exist: {test}", row.id),
+            "name it as path/to/file.rs::test_name",
+        ));
+    }
+    findings
+}
+
+/// `path/to/file.rs::name` exists when that file has a test function of that name.
+fn exists(test: &str, files: &[RepoFile]) -> bool {
+    let Some((path, name)) = test.split_once("::") else {
+        return false;
+    };
+    let Some(file) = find(files, path) else {
+        return false;
+    };
+    file.text
+        .match_indices(&format!("fn {name}("))
+        .any(|(start, _)| has_test_attribute(&file.text[..start]))
+}
+
+/// Whether the attributes directly above a function make it a test.
+fn has_test_attribute(before: &str) -> bool {
+    let line_start = before.rfind('\n').unwrap_or(0);
+    before[..line_start]
+        .lines()
+        .rev()
+        .map(str::trim)
+        .take_while(|line| line.starts_with("#[") || line.starts_with("//"))
+        .any(|line| line.contains("test]") || line.contains("test("))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::file;
+
+    const SOURCE: &str = "#[test]\nfn up_creates() {}\n\nfn helper() {}\n";
+
+    fn findings(rows: &str) -> Vec<String> {
+        let files = [
+            file("docs/spec/eng.md", rows),
+            file("crates/x/tests/up.rs", SOURCE),
+        ];
+        check(&files)
+            .into_iter()
+            .map(|finding| finding.what)
+            .collect()
+    }
+
+    #[test]
+    fn a_row_with_a_real_test_passes() {
+        assert!(
+            findings("| ENG-003 | up returns outputs | `crates/x/tests/up.rs::up_creates` |")
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn rows_that_prove_nothing_are_found() {
+        for (row, expected) in [
+            (
+                "| ENG-1 | x | crates/x/tests/up.rs::gone |",
+                "does not exist",
+            ),
+            (
+                "| ENG-1 | x | crates/x/tests/gone.rs::up_creates |",
+                "does not exist",
+            ),
+            (
+                "| ENG-1 | x | crates/x/tests/up.rs::helper |",
+                "does not exist",
+            ),
+            ("| ENG-1 | x | |", "names no test"),
+            (
+                "| ORC-1 | x | crates/x/tests/up.rs::up_creates |",
+                "does not belong",
+            ),
+        ] {
+            let found = findings(row);
+            assert_eq!(found.len(), 1, "{row}: {found:?}");
+            assert!(found[0].contains(expected), "{row}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_requirement_has_one_row() {
+        let row = "| ENG-003 | x | crates/x/tests/up.rs::up_creates |\n";
+        assert!(findings(&row.repeat(2))[0].contains("has a row already"));
+    }
+}
