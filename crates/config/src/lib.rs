@@ -1,1 +1,30 @@
-//! Settings of the Nimbus binary: flags over environment over file over defaults, each with its origin.
+//! Settings of the Nimbus binary: flags over environment over `config/nimbus.yaml` over defaults,
+//! each with its origin.
+//!
+//! There is one list of settings, in [`mod@settings`]. The struct that code reads, the names in
+//! the environment, the keys of the file, the JSON Schema, the reference page and what
+//! `nimbus config show` prints all come from it; to add a setting, add a line there.
+//!
+//! Nothing is ignored silently: an unknown key or a bad value is an error that points at the line
+//! and names the nearest valid key. Secrets never leave through `Debug` or [`Settings::entries`].
+
+mod load;
+mod reference;
+mod schema;
+mod setting;
+mod settings;
+mod types;
+mod value;
+
+pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, FlagValue, Loaded, Sources, load};
+pub use reference::reference_page;
+pub use schema::json_schema;
+pub use setting::{Entry, Origin, Setting};
+pub use settings::{
+    App, Auth, Database, DriftDetection, Email, Logging, ObjectStore, Pulumi, RateLimiting,
+    Settings, Smtp, Telemetry, Temporal, Tenancy, Valkey, Webhooks,
+};
+pub use types::{
+    EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, Rate, RatePeriod,
+    Schedule, Secret,
+};

@@ -89,7 +89,11 @@ impl Document {
 
     /// Reads a file, with the path as the name shown to the user.
     pub fn read(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
+        Self::read_as(path, &path.display().to_string())
+    }
+
+    /// Reads a file that the user knows by another name, such as a path relative to `-C`.
+    pub fn read_as(path: &Path, name: &str) -> Result<Self> {
         let limits = Limits::default();
         let unreadable = |error: std::io::Error| {
             Error::new(
@@ -104,9 +108,9 @@ impl Document {
             .and_then(|file| file.take(limits.bytes as u64 + 1).read_to_end(&mut bytes))
             .map_err(unreadable)?;
         if bytes.len() > limits.bytes {
-            return Err(too_large(&name, &limits));
+            return Err(too_large(name, &limits));
         }
-        Self::parse_bytes(&name, &bytes)
+        Self::parse_bytes(name, &bytes)
     }
 
     pub fn name(&self) -> &str {

@@ -1,0 +1,269 @@
+//! The four layers, one over the other.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_document::{Document, Mapping, Node, NodeKind, View, did_you_mean, nearest};
+
+use crate::setting::{Descriptor, Origin};
+use crate::settings::{REGISTRY, Settings};
+
+/// Where the file is looked for, below the working directory.
+pub const DEFAULT_FILE: &str = "config/nimbus.yaml";
+
+/// Names the file when `--config` does not.
+pub const CONFIG_VARIABLE: &str = "NIMBUS_CONFIG";
+
+/// What the settings are made of. All of it is passed in, so that tests need no process state.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Directory for [`DEFAULT_FILE`] and for relative paths.
+    pub directory: PathBuf,
+    /// The file given with `--config`; it must exist.
+    pub file: Option<PathBuf>,
+    pub environment: BTreeMap<OsString, OsString>,
+    pub flags: Vec<FlagValue>,
+}
+
+/// A setting given on the command line.
+#[derive(Clone, Debug)]
+pub struct FlagValue {
+    /// Key in the file, with dots.
+    pub path: &'static str,
+    /// As the user types it, such as `--log-level`.
+    pub flag: &'static str,
+    pub value: String,
+}
+
+/// The settings in force, and what was noticed while they were read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub settings: Settings,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// Variables that start with `NIMBUS_` and mean nothing, each with the nearest valid name.
+    /// They are told, not refused: the environment belongs to more programs than this one.
+    pub unknown_variables: Vec<(String, Option<&'static str>)>,
+}
+
+/// Reads every source and refuses what it does not understand.
+pub fn load(sources: &Sources) -> Result<Loaded> {
+    let mut settings = Settings::default();
+    let file = file_to_read(sources);
+    if let Some(path) = &file {
+        apply_file(&mut settings, &sources.directory.join(path), path)?;
+    }
+    apply_environment(&mut settings, &sources.environment)?;
+    apply_flags(&mut settings, &sources.flags)?;
+    Ok(Loaded {
+        settings,
+        file,
+        unknown_variables: unknown_variables(&sources.environment),
+    })
+}
+
+/// A file that was asked for, whether it exists or not; else the default one if it is there.
+fn file_to_read(sources: &Sources) -> Option<PathBuf> {
+    let named = sources
+        .environment
+        .get(OsStr::new(CONFIG_VARIABLE))
+        .filter(|v| !v.is_empty());
+    sources
+        .file
+        .clone()
+        .or_else(|| named.map(PathBuf::from))
+        .or_else(|| {
+            let default = Path::new(DEFAULT_FILE);
+            sources
+                .directory
+                .join(default)
+                .exists()
+                .then(|| default.to_owned())
+        })
+}
+
+fn apply_file(settings: &mut Settings, path: &Path, shown: &Path) -> Result<()> {
+    let document = Document::read_as(path, &shown.display().to_string())?;
+    let root = document.view();
+    if root.node().is_null() {
+        return Ok(());
+    }
+    check_keys(&document, root.mapping()?, "")?;
+    for (descriptor, slot) in settings.slots_mut() {
+        let Some(view) = descend(&root, descriptor.path)? else {
+            continue;
+        };
+        let text = view.scalar_text()?;
+        let line = document.position(view.span()).line;
+        let origin = Origin::File {
+            name: document.name().to_owned(),
+            line,
+        };
+        slot.set(text, origin).map_err(|why| {
+            let message = bad_value(descriptor, document.name(), &why);
+            document.error(
+                ErrorCode::CONFIG_BAD_VALUE,
+                view.span(),
+                message,
+                "this value",
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn descend<'a>(root: &View<'a>, path: &str) -> Result<Option<View<'a>>> {
+    let mut view = root.clone();
+    for key in path.split('.') {
+        match view.optional(key)? {
+            Some(next) => view = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(view))
+}
+
+/// Refuses keys that no setting has, level by level.
+fn check_keys(document: &Document, mapping: &Mapping, prefix: &str) -> Result<()> {
+    let known = children(prefix);
+    for (key, entry) in mapping.iter() {
+        if !known.contains(&key) {
+            return Err(unknown_key(document, prefix, key, entry.key_span, &known));
+        }
+        let path = join(prefix, key);
+        if let Node {
+            kind: NodeKind::Mapping(inner),
+            ..
+        } = &entry.value
+            && !REGISTRY.iter().any(|descriptor| descriptor.path == path)
+        {
+            check_keys(document, inner, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn unknown_key(
+    document: &Document,
+    prefix: &str,
+    key: &str,
+    span: nimbus_document::Span,
+    known: &[&str],
+) -> Error {
+    let message = format!(
+        "{} has an unknown key `{}`",
+        document.name(),
+        join(prefix, key)
+    );
+    let error = document.error(
+        ErrorCode::CONFIG_UNKNOWN_KEY,
+        span,
+        message,
+        "not a setting",
+    );
+    // A key that is right in another place is more helpful than a key that merely looks alike.
+    let elsewhere = REGISTRY.iter().find(|descriptor| {
+        descriptor.path.rsplit('.').next() == Some(key)
+            && nearest(key, known.iter().copied()).is_none()
+    });
+    let help = match elsewhere {
+        Some(descriptor) => Some(format!("did you mean `{}`?", descriptor.path)),
+        None => did_you_mean(key, known.iter().copied()),
+    };
+    match help {
+        Some(help) => error.with_help(help),
+        None => error,
+    }
+}
+
+/// The keys that may stand directly below a path.
+pub(crate) fn children(prefix: &str) -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    for descriptor in REGISTRY {
+        let rest = match prefix {
+            "" => Some(descriptor.path),
+            _ => descriptor
+                .path
+                .strip_prefix(prefix)
+                .and_then(|rest| rest.strip_prefix('.')),
+        };
+        if let Some(key) = rest.and_then(|rest| rest.split('.').next())
+            && !keys.contains(&key)
+        {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{prefix}.{key}")
+    }
+}
+
+/// An empty variable counts as unset, as compose files and CI systems have it.
+fn apply_environment(
+    settings: &mut Settings,
+    environment: &BTreeMap<OsString, OsString>,
+) -> Result<()> {
+    for (descriptor, slot) in settings.slots_mut() {
+        let variable = descriptor.variable;
+        let Some(value) = environment
+            .get(OsStr::new(variable))
+            .filter(|v| !v.is_empty())
+        else {
+            continue;
+        };
+        let outcome = match value.to_str() {
+            Some(text) => slot.set(text, Origin::Environment { variable }),
+            None => Err("it is not UTF-8 text".to_owned()),
+        };
+        outcome.map_err(|why| {
+            Error::new(
+                ErrorCode::CONFIG_BAD_VALUE,
+                bad_value(descriptor, variable, &why),
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn apply_flags(settings: &mut Settings, flags: &[FlagValue]) -> Result<()> {
+    for (descriptor, slot) in settings.slots_mut() {
+        for FlagValue { flag, value, .. } in flags.iter().filter(|f| f.path == descriptor.path) {
+            slot.set(value, Origin::Flag { flag }).map_err(|why| {
+                Error::new(
+                    ErrorCode::CONFIG_BAD_VALUE,
+                    bad_value(descriptor, flag, &why),
+                )
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The value itself is not repeated: it may be a secret in the wrong place.
+fn bad_value(descriptor: &Descriptor, origin: &str, why: &str) -> String {
+    format!(
+        "the value of {} from {origin} is not acceptable: {why}",
+        descriptor.path
+    )
+}
+
+fn unknown_variables(
+    environment: &BTreeMap<OsString, OsString>,
+) -> Vec<(String, Option<&'static str>)> {
+    let known = || REGISTRY.iter().map(|descriptor| descriptor.variable);
+    environment
+        .keys()
+        .filter_map(|name| name.to_str())
+        .filter(|name| name.starts_with("NIMBUS_") && *name != CONFIG_VARIABLE)
+        .filter(|name| !known().any(|variable| variable == *name))
+        .map(|name| (name.to_owned(), nearest(name, known())))
+        .collect()
+}

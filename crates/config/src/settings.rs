@@ -1,0 +1,241 @@
+//! The list of settings.
+//!
+//! A line is: key, type, default, variable. The comment above it becomes the description in the
+//! reference page and in the schema. Names follow the specification (checklist group CONF); keys
+//! that it does not name take `NIMBUS_`, the section and the key.
+
+use crate::setting::{Descriptor, Origin, Setting, Slot};
+use crate::types::{
+    EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, Rate, RatePeriod,
+    Schedule, Secret,
+};
+use crate::value::Value as _;
+
+macro_rules! settings {
+    ($(
+        $(#[doc = $section_doc:literal])*
+        $section:ident: $Section:ident at $section_path:literal {
+            $($(#[doc = $doc:literal])* $key:ident: $type:ty = $default:expr, $variable:literal;)*
+        }
+    )*) => {
+        /// Every setting, typed, with its origin.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $($(#[doc = $section_doc])* pub $section: $Section,)*
+        }
+
+        $(
+            $(#[doc = $section_doc])*
+            #[derive(Clone, Debug)]
+            pub struct $Section {
+                $($(#[doc = $doc])* pub $key: Setting<$type>,)*
+            }
+        )*
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self {$(
+                    $section: $Section {
+                        $($key: Setting { value: $default, origin: Origin::Default },)*
+                    },
+                )*}
+            }
+        }
+
+        impl Settings {
+            pub(crate) fn slots(&self) -> Vec<(&'static Descriptor, &dyn Slot)> {
+                let values = [$($(&self.$section.$key as &dyn Slot,)*)*];
+                REGISTRY.iter().zip(values).collect()
+            }
+
+            pub(crate) fn slots_mut(&mut self) -> Vec<(&'static Descriptor, &mut dyn Slot)> {
+                let values = [$($(&mut self.$section.$key as &mut dyn Slot,)*)*];
+                REGISTRY.iter().zip(values).collect()
+            }
+        }
+
+        /// In the same order as the fields.
+        pub(crate) static REGISTRY: &[Descriptor] = &[$($(
+            Descriptor::new::<$type>(
+                concat!($section_path, ".", stringify!($key)),
+                $variable,
+                &[$($doc),*],
+            ),
+        )*)*];
+
+        /// Section paths with their descriptions.
+        pub(crate) static SECTIONS: &[(&str, &[&str])] = &[
+            $(($section_path, &[$($section_doc),*]),)*
+        ];
+    };
+}
+
+settings! {
+    /// The installation.
+    app: App at "app" {
+        /// Name shown to users.
+        name: String = "Nimbus".into(), "NIMBUS_APP_NAME";
+        /// Version shown to users.
+        version: String = "1.0.0".into(), "NIMBUS_APP_VERSION";
+        /// What the installation is for.
+        env: Environment = Environment::Production, "NIMBUS_ENV";
+        /// Adds internal detail to error responses. Never in production.
+        debug: bool = false, "NIMBUS_DEBUG";
+        /// Random secret from which session and form keys are derived.
+        secret_key: Option<Secret> = None, "NIMBUS_SECRET_KEY";
+    }
+
+    /// PostgreSQL.
+    db: Database at "db" {
+        /// Host. Without one the server starts a private cluster in its data directory.
+        host: Option<String> = None, "NIMBUS_DB_HOST";
+        /// Port.
+        port: u16 = 5432, "NIMBUS_DB_PORT";
+        /// Database.
+        name: String = "nimbus".into(), "NIMBUS_DB_NAME";
+        /// User.
+        user: String = "nimbus".into(), "NIMBUS_DB_USER";
+        /// Password.
+        password: Option<Secret> = None, "NIMBUS_DB_PASSWORD";
+        /// Connections per process.
+        pool_size: u32 = 20, "NIMBUS_DB_POOL_SIZE";
+    }
+
+    /// Valkey.
+    valkey: Valkey at "valkey" {
+        /// Address.
+        url: Endpoint = endpoint("valkey://localhost:6379/0"), "NIMBUS_VALKEY_URL";
+    }
+
+    /// S3-compatible object store.
+    s3: ObjectStore at "s3" {
+        /// Address.
+        endpoint: Endpoint = endpoint("http://localhost:9000"), "NIMBUS_S3_ENDPOINT";
+        /// Access key.
+        access_key: Option<Secret> = None, "NIMBUS_S3_ACCESS_KEY";
+        /// Secret key.
+        secret_key: Option<Secret> = None, "NIMBUS_S3_SECRET_KEY";
+        /// Bucket.
+        bucket: String = "nimbus".into(), "NIMBUS_S3_BUCKET";
+    }
+
+    /// Sign-in.
+    auth: Auth at "auth" {
+        /// Secret that signs access tokens. Tokens signed with another one are refused.
+        jwt_secret: Option<Secret> = None, "NIMBUS_JWT_SECRET";
+        /// Life of an access token, in seconds.
+        jwt_expiry: u32 = 3600, "NIMBUS_JWT_EXPIRY";
+        /// Life of a refresh token, in seconds.
+        refresh_token_expiry: u32 = 604_800, "NIMBUS_REFRESH_TOKEN_EXPIRY";
+    }
+
+    /// Pulumi.
+    pulumi: Pulumi at "pulumi" {
+        /// Token for state that is kept in Pulumi Cloud.
+        access_token: Option<Secret> = None, "PULUMI_ACCESS_TOKEN";
+    }
+
+    /// Temporal, where it runs the workflows.
+    temporal: Temporal at "temporal" {
+        /// Host.
+        host: String = "localhost".into(), "NIMBUS_TEMPORAL_HOST";
+        /// Port.
+        port: u16 = 7233, "NIMBUS_TEMPORAL_PORT";
+        /// Namespace.
+        namespace: String = "nimbus".into(), "NIMBUS_TEMPORAL_NAMESPACE";
+        /// Task queue.
+        task_queue: String = "nimbus-workflows".into(), "NIMBUS_TEMPORAL_TASK_QUEUE";
+    }
+
+    /// Mail relay.
+    smtp: Smtp at "smtp" {
+        /// Host.
+        host: Option<String> = None, "NIMBUS_SMTP_HOST";
+        /// Port.
+        port: u16 = 587, "NIMBUS_SMTP_PORT";
+        /// User.
+        user: Option<String> = None, "NIMBUS_SMTP_USER";
+        /// Password.
+        password: Option<Secret> = None, "NIMBUS_SMTP_PASSWORD";
+    }
+
+    /// Logs.
+    logging: Logging at "logging" {
+        /// Least severe level that is written. Commands for people show warnings and errors unless
+        /// this is set.
+        level: LogLevel = LogLevel::Info, "NIMBUS_LOGGING_LEVEL";
+        /// One JSON object per line, or lines for people. Commands on a terminal write plain lines
+        /// unless this is set.
+        format: LogFormat = LogFormat::Json, "NIMBUS_LOGGING_FORMAT";
+    }
+
+    /// Traces.
+    telemetry: Telemetry at "telemetry" {
+        /// OpenTelemetry collector that takes traces over gRPC. Nothing is sent without one.
+        otlp_endpoint: Option<Endpoint> = None, "NIMBUS_TELEMETRY_OTLP_ENDPOINT";
+    }
+
+    /// Limits on API requests.
+    rate_limiting: RateLimiting at "rate_limiting" {
+        /// Whether requests are limited.
+        enabled: bool = true, "NIMBUS_RATE_LIMITING_ENABLED";
+        /// Requests per period and caller.
+        default_limit: Rate = Rate { requests: 100, period: RatePeriod::Minute },
+            "NIMBUS_RATE_LIMITING_DEFAULT_LIMIT";
+    }
+
+    /// How tenants are kept apart.
+    tenancy: Tenancy at "tenancy" {
+        /// A schema per tenant with row-level security, or one schema with the same row-level
+        /// security for very many tenants. There is no weaker choice.
+        isolation: Isolation = Isolation::SchemaWithRls, "NIMBUS_TENANCY_ISOLATION";
+    }
+
+    /// Comparison of the recorded state with the cloud.
+    drift_detection: DriftDetection at "drift_detection" {
+        /// When it runs unless a stack says otherwise, in the five fields of cron, UTC.
+        default_schedule: Schedule = schedule("0 2 * * *"), "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE";
+    }
+
+    /// Mail notifications.
+    email: Email at "notifications.email" {
+        /// Whether mail is sent.
+        enabled: bool = true, "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED";
+        /// What sends it.
+        provider: EmailProvider = EmailProvider::Smtp, "NIMBUS_NOTIFICATIONS_EMAIL_PROVIDER";
+    }
+
+    /// Webhook notifications.
+    webhooks: Webhooks at "notifications.webhooks" {
+        /// Whether webhooks are called.
+        enabled: bool = true, "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED";
+        /// Longest time one call may take, in seconds.
+        timeout: u32 = 30, "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT";
+    }
+}
+
+impl Settings {
+    /// Every setting as it may be shown, in the order of the reference.
+    pub fn entries(&self) -> Vec<crate::setting::Entry> {
+        self.slots()
+            .into_iter()
+            .map(|(descriptor, slot)| slot.entry(descriptor))
+            .collect()
+    }
+
+    /// The secrets in force, so that logs can be cleaned of them.
+    pub fn secrets(&self) -> Vec<&str> {
+        self.slots()
+            .into_iter()
+            .filter_map(|(_, slot)| slot.expose())
+            .collect()
+    }
+}
+
+fn endpoint(text: &str) -> Endpoint {
+    Endpoint::parse(text).expect("defaults are valid")
+}
+
+fn schedule(text: &str) -> Schedule {
+    Schedule::parse(text).expect("defaults are valid")
+}

@@ -1,0 +1,382 @@
+//! The types of settings that are more than a text, a number or a switch.
+
+use std::fmt;
+
+use nimbus_document::did_you_mean;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
+
+use crate::value::Value;
+
+/// A setting with a few words to choose from; upper and lower case are the same.
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            pub const WORDS: &[&str] = &[$($word),*];
+
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl Value for $name {
+            fn parse(text: &str) -> Result<Self, String> {
+                $(if text.eq_ignore_ascii_case($word) { return Ok(Self::$variant); })*
+                let help = did_you_mean(text, Self::WORDS.iter().copied());
+                Err(help.unwrap_or_default())
+            }
+
+            fn show(&self) -> serde_json::Value {
+                self.word().into()
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "enum": Self::WORDS })
+            }
+        }
+    )*};
+}
+
+choices! {
+    /// What the installation is for.
+    Environment {
+        Production = "production",
+        Development = "development",
+    }
+
+    LogLevel {
+        Error = "ERROR",
+        Warn = "WARN",
+        Info = "INFO",
+        Debug = "DEBUG",
+        Trace = "TRACE",
+    }
+
+    LogFormat {
+        /// One JSON object per line.
+        Json = "json",
+        /// For people.
+        Plain = "plain",
+    }
+
+    /// How tenants are kept apart. There is no weaker choice on purpose.
+    Isolation {
+        /// A schema per tenant and row-level security.
+        SchemaWithRls = "schema_with_rls",
+        /// One schema with the same row-level security, for very many tenants.
+        Shared = "shared",
+    }
+
+    EmailProvider {
+        Smtp = "smtp",
+        Ses = "ses",
+        SendGrid = "sendgrid",
+    }
+}
+
+/// A value that is never shown.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+impl Value for Secret {
+    const SECRET: bool = true;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self(text.into()))
+    }
+
+    fn show(&self) -> serde_json::Value {
+        "[secret]".into()
+    }
+
+    fn expose(&self) -> Option<&str> {
+        Some(self.expose())
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "writeOnly": true })
+    }
+}
+
+/// The address of a service, with a scheme and a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint(Url);
+
+impl Endpoint {
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl Value for Endpoint {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wanted = "write an address such as http://localhost:9000";
+        match Url::parse(text) {
+            Ok(url) if url.has_host() => Ok(Self(url)),
+            Ok(_) => Err(wanted.into()),
+            Err(error) => Err(format!("{error}; {wanted}")),
+        }
+    }
+
+    /// A password inside an address is a secret too.
+    fn show(&self) -> serde_json::Value {
+        if self.0.password().is_none() {
+            return self.0.as_str().into();
+        }
+        let mut shown = self.0.clone();
+        // Fails only for addresses without a host, which `parse` refuses.
+        let _ = shown.set_password(Some("secret"));
+        shown.as_str().into()
+    }
+
+    fn expose(&self) -> Option<&str> {
+        self.0.password()
+    }
+}
+
+impl JsonSchema for Endpoint {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Endpoint".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "uri" })
+    }
+}
+
+/// So many requests per period, written `100/minute`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    pub requests: u32,
+    pub period: RatePeriod,
+}
+
+choices! {
+    RatePeriod {
+        Second = "second",
+        Minute = "minute",
+        Hour = "hour",
+        Day = "day",
+    }
+}
+
+impl Value for Rate {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wanted = || "write a number and second, minute, hour or day, such as 100/minute";
+        let (requests, period) = text.split_once('/').ok_or_else(wanted)?;
+        let requests = u32::parse(requests.trim()).map_err(|_| wanted())?;
+        let period = RatePeriod::parse(period.trim()).map_err(|_| wanted())?;
+        Ok(Self { requests, period })
+    }
+
+    fn show(&self) -> serde_json::Value {
+        format!("{}/{}", self.requests, self.period.word()).into()
+    }
+}
+
+impl JsonSchema for Rate {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Rate".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[1-9][0-9]*/(second|minute|hour|day)$" })
+    }
+}
+
+/// A schedule in the five fields of cron.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule(String);
+
+impl Schedule {
+    const FIELDS: [(&str, u32, u32); 5] = [
+        ("minute", 0, 59),
+        ("hour", 0, 23),
+        ("day", 1, 31),
+        ("month", 1, 12),
+        ("weekday", 0, 7),
+    ];
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// One field: `*`, `7`, `1-5`, any of them with `/step`, several joined by commas.
+    fn check_field(text: &str, (name, low, high): (&str, u32, u32)) -> Result<(), String> {
+        let wrong = || format!("the {name} field `{text}` must lie between {low} and {high}");
+        let number = |text: &str| {
+            text.parse::<u32>()
+                .ok()
+                .filter(|n| (low..=high).contains(n))
+        };
+        for part in text.split(',') {
+            let (range, step) = part
+                .split_once('/')
+                .map_or((part, "1"), |(range, step)| (range, step));
+            if !step.parse::<u32>().is_ok_and(|step| step > 0) {
+                return Err(wrong());
+            }
+            if range == "*" {
+                continue;
+            }
+            let (from, to) = range.split_once('-').unwrap_or((range, range));
+            let ordered = number(from)
+                .zip(number(to))
+                .is_some_and(|(from, to)| from <= to);
+            if !ordered {
+                return Err(wrong());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Value for Schedule {
+    fn parse(text: &str) -> Result<Self, String> {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        if fields.len() != Self::FIELDS.len() {
+            return Err("write five fields: minute, hour, day, month, weekday".into());
+        }
+        for (field, rule) in fields.iter().zip(Self::FIELDS) {
+            Self::check_field(field, rule)?;
+        }
+        Ok(Self(fields.join(" ")))
+    }
+
+    fn show(&self) -> serde_json::Value {
+        self.0.as_str().into()
+    }
+}
+
+impl JsonSchema for Schedule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Schedule".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^\\S+(\\s+\\S+){4}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_five_fields_in_range() {
+        for text in [
+            "0 2 * * *",
+            "*/15 0-6 1,15 * 1-5",
+            "59 23 31 12 7",
+            "0  0 * * 0",
+        ] {
+            assert!(Schedule::parse(text).is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "* * * *",
+            "* * * * * *",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * * 13 *",
+            "* * * * 8",
+            "*/0 * * * *",
+            "5-1 * * * *",
+            "a * * * *",
+            ", * * * *",
+            "1- * * * *",
+        ] {
+            assert!(Schedule::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_name_a_number_and_a_period() {
+        let rate = Rate {
+            requests: 100,
+            period: RatePeriod::Minute,
+        };
+        assert_eq!(Rate::parse("100/minute"), Ok(rate));
+        assert_eq!(rate.show(), "100/minute");
+        for text in [
+            "",
+            "100",
+            "/minute",
+            "0/minute",
+            "-1/minute",
+            "100/week",
+            "1.5/hour",
+        ] {
+            assert!(Rate::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_not_shown() {
+        let endpoint = Endpoint::parse("valkey://u:hunter2@cache:6379/0").unwrap();
+        assert!(!endpoint.show().to_string().contains("hunter2"));
+        assert_eq!(Value::expose(&endpoint), Some("hunter2"));
+        assert!(Endpoint::parse("localhost:9000").is_err());
+        assert!(Endpoint::parse("data:text").is_err());
+    }
+
+    #[test]
+    fn choices_ignore_case_and_suggest() {
+        assert_eq!(LogLevel::parse("info"), Ok(LogLevel::Info));
+        assert_eq!(LogLevel::parse("INFOO"), Err("did you mean `INFO`?".into()));
+        assert_eq!(
+            Isolation::parse("none"),
+            Err("valid ones are `schema_with_rls`, `shared`".into())
+        );
+    }
+}
