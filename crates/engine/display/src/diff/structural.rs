@@ -1,0 +1,227 @@
+//! Comparing two property maps.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
+
+use super::{Change, Node, ObjectDiff};
+
+/// What differs between the two maps. Keys that only the engine reads are left out.
+pub(crate) fn structural(old: &PropertyMap, new: &PropertyMap) -> ObjectDiff {
+    object(old, new)
+        .into_iter()
+        .filter(|(key, _)| !is_internal(key))
+        .collect()
+}
+
+/// Whether a key is book-keeping of an SDK or provider, of no interest to people.
+pub(crate) fn is_internal(key: &str) -> bool {
+    key.starts_with("__")
+}
+
+fn object(old: &PropertyMap, new: &PropertyMap) -> ObjectDiff {
+    let keys = old
+        .keys()
+        .chain(new.keys().filter(|key| !old.contains_key(*key)));
+    keys.filter_map(|key| {
+        let change = optional(old.get(key), new.get(key))?;
+        Some((key.clone(), Node::new(change)))
+    })
+    .collect()
+}
+
+fn array(old: &[PropertyValue], new: &[PropertyValue]) -> BTreeMap<usize, Node> {
+    (0..old.len().max(new.len()))
+        .filter_map(|index| {
+            let change = optional(old.get(index), new.get(index))?;
+            Some((index, Node::new(change)))
+        })
+        .collect()
+}
+
+fn optional(old: Option<&PropertyValue>, new: Option<&PropertyValue>) -> Option<Change> {
+    match (old, new) {
+        (None, None) => None,
+        (Some(old), None) => Some(Change::Removed(old.clone())),
+        (None, Some(new)) => Some(Change::Added(new.clone())),
+        (Some(old), Some(new)) => value(old, new),
+    }
+}
+
+pub(super) fn value(old: &PropertyValue, new: &PropertyValue) -> Option<Change> {
+    let (old, new) = (settled(old), settled(new));
+    match (old.as_ref(), new.as_ref()) {
+        (PropertyValue::Object(old), PropertyValue::Object(new)) => {
+            non_empty(object(old, new)).map(Change::Object)
+        }
+        (PropertyValue::Array(old), PropertyValue::Array(new)) => {
+            let items = array(old, new);
+            (!items.is_empty()).then_some(Change::Array(items))
+        }
+        (
+            PropertyValue::Archive(Archive::Assets { assets: old, .. }),
+            PropertyValue::Archive(Archive::Assets { assets: new, .. }),
+        ) => non_empty(object(old, new)).map(Change::Object),
+        (old, new) if same(old, new) => None,
+        (old, new) => Some(Change::Set {
+            old: old.clone(),
+            new: new.clone(),
+        }),
+    }
+}
+
+fn non_empty(diff: ObjectDiff) -> Option<ObjectDiff> {
+    (!diff.is_empty()).then_some(diff)
+}
+
+/// Content with the same hash is the same, wherever it comes from.
+fn same(old: &PropertyValue, new: &PropertyValue) -> bool {
+    let hashes = match (old, new) {
+        (PropertyValue::Asset(old), PropertyValue::Asset(new)) => {
+            Some((asset_hash(old), asset_hash(new)))
+        }
+        (PropertyValue::Archive(old), PropertyValue::Archive(new)) => {
+            Some((archive_hash(old), archive_hash(new)))
+        }
+        _ => None,
+    };
+    match hashes {
+        Some((old, new)) if !old.is_empty() && !new.is_empty() => old == new,
+        _ => old == new,
+    }
+}
+
+pub(super) fn asset_hash(asset: &Asset) -> &str {
+    match asset {
+        Asset::Text { hash, .. }
+        | Asset::Path { hash, .. }
+        | Asset::Uri { hash, .. }
+        | Asset::HashOnly { hash } => hash,
+    }
+}
+
+pub(super) fn archive_hash(archive: &Archive) -> &str {
+    match archive {
+        Archive::Assets { hash, .. }
+        | Archive::Path { hash, .. }
+        | Archive::Uri { hash, .. }
+        | Archive::HashOnly { hash } => hash,
+    }
+}
+
+/// The value without the wrapping that says where it comes from.
+pub(super) fn settled(value: &PropertyValue) -> Cow<'_, PropertyValue> {
+    match value {
+        PropertyValue::Output(output) => {
+            let inner = output.value.clone().unwrap_or(PropertyValue::Computed);
+            let inner = settled(&inner).into_owned();
+            Cow::Owned(if output.secret {
+                PropertyValue::secret(inner)
+            } else {
+                inner
+            })
+        }
+        other => Cow::Borrowed(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nimbus_engine_model::OutputValue;
+
+    use super::*;
+
+    fn map(pairs: &[(&str, PropertyValue)]) -> PropertyMap {
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect()
+    }
+
+    fn text_asset(hash: &str, text: &str) -> PropertyValue {
+        PropertyValue::Asset(Asset::Text {
+            hash: hash.into(),
+            text: text.into(),
+        })
+    }
+
+    #[test]
+    fn only_what_differs_is_in_the_tree() {
+        let old = map(&[
+            ("same", 1.0.into()),
+            (
+                "nested",
+                map(&[("a", 1.0.into()), ("b", 2.0.into())]).into(),
+            ),
+            ("list", vec!["x".into(), "y".into()].into()),
+        ]);
+        let new = map(&[
+            ("same", 1.0.into()),
+            (
+                "nested",
+                map(&[("a", 1.0.into()), ("b", 3.0.into())]).into(),
+            ),
+            ("list", vec!["x".into()].into()),
+        ]);
+        let diff = structural(&old, &new);
+        assert_eq!(diff.keys().collect::<Vec<_>>(), ["list", "nested"]);
+        let Change::Object(nested) = &diff["nested"].change else {
+            panic!("objects are compared inside");
+        };
+        assert_eq!(nested.keys().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(
+            diff["list"].change,
+            Change::Array([(1, Node::new(Change::Removed("y".into())))].into())
+        );
+    }
+
+    #[test]
+    fn a_secret_differs_as_a_whole() {
+        let secret = |inner: PropertyValue| PropertyValue::secret(inner);
+        let old = map(&[("s", secret(map(&[("user", "a".into())]).into()))]);
+        let new = map(&[("s", secret(map(&[("user", "b".into())]).into()))]);
+        assert!(matches!(
+            structural(&old, &new)["s"].change,
+            Change::Set { .. }
+        ));
+        assert!(structural(&old, &old).is_empty());
+    }
+
+    #[test]
+    fn equal_hashes_mean_equal_content_and_internal_keys_are_not_shown() {
+        let old = map(&[("f", text_asset("h1", "a")), ("__provider", "x".into())]);
+        let moved = map(&[
+            (
+                "f",
+                PropertyValue::Asset(Asset::Path {
+                    hash: "h1".into(),
+                    path: "a.txt".into(),
+                }),
+            ),
+            ("__provider", "y".into()),
+        ]);
+        assert!(structural(&old, &moved).is_empty());
+        let changed = map(&[("f", text_asset("h2", "a"))]);
+        assert_eq!(structural(&old, &changed).len(), 1);
+    }
+
+    #[test]
+    fn an_output_counts_as_the_value_that_it_carries() {
+        let output = |value, secret| {
+            PropertyValue::Output(Box::new(OutputValue {
+                value,
+                secret,
+                dependencies: Vec::new(),
+            }))
+        };
+        assert_eq!(value(&"a".into(), &output(Some("a".into()), false)), None);
+        assert_eq!(
+            value(&"a".into(), &output(None, true)),
+            Some(Change::Set {
+                old: "a".into(),
+                new: PropertyValue::secret(PropertyValue::Computed)
+            })
+        );
+    }
+}

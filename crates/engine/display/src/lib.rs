@@ -1,0 +1,24 @@
+//! How an operation looks: public event JSON, property diffs, the live tree and the summary.
+//!
+//! Reading order: [`DisplayState`] takes events in, `render` and `plain` turn it into lines,
+//! `audience` is the thin edge that owns threads and terminals. Everything but `audience` is pure:
+//! no clock, no terminal, no environment.
+
+mod audience;
+mod diff;
+mod line;
+mod ops;
+mod plain;
+mod render;
+mod state;
+mod step;
+mod summary;
+mod text;
+mod tree;
+
+pub use audience::{Audience, LineViewer, LiveViewer, Moment, Screen, TerminalScreen, Viewer};
+pub use line::{Line, Paint, Tone};
+pub use plain::{LineStyle, event_lines};
+pub use render::Size;
+pub use state::{DisplayState, Subject};
+pub use step::{Basis, Detail, step_lines};

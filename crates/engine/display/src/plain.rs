@@ -1,0 +1,129 @@
+//! Events as lines, for output that is no terminal or that asked for every difference.
+
+use std::time::Duration;
+
+use nimbus_engine_model::StepOp;
+use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity, StepEvent};
+
+use crate::line::{Line, Tone};
+use crate::ops;
+use crate::state::{DisplayState, is_default_provider};
+use crate::step::{Basis, Detail, step_lines};
+use crate::summary::{diagnostic_lines, violation_lines};
+use crate::text::clean;
+use crate::tree::status;
+
+/// What each step gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineStyle {
+    /// A line when it starts and a line when it ends.
+    Progress,
+    /// Its differing properties.
+    Diff(Detail),
+}
+
+/// The lines for one event. `state` has seen the event already.
+pub fn event_lines(
+    event: &EngineEvent,
+    state: &DisplayState,
+    style: LineStyle,
+    now: Duration,
+) -> Vec<Line> {
+    match event {
+        EngineEvent::ResourcePre { step, planning } => match style {
+            LineStyle::Progress if *planning => Vec::new(),
+            LineStyle::Progress => progress_line(step, state, now),
+            LineStyle::Diff(detail) => started(step, state, detail),
+        },
+        EngineEvent::ResourceOutputs { step, .. } => match style {
+            LineStyle::Progress => progress_line(step, state, now),
+            LineStyle::Diff(detail) => found(step, state, detail),
+        },
+        EngineEvent::ResourceFailed { step, .. } => progress_line(step, state, now),
+        EngineEvent::Diagnostic(diagnostic) => diagnostic_line(diagnostic),
+        EngineEvent::PolicyViolation(violation) => violation_lines(violation),
+        EngineEvent::PolicyLoaded { pack, version } => {
+            let text = format!("Policy pack {} {} loaded", clean(pack), clean(version));
+            vec![Line::of(Tone::Dim, text)]
+        }
+        EngineEvent::PolicyRemediation {
+            urn, policy, pack, ..
+        } => {
+            let text = format!("  [remediated] {pack}: {policy} ({urn})");
+            vec![Line::of(Tone::Info, clean(&text))]
+        }
+        EngineEvent::Cancelled => vec![Line::of(Tone::Warning, "Stopping after running steps")],
+        EngineEvent::Prelude { .. } | EngineEvent::Summary(_) => Vec::new(),
+    }
+}
+
+fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<Line> {
+    let Some(row) = state
+        .rows
+        .get(&step.urn)
+        .filter(|row| row.is_interesting() && row.settled_op() != StepOp::Same)
+    else {
+        return Vec::new();
+    };
+    let op = row.settled_op();
+    let mut line = Line::of(Tone::Plain, " ").with(ops::tone(op), ops::symbol(op));
+    line.push(
+        Tone::Plain,
+        format!(" {} {} ", clean(&row.type_), clean(&row.name)),
+    );
+    line.append(status(row, now));
+    if !row.changed_keys.is_empty() {
+        line.push(Tone::Plain, " [diff: ");
+        line.append(row.changed_keys.clone());
+        line.push(Tone::Plain, "]");
+    }
+    vec![line.trimmed()]
+}
+
+fn started(step: &StepEvent, state: &DisplayState, detail: Detail) -> Vec<Line> {
+    let replacement_half = ops::is_part_of_replacement(step.op) && !step.logical;
+    let shown = !matches!(step.op, StepOp::Same | StepOp::Refresh)
+        && !replacement_half
+        && !is_default_provider(&step.urn);
+    if !shown {
+        return Vec::new();
+    }
+    step_lines(step, depth(state, step), Basis::Program, detail)
+}
+
+/// What a refresh found; other outcomes were shown when they started.
+fn found(step: &StepEvent, state: &DisplayState, detail: Detail) -> Vec<Line> {
+    let refreshed = state.rows.get(&step.urn).is_some_and(|row| row.refreshing);
+    let changed = matches!(step.op, StepOp::Update | StepOp::Delete);
+    if refreshed && changed {
+        step_lines(step, depth(state, step), Basis::Refresh, detail)
+    } else {
+        Vec::new()
+    }
+}
+
+/// How many ancestors of the step's resource were seen.
+fn depth(state: &DisplayState, step: &StepEvent) -> usize {
+    let mut depth = 0;
+    let mut urn = &step.urn;
+    while let Some(parent) = state.rows.get(urn).and_then(|row| row.parent.as_ref()) {
+        if !state.rows.contains_key(parent) || depth > state.rows.len() {
+            break;
+        }
+        depth += 1;
+        urn = parent;
+    }
+    depth
+}
+
+fn diagnostic_line(diagnostic: &Diagnostic) -> Vec<Line> {
+    if diagnostic.ephemeral || diagnostic.severity == Severity::Debug {
+        return Vec::new();
+    }
+    let mut lines = diagnostic_lines(diagnostic, "    ");
+    if let Some(urn) = &diagnostic.urn {
+        let place = format!("  {} ({}):", clean(urn.type_()), clean(urn.name()));
+        lines.insert(0, Line::of(Tone::Plain, place));
+    }
+    lines
+}

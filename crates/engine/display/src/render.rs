@@ -1,0 +1,73 @@
+//! The whole picture, for a moment and for the end.
+
+use std::time::Duration;
+
+use crate::line::{Line, Tone};
+use crate::state::{DisplayState, Phase};
+use crate::summary::closing_lines;
+use crate::text::duration;
+use crate::tree::tree_lines;
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const SPINNER_STEP: Duration = Duration::from_millis(100);
+
+/// Size of the terminal, in columns and rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub width: usize,
+    pub height: usize,
+}
+
+impl DisplayState {
+    /// `Updating (dev)` and what it is about, on one line.
+    pub fn title(&self) -> Line {
+        Line::of(Tone::Heading, self.subject.title.clone())
+            .with(Tone::Heading, format!(" ({})", self.subject.stack))
+    }
+
+    /// The picture while the operation runs: the tree as far as it fits, and a line of progress.
+    pub fn live(&self, size: Size, now: Duration) -> Vec<Line> {
+        let room = size.height.saturating_sub(3);
+        let mut lines = tree_lines(self, size.width, Some(room), now);
+        lines.push(Line::new());
+        lines.push(self.progress(now).truncated(size.width));
+        lines
+    }
+
+    /// The picture when the operation has ended: the whole tree, messages, outputs and counts.
+    pub fn closing(&self, width: usize, now: Duration) -> Vec<Line> {
+        let mut lines = tree_lines(self, width, None, now);
+        lines.extend(closing_lines(self));
+        lines
+    }
+
+    /// The end without the tree, for displays that told it line by line.
+    pub fn closing_without_tree(&self) -> Vec<Line> {
+        closing_lines(self)
+    }
+
+    fn progress(&self, now: Duration) -> Line {
+        let step = now.as_millis() / SPINNER_STEP.as_millis();
+        let spinner = SPINNER[usize::try_from(step).unwrap_or(0) % SPINNER.len()];
+        let count = |wanted: fn(&Phase) -> bool| {
+            self.rows
+                .values()
+                .filter(|row| !row.default_provider && wanted(&row.phase))
+                .count()
+        };
+        let done = count(|phase| matches!(phase, Phase::Done { .. }));
+        let running = count(|phase| matches!(phase, Phase::Running { .. }));
+        let failed = count(|phase| matches!(phase, Phase::Failed { .. }));
+        let mut line = Line::of(Tone::Info, spinner)
+            .with(Tone::Plain, format!(" {}", self.subject.title))
+            .with(Tone::Dim, format!(" · {done} done · {running} running"));
+        if failed > 0 {
+            line.push(Tone::Error, format!(" · {failed} failed"));
+        }
+        line.push(Tone::Dim, format!(" · {}", duration(now)));
+        if self.cancelling {
+            line.push(Tone::Warning, " · stopping; Ctrl-C again to kill");
+        }
+        line
+    }
+}

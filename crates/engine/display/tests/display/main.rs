@@ -1,0 +1,5 @@
+//! What people and tools get to see of an operation.
+
+mod steps;
+mod support;
+mod tree;
