@@ -7,10 +7,13 @@
 use std::env;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::statvfs::statvfs;
 use sha2::{Digest, Sha256};
+
+use crate::process;
 
 const PARTIAL: &str = ".partial-";
 
@@ -112,14 +115,26 @@ fn lock(folder: &Path, name: &str) -> Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            println!("{name}: another set-up is at work, waiting for it");
-            file.lock()?;
+            println!("setup: another set-up of {name} is at work, waiting for it");
+            wait_for(&file)?;
         }
         Err(TryLockError::Error(error)) => {
             return Err(error).with_context(|| format!("cannot lock {}", path.display()));
         }
     }
     Ok(file)
+}
+
+/// A blocking lock would not hear Ctrl-C.
+fn wait_for(file: &File) -> Result<()> {
+    while let Err(error) = file.try_lock() {
+        anyhow::ensure!(!process::interrupted(), "interrupted");
+        match error {
+            TryLockError::WouldBlock => std::thread::sleep(Duration::from_millis(100)),
+            TryLockError::Error(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Whoever left these is gone: its lock is ours now.

@@ -34,7 +34,8 @@ pub(crate) fn watch_for_interrupts() -> Result<()> {
         let _ = match running {
             Some(Running::Group(pid)) => killpg(pid, Signal::SIGTERM),
             Some(Running::Foreground(pid)) => kill(pid, Signal::SIGTERM),
-            None => std::process::exit(130),
+            // Between two programs the next one is not started, see `spawn`.
+            None => Ok(()),
         };
     })
     .context("cannot watch for interrupts")
@@ -226,6 +227,7 @@ pub(crate) fn diagnose(log: &str) -> Cause {
         "NewConnectionError",
         "dial tcp",
         "name resolution",
+        "Could not resolve host",
     ]) {
         Cause::NoNetwork
     } else {
