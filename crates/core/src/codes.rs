@@ -4,7 +4,8 @@
 //! a page `docs/errors/NIM-NNNN.md` with what happened, why, and what to do; a test in the command
 //! line crate fails when one is missing. Blocks: 0001–0099 command line, configuration and files;
 //! 0100–0199 engine values and state files; 0200–0299 backends, journals and leases; 0300–0399
-//! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations.
+//! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations;
+//! 0700–0799 orchestration.
 
 use std::fmt;
 
@@ -97,6 +98,13 @@ codes! {
     HOOK_FAILED = 515, Failed, final, "A hook failed after its step was done";
     HOOKS_NEED_PROGRAM = 516, Invalid, final, "Delete hooks can only run with the program";
     STATE_UNUSABLE = 517, Invalid, final, "The recorded state cannot be worked on";
+    // Orchestration.
+    TEMPLATE_UNKNOWN = 700, NotFound, final, "There is no such template";
+    TEMPLATE_INVALID = 701, Invalid, final, "A template cannot be rendered";
+    GRAPH_INVALID = 702, Invalid, final, "The stacks of a deployment cannot be ordered";
+    WORKSPACE_MISSING = 703, NotFound, final, "There is no Nimbus workspace here";
+    DEPLOYMENT_UNKNOWN = 704, NotFound, final, "There is no such deployment";
+    DEPLOYMENT_EXISTS = 705, Exists, final, "The deployment id is taken";
 }
 
 impl ErrorCode {

@@ -1,0 +1,412 @@
+//! Values known only at run time: `{{RUNTIME:<type>:<parameters>}}`.
+//!
+//! A text may hold several, between other characters, and one may stand inside another, where it
+//! is resolved first: `{{RUNTIME:calculate:subnets:{{RUNTIME:network:vpcCidr}}:24:3}}`. A default
+//! after `|` is used when the value does not exist: `{{RUNTIME:env:OWNER|nobody}}`. A text that is
+//! one placeholder and nothing else keeps the type of its value; otherwise values become text.
+//!
+//! This module reads and writes placeholders. It resolves nothing.
+
+use std::fmt;
+use std::ops::Range;
+
+const OPEN: &str = "{{RUNTIME:";
+const CLOSE: &str = "}}";
+
+/// A text cut into literal pieces and placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pub parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    Placeholder(Placeholder),
+}
+
+/// One placeholder. Its parameters are templates, because placeholders may stand inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placeholder {
+    pub source: Source,
+    pub default: Option<Template>,
+    /// Where it stands in the text it was read from.
+    pub range: Range<usize>,
+}
+
+/// Where the value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An output of another stack of the same deployment and environment.
+    Stack {
+        stack: String,
+        output: Template,
+    },
+    Aws {
+        query: String,
+        parameters: Vec<Template>,
+    },
+    Calculate {
+        function: String,
+        parameters: Vec<Template>,
+    },
+    Env {
+        variable: Template,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct PlaceholderError {
+    pub reason: String,
+    /// The part of the text that is wrong.
+    pub range: Range<usize>,
+}
+
+impl Template {
+    pub fn parse(text: &str) -> Result<Self, PlaceholderError> {
+        parse_at(text, 0)
+    }
+
+    /// Whether there is anything to resolve.
+    pub fn is_literal(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Text(_)))
+    }
+
+    /// The one placeholder that makes up the whole text.
+    pub fn single(&self) -> Option<&Placeholder> {
+        match self.parts.as_slice() {
+            [Part::Placeholder(placeholder)] => Some(placeholder),
+            _ => None,
+        }
+    }
+
+    /// Every placeholder, inner ones before the one they stand in.
+    pub fn placeholders(&self) -> Vec<&Placeholder> {
+        let mut found = Vec::new();
+        self.collect(&mut found);
+        found
+    }
+
+    fn collect<'a>(&'a self, found: &mut Vec<&'a Placeholder>) {
+        for part in &self.parts {
+            if let Part::Placeholder(placeholder) = part {
+                for inner in placeholder.templates() {
+                    inner.collect(found);
+                }
+                found.push(placeholder);
+            }
+        }
+    }
+}
+
+impl Placeholder {
+    /// The other stack and, if it is fixed, the output that this refers to.
+    pub fn reference(&self) -> Option<(&str, Option<&str>)> {
+        match &self.source {
+            Source::Stack { stack, output } => Some((stack, output.literal())),
+            Source::Aws { .. } | Source::Calculate { .. } | Source::Env { .. } => None,
+        }
+    }
+
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        let parameters: &[Template] = match &self.source {
+            Source::Stack { output, .. } => std::slice::from_ref(output),
+            Source::Env { variable } => std::slice::from_ref(variable),
+            Source::Aws { parameters, .. } | Source::Calculate { parameters, .. } => parameters,
+        };
+        parameters.iter().chain(&self.default)
+    }
+}
+
+impl Template {
+    fn literal(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+fn parse_at(text: &str, offset: usize) -> Result<Template, PlaceholderError> {
+    let mut parts = Vec::new();
+    let mut rest = 0;
+    while let Some(found) = text[rest..].find(OPEN) {
+        let open = rest + found;
+        if open > rest {
+            parts.push(Part::Text(text[rest..open].to_owned()));
+        }
+        let end = closing(text, open).ok_or_else(|| PlaceholderError {
+            reason: format!("the placeholder is not closed with {CLOSE}"),
+            range: offset + open..offset + text.len(),
+        })?;
+        let inner = &text[open + OPEN.len()..end];
+        let range = offset + open..offset + end + CLOSE.len();
+        parts.push(Part::Placeholder(placeholder(
+            inner,
+            offset + open + OPEN.len(),
+            range,
+        )?));
+        rest = end + CLOSE.len();
+    }
+    if rest < text.len() {
+        parts.push(Part::Text(text[rest..].to_owned()));
+    }
+    Ok(Template { parts })
+}
+
+/// Position of the `}}` that closes the placeholder opened at `open`.
+fn closing(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at = open;
+    while at < text.len() {
+        let rest = &text[at..];
+        if rest.starts_with(OPEN) {
+            depth += 1;
+            at += OPEN.len();
+        } else if rest.starts_with(CLOSE) {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at);
+            }
+            at += CLOSE.len();
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    None
+}
+
+fn placeholder(
+    inner: &str,
+    offset: usize,
+    range: Range<usize>,
+) -> Result<Placeholder, PlaceholderError> {
+    let fail = |reason: &str| PlaceholderError {
+        reason: reason.to_owned(),
+        range: range.clone(),
+    };
+    let (body, default) = match split_outside(inner, '|').as_slice() {
+        [only] => (only.clone(), None),
+        [first, rest @ ..] => {
+            let start = rest[0].start;
+            (
+                first.clone(),
+                Some(parse_at(&inner[start..], offset + start)?),
+            )
+        }
+        [] => return Err(fail("the placeholder is empty")),
+    };
+    let fields = split_outside(&inner[body], ':');
+    let field = |index: usize| {
+        fields
+            .get(index)
+            .map(|range| (&inner[range.clone()], range.start))
+            .filter(|f| !f.0.is_empty())
+    };
+    let (kind, _) = field(0).ok_or_else(|| fail("the placeholder names no source"))?;
+    let (name, name_at) =
+        field(1).ok_or_else(|| fail("a placeholder is {{RUNTIME:<type>:<parameters>}}"))?;
+    let parameters = || {
+        fields[2..]
+            .iter()
+            .map(|range| parse_at(&inner[range.clone()], offset + range.start))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let source = match kind {
+        "aws" => Source::Aws {
+            query: name.to_owned(),
+            parameters: parameters()?,
+        },
+        "calculate" => Source::Calculate {
+            function: name.to_owned(),
+            parameters: parameters()?,
+        },
+        _ if fields.len() > 2 => {
+            return Err(fail("too many parts; a value with `:` cannot be a name"));
+        }
+        "env" => Source::Env {
+            variable: parse_at(name, offset + name_at)?,
+        },
+        stack if is_stack_name(stack) => Source::Stack {
+            stack: stack.to_owned(),
+            output: parse_at(name, offset + name_at)?,
+        },
+        _ => {
+            return Err(fail(
+                "the source is neither a stack's name nor aws, calculate or env",
+            ));
+        }
+    };
+    Ok(Placeholder {
+        source,
+        default,
+        range,
+    })
+}
+
+fn is_stack_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+/// Splits at `separator` where it stands outside inner placeholders.
+fn split_outside(text: &str, separator: char) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while at < text.len() {
+        let rest = &text[at..];
+        if rest.starts_with(OPEN) {
+            at = closing(text, at).map_or(text.len(), |end| end + CLOSE.len());
+            continue;
+        }
+        let Some(next) = rest.chars().next() else {
+            break;
+        };
+        if next == separator {
+            ranges.push(start..at);
+            start = at + separator.len_utf8();
+        }
+        at += next.len_utf8();
+    }
+    ranges.push(start..text.len());
+    ranges
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => f.write_str(text)?,
+                Part::Placeholder(placeholder) => placeholder.fmt(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Placeholder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(OPEN)?;
+        let (kind, name, parameters) = match &self.source {
+            Source::Stack { stack, output } => (stack.as_str(), output.to_string(), &[][..]),
+            Source::Env { variable } => ("env", variable.to_string(), &[][..]),
+            Source::Aws { query, parameters } => ("aws", query.clone(), parameters.as_slice()),
+            Source::Calculate {
+                function,
+                parameters,
+            } => ("calculate", function.clone(), parameters.as_slice()),
+        };
+        write!(f, "{kind}:{name}")?;
+        for parameter in parameters {
+            write!(f, ":{parameter}")?;
+        }
+        if let Some(default) = &self.default {
+            write!(f, "|{default}")?;
+        }
+        f.write_str(CLOSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn one(text: &str) -> Placeholder {
+        Template::parse(text).unwrap().single().unwrap().clone()
+    }
+
+    fn text(text: &str) -> Template {
+        Template {
+            parts: vec![Part::Text(text.to_owned())],
+        }
+    }
+
+    #[test]
+    fn the_four_sources_are_read() {
+        assert_eq!(
+            one("{{RUNTIME:network:vpcId}}").source,
+            Source::Stack {
+                stack: "network".to_owned(),
+                output: text("vpcId")
+            }
+        );
+        assert_eq!(
+            one("{{RUNTIME:aws:latestAmiId:amazonLinux2}}").source,
+            Source::Aws {
+                query: "latestAmiId".to_owned(),
+                parameters: vec![text("amazonLinux2")]
+            }
+        );
+        assert_eq!(
+            one("{{RUNTIME:calculate:subnets:10.0.0.0/16:24:3}}").source,
+            Source::Calculate {
+                function: "subnets".to_owned(),
+                parameters: vec![text("10.0.0.0/16"), text("24"), text("3")],
+            }
+        );
+        assert_eq!(
+            one("{{RUNTIME:env:HOME}}").source,
+            Source::Env {
+                variable: text("HOME")
+            }
+        );
+    }
+
+    #[test]
+    fn placeholders_stand_between_text_and_inside_each_other() {
+        let embedded = Template::parse("arn:{{RUNTIME:dns:zone}}/x-{{RUNTIME:env:E|dev}}").unwrap();
+        assert_eq!(embedded.parts.len(), 4);
+        assert!(embedded.single().is_none());
+        assert_eq!(embedded.placeholders()[1].default, Some(text("dev")));
+
+        let nested = "{{RUNTIME:calculate:subnets:{{RUNTIME:network:cidr|10.0.0.0/8}}:24:3}}";
+        let template = Template::parse(nested).unwrap();
+        let found: Vec<_> = template
+            .placeholders()
+            .iter()
+            .map(|p| p.to_string())
+            .collect();
+        assert_eq!(found, ["{{RUNTIME:network:cidr|10.0.0.0/8}}", nested]);
+        assert_eq!(
+            template.placeholders()[0].reference(),
+            Some(("network", Some("cidr")))
+        );
+    }
+
+    #[test]
+    fn malformed_ones_are_refused_with_their_place() {
+        for (bad, place) in [
+            ("a {{RUNTIME:network:vpcId", 2..25),
+            ("{{RUNTIME:}}", 0..12),
+            ("{{RUNTIME:network}}", 0..19),
+            ("{{RUNTIME:network:}}", 0..20),
+            ("{{RUNTIME:net work:x}}", 0..22),
+            ("{{RUNTIME:network:a:b}}", 0..23),
+            ("{{RUNTIME:env:A:B}}", 0..19),
+        ] {
+            assert_eq!(Template::parse(bad).unwrap_err().range, place, "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_braces_are_text() {
+        for plain in ["", "{{ORGANIZATION}}", "}} {{", "{RUNTIME:a:b}"] {
+            assert!(Template::parse(plain).unwrap().is_literal(), "{plain}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics_and_writing_gives_the_text_back(text in r"(\{\{RUNTIME:|\}\}|[a-z:|é/]){0,12}") {
+            if let Ok(template) = Template::parse(&text) {
+                prop_assert_eq!(template.to_string(), text);
+            }
+        }
+    }
+}
