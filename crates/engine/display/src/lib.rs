@@ -10,6 +10,7 @@ mod line;
 mod ops;
 mod plain;
 mod render;
+mod snapshot;
 mod state;
 mod step;
 mod summary;
@@ -20,5 +21,6 @@ pub use audience::{Audience, LineViewer, LiveViewer, Moment, Screen, TerminalScr
 pub use line::{Line, Paint, Tone};
 pub use plain::{LineStyle, event_lines};
 pub use render::Size;
+pub use snapshot::{pending_line, snapshot_diff_lines};
 pub use state::{DisplayState, Subject};
 pub use step::{Basis, Detail, step_lines};

@@ -20,7 +20,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    fn limits(self) -> TextLimits {
+    pub(crate) fn limits(self) -> TextLimits {
         match self {
             Self::Short => TextLimits::SHORT,
             Self::Full => TextLimits::NONE,
