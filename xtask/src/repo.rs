@@ -14,6 +14,7 @@ const FOREIGN: &[&str] = &[
     "target",
     "node_modules",
     ".venv",
+    ".nimbus-cache",
     "__pycache__",
     ".idea",
 ];
