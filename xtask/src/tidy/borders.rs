@@ -95,6 +95,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// What a crate that talks to programs or plugins may build on.
 const ON_THE_WIRE: &[&str] = &[
     "nimbus-core",
+    "nimbus-document",
     "nimbus-engine-model",
     "nimbus-engine-ports",
     "nimbus-engine-proto",

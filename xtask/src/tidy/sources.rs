@@ -96,8 +96,8 @@ fn first_test_line(file: &RepoFile, lines: &[&str]) -> usize {
         return 0;
     }
     lines
-        .iter()
-        .position(|line| line.trim() == "#[cfg(test)]")
+        .windows(2)
+        .position(|pair| pair[0].trim() == "#[cfg(test)]" && pair[1].trim().starts_with("mod "))
         .unwrap_or(lines.len())
 }
 
