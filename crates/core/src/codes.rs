@@ -79,6 +79,12 @@ codes! {
     TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
     MALFORMED_ID = 14, Invalid, final, "A name or an id is not well formed";
 
+    // Plugins.
+    PLUGIN_NOT_FOUND = 300, NotFound, final, "A plugin is not installed";
+    PLUGIN_NOT_STARTED = 301, Unavailable, final, "A plugin did not start";
+    PLUGIN_RUNTIME_MISSING = 302, Unavailable, final, "The language or the SDK of a plugin is not installed";
+    PLUGIN_REFUSED = 303, Failed, final, "A plugin refused to serve";
+
     // Deployments.
     STEPS_FAILED = 500, Failed, final, "Steps of a deployment failed";
     PROGRAM_ENDED_IN_ERROR = 501, Failed, final, "The program ended with an error";
