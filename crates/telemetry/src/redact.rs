@@ -1,0 +1,269 @@
+//! Secrets removed by value.
+//!
+//! A secret is recognised wherever it turns up, not where it is expected: as it is, escaped as in
+//! JSON, percent-encoded, in hexadecimal, and in base64 at any alignment, which is how passwords
+//! hide in `Authorization` headers and Kubernetes secrets. Texts shorter than
+//! [`SHORTEST`] are not registered: removing every `a` would tell more than it hides.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// What stands in place of a secret.
+pub const REDACTED: &str = "[secret]";
+
+/// Length in bytes below which a text is not treated as a secret.
+const SHORTEST: usize = 3;
+
+/// A line of a multi-line secret, such as a private key, is a secret of its own from this length.
+const SHORTEST_LINE: usize = 16;
+
+/// A piece of base64 must be this long to be taken for a secret's.
+const SHORTEST_BASE64: usize = 6;
+
+/// The secrets of this process. One for all, because a secret must be hidden from every log line,
+/// whichever part of the program learned it.
+static KNOWN: RwLock<Known> = RwLock::new(Known::new());
+
+/// Makes a secret known to the whole process for the rest of its life.
+pub fn register_secret(secret: &str) {
+    KNOWN
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .add(secret);
+}
+
+/// The text without any known secret.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    KNOWN
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .redact(text)
+}
+
+struct Known {
+    patterns: BTreeSet<String>,
+    /// Built when it is needed: many secrets are registered in a row.
+    matcher: OnceLock<Option<AhoCorasick>>,
+}
+
+impl Known {
+    const fn new() -> Self {
+        Self {
+            patterns: BTreeSet::new(),
+            matcher: OnceLock::new(),
+        }
+    }
+
+    fn add(&mut self, secret: &str) {
+        let before = self.patterns.len();
+        add_encodings(&mut self.patterns, secret);
+        if self.patterns.len() != before {
+            self.matcher = OnceLock::new();
+        }
+    }
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.patterns.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let Some(matcher) = self.matcher.get_or_init(|| build(&self.patterns)) else {
+            return Cow::Borrowed(REDACTED);
+        };
+        if !matcher.is_match(text) {
+            return Cow::Borrowed(text);
+        }
+        let mut clean = String::with_capacity(text.len());
+        matcher.replace_all_with(text, &mut clean, |_, _, clean| {
+            clean.push_str(REDACTED);
+            true
+        });
+        Cow::Owned(clean)
+    }
+}
+
+/// `None` only if the patterns do not fit into an automaton, some gigabytes of them. Then nothing
+/// is written at all.
+fn build(patterns: &BTreeSet<String>) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(patterns)
+        .ok()
+}
+
+fn add_encodings(patterns: &mut BTreeSet<String>, secret: &str) {
+    let trimmed = secret.trim();
+    if trimmed.len() < SHORTEST {
+        return;
+    }
+    for text in [secret, trimmed] {
+        patterns.insert(text.to_owned());
+        let escaped = json_escaped(text);
+        // Text that was formatted for debugging is escaped once more on its way into a JSON line.
+        patterns.insert(json_escaped(&escaped));
+        patterns.insert(escaped);
+        patterns.insert(percent_encoded(text));
+        add_hexadecimal(patterns, text);
+        add_base64(patterns, text);
+    }
+    if trimmed.contains('\n') {
+        let lines = trimmed
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.len() >= SHORTEST_LINE);
+        patterns.extend(lines.map(str::to_owned));
+    }
+}
+
+fn json_escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+fn add_hexadecimal(patterns: &mut BTreeSet<String>, text: &str) {
+    let hexadecimal = text.bytes().fold(String::new(), |mut encoded, byte| {
+        let _ = write!(encoded, "{byte:02x}");
+        encoded
+    });
+    patterns.insert(hexadecimal.to_ascii_uppercase());
+    patterns.insert(hexadecimal);
+}
+
+/// Base64 works on groups of three bytes, so the same secret looks different at each of three
+/// alignments, and its first and last characters depend on its neighbours. What is left between
+/// them is the pattern.
+fn add_base64(patterns: &mut BTreeSet<String>, text: &str) {
+    for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        for before in 0..3 {
+            let mut bytes = vec![0; before];
+            bytes.extend_from_slice(text.as_bytes());
+            let encoded = engine.encode(&bytes);
+            // Characters that carry bits of what stands before, and of what may follow.
+            let start = (before * 8).div_ceil(6);
+            let end = bytes.len() * 8 / 6;
+            let piece = &encoded[start..end];
+            if piece.len() >= SHORTEST_BASE64 {
+                patterns.insert(piece.to_owned());
+            }
+        }
+        // Alone, the last character belongs to it too.
+        let alone = engine.encode(text);
+        if alone.len() >= SHORTEST_BASE64 {
+            patterns.insert(alone);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn knowing(secrets: &[&str]) -> Known {
+        let mut known = Known::new();
+        secrets.iter().for_each(|secret| known.add(secret));
+        known
+    }
+
+    #[test]
+    fn a_secret_is_removed_in_every_usual_encoding() {
+        let secret = "k9\"Zq/+\\ü hunter";
+        let known = knowing(&[secret]);
+        let json = serde_json::json!({ "password": secret }).to_string();
+        for text in [
+            format!("password={secret}."),
+            json.clone(),
+            serde_json::json!({ "inner": json }).to_string(),
+            serde_json::json!({ "debug": format!("{secret:?}") }).to_string(),
+            format!("https://x/?p={}", percent_encoded(secret)),
+            format!(
+                "Authorization: Basic {}",
+                STANDARD.encode(format!("user:{secret}"))
+            ),
+            format!(
+                "Authorization: Basic {}",
+                STANDARD.encode(format!("us:{secret}"))
+            ),
+            format!("data: {}", URL_SAFE.encode(format!("{secret}\n"))),
+            format!("data: {}", STANDARD.encode(secret)),
+        ] {
+            let clean = known.redact(&text);
+            assert!(clean.contains(REDACTED), "{text} -> {clean}");
+            for tell in ["hunter", "Zq/", "Zq%2F"] {
+                assert!(!clean.contains(tell), "{text} -> {clean}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_a_key_are_removed_one_by_one() {
+        let known =
+            knowing(&["-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nshort\n-----END KEY-----\n"]);
+        assert_eq!(known.redact("x MIIEvQIBADANBgkqhkiG9w0 y"), "x [secret] y");
+        assert_eq!(known.redact("a short line"), "a short line");
+    }
+
+    #[test]
+    fn very_short_texts_and_spaces_are_not_secrets() {
+        let known = knowing(&["", "q", "qj", "   ", " q "]);
+        assert_eq!(known.redact("q qj    q"), "q qj    q");
+    }
+
+    #[test]
+    fn the_longest_secret_wins_where_two_overlap() {
+        let known = knowing(&["overlap-one", "overlap-one-and-more"]);
+        assert_eq!(known.redact("<overlap-one-and-more>"), "<[secret]>");
+    }
+
+    #[test]
+    fn what_one_part_registers_no_other_part_writes() {
+        register_secret("registered-somewhere");
+        register_secret("registered-later");
+        assert_eq!(
+            redact("registered-somewhere registered-later"),
+            "[secret] [secret]"
+        );
+    }
+
+    #[test]
+    fn text_without_secrets_is_not_copied() {
+        let known = knowing(&["never-in-this-text"]);
+        assert!(matches!(known.redact("nothing here"), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_registered_secret_survives(
+            secret in "[!-~é]{3,40}",
+            before in "[a-z ]{0,9}",
+            after in "[a-z ]{0,9}",
+        ) {
+            let known = knowing(&[&secret]);
+            let text = format!("{before}{secret}{after}");
+            prop_assert!(!known.redact(&text).contains(&secret) || REDACTED.contains(&secret));
+            // Long enough that some characters depend on the secret alone.
+            if secret.len() >= 8 {
+                let encoded = STANDARD.encode(&text);
+                prop_assert!(known.redact(&encoded).contains(REDACTED), "{}", encoded);
+            }
+        }
+    }
+}
