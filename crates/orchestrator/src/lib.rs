@@ -1,11 +1,14 @@
 //! Many Pulumi programs as one deployment: manifests, templates, placeholders, graph, plan and execution.
 
+pub mod calculate;
 pub mod environment;
+pub mod fingerprint;
 pub mod graph;
 pub mod manifest;
 pub mod naming;
 pub mod placeholder;
 pub mod render;
+pub mod run;
 pub mod template;
 pub mod variables;
 pub mod workspace;

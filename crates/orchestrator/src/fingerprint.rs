@@ -1,0 +1,270 @@
+//! Skip with proof: a digest of everything that decides what a unit's run would do.
+//!
+//! A fingerprint is a list of named inputs, each with its own digest, so that two of them can be
+//! compared and the difference named. Secrets enter as the version or the digest of their value,
+//! never as the value. What is not in the list cannot change the outcome; if something else can,
+//! it belongs in the list.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+/// Inputs by kind and name, with a digest each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    inputs: BTreeMap<Input, String>,
+}
+
+/// What can change a unit's outcome.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Input {
+    /// A file of the program, lock files included.
+    ProgramFile(String),
+    /// A value of the resolved configuration.
+    Config(String),
+    /// An environment variable that the configuration reads.
+    Environment(String),
+    /// An output of another unit: `network:vpcId`.
+    UpstreamOutput(String),
+    /// The answer of a resolver or query.
+    Resolved(String),
+    /// A tool: the engine, an SDK, a provider.
+    Version(String),
+}
+
+/// Why a unit runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    NeverDeployed,
+    LastRunFailed,
+    Drifted,
+    Forced,
+    Changed(Vec<Difference>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub input: Input,
+    pub change: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Added,
+    Removed,
+    Modified,
+}
+
+/// What is remembered of a unit's last run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    pub succeeded: bool,
+    pub drifted: bool,
+    pub fingerprint: Fingerprint,
+}
+
+impl Fingerprint {
+    /// Adds an input by its content. Only its digest is kept.
+    pub fn add(&mut self, input: Input, content: impl AsRef<[u8]>) {
+        let digest = Sha256::digest(content.as_ref());
+        self.inputs.insert(input, hex(&digest));
+    }
+
+    /// One digest over all inputs. Lengths are part of it, so that no two lists read the same.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for (input, digest) in &self.inputs {
+            let name = input.to_string();
+            hasher.update((name.len() as u64).to_be_bytes());
+            hasher.update(name.as_bytes());
+            hasher.update(digest.as_bytes());
+        }
+        hex(&hasher.finalize())
+    }
+
+    pub fn inputs(&self) -> impl Iterator<Item = (&Input, &str)> {
+        self.inputs
+            .iter()
+            .map(|(input, digest)| (input, digest.as_str()))
+    }
+
+    /// What is different from an earlier one.
+    pub fn changes_since(&self, earlier: &Self) -> Vec<Difference> {
+        let mut changes = Vec::new();
+        for (input, digest) in &self.inputs {
+            let change = match earlier.inputs.get(input) {
+                None => Change::Added,
+                Some(old) if old != digest => Change::Modified,
+                Some(_) => continue,
+            };
+            changes.push(Difference {
+                input: input.clone(),
+                change,
+            });
+        }
+        for input in earlier
+            .inputs
+            .keys()
+            .filter(|input| !self.inputs.contains_key(*input))
+        {
+            changes.push(Difference {
+                input: input.clone(),
+                change: Change::Removed,
+            });
+        }
+        changes.sort_by(|a, b| a.input.cmp(&b.input));
+        changes
+    }
+}
+
+/// Why a unit must run; `None` when it can be skipped.
+pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Option<Reason> {
+    let Some(last) = last else {
+        return Some(Reason::NeverDeployed);
+    };
+    if forced {
+        return Some(Reason::Forced);
+    }
+    if !last.succeeded {
+        return Some(Reason::LastRunFailed);
+    }
+    if last.drifted {
+        return Some(Reason::Drifted);
+    }
+    let changes = now.changes_since(&last.fingerprint);
+    if changes.is_empty() {
+        None
+    } else {
+        Some(Reason::Changed(changes))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ProgramFile(name) => write!(f, "file {name}"),
+            Self::Config(name) => write!(f, "config {name}"),
+            Self::Environment(name) => write!(f, "environment variable {name}"),
+            Self::UpstreamOutput(name) => write!(f, "output {name}"),
+            Self::Resolved(name) => write!(f, "resolved {name}"),
+            Self::Version(name) => write!(f, "version of {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverDeployed => f.write_str("it was never deployed here"),
+            Self::LastRunFailed => f.write_str("its last run failed"),
+            Self::Drifted => f.write_str("it has drifted"),
+            Self::Forced => f.write_str("it is forced"),
+            Self::Changed(differences) => {
+                for (at, difference) in differences.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    let what = match difference.change {
+                        Change::Added => "is new",
+                        Change::Removed => "is gone",
+                        Change::Modified => "changed",
+                    };
+                    write!(f, "{comma}{} {what}", difference.input)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn last(fingerprint: &Fingerprint) -> LastRun {
+        LastRun {
+            succeeded: true,
+            drifted: false,
+            fingerprint: fingerprint.clone(),
+        }
+    }
+
+    fn some() -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.add(Input::ProgramFile("index.ts".to_owned()), "code");
+        fingerprint.add(Input::UpstreamOutput("network:vpcId".to_owned()), "vpc-1");
+        fingerprint
+    }
+
+    #[test]
+    fn nothing_changed_is_the_only_reason_to_skip() {
+        let now = some();
+        assert_eq!(must_run(&now, None, false), Some(Reason::NeverDeployed));
+        assert_eq!(must_run(&now, Some(&last(&now)), false), None);
+        assert_eq!(
+            must_run(&now, Some(&last(&now)), true),
+            Some(Reason::Forced)
+        );
+        let failed = LastRun {
+            succeeded: false,
+            ..last(&now)
+        };
+        assert_eq!(
+            must_run(&now, Some(&failed), false),
+            Some(Reason::LastRunFailed)
+        );
+        let drifted = LastRun {
+            drifted: true,
+            ..last(&now)
+        };
+        assert_eq!(must_run(&now, Some(&drifted), false), Some(Reason::Drifted));
+    }
+
+    #[test]
+    fn the_reason_names_each_difference() {
+        let before = some();
+        let mut now = Fingerprint::default();
+        now.add(Input::ProgramFile("index.ts".to_owned()), "other code");
+        now.add(Input::Config("network:zones".to_owned()), "3");
+        let reason = must_run(&now, Some(&last(&before)), false).unwrap();
+        assert_eq!(
+            reason.to_string(),
+            "file index.ts changed, config network:zones is new, output network:vpcId is gone"
+        );
+    }
+
+    fn inputs() -> impl Strategy<Value = Vec<(u8, String, String)>> {
+        proptest::collection::vec((0..6_u8, "[a-c]{1,2}", "[x-z]{0,2}"), 0..8)
+    }
+
+    fn build(list: &[(u8, String, String)]) -> Fingerprint {
+        let mut fingerprint = Fingerprint::default();
+        for (kind, name, content) in list {
+            let name = name.clone();
+            let input = match kind {
+                0 => Input::ProgramFile(name),
+                1 => Input::Config(name),
+                2 => Input::Environment(name),
+                3 => Input::UpstreamOutput(name),
+                4 => Input::Resolved(name),
+                _ => Input::Version(name),
+            };
+            fingerprint.add(input, content);
+        }
+        fingerprint
+    }
+
+    proptest! {
+        #[test]
+        fn equal_inputs_skip_and_any_difference_runs(a in inputs(), b in inputs()) {
+            let (a, b) = (build(&a), build(&b));
+            prop_assert_eq!(must_run(&a, Some(&last(&b)), false).is_none(), a == b);
+            prop_assert_eq!(a.digest() == b.digest(), a == b);
+        }
+    }
+}
