@@ -15,6 +15,8 @@ use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
+/// The kernel's unit for the largest resident set: bytes on macOS, kilobytes elsewhere.
+const UNITS_PER_KB: u64 = if cfg!(target_os = "macos") { 1024 } else { 1 };
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(10);
 
 #[derive(clap::Args)]
@@ -74,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .iter()
         .map(|time| time.tv_sec() * 1_000_000 + time.tv_usec())
         .sum::<i64>();
-    let peak_kb = sampled_kb.max(u64::try_from(usage.max_rss())?);
+    let peak_kb = sampled_kb.max(u64::try_from(usage.max_rss())? / UNITS_PER_KB);
     let sample = Sample {
         wall_ms: wall.as_secs_f64() * 1e3,
         cpu_ms: cpu_us as f64 / 1e3,
