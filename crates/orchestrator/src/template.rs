@@ -32,7 +32,7 @@ pub struct StackTemplate {
     pub estimate: Estimate,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Output {
     pub description: String,
     pub secret: bool,
@@ -103,6 +103,9 @@ impl StackTemplate {
             priority: priority.unwrap_or(PRIORITY),
             dependencies: names(&view, "dependencies")?,
             outputs: entries(&view, "outputs", |output| {
+                if output.node().is_null() {
+                    return Ok(Output::default());
+                }
                 output.only_keys(&["description", "type", "secret"])?;
                 let secret = output.optional("secret")?.map(|v| v.bool()).transpose()?;
                 Ok(Output {

@@ -1,0 +1,289 @@
+//! What a run would do: units in layers, which are skipped and why, and how long it should take.
+//!
+//! Layers are a view. Execution does not wait for them, so the estimate is an upper bound: the sum
+//! of the longest unit of each layer.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use crate::fingerprint::Reason;
+use crate::graph::{Graph, Name};
+use crate::template::Estimate;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Directory name of the deployment.
+    pub deployment: String,
+    pub environment: String,
+    pub layers: Vec<Vec<PlannedUnit>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedUnit {
+    pub name: Name,
+    pub priority: i64,
+    pub decision: Decision,
+    pub estimate: Estimate,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Skip,
+    /// Nothing of its own changed, but something it needs runs: decided when that is done.
+    Depends {
+        on: Name,
+    },
+    Run(Reason),
+}
+
+impl Plan {
+    /// `reasons` says why a unit runs; one that is absent has no reason of its own.
+    pub fn new(
+        deployment: &str,
+        environment: &str,
+        graph: &Graph,
+        reasons: &BTreeMap<Name, Reason>,
+        estimates: &BTreeMap<Name, Estimate>,
+    ) -> Self {
+        let mut decisions: BTreeMap<&str, Decision> = BTreeMap::new();
+        let layers = graph.layers();
+        for name in layers.iter().flatten().copied() {
+            let decision = match reasons.get(name) {
+                Some(reason) => Decision::Run(reason.clone()),
+                None => graph
+                    .needs(name)
+                    .find(|need| !matches!(decisions.get(need), None | Some(Decision::Skip)))
+                    .map_or(Decision::Skip, |need| Decision::Depends {
+                        on: need.to_owned(),
+                    }),
+            };
+            decisions.insert(name, decision);
+        }
+        let unit = |name: &str| PlannedUnit {
+            name: name.to_owned(),
+            priority: graph.priority(name).unwrap_or_default(),
+            decision: decisions.get(name).cloned().unwrap_or(Decision::Skip),
+            estimate: estimates.get(name).copied().unwrap_or_default(),
+        };
+        Self {
+            deployment: deployment.to_owned(),
+            environment: environment.to_owned(),
+            layers: layers
+                .iter()
+                .map(|layer| layer.iter().map(|n| unit(n)).collect())
+                .collect(),
+        }
+    }
+
+    pub fn units(&self) -> impl Iterator<Item = &PlannedUnit> {
+        self.layers.iter().flatten()
+    }
+
+    /// Sum of the layers' times.
+    pub fn minutes(&self) -> u64 {
+        self.layers.iter().map(|layer| layer_minutes(layer)).sum()
+    }
+
+    /// What a run of everything would take.
+    fn minutes_in_full(&self) -> u64 {
+        self.layers
+            .iter()
+            .map(|l| l.iter().map(|u| u.estimate.minutes).max().unwrap_or(0))
+            .sum()
+    }
+
+    fn saved(&self) -> (u64, u64) {
+        let full = self.minutes_in_full();
+        let saved = full.saturating_sub(self.minutes());
+        (saved, if full == 0 { 0 } else { saved * 100 / full })
+    }
+}
+
+impl PlannedUnit {
+    pub fn is_skipped(&self) -> bool {
+        self.decision == Decision::Skip
+    }
+}
+
+fn layer_minutes(layer: &[PlannedUnit]) -> u64 {
+    let active = layer.iter().filter(|unit| !unit.is_skipped());
+    active.map(|unit| unit.estimate.minutes).max().unwrap_or(0)
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let active: Vec<_> = self.units().filter(|unit| !unit.is_skipped()).collect();
+        let skipped: Vec<_> = self.units().filter(|unit| unit.is_skipped()).collect();
+        let names: Vec<_> = active.iter().map(|unit| unit.name.as_str()).collect();
+        let (saved, percent) = self.saved();
+        writeln!(f, "Deployment: {}", self.deployment)?;
+        writeln!(f, "Environment: {}", self.environment)?;
+        writeln!(f, "Total Stacks: {} enabled", self.units().count())?;
+        writeln!(f, "Changed Stacks: {}{}", active.len(), listed(&names))?;
+        writeln!(f, "Skipped Stacks: {} (no changes detected)", skipped.len())?;
+        writeln!(
+            f,
+            "Estimated Time: {} minutes ({percent}% time savings)",
+            self.minutes()
+        )?;
+        writeln!(f, "\nExecution Plan:")?;
+        for (at, layer) in self.layers.iter().enumerate() {
+            write_layer(f, at + 1, layer)?;
+        }
+        let count =
+            |units: &[&PlannedUnit]| units.iter().map(|u| u.estimate.resources).sum::<u64>();
+        writeln!(f, "Total Estimated Time: {} minutes", self.minutes())?;
+        let (a, b) = (count(&active), count(&skipped));
+        writeln!(f, "Total Resource Count: ~{a} resources ({b} skipped)")?;
+        writeln!(f, "Time Saved: ~{saved} minutes ({percent}% reduction)")
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", names.join(", "))
+    }
+}
+
+fn write_layer(f: &mut fmt::Formatter<'_>, number: usize, layer: &[PlannedUnit]) -> fmt::Result {
+    let mode = if layer.len() > 1 {
+        "Parallel"
+    } else {
+        "Sequential"
+    };
+    let after = match number {
+        1 => "No Dependencies".to_owned(),
+        2 => "Depends on Layer 1".to_owned(),
+        n => format!("Depends on Layers 1-{}", n - 1),
+    };
+    let width = layer.iter().map(|unit| unit.name.len()).max().unwrap_or(0);
+    let mut lines = vec![format!("Layer {number} ({mode} - {after})")];
+    for unit in layer {
+        let mut line = format!("  - {:<width$} [Priority: {}] ", unit.name, unit.priority);
+        let _ = match &unit.decision {
+            Decision::Skip => write!(line, "[SKIPPED - No changes]"),
+            Decision::Depends { on } => {
+                write!(
+                    line,
+                    "[DEPLOYING - {} min] if outputs of {on} change",
+                    unit.estimate.minutes
+                )
+            }
+            Decision::Run(reason) => {
+                write!(line, "[DEPLOYING - {} min] {reason}", unit.estimate.minutes)
+            }
+        };
+        lines.push(line);
+    }
+    let active = layer.iter().filter(|unit| !unit.is_skipped()).count();
+    let minutes = layer_minutes(layer);
+    lines.push(format!(
+        "  Parallelization: {active} active │ Layer time: ~{minutes} min"
+    ));
+    let inner = lines
+        .iter()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(60);
+    let rule = "─".repeat(inner + 2);
+    writeln!(f, "┌{rule}┐")?;
+    for line in lines {
+        writeln!(f, "│ {line:<inner$} │")?;
+    }
+    writeln!(f, "└{rule}┘\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Unit;
+
+    fn graph() -> Graph {
+        let unit = |name: &str, priority, needs: &[&str]| Unit {
+            name: name.to_owned(),
+            priority,
+            needs: needs.iter().map(|n| (*n).to_owned()).collect(),
+        };
+        Graph::new([
+            unit("dns", 10, &[]),
+            unit("network", 20, &[]),
+            unit("security", 30, &["network"]),
+            unit("monitoring", 120, &["dns", "security"]),
+        ])
+        .unwrap()
+    }
+
+    fn plan(reasons: &[(&str, Reason)]) -> Plan {
+        let reasons = reasons
+            .iter()
+            .map(|(n, r)| ((*n).to_owned(), r.clone()))
+            .collect();
+        let estimates = [
+            ("dns", 2),
+            ("network", 8),
+            ("security", 6),
+            ("monitoring", 5),
+        ]
+        .map(|(name, minutes)| {
+            (
+                name.to_owned(),
+                Estimate {
+                    minutes,
+                    resources: 10,
+                },
+            )
+        });
+        Plan::new(
+            "D1BRV40-A-shop",
+            "dev",
+            &graph(),
+            &reasons,
+            &BTreeMap::from(estimates),
+        )
+    }
+
+    #[test]
+    fn the_estimate_is_the_sum_of_the_layers_longest_active_units() {
+        let all = ["dns", "network", "security", "monitoring"].map(|n| (n, Reason::NeverDeployed));
+        assert_eq!(plan(&all).minutes(), 8 + 6 + 5);
+        assert_eq!(
+            plan(&[("dns", Reason::Forced)]).minutes(),
+            2 + 5,
+            "monitoring may follow dns"
+        );
+        assert_eq!(plan(&[]).minutes(), 0);
+    }
+
+    #[test]
+    fn units_that_need_a_running_one_wait_for_its_outputs() {
+        let plan = plan(&[("network", Reason::LastRunFailed)]);
+        let decision = |name: &str| {
+            plan.units()
+                .find(|u| u.name == name)
+                .unwrap()
+                .decision
+                .clone()
+        };
+        assert_eq!(decision("dns"), Decision::Skip);
+        assert_eq!(
+            decision("security"),
+            Decision::Depends {
+                on: "network".to_owned()
+            }
+        );
+        assert_eq!(
+            decision("monitoring"),
+            Decision::Depends {
+                on: "security".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn the_text_is_what_users_know() {
+        insta::assert_snapshot!(plan(&[("network", Reason::NeverDeployed)]).to_string());
+    }
+}
