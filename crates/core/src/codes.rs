@@ -79,6 +79,41 @@ codes! {
     TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
     MALFORMED_ID = 14, Invalid, final, "A name or an id is not well formed";
 
+    // Backends, journals, leases and projects.
+    BACKEND_ADDRESS = 200, Invalid, final, "The address of a backend is not understood";
+    BACKEND_UNSUPPORTED = 201, Invalid, final, "This kind of backend is not supported";
+    BACKEND_UNAVAILABLE = 202, Unavailable, retry, "The backend cannot be reached, read or written";
+    BACKEND_FULL = 203, Unavailable, final, "There is no room left for state";
+    BACKEND_LAYOUT = 204, Invalid, final, "The backend's files are laid out in a way that Nimbus does not work with";
+    STACK_NAME = 205, Invalid, final, "A project or stack name is not allowed";
+    STACK_NOT_FOUND = 206, NotFound, final, "There is no such stack";
+    STACK_EXISTS = 207, Exists, final, "The stack exists already";
+    STACK_NOT_EMPTY = 208, Refused, final, "The stack still has resources";
+    STACK_LOCKED = 209, Conflict, retry, "Somebody else is changing the stack";
+    LEASE_LOST = 210, Conflict, final, "Somebody else took over the stack";
+    LEASE_HOLDER_ALIVE = 211, Refused, final, "The stack's writer is alive and cannot be unlocked";
+    LEASE_UNREADABLE = 212, Invalid, final, "The record of who writes a stack cannot be read";
+    STATE_UNREADABLE = 213, Invalid, final, "A state file cannot be read";
+    STATE_BROKEN = 214, Refused, final, "A state contradicts itself";
+    STATE_OTHER_STACK = 215, Refused, final, "A state belongs to another stack";
+    STATE_OLDER = 216, Refused, final, "A state is older than the current one";
+    STATE_CHANGED = 217, Conflict, retry, "The state changed while it was being worked on";
+    JOURNAL_DAMAGED = 218, Refused, final, "The journal of an interrupted operation is damaged";
+    JOURNAL_BASE = 219, Conflict, final, "The journal of an interrupted operation does not fit the state";
+    HISTORY_UNREADABLE = 220, Invalid, final, "A record of the stack's history cannot be read";
+    PROJECT_NOT_FOUND = 230, NotFound, final, "There is no Pulumi.yaml";
+    PROJECT_INVALID = 231, Invalid, final, "Pulumi.yaml contradicts itself";
+    CONFIG_KEY = 232, Invalid, final, "A configuration key is not allowed";
+    CONFIG_MISSING = 233, Invalid, final, "The stack lacks configuration that the project requires";
+    CONFIG_TYPE = 234, Invalid, final, "A configuration value is not of its declared type";
+    CONFIG_NOT_SECRET = 235, Refused, final, "A configuration value must be a secret";
+    ENVIRONMENTS_UNSUPPORTED = 236, Invalid, final, "The stack imports Pulumi ESC environments";
+    PASSPHRASE_MISSING = 237, Invalid, final, "There is no passphrase for the stack's secrets";
+    PASSPHRASE_WRONG = 238, Invalid, final, "The passphrase is wrong";
+    SECRETS_UNREADABLE = 239, Invalid, final, "A secret cannot be decrypted";
+    SECRETS_PROVIDER = 240, Invalid, final, "The stack's secrets provider is not supported";
+    STACK_FILE_UNEDITABLE = 241, Invalid, final, "The stack's settings file cannot be edited safely";
+
     // Plugins.
     PLUGIN_NOT_FOUND = 300, NotFound, final, "A plugin is not installed";
     PLUGIN_NOT_STARTED = 301, Unavailable, final, "A plugin did not start";
