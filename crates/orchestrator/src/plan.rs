@@ -95,7 +95,7 @@ impl Plan {
     fn saved(&self) -> (u64, u64) {
         let full = self.minutes_in_full();
         let saved = full.saturating_sub(self.minutes());
-        (saved, if full == 0 { 0 } else { saved * 100 / full })
+        (saved, (saved * 100).checked_div(full).unwrap_or(0))
     }
 }
 

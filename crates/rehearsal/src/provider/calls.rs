@@ -1,0 +1,329 @@
+//! Create, read, update and delete on the simulated cloud.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use nimbus_engine_model::{PropertyMap, PropertyValue};
+use nimbus_engine_ports::{
+    CreateRequest, CreateResponse, DeleteRequest, DiffKind, DiffResponse, Diffs, InitFailure,
+    PropertyDiff, ProviderError, ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
+};
+
+use super::RehearsalProvider;
+use crate::orders::{Action, Call};
+use crate::values::{self, Subject};
+use crate::world::{self, Object};
+
+/// Properties that no cloud changes in place, whatever the type.
+const IMMUTABLE: &[&str] = &[
+    "availabilityZone",
+    "bucket",
+    "cidrBlock",
+    "clusterIdentifier",
+    "dbSubnetGroupName",
+    "engine",
+    "identifier",
+    "keyName",
+    "name",
+    "namePrefix",
+    "subnetId",
+    "vpcId",
+];
+
+pub(super) fn always_forces_new(key: &str) -> bool {
+    IMMUTABLE.contains(&key)
+}
+
+/// A difference key by key, as a provider reports it.
+pub(super) fn compare(
+    old: &PropertyMap,
+    new: &PropertyMap,
+    forces_new: impl Fn(&str) -> bool,
+) -> DiffResponse {
+    let mut detailed = BTreeMap::new();
+    for key in old.keys().chain(new.keys()) {
+        if old.get(key) == new.get(key) || key.starts_with("__") {
+            continue;
+        }
+        let kind = match (old.contains_key(key), new.contains_key(key)) {
+            (true, false) => DiffKind::Delete,
+            (false, _) => DiffKind::Add,
+            (true, true) => DiffKind::Update,
+        };
+        let kind = if forces_new(key) {
+            kind.as_replace()
+        } else {
+            kind
+        };
+        detailed.insert(
+            key.clone(),
+            PropertyDiff {
+                kind,
+                input_diff: true,
+            },
+        );
+    }
+    let replaced = detailed.iter().filter(|(_, diff)| diff.kind.is_replace());
+    DiffResponse {
+        changes: if detailed.is_empty() {
+            Diffs::None
+        } else {
+            Diffs::Some
+        },
+        replace_keys: replaced.map(|(key, _)| key.clone()).collect(),
+        changed_keys: detailed.keys().cloned().collect(),
+        stable_keys: Vec::new(),
+        delete_before_replace: false,
+        detailed: Some(detailed),
+    }
+}
+
+fn refused(message: impl Into<String>) -> ProviderError {
+    ProviderError::Failed {
+        message: format!("rehearsal: {}", message.into()),
+    }
+}
+
+fn lost() -> ProviderError {
+    let message = "rehearsal: the answer was lost, by order".to_owned();
+    ProviderError::Unknown { message }
+}
+
+fn unwritable(error: io::Error) -> ProviderError {
+    refused(format!("the world's file cannot be written: {error}"))
+}
+
+impl RehearsalProvider {
+    /// Waits as long as the call takes and carries out what orders say. `Ok(Some(…))` is for the
+    /// caller to act on.
+    async fn obey(
+        &self,
+        call: Call,
+        type_: &str,
+        name: &str,
+    ) -> Result<Option<Action>, ProviderError> {
+        let orders = &self.shared.orders;
+        let latency = orders.latency(call, type_);
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
+        match orders.action(call, type_, name) {
+            Some(Action::Fail { message }) => Err(refused(message)),
+            Some(Action::Stall(time)) => {
+                tokio::time::sleep(time).await;
+                Ok(None)
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn outputs(&self, type_: &str, name: &str, id: &str, inputs: &PropertyMap) -> PropertyMap {
+        let declared = self.shared.declarations.resource(type_);
+        let region = self.region.lock().clone();
+        let account = &self.shared.orders.account;
+        let subject = Subject {
+            type_,
+            name,
+            id,
+            region: &region,
+            account,
+        };
+        values::outputs(
+            inputs,
+            declared.as_ref().map(|list| list.as_slice()),
+            &subject,
+        )
+    }
+
+    pub(super) async fn create_object(
+        &self,
+        request: CreateRequest,
+    ) -> Result<CreateResponse, ProviderError> {
+        let CreateRequest {
+            type_,
+            name,
+            properties: inputs,
+            ..
+        } = request;
+        if request.preview {
+            return Ok(CreateResponse {
+                id: String::new(),
+                properties: self.preview(&type_, &inputs),
+                refresh_before_update: false,
+            });
+        }
+        let order = self.obey(Call::Create, &type_, &name).await?;
+        let seed = request.urn.map(|urn| urn.to_string()).unwrap_or_default();
+        let id = self.claim_id(&type_, &name, &inputs, &seed)?;
+        let properties = self.outputs(&type_, &name, &id, &inputs);
+        self.keep(&type_, &name, &id, &inputs, &properties)?;
+        match order {
+            Some(Action::Lose) => Err(lost()),
+            Some(Action::Half { message }) => {
+                Err(ProviderError::InitFailed(Box::new(InitFailure {
+                    id,
+                    properties,
+                    inputs: Some(inputs),
+                    reasons: vec![message],
+                    refresh_before_update: false,
+                })))
+            }
+            _ => Ok(CreateResponse {
+                id,
+                properties,
+                refresh_before_update: false,
+            }),
+        }
+    }
+
+    /// Known before anything exists: the inputs, and what has only one possible value.
+    fn preview(&self, type_: &str, inputs: &PropertyMap) -> PropertyMap {
+        let mut properties = inputs.clone();
+        let declared = self.shared.declarations.resource(type_);
+        for property in declared.iter().flat_map(|list| list.iter()) {
+            if !property.optional && !properties.contains_key(&property.name) {
+                properties.insert(property.name.clone(), PropertyValue::Computed);
+            }
+        }
+        properties
+    }
+
+    /// An id that is free, within the type's quota. A replacement of the same resource gets
+    /// another id than the object that it replaces.
+    fn claim_id(
+        &self,
+        type_: &str,
+        name: &str,
+        inputs: &PropertyMap,
+        seed: &str,
+    ) -> Result<String, ProviderError> {
+        let world = self.shared.world.lock();
+        if let Some(most) = self.shared.orders.quota(type_)
+            && world.count(type_) >= most
+        {
+            return Err(refused(format!(
+                "LimitExceeded: no more than {most} of {type_}"
+            )));
+        }
+        for generation in 0_u32.. {
+            let id = values::new_id(type_, name, inputs, &format!("{seed}#{generation}"));
+            if world.get(type_, &id).is_none() {
+                return Ok(id);
+            }
+            let is_chosen = generation > 0
+                && id == values::new_id(type_, name, inputs, &format!("{seed}#{}", generation - 1));
+            if is_chosen {
+                return Err(refused(format!("AlreadyExists: {id} is taken")));
+            }
+        }
+        Err(refused("no id is free"))
+    }
+
+    fn keep(
+        &self,
+        type_: &str,
+        name: &str,
+        id: &str,
+        inputs: &PropertyMap,
+        outputs: &PropertyMap,
+    ) -> Result<(), ProviderError> {
+        let object = Object {
+            type_: type_.to_owned(),
+            name: name.to_owned(),
+            inputs: world::to_json(inputs),
+            outputs: world::to_json(outputs),
+        };
+        self.shared.world.lock().put(id, object).map_err(unwritable)
+    }
+
+    pub(super) async fn read_object(
+        &self,
+        request: ReadRequest,
+    ) -> Result<ReadResponse, ProviderError> {
+        let order = self.obey(Call::Read, &request.type_, &request.name).await?;
+        let mut world = self.shared.world.lock();
+        if order == Some(Action::Vanish) {
+            world
+                .remove(&request.type_, &request.id)
+                .map_err(unwritable)?;
+        }
+        if order == Some(Action::Lose) {
+            return Err(lost());
+        }
+        Ok(match world.get(&request.type_, &request.id) {
+            None => ReadResponse::default(),
+            Some(object) => ReadResponse {
+                outputs: world::from_json(&object.outputs, &request.state),
+                inputs: Some(world::from_json(&object.inputs, &request.inputs)),
+                id: Some(request.id),
+                refresh_before_update: false,
+            },
+        })
+    }
+
+    pub(super) async fn update_object(
+        &self,
+        request: UpdateRequest,
+    ) -> Result<UpdateResponse, ProviderError> {
+        let UpdateRequest {
+            type_,
+            name,
+            id,
+            new_inputs,
+            ..
+        } = request;
+        if request.preview {
+            let properties = self.outputs(&type_, &name, &id, &new_inputs);
+            return Ok(UpdateResponse {
+                properties,
+                refresh_before_update: false,
+            });
+        }
+        let order = self.obey(Call::Update, &type_, &name).await?;
+        if order == Some(Action::Vanish) {
+            self.shared
+                .world
+                .lock()
+                .remove(&type_, &id)
+                .map_err(unwritable)?;
+        }
+        if self.shared.world.lock().get(&type_, &id).is_none() {
+            return Err(refused(format!("NotFound: {id} does not exist")));
+        }
+        let properties = self.outputs(&type_, &name, &id, &new_inputs);
+        self.keep(&type_, &name, &id, &new_inputs, &properties)?;
+        match order {
+            Some(Action::Lose) => Err(lost()),
+            Some(Action::Half { message }) => {
+                Err(ProviderError::InitFailed(Box::new(InitFailure {
+                    id,
+                    properties,
+                    inputs: Some(new_inputs),
+                    reasons: vec![message],
+                    refresh_before_update: false,
+                })))
+            }
+            _ => Ok(UpdateResponse {
+                properties,
+                refresh_before_update: false,
+            }),
+        }
+    }
+
+    pub(super) async fn delete_object(&self, request: DeleteRequest) -> Result<(), ProviderError> {
+        let order = self
+            .obey(Call::Delete, &request.type_, &request.name)
+            .await?;
+        // Deleting what is gone already is no error, as with most clouds.
+        self.shared
+            .world
+            .lock()
+            .remove(&request.type_, &request.id)
+            .map_err(unwritable)?;
+        if order == Some(Action::Lose) {
+            Err(lost())
+        } else {
+            Ok(())
+        }
+    }
+}
