@@ -1,0 +1,239 @@
+//! Hashes of assets and archives.
+//!
+//! What an asset is, is decided by its content: the engine compares hashes, not paths. An asset's
+//! hash is that of its bytes. An archive's is that of its file, or, for a directory or a table of
+//! assets, of the tar stream made of it, which is therefore fixed to the last byte.
+
+mod archive;
+mod tar;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::MonitorError;
+use crate::monitor::Monitor;
+use crate::packages::hex;
+
+pub(crate) use archive::Fetched;
+
+/// Reads what is behind the address of a remote asset or archive.
+#[async_trait]
+pub trait AssetReader: Send + Sync {
+    async fn read(&self, uri: &str) -> Result<Vec<u8>, String>;
+}
+
+/// For runs that must not reach out: remote assets are refused.
+pub struct NoRemoteAssets;
+
+#[async_trait]
+impl AssetReader for NoRemoteAssets {
+    async fn read(&self, _uri: &str) -> Result<Vec<u8>, String> {
+        Err("assets at network addresses cannot be read here".to_owned())
+    }
+}
+
+impl Monitor {
+    /// Fills in every hash that is missing.
+    pub(crate) async fn with_asset_hashes(
+        &self,
+        properties: PropertyMap,
+    ) -> Result<PropertyMap, MonitorError> {
+        let mut uris = Vec::new();
+        let mut found = false;
+        for value in properties.values() {
+            survey(value, &mut found, &mut uris);
+        }
+        if !found {
+            return Ok(properties);
+        }
+        let mut fetched = Fetched::new();
+        for uri in uris {
+            let content = self.fetch(&uri).await?;
+            fetched.insert(uri, content);
+        }
+        let directory = self.settings.program_dir.clone();
+        let hashed = tokio::task::spawn_blocking(move || {
+            let hasher = Hasher { directory, fetched };
+            hasher.map(properties)
+        });
+        hashed.await.unwrap_or(Err(MonitorError::Ending))
+    }
+
+    async fn fetch(&self, uri: &str) -> Result<Vec<u8>, MonitorError> {
+        let failed = |reason: String| MonitorError::Asset {
+            path: uri.to_owned(),
+            reason,
+        };
+        let url = url::Url::parse(uri).map_err(|error| failed(error.to_string()))?;
+        if url.scheme() != "file" {
+            return self.ports.assets.read(uri).await.map_err(failed);
+        }
+        let path = url
+            .to_file_path()
+            .map_err(|()| failed("it is not a path on this machine".to_owned()))?;
+        let content = tokio::fs::read(path).await;
+        content.map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// Whether there is any hash to compute, and which addresses have to be read for that.
+fn survey(value: &PropertyValue, found: &mut bool, uris: &mut Vec<String>) {
+    match value {
+        PropertyValue::Asset(asset) => {
+            *found |= asset_lacks_hash(asset);
+            if let Asset::Uri { hash, uri } = asset
+                && hash.is_empty()
+            {
+                uris.push(uri.clone());
+            }
+        }
+        PropertyValue::Archive(archive) => match archive {
+            Archive::Uri { hash, uri } if hash.is_empty() => {
+                *found = true;
+                uris.push(uri.clone());
+            }
+            Archive::Path { hash, .. } => *found |= hash.is_empty(),
+            Archive::Assets { hash, assets } => {
+                *found |= hash.is_empty();
+                assets
+                    .values()
+                    .for_each(|member| survey(member, found, uris));
+            }
+            Archive::Uri { .. } | Archive::HashOnly { .. } => {}
+        },
+        PropertyValue::Array(items) => items.iter().for_each(|item| survey(item, found, uris)),
+        PropertyValue::Object(map) => map.values().for_each(|item| survey(item, found, uris)),
+        PropertyValue::Secret(inner) => survey(inner, found, uris),
+        PropertyValue::Output(output) => {
+            if let Some(inner) = &output.value {
+                survey(inner, found, uris);
+            }
+        }
+        PropertyValue::Null
+        | PropertyValue::Bool(_)
+        | PropertyValue::Number(_)
+        | PropertyValue::String(_)
+        | PropertyValue::Bytes(_)
+        | PropertyValue::Computed
+        | PropertyValue::ResourceReference(_) => {}
+    }
+}
+
+fn asset_lacks_hash(asset: &Asset) -> bool {
+    match asset {
+        Asset::Text { hash, .. } | Asset::Path { hash, .. } | Asset::Uri { hash, .. } => {
+            hash.is_empty()
+        }
+        Asset::HashOnly { .. } => false,
+    }
+}
+
+pub(crate) struct Hasher {
+    pub(crate) directory: PathBuf,
+    pub(crate) fetched: Fetched,
+}
+
+impl Hasher {
+    fn map(&self, properties: PropertyMap) -> Result<PropertyMap, MonitorError> {
+        let value = |(key, value)| Ok((key, self.value(value)?));
+        properties.into_iter().map(value).collect()
+    }
+
+    fn value(&self, value: PropertyValue) -> Result<PropertyValue, MonitorError> {
+        Ok(match value {
+            PropertyValue::Asset(asset) => PropertyValue::Asset(self.asset(asset)?),
+            PropertyValue::Archive(archive) => PropertyValue::Archive(self.archive(archive)?),
+            PropertyValue::Array(items) => {
+                let items = items.into_iter().map(|item| self.value(item));
+                PropertyValue::Array(items.collect::<Result<_, _>>()?)
+            }
+            PropertyValue::Object(map) => PropertyValue::Object(self.map(map)?),
+            PropertyValue::Secret(inner) => PropertyValue::Secret(Box::new(self.value(*inner)?)),
+            PropertyValue::Output(mut output) => {
+                output.value = output.value.map(|inner| self.value(inner)).transpose()?;
+                PropertyValue::Output(output)
+            }
+            other => other,
+        })
+    }
+
+    fn asset(&self, asset: Asset) -> Result<Asset, MonitorError> {
+        if !asset_lacks_hash(&asset) {
+            return Ok(asset);
+        }
+        let content = self.content(&asset)?;
+        let hash = hex(&Sha256::digest(&content));
+        Ok(match asset {
+            Asset::Text { text, .. } => Asset::Text { hash, text },
+            Asset::Path { path, .. } => Asset::Path { hash, path },
+            Asset::Uri { uri, .. } => Asset::Uri { hash, uri },
+            known @ Asset::HashOnly { .. } => known,
+        })
+    }
+
+    fn archive(&self, archive: Archive) -> Result<Archive, MonitorError> {
+        Ok(match archive {
+            Archive::Path { hash, path } if hash.is_empty() => {
+                let hash = self.archive_hash(&Archive::Path {
+                    hash,
+                    path: path.clone(),
+                })?;
+                Archive::Path { hash, path }
+            }
+            Archive::Uri { hash, uri } if hash.is_empty() => {
+                let hash = hex(&Sha256::digest(self.fetched(&uri)?));
+                Archive::Uri { hash, uri }
+            }
+            Archive::Assets { hash, assets } => {
+                let assets = self.map(assets)?;
+                let hash = if hash.is_empty() {
+                    self.archive_hash(&Archive::Assets {
+                        hash,
+                        assets: assets.clone(),
+                    })?
+                } else {
+                    hash
+                };
+                Archive::Assets { hash, assets }
+            }
+            known @ (Archive::Path { .. } | Archive::Uri { .. } | Archive::HashOnly { .. }) => {
+                known
+            }
+        })
+    }
+
+    /// The bytes of an asset.
+    pub(crate) fn content(&self, asset: &Asset) -> Result<Vec<u8>, MonitorError> {
+        match asset {
+            Asset::Text { text, .. } => Ok(text.clone().into_bytes()),
+            Asset::Path { path, .. } => {
+                let full = self.directory.join(path);
+                std::fs::read(&full).map_err(|error| unreadable(&full, &error))
+            }
+            Asset::Uri { uri, .. } => self.fetched(uri).map(<[u8]>::to_vec),
+            Asset::HashOnly { hash } => Err(MonitorError::Asset {
+                path: format!("asset {hash}"),
+                reason: "its content is not known, only its hash".to_owned(),
+            }),
+        }
+    }
+
+    pub(crate) fn fetched(&self, uri: &str) -> Result<&[u8], MonitorError> {
+        let content = self.fetched.get(uri).map(Vec::as_slice);
+        content.ok_or_else(|| MonitorError::Asset {
+            path: uri.to_owned(),
+            reason: "it was not read".to_owned(),
+        })
+    }
+}
+
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> MonitorError {
+    MonitorError::Asset {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    }
+}

@@ -1,0 +1,385 @@
+//! What is inside an archive, in the order in which it is hashed.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
+use sha2::{Digest as _, Sha256};
+use walkdir::WalkDir;
+
+use super::tar::TarStream;
+use super::{Hasher, unreadable};
+use crate::error::MonitorError;
+use crate::packages::hex;
+
+/// Contents by address.
+pub(crate) type Fetched = HashMap<String, Vec<u8>>;
+
+/// Directories and files of this name belong to the engine and are never part of an archive.
+const BOOKKEEPING: &str = ".pulumi";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Tar,
+    TarGzip,
+    Zip,
+}
+
+impl Format {
+    fn of(path: &str) -> Option<Self> {
+        let formats = [
+            (".tar", Self::Tar),
+            (".tgz", Self::TarGzip),
+            (".tar.gz", Self::TarGzip),
+            (".zip", Self::Zip),
+            (".jar", Self::Zip),
+        ];
+        let found = formats.iter().find(|(ending, _)| path.ends_with(ending));
+        found.map(|(_, format)| *format)
+    }
+}
+
+struct Member {
+    name: String,
+    source: Source,
+}
+
+enum Source {
+    File(PathBuf),
+    Bytes(Vec<u8>),
+}
+
+impl Hasher {
+    pub(super) fn archive_hash(&self, archive: &Archive) -> Result<String, MonitorError> {
+        if let Archive::Path { path, .. } = archive
+            && Format::of(path).is_some()
+        {
+            return file_hash(&self.directory.join(path));
+        }
+        let mut seen = HashSet::new();
+        let mut stream = TarStream::new(DigestWriter(Sha256::new()));
+        for member in self.members(archive)? {
+            // Overlapping parts may bring the same file twice; the first counts.
+            if seen.insert(member.name.clone()) {
+                append(&mut stream, &member)?;
+            }
+        }
+        let digest = stream.finish();
+        let digest = digest.map_err(|error| unreadable(Path::new("archive"), &error))?;
+        Ok(hex(&digest.0.finalize()))
+    }
+
+    fn members(&self, archive: &Archive) -> Result<Vec<Member>, MonitorError> {
+        match archive {
+            Archive::Assets { assets, .. } => self.table_members(assets),
+            Archive::Path { path, .. } => {
+                let full = self.directory.join(path);
+                match Format::of(path) {
+                    Some(format) => {
+                        let content = std::fs::read(&full);
+                        let content = content.map_err(|error| unreadable(&full, &error))?;
+                        unpacked(format, content).map_err(|error| unreadable(&full, &error))
+                    }
+                    None => directory_members(&full),
+                }
+            }
+            Archive::Uri { uri, .. } => {
+                let refused = |reason: &str| MonitorError::Asset {
+                    path: uri.clone(),
+                    reason: reason.to_owned(),
+                };
+                let path = url::Url::parse(uri).map_err(|error| refused(&error.to_string()))?;
+                let format = Format::of(path.path());
+                let format = format.ok_or_else(|| refused("it is no archive of a known kind"))?;
+                let content = self.fetched(uri)?.to_vec();
+                unpacked(format, content).map_err(|error| refused(&error.to_string()))
+            }
+            Archive::HashOnly { hash } => Err(MonitorError::Asset {
+                path: format!("archive {hash}"),
+                reason: "its content is not known, only its hash".to_owned(),
+            }),
+        }
+    }
+
+    fn table_members(&self, assets: &PropertyMap) -> Result<Vec<Member>, MonitorError> {
+        let mut members = Vec::new();
+        for (name, value) in assets {
+            match value {
+                PropertyValue::Asset(asset) => members.push(Member {
+                    name: name.clone(),
+                    source: self.source(asset)?,
+                }),
+                PropertyValue::Archive(inner) => {
+                    let inner = self.members(inner)?.into_iter();
+                    members.extend(inner.map(|member| Member {
+                        name: clean(&format!("{name}/{}", member.name)),
+                        ..member
+                    }));
+                }
+                _ => {
+                    return Err(MonitorError::Asset {
+                        path: name.clone(),
+                        reason: "it is neither an asset nor an archive".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(members)
+    }
+
+    fn source(&self, asset: &Asset) -> Result<Source, MonitorError> {
+        match asset {
+            Asset::Path { path, .. } => Ok(Source::File(self.directory.join(path))),
+            Asset::Text { .. } | Asset::Uri { .. } | Asset::HashOnly { .. } => {
+                self.content(asset).map(Source::Bytes)
+            }
+        }
+    }
+}
+
+fn file_hash(path: &Path) -> Result<String, MonitorError> {
+    let hash = || -> io::Result<String> {
+        let mut digest = DigestWriter(Sha256::new());
+        io::copy(&mut File::open(path)?, &mut digest)?;
+        Ok(hex(&digest.0.finalize()))
+    };
+    hash().map_err(|error| unreadable(path, &error))
+}
+
+fn append(stream: &mut TarStream<DigestWriter>, member: &Member) -> Result<(), MonitorError> {
+    match &member.source {
+        Source::Bytes(content) => {
+            let size = content.len() as u64;
+            let written = stream.file(&member.name, size, &mut content.as_slice());
+            written.map_err(|error| unreadable(Path::new(&member.name), &error))
+        }
+        Source::File(path) => {
+            let mut copy = || -> io::Result<()> {
+                let mut file = File::open(path)?;
+                let size = file.metadata()?.len();
+                stream.file(&member.name, size, &mut file)
+            };
+            copy().map_err(|error| unreadable(path, &error))
+        }
+    }
+}
+
+/// Files of a directory, depth first, each level by name. Links to files count as files.
+fn directory_members(root: &Path) -> Result<Vec<Member>, MonitorError> {
+    let metadata = std::fs::metadata(root).map_err(|error| unreadable(root, &error))?;
+    if !metadata.is_dir() {
+        return Err(MonitorError::Asset {
+            path: root.display().to_string(),
+            reason: "it is neither a directory nor an archive of a known kind".to_owned(),
+        });
+    }
+    let mut members = Vec::new();
+    let walk = WalkDir::new(root).min_depth(1).sort_by_file_name();
+    for entry in walk
+        .into_iter()
+        .filter_entry(|entry| entry.file_name() != BOOKKEEPING)
+    {
+        let entry = entry.map_err(|error| MonitorError::Asset {
+            path: root.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        let path = entry.path();
+        let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+        if metadata.is_dir() {
+            continue;
+        }
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        members.push(Member {
+            name: relative.to_string_lossy().into_owned(),
+            source: Source::File(path.to_owned()),
+        });
+    }
+    Ok(members)
+}
+
+fn unpacked(format: Format, content: Vec<u8>) -> io::Result<Vec<Member>> {
+    match format {
+        Format::Tar => untarred(content.as_slice()),
+        Format::TarGzip => untarred(flate2::read::GzDecoder::new(content.as_slice())),
+        Format::Zip => unzipped(content),
+    }
+}
+
+fn untarred(stream: impl Read) -> io::Result<Vec<Member>> {
+    let mut members = Vec::new();
+    for entry in ::tar::Archive::new(stream).entries()? {
+        let mut entry = entry?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let name = clean(&entry.path()?.to_string_lossy());
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        members.push(Member {
+            name,
+            source: Source::Bytes(content),
+        });
+    }
+    Ok(members)
+}
+
+fn unzipped(content: Vec<u8>) -> io::Result<Vec<Member>> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(content)).map_err(io::Error::other)?;
+    let mut members = Vec::new();
+    for index in 0..archive.len() {
+        let mut file = archive.by_index(index).map_err(io::Error::other)?;
+        if file.is_dir() {
+            continue;
+        }
+        let name = clean(&file.name().map_err(io::Error::other)?);
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        members.push(Member {
+            name,
+            source: Source::Bytes(content),
+        });
+    }
+    Ok(members)
+}
+
+/// A path without empty segments and dots.
+fn clean(path: &str) -> String {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." if segments.last().is_some_and(|last| *last != "..") => drop(segments.pop()),
+            other => segments.push(other),
+        }
+    }
+    let joined = segments.join("/");
+    if path.starts_with('/') {
+        format!("/{joined}")
+    } else {
+        joined
+    }
+}
+
+struct DigestWriter(Sha256);
+
+impl io::Write for DigestWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hasher(directory: &Path) -> Hasher {
+        Hasher {
+            directory: directory.to_owned(),
+            fetched: Fetched::new(),
+        }
+    }
+
+    fn text(text: &str) -> PropertyValue {
+        PropertyValue::Asset(Asset::Text {
+            hash: String::new(),
+            text: text.to_owned(),
+        })
+    }
+
+    fn table(members: &[(&str, PropertyValue)]) -> Archive {
+        let members = members.iter();
+        Archive::Assets {
+            hash: String::new(),
+            assets: members
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+        }
+    }
+
+    fn path(path: &str) -> Archive {
+        Archive::Path {
+            hash: String::new(),
+            path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn hashes_are_those_that_the_official_engine_records() {
+        let hash = |archive| {
+            hasher(Path::new("/"))
+                .archive_hash(&archive)
+                .expect("readable")
+        };
+        assert_eq!(
+            hash(table(&[])),
+            "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+        );
+        assert_eq!(
+            hash(table(&[("foo", text("a test asset"))])),
+            "27ab4a14a617df10cff3e1cf4e30cf510302afe56bf4cc91f84041c9f7b62fd8"
+        );
+        assert_eq!(
+            hash(table(&[("foo", text(""))])),
+            "d2587a875f82cdf3d3e6cfe9f8c6e6032be5dde8c344466e664e628da15757b0"
+        );
+    }
+
+    #[test]
+    fn a_directory_and_a_table_of_its_files_are_the_same() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let root = directory.path().join("folder");
+        std::fs::create_dir_all(root.join("sub/.pulumi")).expect("directories");
+        std::fs::write(root.join("sub/b.txt"), "b").expect("a file");
+        std::fs::write(root.join("a.txt"), "a").expect("a file");
+        std::fs::write(root.join("sub/.pulumi/state"), "not part of it").expect("a file");
+        std::os::unix::fs::symlink("a.txt", root.join("link.txt")).expect("a link");
+        let hasher = hasher(directory.path());
+        let table = table(&[
+            ("a.txt", text("a")),
+            ("link.txt", text("a")),
+            ("sub/b.txt", text("b")),
+        ]);
+        assert_eq!(
+            hasher.archive_hash(&path("folder")),
+            hasher.archive_hash(&table)
+        );
+    }
+
+    #[test]
+    fn an_archive_file_is_hashed_as_it_is_and_unpacked_inside_another() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut builder = ::tar::Builder::new(Vec::new());
+        let mut header = ::tar::Header::new_gnu();
+        header.set_size(1);
+        header.set_cksum();
+        builder
+            .append_data(&mut header, "./inner.txt", &b"i"[..])
+            .expect("writing to memory");
+        let bytes = builder.into_inner().expect("writing to memory");
+        std::fs::write(directory.path().join("x.tar"), &bytes).expect("a file");
+        let hasher = hasher(directory.path());
+        let alone = hasher.archive_hash(&path("x.tar")).expect("readable");
+        assert_eq!(alone, hex(&Sha256::digest(&bytes)));
+        let nested = table(&[("lib", PropertyValue::Archive(path("x.tar")))]);
+        let flat = table(&[("lib/inner.txt", text("i"))]);
+        assert_eq!(hasher.archive_hash(&nested), hasher.archive_hash(&flat));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let error = hasher(Path::new("/nowhere")).archive_hash(&path("folder"));
+        assert!(
+            error
+                .expect_err("absent")
+                .to_string()
+                .starts_with("/nowhere/folder: ")
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! Which provider package a request is about.
+//!
+//! A request names its package by the first part of its type or function token, with a version and
+//! a download address beside it; newer SDKs register the package once and send a reference.
+
+use std::collections::BTreeMap;
+
+use nimbus_engine_model::PackageDescriptor;
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use crate::error::MonitorError;
+
+/// What a request says about the plugin that it needs.
+#[derive(Clone, Copy)]
+pub(crate) struct PluginHints<'a> {
+    pub(crate) version: &'a str,
+    pub(crate) download_url: &'a str,
+    pub(crate) checksums: &'a BTreeMap<String, Vec<u8>>,
+}
+
+/// Packages that the program registered.
+#[derive(Default)]
+pub(crate) struct Packages {
+    by_reference: Mutex<BTreeMap<String, PackageDescriptor>>,
+}
+
+impl Packages {
+    /// The same package gets the same reference again.
+    pub(crate) fn register(&self, package: PackageDescriptor) -> Result<String, MonitorError> {
+        if package.name.is_empty() {
+            return Err(MonitorError::PackageWithoutName);
+        }
+        let package = canonical(package);
+        let mut known = self.by_reference.lock();
+        if let Some((reference, _)) = known.iter().find(|(_, other)| **other == package) {
+            return Ok(reference.clone());
+        }
+        let reference = Uuid::new_v4().to_string();
+        known.insert(reference.clone(), package);
+        Ok(reference)
+    }
+
+    pub(crate) fn get(&self, reference: &str) -> Result<PackageDescriptor, MonitorError> {
+        let known = self.by_reference.lock();
+        known
+            .get(reference)
+            .cloned()
+            .ok_or_else(|| MonitorError::UnknownPackage {
+                reference: reference.to_owned(),
+            })
+    }
+
+    /// The package of a request: the one it refers to, else what its token and hints say.
+    pub(crate) fn of_request(
+        &self,
+        package: &str,
+        hints: PluginHints<'_>,
+        reference: &str,
+    ) -> Result<PackageDescriptor, MonitorError> {
+        // Wrong hints are an error even when the reference makes them unnecessary.
+        let described = describe(package, hints)?;
+        if reference.is_empty() {
+            Ok(described)
+        } else {
+            self.get(reference)
+        }
+    }
+}
+
+fn describe(package: &str, hints: PluginHints<'_>) -> Result<PackageDescriptor, MonitorError> {
+    let checksums = hints.checksums.iter();
+    Ok(canonical(PackageDescriptor {
+        name: package.to_owned(),
+        version: parse_version(package, hints.version)?,
+        download_url: hints.download_url.to_owned(),
+        checksums: checksums
+            .map(|(platform, sum)| (platform.clone(), hex(sum)))
+            .collect(),
+        parameterization: None,
+    }))
+}
+
+fn canonical(mut package: PackageDescriptor) -> PackageDescriptor {
+    if let Some(trimmed) = package.download_url.strip_suffix('/') {
+        package.download_url = trimmed.to_owned();
+    }
+    package
+}
+
+/// Empty means that any version will do.
+pub(crate) fn parse_version(
+    package: &str,
+    text: &str,
+) -> Result<Option<semver::Version>, MonitorError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let parsed = semver::Version::parse(text).map_err(|error| MonitorError::BadVersion {
+        package: package.to_owned(),
+        text: text.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(Some(parsed))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The package part of a type or function token.
+pub(crate) fn package_of(token: &str) -> &str {
+    token.split(':').next().unwrap_or_default()
+}
+
+/// Custom and remote resources must have a type of three parts, so that their package is known.
+pub(crate) fn check_type(type_: &str) -> Result<(), MonitorError> {
+    if type_.splitn(3, ':').count() == 3 {
+        Ok(())
+    } else {
+        Err(MonitorError::BadType {
+            type_: type_.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints<'a>(version: &'a str, sums: &'a BTreeMap<String, Vec<u8>>) -> PluginHints<'a> {
+        PluginHints {
+            version,
+            download_url: "https://plugins.example.com/",
+            checksums: sums,
+        }
+    }
+
+    #[test]
+    fn a_package_is_described_by_token_and_hints() {
+        let sums = BTreeMap::from([("linux-amd64".to_owned(), vec![0x0a, 0xff])]);
+        let package = Packages::default()
+            .of_request("aws", hints("7.1.0", &sums), "")
+            .expect("valid hints");
+        assert_eq!(package.name, "aws");
+        assert_eq!(package.version, Some(semver::Version::new(7, 1, 0)));
+        assert_eq!(package.download_url, "https://plugins.example.com");
+        assert_eq!(package.checksums["linux-amd64"], "0aff");
+    }
+
+    #[test]
+    fn one_package_has_one_reference() {
+        let packages = Packages::default();
+        let aws = PackageDescriptor {
+            name: "aws".to_owned(),
+            ..PackageDescriptor::default()
+        };
+        let reference = packages.register(aws.clone()).expect("a named package");
+        assert_eq!(packages.register(aws.clone()), Ok(reference.clone()));
+        assert_eq!(packages.get(&reference), Ok(aws));
+        assert!(packages.get("elsewhere").is_err());
+        assert_eq!(
+            packages.register(PackageDescriptor::default()),
+            Err(MonitorError::PackageWithoutName)
+        );
+    }
+
+    #[test]
+    fn a_version_that_is_none_is_refused_even_beside_a_reference() {
+        let packages = Packages::default();
+        let aws = PackageDescriptor {
+            name: "aws".to_owned(),
+            ..PackageDescriptor::default()
+        };
+        let reference = packages.register(aws).expect("a named package");
+        let sums = BTreeMap::new();
+        assert!(
+            packages
+                .of_request("aws", hints("latest", &sums), &reference)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn types_have_three_parts() {
+        assert!(check_type("aws:s3/bucket:Bucket").is_ok());
+        assert!(check_type("pulumi:providers:aws").is_ok());
+        for type_ in ["", "aws", "aws:Bucket"] {
+            assert!(check_type(type_).is_err(), "{type_}");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Stand-ins for the deployment, its providers and its audience.
+//!
+//! They record what reaches them and answer as told, so that a test says in one place what the
+//! program asked for and what it was answered.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_engine_model::{
+    Goal, PropertyMap, ProviderRef, ResourceState, UNKNOWN_ID, Urn, provider_package,
+};
+use nimbus_engine_ports::{
+    CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
+    ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, Diagnostic, DiffRequest,
+    DiffResponse, EngineEvent, EventSink, InvokeRequest, InvokeResponse, Provider, ProviderError,
+    ReadGoal, ReadRequest, ReadResponse, RegisterError, RegisterResult, RegisterStatus, Registrar,
+    UpdateRequest, UpdateResponse,
+};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::assets::NoRemoteAssets;
+use crate::builtin::RunningResources;
+use crate::hooks::HookRegistry;
+use crate::monitor::{Monitor, MonitorPorts, MonitorSettings};
+
+/// How a registration is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// As an ordinary deployment would.
+    Usual,
+    /// With these outputs.
+    Outputs(PropertyMap),
+    Status(RegisterStatus),
+    /// Left out: everything about it is unknown.
+    Elided,
+    Error(RegisterError),
+    /// Never, until the deployment is shut down.
+    Hang,
+}
+
+type Script = Box<dyn Fn(&Goal) -> Answer + Send + Sync>;
+
+/// A deployment that grants wishes as told and remembers them.
+pub struct FakeRegistrar {
+    project: String,
+    stack: String,
+    dry_run: bool,
+    script: Script,
+    providers: HashMap<String, Arc<dyn Provider>>,
+    seen: Mutex<Seen>,
+    shutdown: CancellationToken,
+}
+
+#[derive(Default)]
+struct Seen {
+    goals: Vec<Goal>,
+    reads: Vec<ReadGoal>,
+    outputs: Vec<(Urn, PropertyMap)>,
+    states: BTreeMap<Urn, Arc<ResourceState>>,
+}
+
+impl FakeRegistrar {
+    pub fn new(project: &str, stack: &str) -> Self {
+        Self {
+            project: project.to_owned(),
+            stack: stack.to_owned(),
+            dry_run: false,
+            script: Box::new(|_| Answer::Usual),
+            providers: HashMap::new(),
+            seen: Mutex::default(),
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    #[must_use]
+    pub fn answering(mut self, script: impl Fn(&Goal) -> Answer + Send + Sync + 'static) -> Self {
+        self.script = Box::new(script);
+        self
+    }
+
+    /// Every provider resource of the package is this.
+    #[must_use]
+    pub fn with_provider(mut self, package: &str, provider: Arc<dyn Provider>) -> Self {
+        self.providers.insert(package.to_owned(), provider);
+        self
+    }
+
+    /// Turns away everything from now on, and whoever waits.
+    pub fn shut_down(&self) {
+        self.shutdown.cancel();
+    }
+
+    pub fn goals(&self) -> Vec<Goal> {
+        self.seen.lock().goals.clone()
+    }
+
+    /// The goal with this name.
+    pub fn goal(&self, name: &str) -> Option<Goal> {
+        let seen = self.seen.lock();
+        seen.goals.iter().find(|goal| goal.name == name).cloned()
+    }
+
+    pub fn reads(&self) -> Vec<ReadGoal> {
+        self.seen.lock().reads.clone()
+    }
+
+    /// Outputs registered for the resource with this name.
+    pub fn outputs(&self, name: &str) -> Option<PropertyMap> {
+        let seen = self.seen.lock();
+        let found = seen.outputs.iter().find(|(urn, _)| urn.name() == name);
+        found.map(|(_, outputs)| outputs.clone())
+    }
+
+    fn urn(&self, parent: Option<&Urn>, type_: &str, name: &str) -> Urn {
+        let parent_type = parent.map(Urn::qualified_type);
+        Urn::new(&self.stack, &self.project, parent_type, type_, name)
+    }
+
+    fn id(&self, goal: &Goal) -> Option<String> {
+        let is_provider = provider_package(&goal.type_).is_some();
+        match (goal.custom, self.dry_run, is_provider) {
+            (false, _, _) | (true, true, false) => None,
+            (true, true, true) => Some(UNKNOWN_ID.to_owned()),
+            (true, false, _) => Some(format!("{}-id", goal.name)),
+        }
+    }
+
+    fn granted(&self, goal: &Goal, urn: Urn, outputs: PropertyMap) -> RegisterResult {
+        let mut state = ResourceState::new(urn.clone(), goal.custom);
+        state.id = self.id(goal);
+        state.outputs.clone_from(&outputs);
+        state.provider.clone_from(&goal.provider);
+        let id = state.id.clone();
+        self.seen.lock().states.insert(urn.clone(), Arc::new(state));
+        RegisterResult {
+            status: RegisterStatus::Succeeded,
+            urn,
+            id,
+            outputs,
+            stable: Vec::new(),
+            property_dependencies: BTreeMap::new(),
+            elided: false,
+        }
+    }
+}
+
+#[async_trait]
+impl Registrar for FakeRegistrar {
+    async fn register(&self, goal: Goal) -> Result<RegisterResult, RegisterError> {
+        if self.shutdown.is_cancelled() {
+            return Err(RegisterError::ShuttingDown);
+        }
+        self.seen.lock().goals.push(goal.clone());
+        let urn = self.urn(goal.parent.as_ref(), &goal.type_, &goal.name);
+        match (self.script)(&goal) {
+            Answer::Usual => Ok(self.granted(&goal, urn, goal.properties.clone())),
+            Answer::Outputs(outputs) => Ok(self.granted(&goal, urn, outputs)),
+            Answer::Status(status) => Ok(RegisterResult {
+                status,
+                ..self.granted(&goal, urn, PropertyMap::new())
+            }),
+            Answer::Elided => Ok(RegisterResult {
+                id: None,
+                elided: true,
+                ..self.granted(&goal, urn, PropertyMap::new())
+            }),
+            Answer::Error(error) => Err(error),
+            Answer::Hang => {
+                self.shutdown.cancelled().await;
+                Err(RegisterError::ShuttingDown)
+            }
+        }
+    }
+
+    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), RegisterError> {
+        self.seen.lock().outputs.push((urn, outputs));
+        Ok(())
+    }
+
+    async fn read(&self, goal: ReadGoal) -> Result<RegisterResult, RegisterError> {
+        let urn = self.urn(goal.parent.as_ref(), &goal.type_, &goal.name);
+        let mut outputs = goal.properties.clone();
+        if let Some(provider) = provider_of(&goal.provider).and_then(|r| self.provider(&r)) {
+            let request = ReadRequest {
+                urn: Some(urn.clone()),
+                id: goal.id.clone(),
+                inputs: goal.properties.clone(),
+                state: goal.properties.clone(),
+                ..ReadRequest::default()
+            };
+            let answer = provider.read(request).await;
+            let answer = answer.map_err(|error| RegisterError::Invalid {
+                message: error.to_string(),
+            })?;
+            outputs = answer.outputs;
+        }
+        let id = Some(goal.id.clone());
+        self.seen.lock().reads.push(goal);
+        Ok(RegisterResult {
+            status: RegisterStatus::Succeeded,
+            urn,
+            id,
+            outputs,
+            stable: Vec::new(),
+            property_dependencies: BTreeMap::new(),
+            elided: false,
+        })
+    }
+
+    fn provider(&self, reference: &ProviderRef) -> Option<Arc<dyn Provider>> {
+        let package = provider_package(reference.urn.type_())?;
+        self.providers.get(package).cloned()
+    }
+
+    fn resource(&self, urn: &Urn) -> Option<Arc<ResourceState>> {
+        self.seen.lock().states.get(urn).cloned()
+    }
+}
+
+fn provider_of(reference: &str) -> Option<ProviderRef> {
+    ProviderRef::parse(reference).ok()
+}
+
+/// An audience that remembers.
+#[derive(Default)]
+pub struct RecordingSink {
+    events: Mutex<Vec<EngineEvent>>,
+}
+
+impl RecordingSink {
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let events = self.events.lock();
+        let diagnostics = events.iter().filter_map(|event| match event {
+            EngineEvent::Diagnostic(diagnostic) => Some(diagnostic.clone()),
+            _ => None,
+        });
+        diagnostics.collect()
+    }
+
+    /// Messages of one severity.
+    pub fn messages(&self, severity: nimbus_engine_ports::Severity) -> Vec<String> {
+        let diagnostics = self.diagnostics().into_iter();
+        diagnostics
+            .filter(|diagnostic| diagnostic.severity == severity)
+            .map(|diagnostic| diagnostic.message)
+            .collect()
+    }
+}
+
+impl EventSink for RecordingSink {
+    fn emit(&self, event: EngineEvent) {
+        self.events.lock().push(event);
+    }
+}
+
+type Reply<Request, Response> =
+    Box<dyn Fn(Request) -> Result<Response, ProviderError> + Send + Sync>;
+
+/// A provider that answers functions and methods as told and records what it was asked.
+#[derive(Default)]
+pub struct FakeProvider {
+    on_invoke: Option<Reply<InvokeRequest, InvokeResponse>>,
+    on_call: Option<Reply<CallRequest, CallResponse>>,
+    on_construct: Option<Reply<ConstructRequest, ConstructResponse>>,
+    invokes: Mutex<Vec<InvokeRequest>>,
+    calls: Mutex<Vec<CallRequest>>,
+    constructs: Mutex<Vec<ConstructRequest>>,
+}
+
+impl FakeProvider {
+    #[must_use]
+    pub fn on_invoke(
+        mut self,
+        reply: impl Fn(InvokeRequest) -> Result<InvokeResponse, ProviderError> + Send + Sync + 'static,
+    ) -> Self {
+        self.on_invoke = Some(Box::new(reply));
+        self
+    }
+
+    #[must_use]
+    pub fn on_call(
+        mut self,
+        reply: impl Fn(CallRequest) -> Result<CallResponse, ProviderError> + Send + Sync + 'static,
+    ) -> Self {
+        self.on_call = Some(Box::new(reply));
+        self
+    }
+
+    #[must_use]
+    pub fn on_construct(
+        mut self,
+        reply: impl Fn(ConstructRequest) -> Result<ConstructResponse, ProviderError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.on_construct = Some(Box::new(reply));
+        self
+    }
+
+    pub fn invokes(&self) -> Vec<InvokeRequest> {
+        self.invokes.lock().clone()
+    }
+
+    pub fn calls(&self) -> Vec<CallRequest> {
+        self.calls.lock().clone()
+    }
+
+    pub fn constructs(&self) -> Vec<ConstructRequest> {
+        self.constructs.lock().clone()
+    }
+}
+
+fn unimplemented<T>(method: &'static str) -> Result<T, ProviderError> {
+    Err(ProviderError::Unimplemented { method })
+}
+
+#[async_trait]
+impl Provider for FakeProvider {
+    async fn check_config(&self, _: CheckRequest) -> Result<CheckResponse, ProviderError> {
+        unimplemented("CheckConfig")
+    }
+
+    async fn diff_config(&self, _: DiffRequest) -> Result<DiffResponse, ProviderError> {
+        unimplemented("DiffConfig")
+    }
+
+    async fn configure(&self, _: ConfigureRequest) -> Result<(), ProviderError> {
+        unimplemented("Configure")
+    }
+
+    async fn check(&self, _: CheckRequest) -> Result<CheckResponse, ProviderError> {
+        unimplemented("Check")
+    }
+
+    async fn diff(&self, _: DiffRequest) -> Result<DiffResponse, ProviderError> {
+        unimplemented("Diff")
+    }
+
+    async fn create(&self, _: CreateRequest) -> Result<CreateResponse, ProviderError> {
+        unimplemented("Create")
+    }
+
+    async fn read(&self, request: ReadRequest) -> Result<ReadResponse, ProviderError> {
+        Ok(ReadResponse {
+            id: Some(request.id),
+            outputs: request.state,
+            inputs: None,
+            refresh_before_update: false,
+        })
+    }
+
+    async fn update(&self, _: UpdateRequest) -> Result<UpdateResponse, ProviderError> {
+        unimplemented("Update")
+    }
+
+    async fn delete(&self, _: DeleteRequest) -> Result<(), ProviderError> {
+        unimplemented("Delete")
+    }
+
+    async fn invoke(&self, request: InvokeRequest) -> Result<InvokeResponse, ProviderError> {
+        self.invokes.lock().push(request.clone());
+        match &self.on_invoke {
+            Some(reply) => reply(request),
+            None => unimplemented("Invoke"),
+        }
+    }
+
+    async fn call(&self, request: CallRequest) -> Result<CallResponse, ProviderError> {
+        self.calls.lock().push(request.clone());
+        match &self.on_call {
+            Some(reply) => reply(request),
+            None => unimplemented("Call"),
+        }
+    }
+
+    async fn construct(
+        &self,
+        request: ConstructRequest,
+    ) -> Result<ConstructResponse, ProviderError> {
+        self.constructs.lock().push(request.clone());
+        match &self.on_construct {
+            Some(reply) => reply(request),
+            None => unimplemented("Construct"),
+        }
+    }
+
+    async fn cancel(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+
+    async fn close(&self) {}
+}
+
+/// A monitor's surroundings, all of them stand-ins.
+pub struct Stage {
+    pub registrar: Arc<FakeRegistrar>,
+    pub events: Arc<RecordingSink>,
+    pub ports: MonitorPorts,
+}
+
+impl Stage {
+    pub fn new(registrar: FakeRegistrar) -> Self {
+        let registrar = Arc::new(registrar);
+        let events = Arc::new(RecordingSink::default());
+        let sink: Arc<dyn EventSink> = events.clone();
+        let ports = MonitorPorts {
+            registrar: registrar.clone(),
+            hooks: Arc::new(HookRegistry::new(Arc::clone(&sink))),
+            events: sink,
+            assets: Arc::new(NoRemoteAssets),
+            resources: Arc::new(RunningResources::default()),
+        };
+        Self {
+            registrar,
+            events,
+            ports,
+        }
+    }
+
+    pub fn monitor(&self, settings: MonitorSettings) -> Monitor {
+        Monitor::new(settings, self.ports.clone())
+    }
+}

@@ -1,0 +1,626 @@
+//! The services over real connections.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use nimbus_engine_model::{Alias, AliasParent, HookKind, PropertyValue};
+use nimbus_engine_monitor::testing::{Answer, FakeProvider, FakeRegistrar, Stage};
+use nimbus_engine_monitor::{Completion, Listen, MonitorServer};
+use nimbus_engine_ports::{
+    HookRequest, HookRunner, InvokeResponse, ProviderError, RegisterError, RegisterStatus, Severity,
+};
+use nimbus_engine_proto as proto;
+use nimbus_engine_proto::Message;
+use nimbus_engine_proto::callbacks_server::{Callbacks, CallbacksServer};
+use nimbus_engine_proto::engine_client::EngineClient;
+use nimbus_engine_proto::resource_monitor_client::ResourceMonitorClient;
+use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::{Channel, Endpoint, Server};
+use tonic::{Code, Request, Response, Status};
+
+use crate::support::{props, registrar, settings, urn};
+
+struct Connected {
+    stage: Stage,
+    server: MonitorServer,
+    channel: Channel,
+}
+
+impl Connected {
+    fn client(&self) -> ResourceMonitorClient<Channel> {
+        ResourceMonitorClient::new(self.channel.clone())
+            .max_decoding_message_size(proto::MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(proto::MAX_MESSAGE_BYTES)
+    }
+}
+
+async fn connected(registrar: FakeRegistrar) -> Connected {
+    connected_at(registrar, Listen::Loopback).await
+}
+
+async fn connected_at(registrar: FakeRegistrar, listen: Listen) -> Connected {
+    let stage = Stage::new(registrar);
+    let server = MonitorServer::start(&listen, settings(), stage.ports.clone())
+        .await
+        .expect("a free address");
+    let address = match server.address() {
+        unix if unix.starts_with("unix:") => unix.to_owned(),
+        tcp => format!("http://{tcp}"),
+    };
+    let endpoint = Endpoint::from_shared(address).expect("an address");
+    Connected {
+        channel: endpoint.connect().await.expect("a listening server"),
+        stage,
+        server,
+    }
+}
+
+fn all() -> Accept {
+    Accept {
+        unknowns: Unknowns::Keep,
+        secrets: true,
+        resources: true,
+        outputs: true,
+        byte_strings: true,
+        ..Accept::default()
+    }
+}
+
+fn wire(entries: &[(&str, PropertyValue)]) -> Option<proto::Struct> {
+    Some(encode(&props(entries), all()).expect("sendable"))
+}
+
+fn read(properties: Option<proto::Struct>) -> nimbus_engine_model::PropertyMap {
+    let expect = Expect {
+        unknowns: Unknowns::Keep,
+        outputs: Outputs::Keep,
+    };
+    decode(properties, expect).expect("readable")
+}
+
+fn component(name: &str) -> proto::RegisterResourceRequest {
+    proto::RegisterResourceRequest {
+        r#type: "my:mod:Component".to_owned(),
+        name: name.to_owned(),
+        supports_result_reporting: true,
+        supports_partial_values: true,
+        ..Default::default()
+    }
+}
+
+fn custom(name: &str) -> proto::RegisterResourceRequest {
+    proto::RegisterResourceRequest {
+        r#type: "aws:s3:Bucket".to_owned(),
+        custom: true,
+        ..component(name)
+    }
+}
+
+#[tokio::test]
+async fn secrets_and_unknowns_go_through_and_are_stripped_for_those_who_ask_for_less() {
+    let connected = connected(registrar()).await;
+    let object = wire(&[
+        ("secret", PropertyValue::secret("s".into())),
+        ("unknown", PropertyValue::Computed),
+    ]);
+    let mut request = custom("bucket");
+    request.object = object.clone();
+    request.accept_secrets = true;
+    let answer = connected.client().register_resource(request).await;
+    let answer = answer.expect("an answer").into_inner();
+    assert_eq!(answer.urn, urn("bucket").as_str());
+    assert_eq!(answer.id, "bucket-id");
+    assert_eq!(answer.result, i32::from(proto::Result::Success));
+    let outputs = read(answer.object);
+    assert_eq!(outputs["secret"], PropertyValue::secret("s".into()));
+    assert_eq!(outputs["unknown"], PropertyValue::Computed);
+    let goal = connected.stage.registrar.goal("bucket").expect("a goal");
+    assert_eq!(goal.properties, outputs);
+
+    let mut request = custom("plain");
+    request.object = object;
+    let answer = connected.client().register_resource(request).await;
+    let outputs = read(answer.expect("an answer").into_inner().object);
+    assert_eq!(outputs["secret"], "s".into());
+}
+
+#[tokio::test]
+async fn the_deployment_tells_about_itself_and_claims_only_what_works() {
+    let connected = connected(registrar()).await;
+    let info = connected.client().get_deployment_info(()).await;
+    let info = info.expect("an answer").into_inner();
+    assert_eq!(
+        (info.project.as_str(), info.stack.as_str()),
+        ("shop", "dev")
+    );
+    let features: Vec<_> = info.supported_features().collect();
+    assert!(features.contains(&proto::ResourceMonitorFeature::ErrorHooks));
+    assert!(features.contains(&proto::ResourceMonitorFeature::InvokeDependsOn));
+    assert!(!features.contains(&proto::ResourceMonitorFeature::StateMigrations));
+    assert!(!features.contains(&proto::ResourceMonitorFeature::SendsOptionsToHooks));
+    for (id, expected) in [
+        ("secrets", true),
+        ("transforms", true),
+        ("sendsOptionsToHooks", false),
+    ] {
+        let request = proto::SupportsFeatureRequest { id: id.to_owned() };
+        let answer = connected.client().supports_feature(request).await;
+        assert_eq!(
+            answer.expect("an answer").into_inner().has_support,
+            expected,
+            "{id}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn failures_are_told_to_those_who_take_them() {
+    let registrar = registrar().answering(|_| Answer::Status(RegisterStatus::Failed));
+    let connected = connected(registrar).await;
+    let answer = connected.client().register_resource(component("c")).await;
+    assert_eq!(
+        answer.expect("an answer").into_inner().result,
+        i32::from(proto::Result::Fail)
+    );
+    let mut old = component("old");
+    old.supports_result_reporting = false;
+    let status = connected
+        .client()
+        .register_resource(old)
+        .await
+        .expect_err("turned away");
+    assert_eq!(status.code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn every_failure_is_unavailable_to_this_and_every_pending_request() {
+    let registrar = registrar().answering(|goal| match goal.name.as_str() {
+        "waits" => Answer::Hang,
+        "refused" => Answer::Error(RegisterError::Invalid {
+            message: "no".to_owned(),
+        }),
+        _ => Answer::Usual,
+    });
+    let connected = connected(registrar).await;
+    let waiting = tokio::spawn({
+        let mut client = connected.client();
+        async move { client.register_resource(component("waits")).await }
+    });
+    let signalled = tokio::spawn({
+        let mut client = connected.client();
+        async move { client.signal_and_wait_for_shutdown(()).await }
+    });
+    while connected.stage.registrar.goals().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let status = connected
+        .client()
+        .register_resource(component("refused"))
+        .await;
+    assert_eq!(status.expect_err("turned away").code(), Code::Unavailable);
+    let waited = waiting.await.expect("the task does not panic");
+    assert_eq!(waited.expect_err("turned away").code(), Code::Unavailable);
+    let signalled = signalled.await.expect("the task does not panic");
+    assert_eq!(
+        signalled.expect_err("turned away").code(),
+        Code::Unavailable
+    );
+    assert_eq!(connected.stage.events.messages(Severity::Error), ["no"]);
+    assert_eq!(connected.server.monitor().completion(), Completion::Failed);
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_shown_and_turned_away() {
+    let connected = connected(registrar()).await;
+    let mut request = component("c");
+    request.parent = "somewhere".to_owned();
+    let status = connected.client().register_resource(request).await;
+    assert_eq!(status.expect_err("turned away").code(), Code::Unavailable);
+    assert_eq!(
+        connected.stage.events.messages(Severity::Error),
+        ["parent: \"somewhere\" is not a URN"]
+    );
+}
+
+#[tokio::test]
+async fn a_failed_invoke_is_an_ordinary_error_with_its_message() {
+    let provider = FakeProvider::default().on_invoke(|request| {
+        if request.args.is_empty() {
+            Err(ProviderError::Failed {
+                message: "not found".to_owned(),
+            })
+        } else {
+            Ok(InvokeResponse {
+                properties: request.args,
+                failures: Vec::new(),
+            })
+        }
+    });
+    let registrar = registrar().with_provider("aws", Arc::new(provider));
+    let connected = connected(registrar).await;
+    let mut request = proto::ResourceInvokeRequest {
+        tok: "aws:ec2:getAmi".to_owned(),
+        ..Default::default()
+    };
+    let status = connected
+        .client()
+        .invoke(request.clone())
+        .await
+        .expect_err("it fails");
+    assert_eq!(status.code(), Code::Unknown);
+    assert_eq!(status.message(), "aws:ec2:getAmi: not found");
+    request.args = wire(&[("a", PropertyValue::secret(1.0.into()))]);
+    let answer = connected
+        .client()
+        .invoke(request)
+        .await
+        .expect("an answer")
+        .into_inner();
+    assert_eq!(
+        read(answer.r#return)["a"],
+        PropertyValue::secret(1.0.into())
+    );
+}
+
+#[tokio::test]
+async fn the_end_is_announced_once_and_answered_when_released() {
+    let connected = connected(registrar()).await;
+    let waiting = tokio::spawn({
+        let mut client = connected.client();
+        async move { client.signal_and_wait_for_shutdown(()).await }
+    });
+    connected.server.monitor().end_announced().await;
+    let second = connected.client().signal_and_wait_for_shutdown(()).await;
+    assert_eq!(
+        second.expect_err("already announced").code(),
+        Code::FailedPrecondition
+    );
+    assert!(!waiting.is_finished());
+    connected.server.monitor().release();
+    assert!(waiting.await.expect("the task does not panic").is_ok());
+}
+
+#[tokio::test]
+async fn messages_far_beyond_the_usual_limit_pass() {
+    let connected = connected(registrar()).await;
+    let long = "x".repeat(6 * 1024 * 1024);
+    let mut request = custom("large");
+    request.object = wire(&[("text", long.as_str().into())]);
+    let answer = connected.client().register_resource(request).await;
+    let outputs = read(answer.expect("an answer").into_inner().object);
+    assert_eq!(outputs["text"].as_str().map(str::len), Some(long.len()));
+}
+
+#[tokio::test]
+async fn a_socket_serves_as_well_as_a_port_and_is_removed_afterwards() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("monitor.sock");
+    let connected = connected_at(registrar(), Listen::UnixSocket(path.clone())).await;
+    assert_eq!(
+        connected.server.address(),
+        format!("unix:{}", path.display())
+    );
+    let answer = connected.client().register_resource(component("c")).await;
+    assert!(answer.is_ok());
+    connected.server.stop().await;
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn aliases_of_old_node_sdks_are_read_as_they_were_meant() {
+    let connected = connected(registrar()).await;
+    let mut request = component("c");
+    request.aliases = vec![proto::Alias {
+        alias: Some(proto::alias::Alias::Spec(proto::alias::Spec::default())),
+    }];
+    let parents = |name: &str| -> Vec<AliasParent> {
+        let goal = connected.stage.registrar.goal(name).expect("a goal");
+        let aliases = goal.aliases.into_iter();
+        aliases
+            .map(|alias| match alias {
+                Alias::Spec(spec) => spec.parent,
+                Alias::Urn(urn) => AliasParent::Urn(urn),
+            })
+            .collect()
+    };
+    let mut from_node = Request::new(request.clone());
+    let runtime = "nodejs".parse().expect("a header value");
+    from_node.metadata_mut().insert("pulumi-runtime", runtime);
+    connected
+        .client()
+        .register_resource(from_node)
+        .await
+        .expect("an answer");
+    assert_eq!(parents("c"), [AliasParent::None]);
+
+    request.name = "proper".to_owned();
+    request.alias_specs = true;
+    connected
+        .client()
+        .register_resource(request)
+        .await
+        .expect("an answer");
+    assert_eq!(parents("proper"), [AliasParent::Same]);
+}
+
+#[tokio::test]
+async fn delete_before_replace_counts_when_it_was_defined_or_is_true() {
+    let connected = connected(registrar()).await;
+    for (name, value, defined, expected) in [
+        ("silent", false, false, None),
+        ("no", false, true, Some(false)),
+        ("yes", true, true, Some(true)),
+        ("undefined yes", true, false, Some(true)),
+    ] {
+        let mut request = component(name);
+        request.delete_before_replace = value;
+        request.delete_before_replace_defined = defined;
+        connected
+            .client()
+            .register_resource(request)
+            .await
+            .expect("an answer");
+        let goal = connected.stage.registrar.goal(name).expect("a goal");
+        assert_eq!(goal.delete_before_replace, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn packages_are_registered_with_their_parameters() {
+    let connected = connected(registrar()).await;
+    let request = proto::RegisterPackageRequest {
+        name: "terraform-provider".to_owned(),
+        version: "1.0.0".to_owned(),
+        parameterization: Some(proto::Parameterization {
+            name: "netlify".to_owned(),
+            version: "0.9.0".to_owned(),
+            value: b"n".to_vec(),
+        }),
+        ..Default::default()
+    };
+    let first = connected.client().register_package(request.clone()).await;
+    let first = first.expect("an answer").into_inner().r#ref;
+    let again = connected.client().register_package(request.clone()).await;
+    assert_eq!(first, again.expect("an answer").into_inner().r#ref);
+    let mut registration = custom("site");
+    registration.r#type = "netlify:index:Site".to_owned();
+    registration.package_ref = first;
+    connected
+        .client()
+        .register_resource(registration)
+        .await
+        .expect("an answer");
+    assert!(connected.stage.registrar.goal("default_0_9_0").is_some());
+    let bad = proto::RegisterPackageRequest {
+        version: "one".to_owned(),
+        ..request
+    };
+    let status = connected
+        .client()
+        .register_package(bad)
+        .await
+        .expect_err("no version");
+    assert_eq!(status.code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn the_engine_passes_messages_on_and_knows_the_root() {
+    let connected = connected(registrar()).await;
+    let mut engine = EngineClient::new(connected.channel.clone());
+    let log = proto::LogRequest {
+        severity: proto::LogSeverity::Warning.into(),
+        message: "careful".to_owned(),
+        urn: urn("bucket").to_string(),
+        stream_id: 7,
+        ephemeral: true,
+    };
+    engine.log(log).await.expect("an answer");
+    let shown = connected.stage.events.diagnostics();
+    assert_eq!(shown[0].severity, Severity::Warning);
+    assert_eq!(shown[0].message, "careful");
+    assert_eq!(shown[0].urn, Some(urn("bucket")));
+    assert_eq!((shown[0].stream_id, shown[0].ephemeral), (7, true));
+
+    let root = urn("root").to_string();
+    let request = proto::SetRootResourceRequest { urn: root.clone() };
+    engine.set_root_resource(request).await.expect("an answer");
+    let answer = engine
+        .get_root_resource(proto::GetRootResourceRequest {})
+        .await;
+    assert_eq!(answer.expect("an answer").into_inner().urn, root);
+
+    for (range, code) in [
+        (">=3.100.0 <4.0.0", None),
+        ("<3.0.0", Some(Code::FailedPrecondition)),
+        ("whatever", Some(Code::InvalidArgument)),
+    ] {
+        let request = proto::RequirePulumiVersionRequest {
+            pulumi_version_range: range.to_owned(),
+        };
+        let answer = engine.require_pulumi_version(request).await;
+        assert_eq!(answer.err().map(|status| status.code()), code, "{range}");
+    }
+}
+
+/// A program's callback server: answers by token and keeps what it was asked.
+#[derive(Clone, Default)]
+struct Program {
+    asked: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+}
+
+#[tonic::async_trait]
+impl Callbacks for Program {
+    async fn invoke(
+        &self,
+        request: Request<proto::CallbackInvokeRequest>,
+    ) -> Result<Response<proto::CallbackInvokeResponse>, Status> {
+        let request = request.into_inner();
+        let response = match request.token.as_str() {
+            "tag" => {
+                let asked = proto::TransformRequest::decode(request.request.as_slice())
+                    .map_err(|error| Status::internal(error.to_string()))?;
+                let mut properties = read(asked.properties);
+                properties.insert("tag".to_owned(), asked.name.as_str().into());
+                let options = asked
+                    .options
+                    .map(|options| proto::TransformResourceOptions {
+                        protect: Some(true),
+                        ..options
+                    });
+                let properties = encode(&properties, all()).expect("sendable");
+                let changed = proto::TransformResponse {
+                    properties: Some(properties),
+                    options,
+                };
+                changed.encode_to_vec()
+            }
+            "nothing" => Vec::new(),
+            "retry" => proto::ErrorHookResponse {
+                error: String::new(),
+                retry: true,
+            }
+            .encode_to_vec(),
+            "refuse" => proto::ResourceHookResponse {
+                error: "not now".to_owned(),
+            }
+            .encode_to_vec(),
+            _ => return Err(Status::unknown("thrown in the program")),
+        };
+        self.asked.lock().push((request.token, request.request));
+        Ok(Response::new(proto::CallbackInvokeResponse { response }))
+    }
+}
+
+async fn program() -> (Program, String) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let program = Program::default();
+    let service = CallbacksServer::new(program.clone());
+    let serve = Server::builder().add_service(service);
+    tokio::spawn(serve.serve_with_incoming(TcpListenerStream::new(listener)));
+    (program, address)
+}
+
+fn callback(target: &str, token: &str) -> proto::Callback {
+    proto::Callback {
+        target: target.to_owned(),
+        token: token.to_owned(),
+        accepts_byte_string: true,
+    }
+}
+
+#[tokio::test]
+async fn transforms_are_called_in_the_program() {
+    let connected = connected(registrar()).await;
+    let (program, target) = program().await;
+    let stack = callback(&target, "tag");
+    connected
+        .client()
+        .register_stack_transform(stack)
+        .await
+        .expect("an answer");
+    let mut request = custom("bucket");
+    request.object = wire(&[("secret", PropertyValue::secret("s".into()))]);
+    request.transforms = vec![callback(&target, "nothing")];
+    connected
+        .client()
+        .register_resource(request)
+        .await
+        .expect("an answer");
+    let goal = connected.stage.registrar.goal("bucket").expect("a goal");
+    assert_eq!(goal.properties["tag"], "bucket".into());
+    assert_eq!(goal.properties["secret"], PropertyValue::secret("s".into()));
+    assert_eq!(goal.protect, Some(true));
+    let order: Vec<_> = program
+        .asked
+        .lock()
+        .iter()
+        .map(|(token, _)| token.clone())
+        .collect();
+    assert_eq!(order, ["nothing", "tag"]);
+}
+
+#[tokio::test]
+async fn a_transform_that_throws_ends_the_program_with_its_message() {
+    let connected = connected(registrar()).await;
+    let (_program, target) = program().await;
+    let mut request = custom("bucket");
+    request.transforms = vec![callback(&target, "throws")];
+    let status = connected.client().register_resource(request).await;
+    assert_eq!(status.expect_err("turned away").code(), Code::Unavailable);
+    assert_eq!(
+        connected.stage.events.messages(Severity::Error),
+        ["a transform of bucket failed: thrown in the program"]
+    );
+}
+
+#[tokio::test]
+async fn hooks_are_called_in_the_program() {
+    let connected = connected(registrar()).await;
+    let (program, target) = program().await;
+    for (name, token, dry_run) in [("watch", "nothing", true), ("gate", "refuse", false)] {
+        let request = proto::RegisterResourceHookRequest {
+            name: name.to_owned(),
+            callback: Some(callback(&target, token)),
+            on_dry_run: dry_run,
+            ignore_errors: false,
+        };
+        connected
+            .client()
+            .register_resource_hook(request)
+            .await
+            .expect("an answer");
+    }
+    let request = proto::RegisterErrorHookRequest {
+        name: "again".to_owned(),
+        callback: Some(callback(&target, "retry")),
+    };
+    connected
+        .client()
+        .register_error_hook(request)
+        .await
+        .expect("an answer");
+
+    let hooks = &connected.stage.ports.hooks;
+    assert_eq!(hooks.runs_on_dry_run("watch"), Some(true));
+    assert_eq!(hooks.runs_on_dry_run("gate"), Some(false));
+    let request = |hook: &str| HookRequest {
+        hook: hook.to_owned(),
+        kind: HookKind::BeforeCreate,
+        urn: urn("bucket"),
+        id: Some("i".to_owned()),
+        name: "bucket".to_owned(),
+        type_: "aws:s3:Bucket".to_owned(),
+        new_inputs: Some(props(&[("secret", PropertyValue::secret("s".into()))])),
+        old_inputs: None,
+        new_outputs: None,
+        old_outputs: None,
+    };
+    assert!(hooks.run(request("watch")).await.is_ok());
+    let refused = hooks.run(request("gate")).await.expect_err("it refuses");
+    assert_eq!(refused.to_string(), "hook gate failed: not now");
+    let errors = ["timeout".to_owned()];
+    assert!(
+        hooks
+            .retry(request("again"), &errors)
+            .await
+            .expect("an answer")
+    );
+
+    let asked = program.asked.lock();
+    let watched = proto::ResourceHookRequest::decode(asked[0].1.as_slice()).expect("a request");
+    assert_eq!(watched.id, "i");
+    assert_eq!(
+        read(watched.new_inputs)["secret"],
+        PropertyValue::secret("s".into())
+    );
+    assert_eq!(watched.old_inputs, None);
+    let failed = proto::ErrorHookRequest::decode(asked[2].1.as_slice()).expect("a request");
+    assert_eq!(failed.failed_operation, "create");
+    assert_eq!(failed.errors, errors);
+}

@@ -1,0 +1,13 @@
+//! The monitor as programs meet it: the pipeline on its own, then over gRPC.
+
+mod builtin;
+mod construct;
+mod failures;
+mod grpc;
+mod hooks;
+mod inheritance;
+mod invoke;
+mod providers;
+mod register;
+mod support;
+mod transforms;
