@@ -9,6 +9,7 @@ pub mod naming;
 pub mod placeholder;
 pub mod plan;
 pub mod render;
+pub mod resolve;
 pub mod run;
 pub mod template;
 pub mod validate;
