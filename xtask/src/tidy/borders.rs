@@ -50,6 +50,15 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "nimbus-rehearsal",
+        &[
+            "nimbus-core",
+            "nimbus-document",
+            "nimbus-engine-model",
+            "nimbus-engine-ports",
+        ],
+    ),
+    (
         "nimbus-engine-testing",
         &[
             "nimbus-core",
@@ -73,6 +82,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-ports",
         ],
     ),
+    ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
     (
         "nimbus-cli",
         &[
@@ -84,10 +94,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-engine-ports",
+            "nimbus-orchestrator",
+            "nimbus-rehearsal",
             "nimbus-telemetry",
         ],
     ),
-    ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
     ("nimbus-test-tools", &[]),
     ("xtask", &[]),
 ];
@@ -154,6 +165,27 @@ pub(super) struct Package {
     pub(super) name: String,
     pub(super) manifest: String,
     pub(super) depends_on: BTreeSet<String>,
+}
+
+/// The map in ARCHITECTURE.md names every crate.
+pub(super) fn check_map(packages: &[Package], architecture: &str) -> Vec<Finding> {
+    packages
+        .iter()
+        .filter(|package| {
+            let folder = package.manifest.trim_end_matches("/Cargo.toml");
+            !architecture.contains(&format!("`{folder}`"))
+        })
+        .map(|package| {
+            Finding::file(
+                "ARCHITECTURE.md",
+                format!(
+                    "the map does not name {}",
+                    package.manifest.trim_end_matches("/Cargo.toml")
+                ),
+                "add a line that says what the crate is",
+            )
+        })
+        .collect()
 }
 
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
@@ -304,6 +336,14 @@ mod tests {
     fn a_crate_without_a_place_is_found() {
         let findings = check(&[package("nimbus-new", &[])]);
         assert!(findings[0].what.contains("no place"), "{findings:?}");
+    }
+
+    #[test]
+    fn a_crate_that_the_map_lacks_is_found() {
+        let packages = [package("a", &[]), package("b", &[])];
+        let findings = check_map(&packages, "| `a` | does a |");
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].what, "the map does not name b");
     }
 
     #[test]

@@ -89,7 +89,12 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
 /// Every finding of every rule, sorted.
 pub(crate) fn check(repo: &Repo) -> Result<Vec<Finding>> {
     let files = repo.text_files()?;
-    let mut findings = borders::check(&borders::packages(repo)?);
+    let packages = borders::packages(repo)?;
+    let mut findings = borders::check(&packages);
+    findings.extend(borders::check_map(
+        &packages,
+        &repo.read("ARCHITECTURE.md")?,
+    ));
     for file in &files {
         findings.extend(manifests::check(file));
         findings.extend(sources::check(file));
