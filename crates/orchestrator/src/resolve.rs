@@ -449,7 +449,11 @@ mod tests {
         let names: Vec<_> = resolution.lookups.keys().map(String::as_str).collect();
         assert_eq!(
             names,
-            ["calculate:f:[secret]", "database:password", "network:vpcId"]
+            [
+                "{{RUNTIME:calculate:f:{{RUNTIME:database:password}}}}",
+                "{{RUNTIME:database:password}}",
+                "{{RUNTIME:network:vpcId}}",
+            ]
         );
         assert!(matches!(
             resolution.config["b"],
