@@ -79,6 +79,10 @@ codes! {
     TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
     MALFORMED_ID = 14, Invalid, final, "A name or an id is not well formed";
 
+    // Engine values. Damaged states and journals are among the codes of backends.
+    PROPERTY_PATH = 100, Invalid, final, "A property path is not well formed";
+    ASSET_UNREADABLE = 101, Unavailable, final, "An asset or archive cannot be read";
+
     // Backends, journals, leases and projects.
     BACKEND_ADDRESS = 200, Invalid, final, "The address of a backend is not understood";
     BACKEND_UNSUPPORTED = 201, Invalid, final, "This kind of backend is not supported";

@@ -4,14 +4,18 @@
 //! open connections or touch files; assets are the one place where bytes are needed, and there the
 //! caller brings them.
 
+mod asset;
 pub mod diff;
+pub mod format;
 mod goal;
 mod hex;
+pub mod integrity;
 mod journal;
 mod op;
 mod package;
 mod path;
 mod resource;
+pub mod secrets;
 mod snapshot;
 #[cfg(test)]
 mod test_support;

@@ -136,3 +136,7 @@ pub(crate) fn any_value() -> impl Strategy<Value = PropertyValue> {
 pub(crate) fn any_map() -> impl Strategy<Value = PropertyMap> {
     prop::collection::btree_map(any_key(), any_value(), 0..5)
 }
+
+pub(crate) fn any_stored_map() -> impl Strategy<Value = PropertyMap> {
+    prop::collection::btree_map(any_key(), any_stored_value(), 0..5)
+}

@@ -17,6 +17,13 @@ pub enum PathError {
     BadIndex { path: String, index: String },
 }
 
+impl From<PathError> for nimbus_core::Error {
+    fn from(error: PathError) -> Self {
+        Self::new(nimbus_core::ErrorCode::PROPERTY_PATH, error.to_string())
+            .with_help("write paths like a.b[0][\"key with spaces\"]")
+    }
+}
+
 pub(super) fn parse(path: &str) -> Result<Vec<PathSegment>, PathError> {
     if path.starts_with('.') {
         return Err(PathError::LeadingDot {

@@ -1,0 +1,169 @@
+//! Taking known fields out of a JSON object. What remains is not known and is kept.
+//!
+//! A null is as good as absent, and so is an empty string where a name is expected: the official
+//! engine leaves out what is empty.
+
+use jiff::Timestamp;
+use jiff::tz::Offset;
+use serde_json::{Map, Value};
+
+use super::error::{Place, StateError};
+use super::time;
+use crate::urn::Urn;
+
+pub(crate) struct Fields {
+    map: Map<String, Value>,
+    pub(crate) place: Place,
+}
+
+type Taken<T> = Result<T, StateError>;
+
+impl Fields {
+    pub(crate) fn new(map: Map<String, Value>, place: Place) -> Self {
+        Self { map, place }
+    }
+
+    /// The fields of `value`, which must be an object.
+    pub(crate) fn of(value: Value, place: Place, field: &str) -> Taken<Self> {
+        match value {
+            Value::Object(map) => Ok(Self::new(map, place)),
+            _ => Err(wrong_type(&place, field, "an object")),
+        }
+    }
+
+    /// What nobody took.
+    pub(crate) fn rest(self) -> Map<String, Value> {
+        self.map
+    }
+
+    pub(crate) fn raw(&mut self, field: &str) -> Option<Value> {
+        self.map.remove(field).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn string(&mut self, field: &'static str) -> Taken<String> {
+        match self.raw(field) {
+            None => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text),
+            Some(_) => Err(self.wrong_type(field, "a string")),
+        }
+    }
+
+    pub(crate) fn name(&mut self, field: &'static str) -> Taken<Option<String>> {
+        Ok(Some(self.string(field)?).filter(|text| !text.is_empty()))
+    }
+
+    pub(crate) fn required(&mut self, field: &'static str) -> Taken<String> {
+        let missing = StateError::MissingField {
+            place: self.place.clone(),
+            field,
+        };
+        self.name(field)?.ok_or(missing)
+    }
+
+    pub(crate) fn bool(&mut self, field: &'static str) -> Taken<bool> {
+        match self.raw(field) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(value),
+            Some(_) => Err(self.wrong_type(field, "a boolean")),
+        }
+    }
+
+    pub(crate) fn number(&mut self, field: &'static str) -> Taken<f64> {
+        match self.raw(field) {
+            None => Ok(0.0),
+            Some(value) => value
+                .as_f64()
+                .ok_or_else(|| self.wrong_type(field, "a number")),
+        }
+    }
+
+    pub(crate) fn object(&mut self, field: &'static str) -> Taken<Map<String, Value>> {
+        match self.raw(field) {
+            None => Ok(Map::new()),
+            Some(Value::Object(map)) => Ok(map),
+            Some(_) => Err(self.wrong_type(field, "an object")),
+        }
+    }
+
+    pub(crate) fn array(&mut self, field: &'static str) -> Taken<Vec<Value>> {
+        match self.raw(field) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => Err(self.wrong_type(field, "an array")),
+        }
+    }
+
+    pub(crate) fn strings(&mut self, field: &'static str) -> Taken<Vec<String>> {
+        let value = self.raw(field).unwrap_or(Value::Null);
+        self.as_strings(field, value)
+    }
+
+    pub(crate) fn as_strings(&self, field: &str, value: Value) -> Taken<Vec<String>> {
+        let wrong = || self.wrong_type(field, "an array of strings");
+        match value {
+            Value::Null => Ok(Vec::new()),
+            Value::Array(items) => items
+                .into_iter()
+                .map(|item| match item {
+                    Value::String(text) => Ok(text),
+                    _ => Err(wrong()),
+                })
+                .collect(),
+            _ => Err(wrong()),
+        }
+    }
+
+    pub(crate) fn urn(&mut self, field: &'static str) -> Taken<Option<Urn>> {
+        self.name(field)?
+            .map(|text| self.as_urn(field, &text))
+            .transpose()
+    }
+
+    pub(crate) fn urns(&mut self, field: &'static str) -> Taken<Vec<Urn>> {
+        let value = self.raw(field).unwrap_or(Value::Null);
+        self.as_urns(field, value)
+    }
+
+    /// Empty entries are left out: no engine means anything by them.
+    pub(crate) fn as_urns(&self, field: &str, value: Value) -> Taken<Vec<Urn>> {
+        let texts = self.as_strings(field, value)?;
+        let named = texts.iter().filter(|text| !text.is_empty());
+        named.map(|text| self.as_urn(field, text)).collect()
+    }
+
+    pub(crate) fn as_urn(&self, field: &str, text: &str) -> Taken<Urn> {
+        let bad = || StateError::BadUrn {
+            place: self.place.clone(),
+            field: field.to_owned(),
+            text: text.to_owned(),
+        };
+        // A NUL in a name is damage, and some stores cut or refuse the text there.
+        if text.contains('\0') {
+            return Err(bad());
+        }
+        Urn::parse(text).map_err(|_| bad())
+    }
+
+    pub(crate) fn time(&mut self, field: &'static str) -> Taken<Option<(Timestamp, Offset)>> {
+        match self.raw(field) {
+            None => Ok(None),
+            Some(value) => {
+                let read = value.as_str().and_then(time::read);
+                read.map(Some)
+                    .ok_or_else(|| self.wrong_type(field, "a time"))
+            }
+        }
+    }
+
+    pub(crate) fn wrong_type(&self, field: &str, expected: &'static str) -> StateError {
+        wrong_type(&self.place, field, expected)
+    }
+}
+
+fn wrong_type(place: &Place, field: &str, expected: &'static str) -> StateError {
+    StateError::WrongType {
+        place: place.clone(),
+        field: field.to_owned(),
+        expected,
+    }
+}

@@ -1,0 +1,61 @@
+//! Single property values as JSON text, outside a state file.
+
+use serde_json::Value;
+
+use super::decode::{self, Decoder, SealedSecret};
+use super::encode::{self, Secrets};
+use super::error::{Place, StateError};
+use super::gojson::{Layout, Writer};
+use super::sealed::unseal;
+use crate::path::PropertyPath;
+use crate::secrets::Crypter;
+use crate::value::PropertyValue;
+
+/// Reads one value, opening its secrets.
+pub fn read_property(json: &[u8], crypter: &dyn Crypter) -> Result<PropertyValue, StateError> {
+    let bad = |error: decode::PropertyError| StateError::BadProperty {
+        place: Place::File,
+        path: error.path(),
+        problem: error.problem,
+    };
+    let json: Value =
+        serde_json::from_slice(json).map_err(|error| super::parse::json_error(&error))?;
+    let mut secrets = Vec::new();
+    let mut value = Decoder::new(&mut secrets).value(json).map_err(bad)?;
+    let mut opened = Vec::with_capacity(secrets.len());
+    for secret in secrets {
+        opened.push(Some(match secret {
+            SealedSecret::Open(value) => value,
+            SealedSecret::Ciphertext(text) => {
+                let plaintext = crypter.decrypt(&text).map_err(secret_error)?;
+                decode::plaintext(&plaintext).map_err(bad)?
+            }
+        }));
+    }
+    unseal(&mut value, &mut opened);
+    Ok(value)
+}
+
+/// Writes one value on one line, with its secrets encrypted.
+pub fn write_property(value: &PropertyValue, crypter: &dyn Crypter) -> Result<String, StateError> {
+    let mut plaintexts = Vec::new();
+    encode::each_secret(&mut PropertyPath::default(), value, &mut |_, content| {
+        plaintexts.push(encode::plaintext(content));
+    });
+    let ciphertexts: Result<Vec<_>, _> = plaintexts
+        .iter()
+        .map(|plaintext| crypter.encrypt(plaintext))
+        .collect();
+    let mut writer = Writer::new(Layout::Compact);
+    let mut ciphertexts = ciphertexts.map_err(secret_error)?.into_iter();
+    encode::value(&mut writer, value, &mut Secrets::Sealed(&mut ciphertexts));
+    Ok(writer.finish_text())
+}
+
+fn secret_error(error: crate::secrets::CryptError) -> StateError {
+    StateError::Secret {
+        place: Place::File,
+        path: PropertyPath::default(),
+        error,
+    }
+}
