@@ -2,6 +2,7 @@
 
 pub mod calculate;
 pub mod environment;
+pub mod execute;
 pub mod fingerprint;
 pub mod graph;
 pub mod manifest;
