@@ -59,6 +59,8 @@ pub async fn execute(
             break result;
         }
         commands = tokio::select! {
+            // When both are ready, nothing more may start.
+            biased;
             () = cancel.cancelled(), if !cancelled => {
                 cancelled = true;
                 run.cancel()
