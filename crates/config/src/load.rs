@@ -16,6 +16,9 @@ pub const DEFAULT_FILE: &str = "config/nimbus.yaml";
 /// Names the file when `--config` does not.
 pub const CONFIG_VARIABLE: &str = "NIMBUS_CONFIG";
 
+/// Variables with which the tests of this repository find their tools.
+const TEST_PREFIX: &str = "NIMBUS_TEST_";
+
 /// What the settings are made of. All of it is passed in, so that tests need no process state.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
@@ -102,13 +105,15 @@ fn apply_file(settings: &mut Settings, path: &Path, shown: &Path) -> Result<()> 
             line,
         };
         slot.set(text, origin).map_err(|why| {
-            let message = bad_value(descriptor, document.name(), &why);
-            document.error(
-                ErrorCode::CONFIG_BAD_VALUE,
-                view.span(),
-                message,
-                "this value",
-            )
+            let message = bad_value(descriptor, document.name());
+            document
+                .error(
+                    ErrorCode::CONFIG_BAD_VALUE,
+                    view.span(),
+                    message,
+                    "this value",
+                )
+                .with_help(why)
         })?;
     }
     Ok(())
@@ -224,10 +229,7 @@ fn apply_environment(
             None => Err("it is not UTF-8 text".to_owned()),
         };
         outcome.map_err(|why| {
-            Error::new(
-                ErrorCode::CONFIG_BAD_VALUE,
-                bad_value(descriptor, variable, &why),
-            )
+            Error::new(ErrorCode::CONFIG_BAD_VALUE, bad_value(descriptor, variable)).with_help(why)
         })?;
     }
     Ok(())
@@ -237,10 +239,7 @@ fn apply_flags(settings: &mut Settings, flags: &[FlagValue]) -> Result<()> {
     for (descriptor, slot) in settings.slots_mut() {
         for FlagValue { flag, value, .. } in flags.iter().filter(|f| f.path == descriptor.path) {
             slot.set(value, Origin::Flag { flag }).map_err(|why| {
-                Error::new(
-                    ErrorCode::CONFIG_BAD_VALUE,
-                    bad_value(descriptor, flag, &why),
-                )
+                Error::new(ErrorCode::CONFIG_BAD_VALUE, bad_value(descriptor, flag)).with_help(why)
             })?;
         }
     }
@@ -248,9 +247,9 @@ fn apply_flags(settings: &mut Settings, flags: &[FlagValue]) -> Result<()> {
 }
 
 /// The value itself is not repeated: it may be a secret in the wrong place.
-fn bad_value(descriptor: &Descriptor, origin: &str, why: &str) -> String {
+fn bad_value(descriptor: &Descriptor, origin: &str) -> String {
     format!(
-        "the value of {} from {origin} is not acceptable: {why}",
+        "the value of {} from {origin} is not acceptable",
         descriptor.path
     )
 }
@@ -263,6 +262,7 @@ fn unknown_variables(
         .keys()
         .filter_map(|name| name.to_str())
         .filter(|name| name.starts_with("NIMBUS_") && *name != CONFIG_VARIABLE)
+        .filter(|name| !name.starts_with(TEST_PREFIX))
         .filter(|name| !known().any(|variable| variable == *name))
         .map(|name| (name.to_owned(), nearest(name, known())))
         .collect()

@@ -389,6 +389,7 @@ fn a_misspelled_variable_is_noticed_with_the_nearest_name() {
     let case = Case::new()
         .env("NIMBUS_DB_PASWORD", "x")
         .env("NIMBUS_QUITE_ELSE", "x")
+        .env("NIMBUS_TEST_NODE_SDK", "x")
         .env("HOME", "/");
     assert_eq!(
         case.load().unwrap().unknown_variables,

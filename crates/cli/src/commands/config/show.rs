@@ -1,0 +1,139 @@
+//! `nimbus config show`: every setting, and with `--origin` where it came from.
+
+use nimbus_config::{Entry, Origin};
+use nimbus_core::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Also print where each value came from
+    #[arg(long)]
+    origin: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let loaded = context.settings()?;
+    let report = ShowReport {
+        file: loaded.file.as_ref().map(|file| file.display().to_string()),
+        settings: loaded
+            .settings
+            .entries()
+            .into_iter()
+            .map(ShownSetting::new)
+            .collect(),
+        unknown_variables: loaded
+            .unknown_variables
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect(),
+        with_origin: args.origin,
+    };
+    context.output.result(&report)?;
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ShowReport {
+    /// The file that was read, if there was one.
+    file: Option<String>,
+    settings: Vec<ShownSetting>,
+    /// Variables that start with `NIMBUS_` and are no settings.
+    unknown_variables: Vec<String>,
+    #[serde(skip)]
+    with_origin: bool,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct ShownSetting {
+    /// Key in the file, with dots.
+    key: &'static str,
+    /// Variable of the environment.
+    variable: &'static str,
+    /// The value in force; `[secret]` for a secret that is set, null for what is not set.
+    value: Value,
+    secret: bool,
+    origin: ShownOrigin,
+}
+
+/// Where the value came from.
+#[derive(JsonSchema, Serialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+enum ShownOrigin {
+    Default,
+    File { file: String, line: usize },
+    Environment { variable: &'static str },
+    Flag { flag: &'static str },
+}
+
+impl ShownSetting {
+    fn new(entry: Entry) -> Self {
+        let origin = match entry.origin {
+            Origin::Default => ShownOrigin::Default,
+            Origin::File { name, line } => ShownOrigin::File { file: name, line },
+            Origin::Environment { variable } => ShownOrigin::Environment { variable },
+            Origin::Flag { flag } => ShownOrigin::Flag { flag },
+        };
+        Self {
+            key: entry.path,
+            variable: entry.variable,
+            value: entry.value,
+            secret: entry.secret,
+            origin,
+        }
+    }
+
+    fn shown_value(&self) -> String {
+        match &self.value {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        }
+    }
+
+    fn shown_origin(&self) -> String {
+        match &self.origin {
+            ShownOrigin::Default => "default".to_owned(),
+            ShownOrigin::File { file, line } => format!("{file}:{line}"),
+            ShownOrigin::Environment { variable } => (*variable).to_owned(),
+            ShownOrigin::Flag { flag } => (*flag).to_owned(),
+        }
+    }
+}
+
+impl Report for ShowReport {
+    const SCHEMA: &'static str = "nimbus/config-show/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let keys = self
+            .settings
+            .iter()
+            .map(|setting| setting.key.len())
+            .max()
+            .unwrap_or(0);
+        let values = self
+            .settings
+            .iter()
+            .map(|setting| setting.shown_value().chars().count());
+        let values = values.max().unwrap_or(0);
+        let line = |setting: &ShownSetting| {
+            let value = setting.shown_value();
+            if !self.with_origin {
+                return format!("{:keys$}  {value}\n", setting.key);
+            }
+            let tone = match setting.origin {
+                ShownOrigin::Default => Tone::Faint,
+                _ => Tone::Good,
+            };
+            let origin = terminal.paint(tone, &setting.shown_origin());
+            format!("{:keys$}  {value:values$}  {origin}\n", setting.key)
+        };
+        self.settings.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! The settings, and the services that they name.
+
+use std::time::Duration;
+
+use nimbus_config::{Loaded, Origin};
+use nimbus_core::Result;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{Check, Group, State};
+use crate::context::{Context, is_chosen};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(super) async fn check_all(context: &Context) -> Vec<Check> {
+    let loaded = context.settings();
+    let mut checks = vec![settings(&loaded)];
+    if let Ok(loaded) = loaded {
+        checks.extend(unknown_variables(loaded));
+        checks.extend(secrets_in_file(context, loaded));
+        checks.push(object_store(loaded).await);
+    }
+    checks
+}
+
+fn settings(loaded: &Result<&Loaded>) -> Check {
+    let check =
+        |detail: String| Check::ok("settings", Group::Services, "Settings", detail).required();
+    match loaded {
+        Ok(Loaded {
+            file: Some(file), ..
+        }) => check(format!("read from {}", file.display())),
+        Ok(Loaded { file: None, .. }) => check("defaults and environment, no file".into()),
+        Err(error) => {
+            let place = error.spans().first().map_or_else(String::new, |span| {
+                let (line, column) = span.line_and_column();
+                format!(" ({}:{line}:{column})", span.name)
+            });
+            let fix = error
+                .help()
+                .unwrap_or("`nimbus config show` marks the place");
+            check(format!("{}{place}", error.message())).state(State::Failed, fix)
+        }
+    }
+}
+
+fn unknown_variables(loaded: &Loaded) -> Option<Check> {
+    let (variable, nearest) = loaded.unknown_variables.first()?;
+    let names: Vec<_> = loaded
+        .unknown_variables
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let fix = match nearest {
+        Some(nearest) => format!("unset {variable}; did you mean {nearest}?"),
+        None => format!("unset {variable}; `nimbus config show --json` lists all variables"),
+    };
+    let detail = format!("{} mean nothing to Nimbus", names.join(", "));
+    let check = Check::ok("variables", Group::Services, "Variables", detail);
+    Some(check.state(State::Warning, fix))
+}
+
+/// A file with a secret in it is for its owner alone.
+#[cfg(unix)]
+fn secrets_in_file(context: &Context, loaded: &Loaded) -> Option<Check> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let file = loaded.file.as_ref()?;
+    let from_file = |origin: &Origin| matches!(origin, Origin::File { .. });
+    let entries = loaded.settings.entries();
+    if !entries
+        .iter()
+        .any(|entry| entry.secret && from_file(&entry.origin))
+    {
+        return None;
+    }
+    let mode = std::fs::metadata(context.directory.join(file))
+        .ok()?
+        .permissions()
+        .mode()
+        & 0o777;
+    let detail = format!("{} holds secrets and has mode {mode:03o}", file.display());
+    let check = Check::ok(
+        "secrets_file",
+        Group::Services,
+        "Secrets in the file",
+        detail,
+    );
+    let fix = format!("chmod 600 {}", file.display());
+    Some(if mode & 0o077 == 0 {
+        check
+    } else {
+        check.state(State::Warning, fix)
+    })
+}
+
+#[cfg(not(unix))]
+fn secrets_in_file(_: &Context, _: &Loaded) -> Option<Check> {
+    None
+}
+
+/// The object store counts as set up when somebody chose an address or a key for it.
+async fn object_store(loaded: &Loaded) -> Check {
+    let s3 = &loaded.settings.s3;
+    let check = |detail: String| Check::ok("s3", Group::Services, "S3 object store", detail);
+    if !is_chosen(&s3.endpoint.origin) && !is_chosen(&s3.access_key.origin) {
+        let detail = "not set up; only for state in an object store";
+        let fix = "set NIMBUS_S3_ENDPOINT, NIMBUS_S3_ACCESS_KEY and NIMBUS_S3_SECRET_KEY";
+        return check(detail.into()).state(State::NotUsed, fix);
+    }
+    let url = s3.endpoint.value.url();
+    let (host, port) = (
+        url.host_str().unwrap_or(""),
+        url.port_or_known_default().unwrap_or(80),
+    );
+    let fix = format!("start it, or correct s3.endpoint ({})", s3.endpoint.origin);
+    match timeout(
+        PATIENCE,
+        TcpStream::connect((host.trim_matches(['[', ']']), port)),
+    )
+    .await
+    {
+        Ok(Ok(_)) if s3.access_key.value.is_none() || s3.secret_key.value.is_none() => {
+            let fix = "set NIMBUS_S3_ACCESS_KEY and NIMBUS_S3_SECRET_KEY";
+            check(format!("{host}:{port} answers, but a key is missing")).state(State::Warning, fix)
+        }
+        Ok(Ok(_)) => check(format!("{host}:{port} answers")),
+        Ok(Err(error)) => check(format!("{host}:{port}: {error}")).state(State::Failed, fix),
+        Err(_) => check(format!("{host}:{port} does not answer")).state(State::Failed, fix),
+    }
+}

@@ -1,0 +1,326 @@
+//! Programs that Nimbus starts or can work with.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::fix::Packages;
+use super::{Check, Group, State};
+
+/// A program that does not say its version within this time is broken.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Tool {
+    id: &'static str,
+    title: &'static str,
+    /// Names to look for, the first that is found counts.
+    programs: &'static [&'static str],
+    version_argument: &'static str,
+    minimum: (u32, u32),
+    needed_for: &'static str,
+    packages: Packages,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        id: "node",
+        title: "Node.js",
+        programs: &["node"],
+        version_argument: "--version",
+        minimum: (20, 0),
+        needed_for: "TypeScript and JavaScript programs",
+        packages: Packages {
+            apt: Some("nodejs"),
+            dnf: Some("nodejs"),
+            apk: Some("nodejs"),
+            pacman: Some("nodejs"),
+            zypper: Some("nodejs22"),
+            brew: Some("node"),
+            page: "https://nodejs.org/en/download",
+        },
+    },
+    Tool {
+        id: "npm",
+        title: "npm",
+        programs: &["npm"],
+        version_argument: "--version",
+        minimum: (8, 0),
+        needed_for: "dependencies of TypeScript and JavaScript programs",
+        packages: Packages {
+            apt: Some("npm"),
+            dnf: Some("npm"),
+            apk: Some("npm"),
+            pacman: Some("npm"),
+            zypper: Some("npm22"),
+            brew: Some("node"),
+            page: "https://nodejs.org/en/download",
+        },
+    },
+    Tool {
+        id: "python",
+        title: "Python",
+        programs: &["python3", "python"],
+        version_argument: "--version",
+        minimum: (3, 9),
+        needed_for: "Python programs",
+        packages: Packages {
+            apt: Some("python3 python3-venv"),
+            dnf: Some("python3"),
+            apk: Some("python3"),
+            pacman: Some("python"),
+            zypper: Some("python3"),
+            brew: Some("python"),
+            page: "https://www.python.org/downloads",
+        },
+    },
+    Tool {
+        id: "pulumi",
+        title: "Pulumi CLI",
+        programs: &["pulumi"],
+        version_argument: "version",
+        minimum: (3, 0),
+        needed_for: "the `pulumi` engine; the embedded engine does without",
+        packages: Packages {
+            apt: None,
+            dnf: None,
+            apk: None,
+            pacman: Some("pulumi"),
+            zypper: None,
+            brew: Some("pulumi/tap/pulumi"),
+            page: "https://www.pulumi.com/docs/install",
+        },
+    },
+    Tool {
+        id: "postgres",
+        title: "PostgreSQL server",
+        programs: &["postgres"],
+        version_argument: "--version",
+        minimum: (14, 0),
+        needed_for: "a private database of the server; not needed with db.host",
+        packages: POSTGRES,
+    },
+    Tool {
+        id: "initdb",
+        title: "PostgreSQL initdb",
+        programs: &["initdb"],
+        version_argument: "--version",
+        minimum: (14, 0),
+        needed_for: "a private database of the server; not needed with db.host",
+        packages: POSTGRES,
+    },
+    Tool {
+        id: "temporal",
+        title: "Temporal",
+        programs: &["temporal"],
+        version_argument: "--version",
+        minimum: (1, 0),
+        needed_for: "workflows on Temporal; the embedded runtime does without",
+        packages: Packages {
+            apt: None,
+            dnf: None,
+            apk: None,
+            pacman: None,
+            zypper: None,
+            brew: Some("temporal"),
+            page: "https://docs.temporal.io/cli/setup-cli",
+        },
+    },
+];
+
+const POSTGRES: Packages = Packages {
+    apt: Some("postgresql"),
+    dnf: Some("postgresql-server"),
+    apk: Some("postgresql"),
+    pacman: Some("postgresql"),
+    zypper: Some("postgresql-server"),
+    brew: Some("postgresql@17"),
+    page: "https://www.postgresql.org/download",
+};
+
+pub(super) async fn check_all() -> Vec<Check> {
+    join_all(TOOLS.iter().map(check)).await
+}
+
+async fn check(tool: &Tool) -> Check {
+    let found = |detail: String| Check::ok(tool.id, Group::Programs, tool.title, detail);
+    let Some(path) = find(tool.programs) else {
+        let detail = format!("not found; for {}", tool.needed_for);
+        return found(detail).state(State::Missing, fix(tool));
+    };
+    let place = path.display();
+    let Some(output) = version_text(&path, tool.version_argument).await else {
+        let detail = format!("{place} does not answer `{}`", tool.version_argument);
+        return found(detail).state(State::Failed, fix(tool));
+    };
+    let Some(version) = Version::find(&output) else {
+        let detail = format!("{place} does not say which version it is");
+        return found(detail).state(State::Warning, fix(tool));
+    };
+    let detail = format!("{} at {place}", version.text);
+    if version.number < tool.minimum {
+        let (major, minor) = tool.minimum;
+        let detail = format!(
+            "{detail}, older than {major}.{minor}; for {}",
+            tool.needed_for
+        );
+        return found(detail).state(State::Failed, fix(tool));
+    }
+    found(detail)
+}
+
+fn fix(tool: &Tool) -> String {
+    tool.packages
+        .install(|manager| which::which(manager).is_ok())
+}
+
+fn find(programs: &[&str]) -> Option<PathBuf> {
+    programs.iter().find_map(|program| {
+        which::which(program)
+            .ok()
+            .or_else(|| find_beside_postgres(program))
+    })
+}
+
+/// Debian keeps the server's programs out of the `PATH`, a directory per major version.
+fn find_beside_postgres(program: &str) -> Option<PathBuf> {
+    if !matches!(program, "postgres" | "initdb") {
+        return None;
+    }
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    versions
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin").join(program)))
+        .filter(|path| path.is_file())
+        .max()
+}
+
+async fn version_text(program: &Path, argument: &str) -> Option<String> {
+    let output = Command::new(program)
+        .arg(argument)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = timeout(PATIENCE, output).await.ok()?.ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&text).into_owned())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Version {
+    text: String,
+    number: (u32, u32),
+}
+
+impl Version {
+    /// The first thing in a text that looks like `1.2` or `v1.2.3`.
+    fn find(text: &str) -> Option<Self> {
+        let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+        words.map(|word| word.trim_matches('.')).find_map(|word| {
+            let mut parts = word.split('.');
+            let major = parts.next()?.parse().ok()?;
+            let minor = parts.next()?.parse().ok()?;
+            Some(Self {
+                text: word.to_owned(),
+                number: (major, minor),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        for (text, version, number) in [
+            ("v20.20.1\n", "20.20.1", (20, 20)),
+            ("Python 3.11.2", "3.11.2", (3, 11)),
+            (
+                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",
+                "15.18",
+                (15, 18),
+            ),
+            (
+                "temporal version 1.9.1 (Server 1.32.0, UI 2.1)",
+                "1.9.1",
+                (1, 9),
+            ),
+            ("11.4.2\n", "11.4.2", (11, 4)),
+        ] {
+            let expected = Version {
+                text: version.into(),
+                number,
+            };
+            assert_eq!(Version::find(text), Some(expected), "{text}");
+        }
+        for text in ["", "no number", "7", "...", "a.b"] {
+            assert_eq!(Version::find(text), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_nowhere_is_missing_with_a_fix() {
+        let tool = Tool {
+            programs: &["nimbus-no-such-program"],
+            ..first_tool()
+        };
+        let check = check(&tool).await;
+        assert_eq!(check.state, State::Missing);
+        assert!(!check.fix.unwrap().is_empty());
+        assert!(!check.required, "no program is needed by every command");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn old_and_broken_programs_are_told_apart() {
+        // The shell answers with what it is given: a version, nothing, or a failure.
+        let shell = |argument| Tool {
+            programs: &["true"],
+            version_argument: argument,
+            ..first_tool()
+        };
+        assert_eq!(
+            check(&shell("--x")).await.state,
+            State::Warning,
+            "says no version"
+        );
+        let failing = Tool {
+            programs: &["false"],
+            ..first_tool()
+        };
+        assert_eq!(check(&failing).await.state, State::Failed);
+        let old = Tool {
+            programs: &["echo"],
+            version_argument: "v1.2.3",
+            ..first_tool()
+        };
+        let check = check(&old).await;
+        assert_eq!(check.state, State::Failed);
+        assert!(check.detail.contains("older than 20.0"), "{}", check.detail);
+        let new = Tool {
+            programs: &["echo"],
+            version_argument: "v20.0.0",
+            ..first_tool()
+        };
+        assert_eq!(super::check(&new).await.state, State::Ok);
+    }
+
+    fn first_tool() -> Tool {
+        Tool {
+            id: "node",
+            title: "Node.js",
+            programs: &["node"],
+            version_argument: "--version",
+            minimum: (20, 0),
+            needed_for: "programs",
+            packages: POSTGRES,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `nimbus internal-docs --out DIR`: what `docs/reference` holds. `cargo xtask tidy` compares.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nimbus_core::{Error, ErrorCode, Result};
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::reference;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Directory for the documents; it is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(crate) async fn run(args: Args, _: &Context) -> Result<Outcome> {
+    for (name, text) in reference::documents() {
+        let path = args.out.join(name);
+        let folder = path.parent().unwrap_or(&args.out);
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| {
+                let message = format!("cannot write {}: {error}", path.display());
+                Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+            })?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,115 @@
+//! The only place that writes to standard output, and the notes on standard error.
+//!
+//! Results go to standard output, everything else to standard error. With `--json` standard output
+//! carries exactly one JSON document: the result, or the error. A reader that went away (`| head`)
+//! ends the command quietly, as it does for every other tool.
+
+use std::io::{self, Write as _};
+
+use nimbus_core::{Error, ErrorCode, Result};
+use serde::Serialize;
+
+use crate::style::{Terminal, Tone};
+
+/// A result that can be shown to people and to programs.
+pub(crate) trait Report: Serialize {
+    /// Name and version of the JSON form, such as `nimbus/doctor/1`. Fields may be added to a
+    /// version; nothing else may change.
+    const SCHEMA: &'static str;
+
+    /// The text form, ending with a line break unless empty.
+    fn text(&self, terminal: Terminal) -> String;
+}
+
+/// Where a command writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+    quiet: bool,
+    stdout: Terminal,
+    stderr: Terminal,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool, quiet: bool, no_color: bool) -> Self {
+        Self {
+            json,
+            quiet,
+            stdout: Terminal::stdout(no_color),
+            stderr: Terminal::stderr(no_color),
+        }
+    }
+
+    /// Whether programs are reading.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    pub(crate) fn stderr_terminal(&self) -> Terminal {
+        self.stderr
+    }
+
+    /// The result of the command, in the form that was asked for.
+    pub(crate) fn result<R: Report>(&self, report: &R) -> Result<()> {
+        if self.json {
+            let document = Document {
+                schema: R::SCHEMA,
+                report,
+            };
+            return self.write(&to_line(&document)?);
+        }
+        self.write(&report.text(self.stdout))
+    }
+
+    /// Text that is the result itself, such as a completion script, in either mode.
+    pub(crate) fn raw(&self, text: &str) -> Result<()> {
+        self.write(text)
+    }
+
+    /// The error object of `--json`.
+    pub(crate) fn json_error(&self, document: &impl Serialize) -> Result<()> {
+        self.write(&to_line(document)?)
+    }
+
+    /// A remark for people: what happens, what to do next. Silent with `--quiet` and `--json`.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.complain(&format!("{}\n", self.stderr.paint(Tone::Faint, text)));
+        }
+    }
+
+    /// Text for standard error, already formatted. Known secrets are removed.
+    pub(crate) fn complain(&self, text: &str) {
+        let text = nimbus_telemetry::redact(text);
+        // There is nowhere left to report that standard error is closed.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    fn write(&self, text: &str) -> Result<()> {
+        let mut stdout = io::stdout().lock();
+        match stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+        {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let message = format!("cannot write to standard output: {error}");
+                Err(Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a, R> {
+    schema: &'static str,
+    #[serde(flatten)]
+    report: &'a R,
+}
+
+fn to_line(document: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string(document).map_err(|error| {
+        Error::new(ErrorCode::INTERNAL, "a result has no JSON form").with_source(error)
+    })?;
+    Ok(text + "\n")
+}

@@ -1,0 +1,152 @@
+//! The reference documents that are made from the code: commands, settings, exit codes and the
+//! schemas of JSON output.
+
+use std::fmt::Write as _;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+use crate::args;
+use crate::commands::{DoctorReport, ExplainReport, ListReport, ShowReport};
+use crate::diagnostic::ErrorDocument;
+use crate::exit::{MEANINGS, exit_code, kind_word};
+use crate::output::Report;
+
+/// Name and text of every document.
+pub(crate) fn documents() -> Vec<(String, String)> {
+    let mut documents = vec![
+        ("cli.md".to_owned(), command_page()),
+        (
+            "configuration.md".to_owned(),
+            nimbus_config::reference_page(),
+        ),
+        (
+            "nimbus.schema.json".to_owned(),
+            pretty(&nimbus_config::json_schema()),
+        ),
+        ("exit-codes.md".to_owned(), exit_code_page()),
+        (
+            "json-output.md".to_owned(),
+            include_str!("pages/json-output.md").to_owned(),
+        ),
+        (
+            "json/error.schema.json".to_owned(),
+            pretty(&schema_of::<ErrorDocument>(None)),
+        ),
+    ];
+    documents.extend([
+        report_schema::<DoctorReport>(),
+        report_schema::<ShowReport>(),
+        report_schema::<ExplainReport>(),
+        report_schema::<ListReport>(),
+    ]);
+    documents
+}
+
+fn report_schema<R: Report + JsonSchema>() -> (String, String) {
+    let name = R::SCHEMA.trim_start_matches("nimbus/").replace('/', "-v");
+    (
+        format!("json/{name}.schema.json"),
+        pretty(&schema_of::<R>(Some(R::SCHEMA))),
+    )
+}
+
+/// The schema of a document, with the `schema` member that output adds to every report.
+fn schema_of<T: JsonSchema>(name: Option<&str>) -> Value {
+    let mut schema = SchemaGenerator::default()
+        .into_root_schema_for::<T>()
+        .to_value();
+    if let (Some(name), Some(object)) = (name, schema.as_object_mut()) {
+        if let Some(Value::Object(properties)) = object.get_mut("properties") {
+            properties.insert("schema".into(), serde_json::json!({ "const": name }));
+        }
+        if let Some(Value::Array(required)) = object.get_mut("required") {
+            required.insert(0, "schema".into());
+        }
+    }
+    schema
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn command_page() -> String {
+    let mut command = args::command("nimbus");
+    command.build();
+    let mut page = String::from(
+        "# Command line\n\n\
+         Generated from the code; `cargo xtask tidy` checks that it is current. The same text is \
+         printed by `nimbus help COMMAND`. The program is also installed as `cloud`.\n",
+    );
+    describe(&mut page, &command, "nimbus", 2);
+    page
+}
+
+fn describe(page: &mut String, command: &clap::Command, name: &str, level: usize) {
+    let hashes = "#".repeat(level.min(4));
+    let help = command
+        .clone()
+        .term_width(100)
+        .render_long_help()
+        .to_string();
+    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let _ = write!(
+        page,
+        "\n{hashes} `{name}`\n\n```text\n{}\n```\n",
+        help.join("\n").trim_end()
+    );
+    for subcommand in command.get_subcommands() {
+        if !subcommand.is_hide_set() && subcommand.get_name() != "help" {
+            describe(
+                page,
+                subcommand,
+                &format!("{name} {}", subcommand.get_name()),
+                level + 1,
+            );
+        }
+    }
+}
+
+fn exit_code_page() -> String {
+    let mut page = String::from(
+        "# Exit codes\n\n\
+         Generated from the code; `cargo xtask tidy` checks that it is current. These numbers do \
+         not change. `kind` is the word that `--json` errors carry.\n\n\
+         | code | kind | meaning |\n|---|---|---|\n\
+         | 0 | | Done. |\n",
+    );
+    for (kind, meaning) in MEANINGS {
+        let _ = writeln!(
+            page,
+            "| {} | `{}` | {meaning} |",
+            exit_code(*kind),
+            kind_word(*kind)
+        );
+    }
+    page.push_str(
+        "\nA command that shows findings instead of failing, such as `nimbus doctor`, ends with the \
+         code of what it found.\n",
+    );
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_documented_in_order_and_stay_what_they_are() {
+        let codes: Vec<u8> = MEANINGS.iter().map(|(kind, _)| exit_code(*kind)).collect();
+        assert_eq!(codes, [1, 2, 3, 4, 4, 5, 6, 7, 70, 130]);
+    }
+
+    #[test]
+    fn every_document_has_a_name_of_its_own() {
+        let mut names: Vec<_> = documents().into_iter().map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
