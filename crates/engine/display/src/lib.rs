@@ -6,6 +6,7 @@
 
 mod audience;
 mod diff;
+mod events;
 mod line;
 mod ops;
 mod plain;
@@ -17,7 +18,10 @@ mod summary;
 mod text;
 mod tree;
 
-pub use audience::{Audience, LineViewer, LiveViewer, Moment, Screen, TerminalScreen, Viewer};
+pub use audience::{
+    Audience, JsonViewer, LineViewer, LiveViewer, Moment, Screen, TerminalScreen, Viewer,
+};
+pub use events::EventLog;
 pub use line::{Line, Paint, Tone};
 pub use plain::{LineStyle, event_lines};
 pub use render::Size;

@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use nimbus_engine_ports::{EngineEvent, EventSink};
 
-use crate::redact::Redactor;
+use crate::redact::redacted;
 
-/// Hands every event to every sink, without the secrets that it knows.
+/// Hands every event to every sink, without any known secret.
 pub struct EventFan {
-    redactor: Redactor,
     sinks: Vec<Arc<dyn EventSink>>,
 }
 
 impl EventFan {
-    pub fn new(redactor: Redactor, sinks: Vec<Arc<dyn EventSink>>) -> Self {
-        Self { redactor, sinks }
+    pub fn new(sinks: Vec<Arc<dyn EventSink>>) -> Self {
+        Self { sinks }
     }
 }
 
 impl EventSink for EventFan {
     fn emit(&self, event: EngineEvent) {
-        let event = self.redactor.event(event);
+        let event = redacted(event);
         if let Some((last, others)) = self.sinks.split_last() {
             for sink in others {
                 sink.emit(event.clone());

@@ -9,4 +9,3 @@ mod redact;
 
 pub use cancel::{Cancellation, Stage};
 pub use fan::EventFan;
-pub use redact::Redactor;

@@ -4,171 +4,129 @@
 //! program that logs its password, a provider that quotes one in an error.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, ResourceState};
 use nimbus_engine_ports::{EngineEvent, StepEvent};
-use secrecy::{ExposeSecret, SecretString};
+use nimbus_telemetry::redact;
 
-const BLIND: &str = "[secret]";
-
-/// Shorter secrets would blot out ordinary words and numbers.
-const SHORTEST: usize = 4;
-
-/// Replaces the secrets it knows. Without any it costs nothing.
-#[derive(Clone, Default)]
-pub struct Redactor {
-    /// Longest first, so that a secret inside another does not leave the other's rest visible.
-    secrets: Arc<Vec<SecretString>>,
-}
-
-impl Redactor {
-    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut secrets: Vec<String> = secrets
-            .into_iter()
-            .filter(|secret| secret.trim().len() >= SHORTEST)
-            .filter(|secret| !matches!(secret.as_str(), "true" | "false" | "null"))
-            .collect();
-        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        secrets.dedup();
-        let secrets = secrets.into_iter().map(SecretString::from).collect();
-        Self {
-            secrets: Arc::new(secrets),
-        }
-    }
-
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(text);
-        for secret in self.secrets.iter() {
-            if text.contains(secret.expose_secret()) {
-                text = Cow::Owned(text.replace(secret.expose_secret(), BLIND));
-            }
-        }
-        text
-    }
-
-    pub fn event(&self, event: EngineEvent) -> EngineEvent {
-        if self.secrets.is_empty() {
-            return event;
-        }
-        match event {
-            EngineEvent::Diagnostic(mut diagnostic) => {
-                diagnostic.message = self.text(&diagnostic.message).into_owned();
-                EngineEvent::Diagnostic(diagnostic)
-            }
-            EngineEvent::PolicyViolation(mut violation) => {
-                violation.message = self.text(&violation.message).into_owned();
-                EngineEvent::PolicyViolation(violation)
-            }
-            EngineEvent::PolicyRemediation {
-                urn,
-                policy,
-                pack,
-                pack_version,
-                before,
-                after,
-            } => EngineEvent::PolicyRemediation {
-                urn,
-                policy,
-                pack,
-                pack_version,
-                before: self.map(&before),
-                after: self.map(&after),
-            },
-            EngineEvent::ResourcePre { step, planning } => EngineEvent::ResourcePre {
-                step: self.step(step),
-                planning,
-            },
-            EngineEvent::ResourceOutputs { step, planning } => EngineEvent::ResourceOutputs {
-                step: self.step(step),
-                planning,
-            },
-            EngineEvent::ResourceFailed { step, planning } => EngineEvent::ResourceFailed {
-                step: self.step(step),
-                planning,
-            },
-            other @ (EngineEvent::Prelude { .. }
-            | EngineEvent::PolicyLoaded { .. }
-            | EngineEvent::Summary(_)
-            | EngineEvent::Cancelled) => other,
-        }
-    }
-
-    fn step(&self, mut step: StepEvent) -> StepEvent {
-        step.old = step.old.map(|state| self.state(state));
-        step.new = step.new.map(|state| self.state(state));
-        step
-    }
-
-    /// States are large and rarely hold a bare secret, so they are copied only if they do.
-    fn state(&self, state: Arc<ResourceState>) -> Arc<ResourceState> {
-        let found = state.inputs.values().any(|value| self.is_in(value))
-            || state.outputs.values().any(|value| self.is_in(value));
-        if !found {
-            return state;
-        }
-        Arc::new(ResourceState {
-            inputs: self.map(&state.inputs),
-            outputs: self.map(&state.outputs),
-            ..(*state).clone()
-        })
-    }
-
-    fn is_in(&self, value: &PropertyValue) -> bool {
-        let is_in_text = |text: &str| {
-            let mut secrets = self.secrets.iter();
-            secrets.any(|secret| text.contains(secret.expose_secret()))
-        };
-        match value {
-            PropertyValue::String(text) | PropertyValue::Asset(Asset::Text { text, .. }) => {
-                is_in_text(text)
-            }
-            PropertyValue::Array(items) => items.iter().any(|item| self.is_in(item)),
-            PropertyValue::Object(map) => map.values().any(|item| self.is_in(item)),
-            PropertyValue::Archive(Archive::Assets { assets, .. }) => {
-                assets.values().any(|item| self.is_in(item))
-            }
-            PropertyValue::Output(output) => {
-                !output.secret && output.value.as_ref().is_some_and(|inner| self.is_in(inner))
-            }
-            PropertyValue::Null
-            | PropertyValue::Bool(_)
-            | PropertyValue::Number(_)
-            | PropertyValue::Bytes(_)
-            | PropertyValue::Asset(_)
-            | PropertyValue::Archive(_)
-            | PropertyValue::Secret(_)
-            | PropertyValue::Computed
-            | PropertyValue::ResourceReference(_) => false,
-        }
-    }
-
-    fn map(&self, map: &PropertyMap) -> PropertyMap {
-        map.iter()
-            .map(|(key, value)| (key.clone(), self.value(value)))
-            .collect::<BTreeMap<_, _>>()
-    }
-
-    fn value(&self, value: &PropertyValue) -> PropertyValue {
-        if !self.is_in(value) {
-            return value.clone();
-        }
-        match value {
-            PropertyValue::String(text) => self.text(text).into_owned().into(),
-            PropertyValue::Array(items) => {
-                PropertyValue::Array(items.iter().map(|item| self.value(item)).collect())
-            }
-            PropertyValue::Object(map) => self.map(map).into(),
-            // Content with a secret in it is as good as a secret.
-            other => PropertyValue::secret(other.clone()),
-        }
+/// Makes a secret of the operation known, so that it is hidden wherever it turns up. Words that
+/// stand in every text are no secrets, even if somebody marked them as such.
+pub(crate) fn hide(secret: &str) {
+    if !matches!(secret.trim(), "true" | "false" | "null" | "yes" | "no") {
+        nimbus_telemetry::register_secret(secret);
     }
 }
 
-impl std::fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} secrets)", self.secrets.len())
+/// The event without any known secret.
+pub(crate) fn redacted(event: EngineEvent) -> EngineEvent {
+    match event {
+        EngineEvent::Diagnostic(mut diagnostic) => {
+            diagnostic.message = redact(&diagnostic.message).into_owned();
+            EngineEvent::Diagnostic(diagnostic)
+        }
+        EngineEvent::PolicyViolation(mut violation) => {
+            violation.message = redact(&violation.message).into_owned();
+            EngineEvent::PolicyViolation(violation)
+        }
+        EngineEvent::PolicyRemediation {
+            urn,
+            policy,
+            pack,
+            pack_version,
+            before,
+            after,
+        } => EngineEvent::PolicyRemediation {
+            urn,
+            policy,
+            pack,
+            pack_version,
+            before: map(&before),
+            after: map(&after),
+        },
+        EngineEvent::ResourcePre { step, planning } => EngineEvent::ResourcePre {
+            step: self::step(step),
+            planning,
+        },
+        EngineEvent::ResourceOutputs { step, planning } => EngineEvent::ResourceOutputs {
+            step: self::step(step),
+            planning,
+        },
+        EngineEvent::ResourceFailed { step, planning } => EngineEvent::ResourceFailed {
+            step: self::step(step),
+            planning,
+        },
+        other @ (EngineEvent::Prelude { .. }
+        | EngineEvent::PolicyLoaded { .. }
+        | EngineEvent::Summary(_)
+        | EngineEvent::Cancelled) => other,
+    }
+}
+
+fn step(mut step: StepEvent) -> StepEvent {
+    step.old = step.old.map(state);
+    step.new = step.new.map(state);
+    step
+}
+
+/// States are large and rarely hold a bare secret, so they are copied only if they do.
+fn state(state: Arc<ResourceState>) -> Arc<ResourceState> {
+    if !state
+        .inputs
+        .values()
+        .chain(state.outputs.values())
+        .any(holds_secret)
+    {
+        return state;
+    }
+    Arc::new(ResourceState {
+        inputs: map(&state.inputs),
+        outputs: map(&state.outputs),
+        ..(*state).clone()
+    })
+}
+
+fn holds_secret(value: &PropertyValue) -> bool {
+    match value {
+        PropertyValue::String(text) | PropertyValue::Asset(Asset::Text { text, .. }) => {
+            matches!(redact(text), Cow::Owned(_))
+        }
+        PropertyValue::Array(items) => items.iter().any(holds_secret),
+        PropertyValue::Object(map) => map.values().any(holds_secret),
+        PropertyValue::Archive(Archive::Assets { assets, .. }) => assets.values().any(holds_secret),
+        PropertyValue::Output(output) => {
+            !output.secret && output.value.as_ref().is_some_and(holds_secret)
+        }
+        PropertyValue::Null
+        | PropertyValue::Bool(_)
+        | PropertyValue::Number(_)
+        | PropertyValue::Bytes(_)
+        | PropertyValue::Asset(_)
+        | PropertyValue::Archive(_)
+        | PropertyValue::Secret(_)
+        | PropertyValue::Computed
+        | PropertyValue::ResourceReference(_) => false,
+    }
+}
+
+fn map(map: &PropertyMap) -> PropertyMap {
+    map.iter()
+        .map(|(key, content)| (key.clone(), value(content)))
+        .collect()
+}
+
+fn value(value: &PropertyValue) -> PropertyValue {
+    if !holds_secret(value) {
+        return value.clone();
+    }
+    match value {
+        PropertyValue::String(text) => redact(text).into_owned().into(),
+        PropertyValue::Array(items) => {
+            PropertyValue::Array(items.iter().map(self::value).collect())
+        }
+        PropertyValue::Object(object) => map(object).into(),
+        // Content with a secret in it is as good as a secret.
+        other => PropertyValue::secret(other.clone()),
     }
 }
 
@@ -179,27 +137,30 @@ mod tests {
 
     use super::*;
 
+    fn message(text: &str) -> String {
+        let event = redacted(EngineEvent::Diagnostic(Diagnostic {
+            severity: Severity::Error,
+            urn: None,
+            message: text.into(),
+            stream_id: 0,
+            ephemeral: false,
+        }));
+        match event {
+            EngineEvent::Diagnostic(diagnostic) => diagnostic.message,
+            other => panic!("the kind of event stays, got {other:?}"),
+        }
+    }
+
     #[test]
     fn secrets_are_replaced_in_messages_and_in_nested_values() {
-        let redactor = Redactor::new(["hunter22".to_owned(), "hunter2".to_owned()]);
+        hide("hunter2-operations");
         assert_eq!(
-            redactor.text("pw=hunter22, hunter2!"),
-            "pw=[secret], [secret]!"
+            message("login hunter2-operations failed"),
+            "login [secret] failed"
         );
-        let EngineEvent::Diagnostic(diagnostic) =
-            redactor.event(EngineEvent::Diagnostic(Diagnostic {
-                severity: Severity::Error,
-                urn: None,
-                message: "login hunter2 failed".into(),
-                stream_id: 0,
-                ephemeral: false,
-            }))
-        else {
-            panic!("the kind of event stays");
-        };
-        assert_eq!(diagnostic.message, "login [secret] failed");
 
-        let inner: PropertyMap = [("url".to_owned(), "http://u:hunter2@h".into())].into();
+        let url = "http://u:hunter2-operations@h".into();
+        let inner: PropertyMap = [("url".to_owned(), url)].into();
         let mut state = ResourceState::new(Urn::new("s", "p", None, "a:b:C", "n"), true);
         state
             .inputs
@@ -216,11 +177,13 @@ mod tests {
             detailed_diff: None,
             logical: true,
         };
-        let event = redactor.event(EngineEvent::ResourcePre {
-            step,
-            planning: false,
-        });
-        let text = format!("{event:?}");
+        let text = format!(
+            "{:?}",
+            redacted(EngineEvent::ResourcePre {
+                step,
+                planning: false
+            })
+        );
         assert!(
             !text.contains("hunter2") && text.contains("http://u:[secret]@h"),
             "{text}"
@@ -228,9 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_words_are_no_secrets_and_the_list_is_not_printed() {
-        let redactor = Redactor::new(["1".to_owned(), "true".to_owned(), "long-enough".to_owned()]);
-        assert_eq!(redactor.text("true 1"), "true 1");
-        assert_eq!(format!("{redactor:?}"), "Redactor(1 secrets)");
+    fn words_of_every_text_are_not_blotted_out() {
+        for word in ["true", "false", "null"] {
+            hide(word);
+            assert_eq!(message(word), word);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! of its own. A viewer that cannot write any more (a closed pipe) goes quiet; the operation goes
 //! on.
 
+mod json;
 mod lines;
 mod live;
 
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use nimbus_engine_ports::{EngineEvent, EventSink};
 
+pub use json::JsonViewer;
 pub use lines::LineViewer;
 pub use live::{LiveViewer, Screen, TerminalScreen};
 
