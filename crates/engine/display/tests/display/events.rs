@@ -17,7 +17,7 @@ use crate::support::{
 
 fn lines(events: impl IntoIterator<Item = EngineEvent>) -> Vec<String> {
     let mut log = EventLog::new();
-    let at = Timestamp::from_second(1_700_000_000).unwrap();
+    let at = Timestamp::from_second(1_700_000_000).expect("a time of this century");
     events
         .into_iter()
         .filter_map(|event| log.line(&event, at))
