@@ -184,20 +184,34 @@ impl Writer {
 
     fn quote(&mut self, text: &str) {
         self.out.push(b'"');
-        let mut written = 0;
-        for (at, char) in text.char_indices() {
-            let Some(escape) = self.escape(char) else {
+        let bytes = text.as_bytes();
+        let (mut written, mut at) = (0, 0);
+        while let Some(&byte) = bytes.get(at) {
+            // Most bytes of a state are plain; only these can begin something to escape.
+            if byte >= b' ' && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2) {
+                at += 1;
+                continue;
+            }
+            let Some((escape, length)) = self.escape(&text[at..]) else {
+                at += 1;
+                // Not a boundary inside a longer character; the next plain byte is.
+                while !text.is_char_boundary(at) {
+                    at += 1;
+                }
                 continue;
             };
-            self.out.extend_from_slice(&text.as_bytes()[written..at]);
+            self.out.extend_from_slice(&bytes[written..at]);
             self.out.extend_from_slice(escape.as_bytes());
-            written = at + char.len_utf8();
+            at += length;
+            written = at;
         }
-        self.out.extend_from_slice(&text.as_bytes()[written..]);
+        self.out.extend_from_slice(&bytes[written..]);
         self.out.push(b'"');
     }
 
-    fn escape(&self, char: char) -> Option<String> {
+    /// The escape for the first character of `text`, if it needs one, and that character's length.
+    fn escape(&self, text: &str) -> Option<(String, usize)> {
+        let char = text.chars().next()?;
         let short = match char {
             '"' => "\\\"",
             '\\' => "\\\\",
@@ -209,11 +223,11 @@ impl Writer {
             // Line separators break JavaScript, so they are escaped everywhere.
             '\u{2028}' => "\\u2028",
             '\u{2029}' => "\\u2029",
-            '<' | '>' | '&' if self.escape_html => return Some(unicode_escape(char)),
-            control if control < ' ' => return Some(unicode_escape(control)),
+            '<' | '>' | '&' if self.escape_html => return Some((unicode_escape(char), 1)),
+            control if control < ' ' => return Some((unicode_escape(control), 1)),
             _ => return None,
         };
-        Some(short.to_owned())
+        Some((short.to_owned(), char.len_utf8()))
     }
 }
 
