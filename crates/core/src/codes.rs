@@ -124,6 +124,14 @@ codes! {
     PLUGIN_RUNTIME_MISSING = 302, Unavailable, final, "The language or the SDK of a plugin is not installed";
     PLUGIN_REFUSED = 303, Failed, final, "A plugin refused to serve";
 
+    // Programs and their launchers.
+    RUNTIME_UNSUPPORTED = 400, Invalid, final, "Programs of this runtime cannot be run";
+    RUNTIME_OPTION = 401, Invalid, final, "A runtime option in Pulumi.yaml is not acceptable";
+    SDK_MISSING = 402, Unavailable, final, "The program's Pulumi SDK is not installed";
+    VIRTUALENV_MISSING = 403, Unavailable, final, "The program's Python environment is missing";
+    PROGRAM_MISSING = 404, NotFound, final, "The program's entry does not exist";
+    PROGRAM_NOT_STARTED = 405, Unavailable, final, "The program could not be started";
+
     // Deployments.
     STEPS_FAILED = 500, Failed, final, "Steps of a deployment failed";
     PROGRAM_ENDED_IN_ERROR = 501, Failed, final, "The program ended with an error";
@@ -143,6 +151,21 @@ codes! {
     HOOK_FAILED = 515, Failed, final, "A hook failed after its step was done";
     HOOKS_NEED_PROGRAM = 516, Invalid, final, "Delete hooks can only run with the program";
     STATE_UNUSABLE = 517, Invalid, final, "The recorded state cannot be worked on";
+
+    // Operations.
+    PLAN_UNREADABLE = 600, Invalid, final, "A saved plan cannot be read";
+    PLAN_MOVED = 601, Refused, final, "What a plan was made for has changed";
+    OUTCOMES_UNKNOWN = 602, Refused, final, "Earlier acts have an unknown outcome";
+    STATE_NOT_SAVED = 603, Unavailable, retry, "The state could not be saved, and the journal has everything";
+    CHANGES_FOUND = 604, Refused, final, "There are changes, and none were expected";
+    NOTHING_RUNNING = 605, NotFound, final, "No operation is running on the stack";
+    RUNNING_ELSEWHERE = 606, Refused, final, "The operation runs where it cannot be reached";
+    IMPORT_INVALID = 607, Invalid, final, "What is to be imported is not understood";
+    OUTPUT_UNKNOWN = 608, NotFound, final, "The stack has no such output";
+    RESOURCE_UNKNOWN = 609, NotFound, final, "The state has no such resource";
+    STATE_VERSION_UNKNOWN = 610, NotFound, final, "The stack's history has no such version";
+    CONFIG_NOT_SET = 611, NotFound, final, "The stack's configuration has no such key";
+
     // Orchestration.
     TEMPLATE_UNKNOWN = 700, NotFound, final, "There is no such template";
     TEMPLATE_INVALID = 701, Invalid, final, "A template cannot be rendered";
