@@ -1,1 +1,30 @@
 //! Provider and policy plugins: lookup, launch, gRPC clients and their lifetime.
+//!
+//! [`PluginHost`] finds the plugin of a package, starts it, and hands out providers that speak to
+//! it. Reading order: `lookup` (where a plugin is), `runtime` and `process` (how it is run and
+//! ended), `link` (how it is spoken to), `plugin` (how it is greeted), `pool` (which processes
+//! there are), `provider` (what the deployment sees), `policy` (policy packs).
+//!
+//! A plugin that dies, hangs or answers nonsense makes an outcome unknown; it never makes a
+//! resource absent. Nothing here decides what happens to resources.
+
+mod error;
+mod host;
+mod link;
+mod lookup;
+mod manifest;
+mod monitor;
+mod options;
+mod plugin;
+mod policy;
+mod pool;
+mod process;
+mod provider;
+mod runtime;
+mod start;
+
+pub use error::PluginError;
+pub use host::PluginHost;
+pub use lookup::{Located, LookupError, PluginKind, PluginSearch, ProjectPlugin};
+pub use options::{HostOptions, Limits};
+pub use policy::{PolicyPack, PolicyPackOptions};

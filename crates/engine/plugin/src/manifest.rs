@@ -1,0 +1,51 @@
+//! The file that makes a folder of source a plugin or a policy pack.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nimbus_core::Error;
+use nimbus_document::{Document, View};
+
+/// What is needed of `PulumiPlugin.yaml` or `PulumiPolicy.yaml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) runtime: String,
+    /// Options of the runtime, as text.
+    pub(crate) options: BTreeMap<String, String>,
+    /// Overrides the version that the code itself reports.
+    pub(crate) version: Option<String>,
+}
+
+impl Manifest {
+    pub(crate) fn read(file: &Path) -> Result<Self, Error> {
+        let document = Document::read(file)?;
+        let root = document.view();
+        let version = root.optional("version")?;
+        let version = version
+            .map(|version| version.scalar_text().map(str::to_owned))
+            .transpose()?;
+        let (runtime, options) = read_runtime(&root.required("runtime")?)?;
+        Ok(Self {
+            runtime,
+            options,
+            version,
+        })
+    }
+}
+
+/// Either a name, or a name with options.
+fn read_runtime(runtime: &View<'_>) -> Result<(String, BTreeMap<String, String>), Error> {
+    if runtime.node().as_str().is_some() {
+        return Ok((runtime.str()?.to_owned(), BTreeMap::new()));
+    }
+    let name = runtime.required("name")?.str()?.to_owned();
+    let mut texts = BTreeMap::new();
+    if let Some(options) = runtime.optional("options")? {
+        for (key, value) in options.entries()? {
+            if !value.node().is_null() {
+                texts.insert(key.to_owned(), value.scalar_text()?.to_owned());
+            }
+        }
+    }
+    Ok((name, texts))
+}

@@ -1,0 +1,223 @@
+//! What a peer that knows no secrets or no asset contents makes us put back.
+//!
+//! Outputs of such a peer come back unmarked. An output is taken to be secret when the input of
+//! the same name was; objects are compared key by key, so that one secret inside does not hide the
+//! whole object, while a list with a secret anywhere becomes secret as a whole, because providers
+//! reorder lists.
+
+use std::collections::BTreeMap;
+
+use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
+
+/// Marks in `outputs` what was secret in `inputs`.
+pub(crate) fn mark_like(outputs: &mut PropertyMap, inputs: &PropertyMap) {
+    for (key, output) in outputs {
+        match (output, inputs.get(key)) {
+            (_, None) => {}
+            (PropertyValue::Object(output), Some(PropertyValue::Object(input))) => {
+                mark_like(output, input);
+            }
+            (output, Some(input)) if input.contains_secrets() => mark(output),
+            (_, Some(_)) => {}
+        }
+    }
+}
+
+/// Marks every output secret, for calls where nothing says which input went where.
+pub(crate) fn mark_all(outputs: &mut PropertyMap) {
+    outputs.values_mut().for_each(mark);
+}
+
+fn mark(value: &mut PropertyValue) {
+    if let PropertyValue::Output(output) = value {
+        output.secret = true;
+    } else {
+        *value = PropertyValue::secret(std::mem::take(value));
+    }
+}
+
+/// Gives assets that came back as a hash their contents again, if `known` has them.
+pub(crate) fn restore_contents(values: &mut PropertyMap, known: &PropertyMap) {
+    let mut contents = Contents::default();
+    known.values().for_each(|value| contents.collect(value));
+    values
+        .values_mut()
+        .for_each(|value| contents.restore(value));
+}
+
+#[derive(Default)]
+struct Contents {
+    assets: BTreeMap<String, Asset>,
+    archives: BTreeMap<String, Archive>,
+}
+
+impl Contents {
+    fn collect(&mut self, value: &PropertyValue) {
+        match value {
+            PropertyValue::Asset(asset) => {
+                if let Some(hash) = asset_hash(asset) {
+                    self.assets.insert(hash.to_owned(), asset.clone());
+                }
+            }
+            PropertyValue::Archive(archive) => {
+                if let Some(hash) = archive_hash(archive) {
+                    self.archives.insert(hash.to_owned(), archive.clone());
+                }
+            }
+            PropertyValue::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            PropertyValue::Object(map) => map.values().for_each(|value| self.collect(value)),
+            PropertyValue::Secret(inner) => self.collect(inner),
+            PropertyValue::Output(output) => output.value.iter().for_each(|v| self.collect(v)),
+            PropertyValue::Null
+            | PropertyValue::Bool(_)
+            | PropertyValue::Number(_)
+            | PropertyValue::String(_)
+            | PropertyValue::Bytes(_)
+            | PropertyValue::Computed
+            | PropertyValue::ResourceReference(_) => {}
+        }
+    }
+
+    fn restore(&self, value: &mut PropertyValue) {
+        match value {
+            PropertyValue::Asset(asset @ Asset::HashOnly { .. }) => {
+                let known = asset_hash(asset).and_then(|hash| self.assets.get(hash));
+                *asset = known.unwrap_or(asset).clone();
+            }
+            PropertyValue::Archive(archive @ Archive::HashOnly { .. }) => {
+                let known = archive_hash(archive).and_then(|hash| self.archives.get(hash));
+                *archive = known.unwrap_or(archive).clone();
+            }
+            PropertyValue::Array(items) => items.iter_mut().for_each(|item| self.restore(item)),
+            PropertyValue::Object(map) => map.values_mut().for_each(|value| self.restore(value)),
+            PropertyValue::Secret(inner) => self.restore(inner),
+            PropertyValue::Output(output) => output.value.iter_mut().for_each(|v| self.restore(v)),
+            PropertyValue::Null
+            | PropertyValue::Bool(_)
+            | PropertyValue::Number(_)
+            | PropertyValue::String(_)
+            | PropertyValue::Bytes(_)
+            | PropertyValue::Asset(_)
+            | PropertyValue::Archive(_)
+            | PropertyValue::Computed
+            | PropertyValue::ResourceReference(_) => {}
+        }
+    }
+}
+
+fn asset_hash(asset: &Asset) -> Option<&str> {
+    let (Asset::Text { hash, .. }
+    | Asset::Path { hash, .. }
+    | Asset::Uri { hash, .. }
+    | Asset::HashOnly { hash }) = asset;
+    (!hash.is_empty()).then_some(hash)
+}
+
+fn archive_hash(archive: &Archive) -> Option<&str> {
+    let (Archive::Assets { hash, .. }
+    | Archive::Path { hash, .. }
+    | Archive::Uri { hash, .. }
+    | Archive::HashOnly { hash }) = archive;
+    (!hash.is_empty()).then_some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map<const N: usize>(entries: [(&str, PropertyValue); N]) -> PropertyMap {
+        entries
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+
+    fn secret(value: impl Into<PropertyValue>) -> PropertyValue {
+        PropertyValue::secret(value.into())
+    }
+
+    #[test]
+    fn outputs_are_marked_like_the_inputs_of_the_same_name() {
+        let inputs = map([
+            ("password", secret("p")),
+            ("plain", "x".into()),
+            (
+                "object",
+                map([("inner", secret("i")), ("open", "o".into())]).into(),
+            ),
+            ("list", vec![PropertyValue::from("a"), secret("b")].into()),
+            ("absent", secret("gone")),
+        ]);
+        let mut outputs = map([
+            ("password", "p".into()),
+            ("plain", "x".into()),
+            (
+                "object",
+                map([("inner", "i".into()), ("open", "o".into())]).into(),
+            ),
+            ("list", vec![PropertyValue::from("b"), "a".into()].into()),
+            ("new", "n".into()),
+        ]);
+        mark_like(&mut outputs, &inputs);
+        let expected = map([
+            ("password", secret("p")),
+            ("plain", "x".into()),
+            (
+                "object",
+                map([("inner", secret("i")), ("open", "o".into())]).into(),
+            ),
+            ("list", secret(vec![PropertyValue::from("b"), "a".into()])),
+            ("new", "n".into()),
+        ]);
+        assert_eq!(outputs, expected);
+    }
+
+    #[test]
+    fn an_object_that_was_secret_as_a_whole_comes_back_secret_as_a_whole() {
+        let inputs = map([("object", secret(map([("inner", "i".into())])))]);
+        let mut outputs = map([("object", map([("inner", "i".into())]).into())]);
+        mark_like(&mut outputs, &inputs);
+        assert_eq!(outputs, inputs);
+    }
+
+    #[test]
+    fn what_is_marked_already_is_marked_once() {
+        let mut outputs = map([("a", secret("x"))]);
+        mark_all(&mut outputs);
+        assert_eq!(outputs, map([("a", secret("x"))]));
+    }
+
+    #[test]
+    fn contents_come_back_for_known_hashes_only() {
+        let text = |hash: &str| Asset::Text {
+            hash: hash.into(),
+            text: "body".into(),
+        };
+        let hash_only = |hash: &str| PropertyValue::Asset(Asset::HashOnly { hash: hash.into() });
+        let folder = Archive::Path {
+            hash: "h2".into(),
+            path: "./d".into(),
+        };
+        let known = map([
+            ("a", secret(PropertyValue::Asset(text("h1")))),
+            ("b", vec![PropertyValue::Archive(folder.clone())].into()),
+        ]);
+        let mut values = map([
+            ("x", hash_only("h1")),
+            ("y", hash_only("other")),
+            (
+                "z",
+                secret(PropertyValue::Archive(Archive::HashOnly {
+                    hash: "h2".into(),
+                })),
+            ),
+        ]);
+        restore_contents(&mut values, &known);
+        let expected = map([
+            ("x", PropertyValue::Asset(text("h1"))),
+            ("y", hash_only("other")),
+            ("z", secret(PropertyValue::Archive(folder))),
+        ]);
+        assert_eq!(values, expected);
+    }
+}

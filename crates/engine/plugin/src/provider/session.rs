@@ -1,0 +1,136 @@
+//! A plugin together with what it understands: the context of every call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nimbus_engine_model::{PropertyMap, Urn};
+use nimbus_engine_ports::{CheckFailure, ProviderError};
+use nimbus_engine_proto as proto;
+use nimbus_engine_proto::resource_provider_client::ResourceProviderClient;
+use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
+use tonic::{Request, Response, Status};
+
+use super::failure::{failure, nonsense, unsendable};
+use crate::link::{CallError, Observed};
+use crate::options::Limits;
+use crate::plugin::{Plugin, Protocol};
+
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) protocol: Protocol,
+    pub(crate) limits: Limits,
+}
+
+impl Session {
+    /// Makes one call and draws the usual conclusion from its failure.
+    pub(crate) async fn call<M, R, F>(
+        &self,
+        method: &'static str,
+        limit: Duration,
+        message: M,
+        send: impl FnOnce(ResourceProviderClient<Observed>, Request<M>) -> F,
+    ) -> Result<R, ProviderError>
+    where
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        self.try_call(method, limit, message, send)
+            .await
+            .map_err(|error| failure(method, error))
+    }
+
+    pub(crate) async fn try_call<M, R, F>(
+        &self,
+        method: &'static str,
+        limit: Duration,
+        message: M,
+        send: impl FnOnce(ResourceProviderClient<Observed>, Request<M>) -> F,
+    ) -> Result<R, CallError>
+    where
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        let client = self.plugin.link.provider();
+        self.plugin
+            .link
+            .call(method, limit, message, |request| send(client, request))
+            .await
+    }
+
+    /// How long to wait for an act: the provider's own limit with some grace, or the general one.
+    pub(crate) fn act_limit(&self, own: Option<Duration>) -> Duration {
+        own.map_or(self.limits.slow, |own| {
+            own.saturating_add(self.limits.grace)
+        })
+    }
+
+    pub(crate) fn accept(&self, unknowns: Unknowns) -> Accept {
+        Accept {
+            unknowns,
+            secrets: self.protocol.accepts_secrets,
+            resources: self.protocol.accepts_resources,
+            byte_strings: self.protocol.accepts_byte_strings,
+            ..Accept::default()
+        }
+    }
+
+    /// Old values go without the contents of their assets.
+    pub(crate) fn accept_old(&self, unknowns: Unknowns) -> Accept {
+        Accept {
+            hashes_only: true,
+            ..self.accept(unknowns)
+        }
+    }
+}
+
+pub(crate) fn send(
+    properties: &PropertyMap,
+    accept: Accept,
+) -> Result<Option<proto::Struct>, ProviderError> {
+    encode(properties, accept).map(Some).map_err(unsendable)
+}
+
+/// What came back. Unknown values belong in previews only.
+pub(crate) fn receive(
+    method: &str,
+    properties: Option<proto::Struct>,
+    unknowns: Unknowns,
+) -> Result<PropertyMap, ProviderError> {
+    let expect = Expect {
+        unknowns,
+        outputs: Outputs::Flatten,
+    };
+    decode(properties, expect).map_err(|error| nonsense(method, error))
+}
+
+pub(crate) fn keep_if(allowed: bool) -> Unknowns {
+    if allowed {
+        Unknowns::Keep
+    } else {
+        Unknowns::Drop
+    }
+}
+
+pub(crate) fn keep_or_reject(allowed: bool) -> Unknowns {
+    if allowed {
+        Unknowns::Keep
+    } else {
+        Unknowns::Reject
+    }
+}
+
+pub(crate) fn failures(failures: Vec<proto::CheckFailure>) -> Vec<CheckFailure> {
+    let convert = |f: proto::CheckFailure| CheckFailure {
+        property: f.property,
+        reason: f.reason,
+    };
+    failures.into_iter().map(convert).collect()
+}
+
+pub(crate) fn text(urn: Option<&Urn>) -> String {
+    urn.map(Urn::to_string).unwrap_or_default()
+}
+
+/// The protocol writes time limits in seconds, and none as zero.
+pub(crate) fn seconds(limit: Option<Duration>) -> f64 {
+    limit.map_or(0.0, |limit| limit.as_secs_f64())
+}

@@ -1,0 +1,275 @@
+//! How plugins written in Node or Python are run.
+//!
+//! A dynamic provider is part of the program's own SDK, so it runs with the program's interpreter
+//! and finds the SDK from the program's folder. A source plugin or a policy pack is a folder with
+//! a manifest and brings its own SDK. Everything is started directly, without a shell in between
+//! that could be left behind.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::error::PluginError;
+use crate::manifest::Manifest;
+use crate::process::Launch;
+
+type Environment = BTreeMap<OsString, OsString>;
+
+/// A dynamic provider's language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dynamic {
+    Node,
+    Python,
+}
+
+impl Dynamic {
+    /// The packages that stand for dynamic providers.
+    pub(crate) fn of_package(package: &str) -> Option<Self> {
+        match package {
+            "pulumi-nodejs" => Some(Self::Node),
+            "pulumi-python" => Some(Self::Python),
+            _ => None,
+        }
+    }
+}
+
+/// What to run a folder of source as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Provider,
+    PolicyPack,
+}
+
+/// Everything that a command line depends on.
+pub(crate) struct Runtimes<'a> {
+    /// The interpreter of a Python program; the one on the search path when there is none.
+    pub(crate) python: Option<&'a Path>,
+    /// The address at which plugins find the engine.
+    pub(crate) engine: &'a str,
+    /// Where the program is.
+    pub(crate) program_folder: &'a Path,
+    /// Where plugins run.
+    pub(crate) directory: &'a Path,
+    pub(crate) environment: &'a Environment,
+}
+
+impl Runtimes<'_> {
+    pub(crate) fn dynamic(&self, language: Dynamic, plugin: &str) -> Result<Launch, PluginError> {
+        let (program, arguments) = match language {
+            Dynamic::Node => {
+                let script = node_module(self.program_folder, "cmd/dynamic-provider", plugin)?;
+                (self.node(plugin)?, vec![script.into(), self.engine.into()])
+            }
+            Dynamic::Python => {
+                let arguments = ["-u", "-m", "pulumi.dynamic", self.engine];
+                (self.python(plugin)?, arguments.map(OsString::from).into())
+            }
+        };
+        Ok(self.launch(program, arguments, self.directory, Environment::new()))
+    }
+
+    pub(crate) fn source(
+        &self,
+        what: Source,
+        folder: &Path,
+        manifest: &Manifest,
+        plugin: &str,
+    ) -> Result<Launch, PluginError> {
+        match manifest.runtime.as_str() {
+            "nodejs" => self.node_source(what, folder, manifest, plugin),
+            "python" => self.python_source(what, folder, manifest, plugin),
+            other => Err(PluginError::Runtime {
+                plugin: plugin.to_owned(),
+                missing: format!("its runtime is {other:?}, which Nimbus cannot run"),
+                help: "use a plugin written for nodejs or python, or a compiled one".to_owned(),
+            }),
+        }
+    }
+
+    fn node_source(
+        &self,
+        what: Source,
+        folder: &Path,
+        manifest: &Manifest,
+        plugin: &str,
+    ) -> Result<Launch, PluginError> {
+        let module = match what {
+            Source::Provider => "cmd/run-plugin",
+            Source::PolicyPack => "cmd/run-policy-pack",
+        };
+        let script = node_module(folder, module, plugin)?;
+        let flags = manifest.options.get("nodeargs").map_or("", String::as_str);
+        let mut arguments: Vec<OsString> = flags.split_whitespace().map(OsString::from).collect();
+        arguments.push(script.into());
+        arguments.extend(self.operands(what, folder));
+        let mut environment = Environment::new();
+        if manifest
+            .options
+            .get("typescript")
+            .is_none_or(|value| value != "false")
+        {
+            environment.insert("PULUMI_NODEJS_TYPESCRIPT".into(), "true".into());
+        }
+        if let Some(path) = manifest.options.get("tsconfig") {
+            environment.insert("PULUMI_NODEJS_TSCONFIG_PATH".into(), path.into());
+        }
+        let directory = self.directory_for(what, folder);
+        Ok(self.launch(self.node(plugin)?, arguments, directory, environment))
+    }
+
+    fn python_source(
+        &self,
+        what: Source,
+        folder: &Path,
+        manifest: &Manifest,
+        plugin: &str,
+    ) -> Result<Launch, PluginError> {
+        let virtualenv = self.virtualenv(what, folder, manifest, plugin)?;
+        let mut environment = Environment::new();
+        let program = match &virtualenv {
+            Some(virtualenv) => {
+                environment.insert("VIRTUAL_ENV".into(), virtualenv.into());
+                virtualenv.join("bin/python")
+            }
+            None => self.on_path("python3", plugin)?,
+        };
+        let mut arguments: Vec<OsString> = match what {
+            Source::PolicyPack => ["-u", "-m", "pulumi.policy"].map(OsString::from).into(),
+            Source::Provider if folder.join("__main__.py").is_file() => vec!["-u".into()],
+            Source::Provider => {
+                let name = pyproject_name(folder, plugin)?;
+                let module = ["-u", "-m", "pulumi.run.plugin", &name].map(OsString::from);
+                let arguments = module.into_iter().chain([self.engine.into()]).collect();
+                return Ok(self.launch(program, arguments, self.directory, environment));
+            }
+        };
+        arguments.extend(self.operands(what, folder));
+        Ok(self.launch(
+            program,
+            arguments,
+            self.directory_for(what, folder),
+            environment,
+        ))
+    }
+
+    /// Policy packs get their folder last, everything else first.
+    fn operands(&self, what: Source, folder: &Path) -> [OsString; 2] {
+        match what {
+            Source::Provider => [folder.into(), self.engine.into()],
+            Source::PolicyPack => [self.engine.into(), folder.into()],
+        }
+    }
+
+    fn directory_for<'b>(&'b self, what: Source, folder: &'b Path) -> &'b Path {
+        match what {
+            Source::Provider => self.directory,
+            Source::PolicyPack => folder,
+        }
+    }
+
+    /// A plugin must have a virtual environment; a policy pack may do without.
+    fn virtualenv(
+        &self,
+        what: Source,
+        folder: &Path,
+        manifest: &Manifest,
+        plugin: &str,
+    ) -> Result<Option<PathBuf>, PluginError> {
+        let named = manifest
+            .options
+            .get("virtualenv")
+            .map(|name| folder.join(name));
+        let missing = |folder: &Path| PluginError::Runtime {
+            plugin: plugin.to_owned(),
+            missing: format!("there is no virtual environment in {}", folder.display()),
+            help: "create it and install the plugin's requirements into it".to_owned(),
+        };
+        if let Some(named) = named {
+            let usable = named.join("bin/python").is_file();
+            return if usable {
+                Ok(Some(named))
+            } else {
+                Err(missing(&named))
+            };
+        }
+        let usual = ["venv", ".venv"].map(|name| folder.join(name));
+        match usual
+            .into_iter()
+            .find(|candidate| candidate.join("bin/python").is_file())
+        {
+            Some(found) => Ok(Some(found)),
+            None if what == Source::PolicyPack => Ok(None),
+            None => Err(missing(folder)),
+        }
+    }
+
+    fn node(&self, plugin: &str) -> Result<PathBuf, PluginError> {
+        self.on_path("node", plugin)
+    }
+
+    fn python(&self, plugin: &str) -> Result<PathBuf, PluginError> {
+        self.python.map_or_else(
+            || self.on_path("python3", plugin),
+            |path| Ok(path.to_owned()),
+        )
+    }
+
+    fn on_path(&self, program: &str, plugin: &str) -> Result<PathBuf, PluginError> {
+        let path = self.environment.get(OsStr::new("PATH"));
+        let found = which::which_in_global(program, path)
+            .ok()
+            .and_then(|mut all| all.next());
+        found.ok_or_else(|| PluginError::Runtime {
+            plugin: plugin.to_owned(),
+            missing: format!("there is no {program} on the search path"),
+            help: format!("install {program} and put it on $PATH"),
+        })
+    }
+
+    fn launch(
+        &self,
+        program: PathBuf,
+        arguments: Vec<OsString>,
+        directory: &Path,
+        additions: Environment,
+    ) -> Launch {
+        let mut environment = self.environment.clone();
+        environment.extend(additions);
+        Launch {
+            program,
+            arguments,
+            directory: directory.to_owned(),
+            environment,
+        }
+    }
+}
+
+/// The folder of a module of the Node SDK, as Node itself would find it from `start`.
+fn node_module(start: &Path, module: &str, plugin: &str) -> Result<PathBuf, PluginError> {
+    let sdk = Path::new("node_modules/@pulumi/pulumi");
+    let mut candidates = start
+        .ancestors()
+        .map(|folder| folder.join(sdk).join(module));
+    let found = candidates.find(|candidate| candidate.join("index.js").is_file());
+    found.ok_or_else(|| PluginError::Runtime {
+        plugin: plugin.to_owned(),
+        missing: format!(
+            "@pulumi/pulumi/{module} is not installed for {}",
+            start.display()
+        ),
+        help: format!("run npm install in {}", start.display()),
+    })
+}
+
+/// The name under which a Python plugin's own package is installed.
+fn pyproject_name(folder: &Path, plugin: &str) -> Result<String, PluginError> {
+    let name = std::fs::read_to_string(folder.join("pyproject.toml"))
+        .ok()
+        .and_then(|text| text.parse::<toml::Table>().ok())
+        .and_then(|table| Some(table.get("project")?.get("name")?.as_str()?.to_owned()));
+    name.ok_or_else(|| PluginError::Runtime {
+        plugin: plugin.to_owned(),
+        missing: "it has neither __main__.py nor a pyproject.toml with a project name".to_owned(),
+        help: format!("complete the plugin in {}", folder.display()),
+    })
+}
