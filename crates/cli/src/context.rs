@@ -1,8 +1,8 @@
 //! What a command is given: where it runs, how it writes, and the settings when it asks for them.
 
-use std::cell::OnceCell;
 use std::env;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use nimbus_config::{FlagValue, Loaded, Origin, Sources};
 use nimbus_core::{Result, TraceId};
@@ -19,7 +19,7 @@ pub(crate) struct Context {
     /// Working directory, after `-C`.
     pub(crate) directory: PathBuf,
     sources: Sources,
-    loaded: OnceCell<Loaded>,
+    loaded: OnceLock<Loaded>,
 }
 
 impl Context {
@@ -47,7 +47,7 @@ impl Context {
             trace_id,
             directory,
             sources,
-            loaded: OnceCell::new(),
+            loaded: OnceLock::new(),
         }
     }
 

@@ -66,8 +66,8 @@ impl Output {
         self.write(text)
     }
 
-    /// The error object of `--json`.
-    pub(crate) fn json_error(&self, document: &impl Serialize) -> Result<()> {
+    /// One line of a `--json` stream: an event, or the error that ends it.
+    pub(crate) fn json_line(&self, document: &impl Serialize) -> Result<()> {
         self.write(&to_line(document)?)
     }
 

@@ -233,7 +233,7 @@ fn report(program: &str, outcome: Result<Outcome>, output: Output, trace_id: Tra
     };
     if output.is_json() {
         // If standard output is closed, the exit code still tells.
-        let _ = output.json_error(&ErrorDocument::new(&error, trace_id));
+        let _ = output.json_line(&ErrorDocument::new(&error, trace_id));
     } else {
         output.complain(&render(&error, program, output.stderr_terminal()));
     }

@@ -11,6 +11,7 @@
 //! This crate writes nothing, and it never guesses: two equal keys, a second document, a
 //! self-containing alias or a byte that is not text are refused.
 
+mod complaints;
 mod de;
 mod document;
 mod json;

@@ -32,6 +32,8 @@ pub(crate) fn resolve_tagged(suffix: &str, text: &str) -> Option<NodeKind> {
                 _ => None,
             };
         }
+        // Bytes have no place in this tree, and undecoded they would be something else.
+        "binary" => false,
         _ => return Some(NodeKind::String(text.to_owned())),
     };
     fits.then_some(kind)
@@ -48,14 +50,24 @@ fn number(text: &str) -> Option<Number> {
     }
     let first = text.bytes().next()?;
     if first == b'.' {
-        // A leading point is a float or nothing, and there `_` is not a separator.
-        return float(text);
+        // Stricter than after a digit or a sign: here `_` must stand between two digits.
+        return well_separated(text)
+            .then(|| float(&text.replace('_', "")))
+            .flatten();
     }
     if !(first.is_ascii_digit() || first == b'+' || first == b'-') {
         return None;
     }
     let digits = text.replace('_', "");
     integer(&digits).or_else(|| float(&digits))
+}
+
+fn well_separated(text: &str) -> bool {
+    let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    (1..bytes.len())
+        .filter(|at| bytes[*at] == b'_')
+        .all(|at| digit(bytes.get(at - 1)) && digit(bytes.get(at + 1)))
 }
 
 fn integer(text: &str) -> Option<Number> {
@@ -143,6 +155,18 @@ mod tests {
             ("08", float(8.0)),
             ("1.5", float(1.5)),
             (".5", float(0.5)),
+            (".5_0", float(0.5)),
+            ("-._5", float(-0.5)),
+            ("+.5_", float(0.5)),
+            (".5e3", float(500.0)),
+            ("1_2e1_0", float(1.2e11)),
+            ("1_", int(1)),
+            ("+_1", int(1)),
+            ("0x_1", int(1)),
+            ("0_x1F", int(31)),
+            ("00", int(0)),
+            ("0_8", float(8.0)),
+            ("-9223372036854775809", float(-9223372036854775809.0)),
             ("1.", float(1.0)),
             ("-1e3", float(-1000.0)),
             (".inf", float(f64::INFINITY)),
@@ -185,6 +209,18 @@ mod tests {
             "- 1",
             "1 000",
             "._5",
+            ".5_",
+            ".e3",
+            ".5.5",
+            "-_",
+            "+e1",
+            "1.5.",
+            "0b",
+            "-0x",
+            "0x1p-2",
+            "1:30",
+            "1e0x1",
+            "nULL",
             "_1",
             "12ab",
             "0o8",

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use nimbus_core::{Error, ErrorCode, Result};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as CharSpan, Tag};
 
+use crate::complaints::explain;
 use crate::document::Limits;
 use crate::node::{Entry, Mapping, Node, NodeKind};
 use crate::scalar;
@@ -191,18 +192,12 @@ impl Builder<'_> {
         if self.at_key() {
             return self.key(text, plain && tag.is_none(), anchor, span);
         }
-        let kind = match tag {
+        // A lone `!` says nothing about the type.
+        let kind = match tag.filter(|tag| !(tag.handle.is_empty() && tag.suffix == "!")) {
             None if plain => scalar::resolve_plain(text),
             None => NodeKind::String(text.to_owned()),
             Some(tag) if tag.is_yaml_core_schema() => scalar::resolve_tagged(&tag.suffix, text)
-                .ok_or_else(|| {
-                    self.source.error(
-                        ErrorCode::DOCUMENT_SYNTAX,
-                        span,
-                        format!("`{text}` is not a value of type !!{}", tag.suffix),
-                        "does not fit its tag",
-                    )
-                })?,
+                .ok_or_else(|| self.does_not_fit(text, &tag.suffix, span))?,
             Some(_) => NodeKind::String(text.to_owned()),
         };
         self.add(Node { kind, span }, anchor)
@@ -300,6 +295,8 @@ impl Builder<'_> {
     fn add(&mut self, node: Node, anchor: usize) -> Result<()> {
         if anchor != 0 {
             let (nodes, height) = measure(&node);
+            // The copy counts too: anchors within anchors would otherwise multiply for free.
+            self.count(nodes, node.span)?;
             self.anchors.insert(
                 anchor,
                 Anchored {
@@ -371,6 +368,19 @@ impl Builder<'_> {
                 "the limit is reached here",
             )
             .with_help("split the file, or use fewer aliases of large values"))
+    }
+
+    fn does_not_fit(&self, text: &str, tag: &str, span: Span) -> Error {
+        let message = match tag {
+            "binary" => "values of type !!binary are not supported".to_owned(),
+            _ => format!("`{text}` is not a value of type !!{tag}"),
+        };
+        self.source.error(
+            ErrorCode::DOCUMENT_SYNTAX,
+            span,
+            message,
+            "does not fit its tag",
+        )
     }
 
     fn too_deep(&self, span: Span) -> Error {
@@ -456,85 +466,5 @@ fn measure(node: &Node) -> (usize, usize) {
             .map(|(_, entry)| &entry.value)
             .fold((1, 1), over),
         _ => (1, 0),
-    }
-}
-
-/// What the scanner says (a part of it), what that means to a person, and what to do. The first
-/// match counts.
-const COMPLAINTS: &[(&str, &str, &str)] = &[
-    (
-        "unknown anchor",
-        "an alias names an anchor that does not exist",
-        "define it earlier with `&name`, or quote a text that starts with `*`",
-    ),
-    (
-        "mapping values are not allowed",
-        "a `:` stands where no key can be",
-        "quote a text that contains `: `, and check the indentation of this line",
-    ),
-    (
-        "illegal placement of ':'",
-        "a `:` stands where no key can be",
-        "check that every bracket above this line is closed",
-    ),
-    (
-        "unexpected character",
-        "a text cannot start with this character",
-        "put the text in quotes",
-    ),
-    (
-        "handle wasn't declared",
-        "a tag starts with a handle that is not declared",
-        "put the text in quotes if it is not a tag",
-    ),
-    (
-        "escape",
-        "a backslash escape is not known",
-        "double the backslash, or use single quotes, which keep it as it is",
-    ),
-    (
-        "quoted scalar",
-        "a quoted text is never closed",
-        "add the closing quote",
-    ),
-    (
-        "flow mapping",
-        "a `{` is never closed or a comma is missing",
-        "check the braces and commas",
-    ),
-    (
-        "flow sequence",
-        "a `[` is never closed or a comma is missing",
-        "check the brackets and commas",
-    ),
-    (
-        "indentation",
-        "the indentation does not fit what is above",
-        "keys of one mapping start in the same column",
-    ),
-    (
-        "expected key",
-        "the indentation does not fit what is above",
-        "keys of one mapping start in the same column",
-    ),
-    (
-        "simple key expect",
-        "a key without `:`",
-        "write `key: value`, with a space after the colon",
-    ),
-];
-
-/// The scanner's complaint in words a person can act on, and what to do.
-fn explain(info: &str, line: &str) -> (String, Option<&'static str>) {
-    let indent = &line[..line.len() - line.trim_start().len()];
-    if indent.contains('\t') || info.contains("tab") {
-        return (
-            "a tab is used for indentation".into(),
-            Some("YAML indents with spaces only; replace the tab, two spaces per level"),
-        );
-    }
-    match COMPLAINTS.iter().find(|(needle, ..)| info.contains(needle)) {
-        Some((_, what, help)) => ((*what).to_owned(), Some(help)),
-        None => (info.to_owned(), None),
     }
 }

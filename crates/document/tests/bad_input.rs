@@ -58,7 +58,9 @@ fn bad_yaml_is_explained() {
         ("alias of a number as key", b"a: &x 1\n*x : 2\n"),
         ("unknown escape", b"a: \"C:\\qtemp\"\n"),
         ("value that does not fit its tag", b"a: !!int many\n"),
+        ("binary", b"a: !!binary aGk=\n"),
         ("tag handle without declaration", b"a: !x!y z\n"),
+        ("missing value", b"a: [1,\n"),
         ("at sign", b"a: @b\n"),
         ("backtick", b"a: `b`\n"),
         ("NUL", b"a: 1\nb: \0\n"),
@@ -120,6 +122,15 @@ fn an_alias_bomb_is_refused_before_it_grows() {
         "{}",
         error.message()
     );
+}
+
+/// Each anchor keeps a copy of what is inside it; ninety of them around one list would keep ninety.
+#[test]
+fn anchors_within_anchors_do_not_multiply_for_free() {
+    let open: String = (0..90).map(|level| format!("&a{level} [")).collect();
+    let text = format!("{open}{}{}", "x, ".repeat(20_000), "]".repeat(90));
+    let error = Document::parse("nested.yaml", &text).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::DOCUMENT_LIMIT, "{error}");
 }
 
 #[test]

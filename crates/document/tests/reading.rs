@@ -36,6 +36,18 @@ fn collections_scalars_and_quotes() {
 }
 
 #[test]
+fn tags_decide_where_they_can() {
+    assert_eq!(
+        yaml("a: ! 5\nb: !foo 5\nc: !!str\nd: !!int \"5\"\n"),
+        json!({"a": 5, "b": "5", "c": "", "d": 5})
+    );
+    assert_eq!(
+        yaml("a: !!float 5\nb: !!map {x: 1}\nc: !x [1]\n"),
+        json!({"a": 5.0, "b": {"x": 1}, "c": [1]})
+    );
+}
+
+#[test]
 fn aliases_are_copies_and_merges_do_not_override() {
     assert_eq!(
         yaml("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\n"),
