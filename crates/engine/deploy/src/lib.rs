@@ -1,21 +1,37 @@
 //! The deployment core: from what a program asks for and what is recorded, to steps, to state.
 //!
-//! Reading order: [`spec`] (what an operation is given), [`error`] and [`outcome`] (what comes
-//! back). The core knows the outside world only through the engine's ports: it starts no process,
-//! opens no connection and touches no file.
+//! Reading order: [`spec`] (what an operation is given), [`operation`] (the operations), then the
+//! parts: `deployment` runs one operation, `generator` decides, `steps` are the decisions,
+//! `executor` carries them out, `recorder` writes the journal, `registry` keeps the providers.
+//! The core knows the outside world only through the engine's ports: it starts no process, opens no
+//! connection and touches no file.
 
+mod deployment;
 mod error;
+mod executor;
+mod generator;
+mod graph;
 mod import;
+mod known;
 mod operation;
 mod outcome;
 mod plan;
+mod recorder;
+mod registry;
+mod replay_tmp;
 mod spec;
+mod steps;
+mod targets;
 mod time;
 
 pub use error::{DeployError, StepFailure};
 pub use import::{ImportProvider, ImportSpec};
 pub use operation::{destroy, import, refresh, update};
 pub use outcome::Outcome;
-pub use plan::Plan;
+pub use plan::{GoalPlan, Plan, PlannedDiff, ResourcePlan};
+pub use registry::provider_inputs;
 pub use spec::{DeploymentSpec, Options, Targets};
 pub use time::{Clock, IdSource, RandomIds, SystemClock};
+
+#[cfg(test)]
+mod tests;

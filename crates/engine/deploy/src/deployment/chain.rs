@@ -1,0 +1,90 @@
+//! Steps that belong together, one after the other.
+
+use std::collections::HashSet;
+
+use nimbus_engine_model::Urn;
+
+use super::Deployment;
+use crate::executor::Done;
+use crate::steps::Step;
+
+/// What came of a chain.
+#[derive(Debug)]
+pub(crate) enum ChainEnd {
+    /// Every step with what came of it.
+    Done(Vec<(Step, Done)>),
+    Failed,
+    /// Left out because something that it depends on failed.
+    Skipped,
+    /// Not begun, or not finished, because the operation ends.
+    Stopped,
+}
+
+impl Deployment {
+    /// Carries the steps out in order; the first failure ends the chain.
+    pub(crate) async fn run_chain(&self, steps: Vec<Step>) -> ChainEnd {
+        let (steps, skipped) = self.without_failed_dependencies(steps);
+        let permit = tokio::select! {
+            biased;
+            () = self.troubles.stopped() => return ChainEnd::Stopped,
+            permit = self.steps.acquire() => permit,
+        };
+        let mut ended = Vec::new();
+        for step in steps {
+            if self.troubles.is_stopped() {
+                return ChainEnd::Stopped;
+            }
+            match self.executor.execute(&step).await {
+                Ok(done) => ended.push((step, done)),
+                Err(error) => {
+                    self.troubles.step_failed(step.urn(), step.op(), &error);
+                    return ChainEnd::Failed;
+                }
+            }
+            self.judge_late_failures();
+        }
+        drop(permit);
+        if skipped {
+            ChainEnd::Skipped
+        } else {
+            ChainEnd::Done(ended)
+        }
+    }
+
+    /// Hooks that failed after their step end the operation, unless it is told to go on.
+    pub(super) fn judge_late_failures(&self) {
+        for error in self.executor.take_late_failures() {
+            if self.troubles.continues_on_error() {
+                self.troubles.note(error);
+            } else {
+                self.troubles.stop(error);
+            }
+        }
+    }
+
+    /// Leaves out what depends on a failure; records that are only carried over stay.
+    fn without_failed_dependencies(&self, steps: Vec<Step>) -> (Vec<Step>, bool) {
+        let failed = self.troubles.failed();
+        if failed.is_empty() {
+            return (steps, false);
+        }
+        let (kept, left_out): (Vec<_>, Vec<_>) = steps
+            .into_iter()
+            .partition(|step| !depends_on(step, &failed));
+        for step in &left_out {
+            self.troubles.leave_out(step.urn());
+        }
+        (kept, !left_out.is_empty())
+    }
+}
+
+fn depends_on(step: &Step, failed: &HashSet<Urn>) -> bool {
+    match step {
+        Step::Same(same) if same.is_untargeted() => false,
+        Step::Delete(_) | Step::RemovePendingReplace(_) => false,
+        step => step
+            .subject()
+            .all_dependencies()
+            .any(|urn| failed.contains(&urn)),
+    }
+}

@@ -1,0 +1,273 @@
+//! A running operation.
+//!
+//! Registrations arrive concurrently and run as tasks of their own, so that a caller who goes away
+//! does not take a step with it. Decisions are made one at a time, by whoever holds the generator,
+//! in the order of arrival; checks and comparisons of different resources overlap, and so do steps.
+//! Whoever holds the generator may wait for a provider but never for the program: the program may be
+//! waiting for a registration.
+
+mod ask;
+mod chain;
+mod finish;
+mod importing;
+mod outputs;
+mod policy;
+mod refreshing;
+mod register;
+mod registrar;
+mod troubles;
+
+use std::sync::Arc;
+
+use nimbus_engine_model::{PropertyMap, ResourceState, Snapshot, Urn};
+use nimbus_engine_ports::{Analyzer, EngineEvent, JournalError, Severity, Summary};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::error::DeployError;
+use crate::executor::{Executor, Rules};
+use crate::generator::Generator;
+use crate::known::Base;
+use crate::outcome::Outcome;
+use crate::recorder::Recorder;
+use crate::registry::Registry;
+use crate::spec::{DeploymentSpec, Options};
+use crate::time::IdSource;
+
+pub(crate) use finish::ProgramEnd;
+pub(crate) use refreshing::Scope;
+pub(crate) use registrar::Gate;
+pub(crate) use troubles::Troubles;
+
+pub(crate) struct Deployment {
+    pub(crate) options: Options,
+    pub(crate) executor: Executor,
+    pub(crate) troubles: Troubles,
+    generator: tokio::sync::Mutex<Generator>,
+    /// What the operation started from; a refresh puts another in its place.
+    base: RwLock<Arc<Base>>,
+    snapshot: Snapshot,
+    root: Urn,
+    analyzers: Vec<Arc<dyn Analyzer>>,
+    ids: Arc<dyn IdSource>,
+    steps: Semaphore,
+    lookups: Semaphore,
+    tasks: TaskTracker,
+    /// Outputs of the stack: they are recorded at the end, when it is known how it went.
+    root_outputs: Mutex<Option<PropertyMap>>,
+    started: jiff::Timestamp,
+}
+
+impl Deployment {
+    pub(crate) fn new(spec: DeploymentSpec, refresh_only: bool) -> Result<Arc<Self>, Failed> {
+        let DeploymentSpec {
+            project,
+            stack,
+            base: snapshot,
+            options,
+            ..
+        } = spec;
+        let base = match Base::new(snapshot.resources.clone()) {
+            Ok(base) => Arc::new(base),
+            Err(error) => return Err(Failed { snapshot, error }),
+        };
+        if let Some(error) = stale(&options) {
+            return Err(Failed { snapshot, error });
+        }
+        let dry_run = options.dry_run;
+        let registry = Registry::new(spec.host, Arc::clone(&spec.ids), dry_run);
+        let recorder = Recorder::start((!dry_run).then_some(spec.journal));
+        let rules = Rules {
+            dry_run,
+            ignore_protect: options.ignore_protect,
+            refresh_only,
+        };
+        let started = spec.clock.now();
+        let executor = Executor::new(
+            registry,
+            recorder,
+            spec.events,
+            spec.hooks,
+            spec.clock,
+            rules,
+        );
+        let generator = Generator::new(&project, &stack, &options, Arc::clone(&base));
+        let parallel = options.parallel.clamp(1, Semaphore::MAX_PERMITS);
+        Ok(Arc::new(Self {
+            executor,
+            troubles: Troubles::new(spec.cancel, options.continue_on_error),
+            generator: tokio::sync::Mutex::new(generator),
+            base: RwLock::new(base),
+            snapshot,
+            root: Urn::root_stack(&stack, &project),
+            analyzers: spec.analyzers,
+            ids: spec.ids,
+            steps: Semaphore::new(parallel),
+            lookups: Semaphore::new(parallel),
+            tasks: TaskTracker::new(),
+            root_outputs: Mutex::default(),
+            options,
+            started,
+        }))
+    }
+
+    pub(crate) fn base(&self) -> Arc<Base> {
+        Arc::clone(&self.base.read())
+    }
+
+    /// Makes one decision, alone, and tells what it found.
+    async fn decide<R>(&self, decision: impl FnOnce(&mut Generator) -> R) -> R {
+        let mut generator = self.generator.lock().await;
+        let result = decision(&mut generator);
+        self.tell_findings(&mut generator);
+        result
+    }
+
+    fn tell_findings(&self, generator: &mut Generator) {
+        for finding in generator.take_findings() {
+            self.executor.emit(EngineEvent::Diagnostic(finding));
+        }
+    }
+
+    /// Ends the operation because of an error that no step reported.
+    pub(crate) fn stop(&self, error: DeployError) {
+        if !already_told(&error) {
+            self.executor
+                .diagnose(Severity::Error, urn_of(&error), error.to_string());
+        }
+        self.troubles.stop(error);
+    }
+
+    /// Providers are asked to hurry when the user wants to stop.
+    pub(crate) fn watch_for_cancel(self: &Arc<Self>) -> tokio::task::AbortHandle {
+        let deployment = Arc::clone(self);
+        let watch = tokio::spawn(async move {
+            deployment.troubles.cancelled().await;
+            deployment.executor.registry.cancel().await;
+        });
+        watch.abort_handle()
+    }
+
+    /// A resource as registered, as read, or as recorded.
+    pub(crate) fn resource(&self, urn: &Urn) -> Option<Arc<ResourceState>> {
+        let made = self.executor.world.get(urn);
+        made.or_else(|| self.base().live(urn).map(|known| known.state))
+    }
+
+    /// Waits until every registration is done.
+    pub(crate) async fn settle(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
+    }
+
+    /// Everything that the plan promised must have come about.
+    pub(crate) async fn check_plan_complete(&self) -> Result<(), DeployError> {
+        let base = self.base();
+        self.decide(|generator| generator.plan.check_complete(|urn| base.has(urn)))
+            .await
+    }
+
+    /// Closes everything and says how it went.
+    pub(crate) async fn outcome(&self) -> Outcome {
+        self.settle().await;
+        self.executor.registry.close().await;
+        let recorded = self.executor.recorder.finish().await;
+        if let Some(error) = recorded.failure {
+            self.troubles.note(DeployError::Journal(error));
+        }
+        let mut generator = self.generator.lock().await;
+        self.tell_findings(&mut generator);
+        if let Some(error) = generator.take_failure() {
+            self.troubles.note(error);
+        }
+        for error in self.executor.take_late_failures() {
+            self.troubles.note(error);
+        }
+        let (snapshot, unknown) = crate::outcome::replayed(&self.snapshot, &recorded.entries);
+        let snapshot = snapshot.unwrap_or_else(|message| {
+            self.troubles.note(DeployError::Internal { message });
+            self.snapshot.clone()
+        });
+        let result = self.troubles.result();
+        let plan = generator.plan.take_plan(&self.options.base_serial);
+        let outcome = Outcome {
+            plan: plan.filter(|_| result.is_ok()),
+            result,
+            changes: self.executor.changes(),
+            snapshot,
+            unknown,
+        };
+        self.summarize(&outcome);
+        outcome
+    }
+
+    fn summarize(&self, outcome: &Outcome) {
+        if self.troubles.is_cancelled() {
+            self.executor.emit(EngineEvent::Cancelled);
+        }
+        let elapsed = self.executor.clock.now().duration_since(self.started);
+        let packs = self.analyzers.iter().map(|analyzer| {
+            let info = analyzer.info();
+            (info.name.clone(), info.version.clone())
+        });
+        self.executor.emit(EngineEvent::Summary(Summary {
+            is_preview: self.options.dry_run,
+            duration: elapsed.try_into().unwrap_or_default(),
+            changes: outcome.changes.clone(),
+            maybe_corrupt: !outcome.unknown.is_empty(),
+            succeeded: outcome.result.is_ok(),
+            policy_packs: packs.collect(),
+        }));
+    }
+}
+
+/// An operation that could not even begin.
+pub(crate) struct Failed {
+    pub snapshot: Snapshot,
+    pub error: DeployError,
+}
+
+impl From<Failed> for Outcome {
+    fn from(failed: Failed) -> Self {
+        Self {
+            result: Err(failed.error),
+            changes: std::collections::BTreeMap::new(),
+            snapshot: failed.snapshot,
+            plan: None,
+            unknown: Vec::new(),
+        }
+    }
+}
+
+fn stale(options: &Options) -> Option<DeployError> {
+    let plan = options.plan.as_ref()?;
+    (plan.base_serial != options.base_serial).then(|| DeployError::StalePlan {
+        planned: plan.base_serial.clone(),
+        actual: options.base_serial.clone(),
+    })
+}
+
+/// Errors whose details were reported where they were found.
+fn already_told(error: &DeployError) -> bool {
+    matches!(
+        error,
+        DeployError::StepsFailed { .. }
+            | DeployError::CheckFailed { .. }
+            | DeployError::PolicyViolated { .. }
+            | DeployError::Protected { .. }
+            | DeployError::OutsideTargets { .. }
+            | DeployError::Journal(
+                JournalError::LeaseLost { .. } | JournalError::Unwritable { .. }
+            )
+    )
+}
+
+fn urn_of(error: &DeployError) -> Option<&Urn> {
+    match error {
+        DeployError::InvalidGoal { urn, .. } => urn.as_ref(),
+        DeployError::ProviderFailed { urn, .. } => Some(urn),
+        _ => None,
+    }
+}

@@ -1,0 +1,258 @@
+//! Looking at what is really there, and putting it in place of what was recorded.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::future::join_all;
+use nimbus_engine_model::{OperationKind, ResourceState, Urn};
+use nimbus_engine_ports::Severity;
+
+use super::Deployment;
+use super::chain::ChainEnd;
+use crate::error::DeployError;
+use crate::executor::{Done, Refreshed};
+use crate::generator::refreshed;
+use crate::known::Base;
+use crate::steps::{RefreshStep, Step};
+
+/// More objects than this gone at once are not believed.
+const MANY: usize = 5;
+/// Neither is more than one in so many.
+const ONE_IN: usize = 10;
+
+/// Which resources to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Chosen,
+    /// Those whose provider wants to look before every update.
+    Flagged,
+}
+
+impl Deployment {
+    /// Refreshes and rebuilds the base. An error about one resource does not keep the others from
+    /// being looked at, but then nothing is removed: who could not look has seen nothing.
+    pub(crate) async fn refresh_base(&self, scope: Scope) -> Result<(), DeployError> {
+        let base = self.base();
+        self.refuse_unknown_targets(&[true, true, false]).await?;
+        let states = base.resources.iter().map(|state| &**state);
+        let chosen = refreshed(&self.options, states);
+        let selected: Vec<usize> = (0..base.resources.len())
+            .filter(|index| chosen[*index])
+            .filter(|index| scope == Scope::Chosen || base.resources[*index].refresh_before_update)
+            .collect();
+        for index in &selected {
+            let state = &base.resources[*index];
+            self.ensure(&base, &state.urn, &state.provider).await?;
+        }
+        let mut found = self.look_at(&base, &selected).await;
+        let complete = found.len() == selected.len();
+        if !complete {
+            self.keep_what_vanished(&base, &mut found);
+        }
+        self.refuse_mass_removal(&base, &found)?;
+        let resources = rebuilt(&base, &found);
+        if resources != base.resources {
+            self.executor.recorder.rebase(resources.clone()).await?;
+            self.replace_base(resources).await?;
+        }
+        if complete && scope == Scope::Chosen {
+            self.settle_pending(&base, &selected).await?;
+        }
+        Ok(())
+    }
+
+    /// What was found, by position; nothing where looking failed.
+    async fn look_at(&self, base: &Base, selected: &[usize]) -> HashMap<usize, Refreshed> {
+        let chains = selected.iter().map(|index| {
+            let step = Step::Refresh(RefreshStep::new(base.at(*index)));
+            async move { (*index, self.run_refresh(step).await) }
+        });
+        let found = join_all(chains).await.into_iter();
+        found
+            .filter_map(|(index, refreshed)| Some((index, refreshed?)))
+            .collect()
+    }
+
+    /// As a chain of one, except that a failure does not stop the others.
+    async fn run_refresh(&self, step: Step) -> Option<Refreshed> {
+        if self.troubles.is_cancelled() {
+            return None;
+        }
+        let _permit = self.steps.acquire().await;
+        if self.troubles.is_cancelled() {
+            return None;
+        }
+        match self.executor.execute(&step).await {
+            Ok(Done::Refreshed(refreshed)) => Some(*refreshed),
+            Ok(_) => None,
+            Err(error) => {
+                self.troubles.step_failed(step.urn(), step.op(), &error);
+                None
+            }
+        }
+    }
+
+    fn keep_what_vanished(&self, base: &Base, found: &mut HashMap<usize, Refreshed>) {
+        found.retain(|index, refreshed| {
+            if refreshed.new.is_none() {
+                let urn = &base.resources[*index].urn;
+                let message = "reported as gone, but kept: not everything could be looked at";
+                self.executor
+                    .diagnose(Severity::Warning, Some(urn), message.to_owned());
+            }
+            refreshed.new.is_some()
+        });
+    }
+
+    fn refuse_mass_removal(
+        &self,
+        base: &Base,
+        found: &HashMap<usize, Refreshed>,
+    ) -> Result<(), DeployError> {
+        let looked_up = found
+            .keys()
+            .filter(|index| RefreshStep::new(base.at(**index)).has_object())
+            .count();
+        let gone: Vec<Urn> = (0..base.resources.len())
+            .filter(|index| {
+                found
+                    .get(index)
+                    .is_some_and(|refreshed| refreshed.new.is_none())
+            })
+            .map(|index| base.resources[index].urn.clone())
+            .collect();
+        let many = gone.len() > MANY || gone.len() * ONE_IN > looked_up;
+        if many && !gone.is_empty() && !self.options.allow_mass_removal {
+            return Err(DeployError::MassRemoval { gone, looked_up });
+        }
+        Ok(())
+    }
+
+    async fn replace_base(&self, resources: Vec<Arc<ResourceState>>) -> Result<(), DeployError> {
+        let rebuilt = Arc::new(Base::new(resources)?);
+        *self.base.write() = Arc::clone(&rebuilt);
+        self.generator.lock().await.base = rebuilt;
+        Ok(())
+    }
+
+    /// Interrupted acts on resources that were just looked at are no longer unknown. A create is:
+    /// nobody knows what to look for.
+    async fn settle_pending(&self, base: &Base, selected: &[usize]) -> Result<(), DeployError> {
+        let pending = &self.snapshot.pending_operations;
+        let seen: HashSet<&Urn> = selected
+            .iter()
+            .map(|index| &base.resources[*index].urn)
+            .collect();
+        let settled = |operation: &nimbus_engine_model::Operation| {
+            operation.kind != OperationKind::Creating && seen.contains(&operation.resource.urn)
+        };
+        if !pending.is_empty() && pending.iter().all(settled) {
+            self.executor.recorder.clear_pending().await?;
+        }
+        Ok(())
+    }
+
+    /// Warns of what an interrupted operation left open.
+    pub(crate) fn warn_pending(&self) {
+        let pending = &self.snapshot.pending_operations;
+        if pending.is_empty() {
+            return;
+        }
+        let mut message = String::from(
+            "an earlier operation was interrupted, and nobody knows what became of:\n",
+        );
+        for operation in pending {
+            let kind = match operation.kind {
+                OperationKind::Creating => "create",
+                OperationKind::Updating => "update",
+                OperationKind::Deleting => "delete",
+                OperationKind::Reading => "read",
+                OperationKind::Importing => "import",
+            };
+            message.push_str(&format!("  {kind} {}\n", operation.resource.urn));
+        }
+        message.push_str("refresh to find out; a create has to be looked up by hand");
+        self.executor.diagnose(Severity::Warning, None, message);
+    }
+
+    /// Targets, excludes and replace targets that are named exactly must exist.
+    pub(crate) async fn refuse_unknown_targets(
+        &self,
+        which: &[bool; 3],
+    ) -> Result<(), DeployError> {
+        let generator = self.generator.lock().await;
+        let choices = [
+            generator.targets(),
+            generator.excludes(),
+            generator.replace_targets(),
+        ];
+        let asked = choices.into_iter().zip(which).filter(|(_, asked)| **asked);
+        let targets: Vec<String> = asked
+            .flat_map(|(choice, _)| generator.unknown_targets(choice))
+            .collect();
+        if targets.is_empty() {
+            Ok(())
+        } else {
+            Err(DeployError::UnknownTargets { targets })
+        }
+    }
+
+    /// Steps that ended without failing, for operations that run chains directly.
+    pub(super) fn all_done(ends: &[ChainEnd]) -> bool {
+        ends.iter().all(|end| matches!(end, ChainEnd::Done(_)))
+    }
+}
+
+/// The record with what was found in place of what was. References to what is gone are dropped;
+/// children of a parent that is gone move up to its parent.
+fn rebuilt(base: &Base, found: &HashMap<usize, Refreshed>) -> Vec<Arc<ResourceState>> {
+    let mut resources = Vec::new();
+    let mut there: HashSet<Urn> = HashSet::new();
+    let mut parents: HashMap<Urn, Option<Urn>> = HashMap::new();
+    for (index, old) in base.resources.iter().enumerate() {
+        let refreshed = found.get(&index);
+        parents.insert(old.urn.clone(), old.parent.clone());
+        let Some(state) = refreshed.map_or(Some(old), |refreshed| refreshed.new.as_ref()) else {
+            continue;
+        };
+        there.insert(state.urn.clone());
+        resources.push(without_dangling(state, &there, &parents));
+    }
+    resources
+}
+
+fn without_dangling(
+    state: &Arc<ResourceState>,
+    there: &HashSet<Urn>,
+    parents: &HashMap<Urn, Option<Urn>>,
+) -> Arc<ResourceState> {
+    let mut fixed = ResourceState::clone(state);
+    fixed.dependencies.retain(|urn| there.contains(urn));
+    for urns in fixed.property_dependencies.values_mut() {
+        urns.retain(|urn| there.contains(urn));
+    }
+    fixed.property_dependencies.retain(|key, urns| {
+        !urns.is_empty()
+            || state
+                .property_dependencies
+                .get(key)
+                .is_some_and(Vec::is_empty)
+    });
+    fixed.replace_with.retain(|urn| there.contains(urn));
+    fixed.deleted_with = fixed.deleted_with.filter(|urn| there.contains(urn));
+    while let Some(parent) = fixed
+        .parent
+        .clone()
+        .filter(|parent| !there.contains(parent))
+    {
+        fixed.parent = parents.get(&parent).cloned().flatten();
+    }
+    if fixed == **state {
+        Arc::clone(state)
+    } else {
+        Arc::new(fixed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What went wrong so far, and whether anything may still be started.
+
+use std::collections::HashSet;
+
+use nimbus_engine_model::{StepOp, Urn};
+use nimbus_engine_ports::JournalError;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{DeployError, StepFailure};
+use crate::executor::StepError;
+
+pub(crate) struct Troubles {
+    inner: Mutex<Inner>,
+    /// Fires when nothing more may be started: by the user's wish or after an error.
+    stop: CancellationToken,
+    cancelled: CancellationToken,
+    continue_on_error: bool,
+}
+
+#[derive(Default)]
+struct Inner {
+    failures: Vec<StepFailure>,
+    /// The first error that was not a step's.
+    other: Option<DeployError>,
+    journal: Option<JournalError>,
+    /// Failed or left out because of a failure; what depends on them is left out too.
+    failed: HashSet<Urn>,
+}
+
+impl Troubles {
+    pub(crate) fn new(cancelled: CancellationToken, continue_on_error: bool) -> Self {
+        Self {
+            inner: Mutex::default(),
+            stop: cancelled.child_token(),
+            cancelled,
+            continue_on_error,
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.is_cancelled()
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.cancelled().await;
+    }
+
+    /// An error after which the operation cannot go on.
+    pub(crate) fn stop(&self, error: DeployError) {
+        self.note(error);
+        self.stop.cancel();
+    }
+
+    /// An error that fails the operation but does not stop it.
+    pub(crate) fn note(&self, error: DeployError) {
+        let mut inner = self.inner.lock();
+        match error {
+            DeployError::Journal(error) => drop(inner.journal.get_or_insert(error)),
+            other => drop(inner.other.get_or_insert(other)),
+        }
+    }
+
+    /// A failed step. Whether others may go on depends on the operation, except that what a rule
+    /// forbade was never tried: there it is better to hear about all such resources at once.
+    pub(crate) fn step_failed(&self, urn: &Urn, op: StepOp, error: &StepError) {
+        let failure = match error {
+            StepError::Journal(error) => {
+                self.inner
+                    .lock()
+                    .journal
+                    .get_or_insert_with(|| error.clone());
+                self.stop.cancel();
+                return;
+            }
+            error => StepFailure {
+                urn: urn.clone(),
+                op,
+                message: error.message(),
+                unknown: error.is_unknown(),
+            },
+        };
+        let mut inner = self.inner.lock();
+        inner.failures.push(failure);
+        inner.failed.insert(urn.clone());
+        if !self.continue_on_error && !matches!(error, StepError::Protected { .. }) {
+            self.stop.cancel();
+        }
+    }
+
+    pub(crate) fn leave_out(&self, urn: &Urn) {
+        self.inner.lock().failed.insert(urn.clone());
+    }
+
+    pub(crate) fn failed(&self) -> HashSet<Urn> {
+        self.inner.lock().failed.clone()
+    }
+
+    pub(crate) fn has_any(&self) -> bool {
+        let inner = self.inner.lock();
+        !inner.failures.is_empty() || inner.other.is_some() || inner.journal.is_some()
+    }
+
+    /// Ends the operation when anything has failed so far.
+    pub(crate) fn refuse_after_failure(&self) -> Result<(), DeployError> {
+        if self.is_cancelled() {
+            return Err(DeployError::Cancelled);
+        }
+        if self.has_any() {
+            self.result()
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn continues_on_error(&self) -> bool {
+        self.continue_on_error
+    }
+
+    /// The operation's result. The record comes first, then what really failed, then the rest.
+    pub(crate) fn result(&self) -> Result<(), DeployError> {
+        let mut inner = self.inner.lock();
+        if let Some(error) = inner.journal.take() {
+            return Err(DeployError::Journal(error));
+        }
+        if !inner.failures.is_empty() {
+            let failures = std::mem::take(&mut inner.failures);
+            return Err(DeployError::StepsFailed { failures });
+        }
+        match inner.other.take() {
+            // A program that is told to stop ends as if it had failed.
+            None | Some(DeployError::ProgramFailed { .. }) if self.is_cancelled() => {
+                Err(DeployError::Cancelled)
+            }
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}

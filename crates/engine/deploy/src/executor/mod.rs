@@ -1,0 +1,285 @@
+//! Carries steps out: records them, calls providers and hooks, and tells the audience.
+//!
+//! Every act of a provider is written down before it happens and again when its outcome is known.
+//! What only changes the record (components, providers, sames) is written once. An outcome that
+//! nobody knows stays pending; it is never retried and never taken for a failure.
+
+mod create;
+mod delete;
+mod events;
+mod hooks;
+mod import;
+mod read;
+mod refresh;
+mod same;
+mod secrets;
+mod update;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nimbus_engine_model::{
+    ActId, Change, Operation, OperationKind, ProviderRef, ResourceState, StateRef, StepOp, Urn,
+};
+use nimbus_engine_ports::{
+    EngineEvent, EventSink, HookRunner, JournalError, Provider, ProviderError,
+};
+use parking_lot::Mutex;
+
+use crate::error::DeployError;
+use crate::known::Known;
+use crate::recorder::Recorder;
+use crate::registry::Registry;
+use crate::steps::Step;
+use crate::time::Clock;
+
+pub(crate) use hooks::Views;
+pub(crate) use refresh::Refreshed;
+pub(crate) use secrets::mark_secret_outputs;
+pub(crate) use world::{Registered, World};
+
+pub(crate) struct Executor {
+    pub registry: Registry,
+    pub recorder: Recorder,
+    pub world: World,
+    pub events: Arc<dyn EventSink>,
+    pub hooks: Arc<dyn HookRunner>,
+    pub clock: Arc<dyn Clock>,
+    pub rules: Rules,
+    changes: Mutex<BTreeMap<StepOp, usize>>,
+    /// Hooks that failed after their step was done.
+    late_failures: Mutex<Vec<DeployError>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    pub dry_run: bool,
+    pub ignore_protect: bool,
+    /// The operation is a refresh and nothing else: what it finds are its changes.
+    pub refresh_only: bool,
+}
+
+/// What came of a step.
+#[derive(Clone, Debug)]
+pub(crate) enum Done {
+    /// The resource as it is now.
+    State(Known),
+    Gone,
+    Refreshed(Box<Refreshed>),
+    /// Nothing that is kept: a step that only tells, or a create that was left out.
+    Told,
+}
+
+/// Why a step was not carried out, or not fully.
+#[derive(Clone, Debug)]
+pub(crate) enum StepError {
+    Failed {
+        message: String,
+    },
+    /// The object exists but is not as it should be; that is recorded.
+    HalfDone {
+        message: String,
+    },
+    /// Nobody knows whether it happened.
+    Unknown {
+        message: String,
+    },
+    /// A rule forbids it, and nothing was tried.
+    Protected {
+        message: String,
+    },
+    Journal(JournalError),
+}
+
+impl StepError {
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Failed { message }
+            | Self::HalfDone { message }
+            | Self::Unknown { message }
+            | Self::Protected { message } => message.clone(),
+            Self::Journal(error) => error.to_string(),
+        }
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+}
+
+impl From<JournalError> for StepError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+/// What is known after a provider was asked to change something.
+enum Answer<T> {
+    Done(T),
+    /// The object exists; `message` says what is wrong with it.
+    HalfDone {
+        message: String,
+        value: T,
+    },
+    /// Nothing changed.
+    Failed {
+        message: String,
+    },
+    Unknown {
+        message: String,
+    },
+}
+
+impl Executor {
+    pub(crate) fn new(
+        registry: Registry,
+        recorder: Recorder,
+        events: Arc<dyn EventSink>,
+        hooks: Arc<dyn HookRunner>,
+        clock: Arc<dyn Clock>,
+        rules: Rules,
+    ) -> Self {
+        Self {
+            registry,
+            recorder,
+            world: World::default(),
+            events,
+            hooks,
+            clock,
+            rules,
+            changes: Mutex::default(),
+            late_failures: Mutex::default(),
+        }
+    }
+
+    /// Carries out one step and tells about it.
+    pub(crate) async fn execute(&self, step: &Step) -> Result<Done, StepError> {
+        self.announce(step);
+        let result = self.perform(step).await;
+        match &result {
+            Ok(done) => self.tell_done(step, done),
+            Err(error) => self.tell_failed(step, error),
+        }
+        result
+    }
+
+    async fn perform(&self, step: &Step) -> Result<Done, StepError> {
+        match step {
+            Step::Same(step) => self.same(step).await.map(Done::State),
+            Step::Create(step) => self.create(step).await.map(Done::State),
+            Step::Update(step) => self.update(step).await.map(Done::State),
+            Step::Read(step) => self.read(step).await.map(Done::State),
+            Step::Import(step) => self.import(step).await.map(Done::State),
+            Step::Delete(step) => self.delete(step).await.map(|()| Done::Gone),
+            Step::RemovePendingReplace(step) => {
+                let change = Change {
+                    remove: Some(step.old().key),
+                    ..Change::default()
+                };
+                self.record(None, change).await?;
+                Ok(Done::Gone)
+            }
+            Step::Refresh(step) => self
+                .refresh(step)
+                .await
+                .map(|r| Done::Refreshed(Box::new(r))),
+            Step::Replace(_) | Step::SkippedCreate(_) => Ok(Done::Told),
+        }
+    }
+
+    /// How many steps of each kind ended well, as users count them.
+    pub(crate) fn changes(&self) -> BTreeMap<StepOp, usize> {
+        self.changes.lock().clone()
+    }
+
+    pub(crate) fn take_late_failures(&self) -> Vec<DeployError> {
+        std::mem::take(&mut *self.late_failures.lock())
+    }
+
+    pub(crate) fn emit(&self, event: EngineEvent) {
+        self.events.emit(event);
+    }
+
+    /// The provider that serves a resource.
+    fn provider(&self, urn: &Urn, reference: &str) -> Result<Arc<dyn Provider>, StepError> {
+        let failed = |message| StepError::Failed { message };
+        let reference = ProviderRef::parse(reference)
+            .map_err(|error| failed(format!("the provider of {urn} is not valid: {error}")))?;
+        match self.registry.get(&reference) {
+            Some(handle) => Ok(handle.provider),
+            None => Err(failed(format!(
+                "the provider {reference} of {urn} is not there"
+            ))),
+        }
+    }
+
+    async fn begin(
+        &self,
+        kind: OperationKind,
+        resource: &Arc<ResourceState>,
+    ) -> Result<ActId, StepError> {
+        let operation = Operation {
+            kind,
+            resource: Arc::clone(resource),
+        };
+        Ok(self.recorder.begin(operation).await?)
+    }
+
+    /// Writes a success, of an act or of a change of the record alone.
+    async fn record(&self, act: Option<ActId>, change: Change) -> Result<ActId, StepError> {
+        self.world.apply(&change);
+        match act {
+            Some(act) => {
+                self.recorder.success(act, change).await?;
+                Ok(act)
+            }
+            None => Ok(self.recorder.change(change).await?),
+        }
+    }
+
+    /// Writes what is known after an act: `change` turns its value into a change of the record.
+    async fn conclude<T>(
+        &self,
+        act: ActId,
+        answer: Answer<T>,
+        change: impl FnOnce(T) -> (Change, Arc<ResourceState>),
+    ) -> Result<Known, StepError> {
+        match answer {
+            Answer::Done(value) => {
+                let (change, state) = change(value);
+                self.record(Some(act), change).await?;
+                Ok(Known {
+                    key: StateRef::New(act),
+                    state,
+                })
+            }
+            Answer::HalfDone { message, value } => {
+                let (change, _) = change(value);
+                self.world.apply(&change);
+                self.recorder.failure(act, change).await?;
+                Err(StepError::HalfDone { message })
+            }
+            Answer::Failed { message } => {
+                self.recorder.failure(act, Change::default()).await?;
+                Err(StepError::Failed { message })
+            }
+            Answer::Unknown { message } => {
+                self.recorder.unknown(act, message.clone()).await?;
+                Err(StepError::Unknown { message })
+            }
+        }
+    }
+}
+
+/// An error after which nothing can have changed, or nobody knows.
+fn known_or_unknown<T>(error: ProviderError) -> Answer<T> {
+    let message = error.to_string();
+    match error {
+        ProviderError::Unknown { message } => Answer::Unknown { message },
+        ProviderError::Failed { .. }
+        | ProviderError::InitFailed(_)
+        | ProviderError::Unimplemented { .. }
+        | ProviderError::Cancelled => Answer::Failed { message },
+    }
+}

@@ -1,0 +1,41 @@
+//! Nothing happens; the record may change.
+
+use std::sync::Arc;
+
+use nimbus_engine_model::{Change, ResourceState, StateRef, provider_package};
+
+use super::{Executor, StepError, mark_secret_outputs};
+use crate::known::Known;
+use crate::steps::SameStep;
+
+impl Executor {
+    pub(super) async fn same(&self, step: &SameStep) -> Result<Known, StepError> {
+        let old = step.old();
+        let mut state = ResourceState::clone(step.new_state());
+        if provider_package(&state.type_).is_some() && !step.is_untargeted() {
+            let id = state.id.clone().unwrap_or_default();
+            let loaded = self.registry.same(&state.urn, &id, &old.state.inputs).await;
+            loaded.map_err(|error| StepError::Failed {
+                message: error.to_string(),
+            })?;
+        }
+        mark_secret_outputs(&mut state);
+        let state = Arc::new(state);
+        let change = Change {
+            remove: Some(old.key),
+            state: Some(Arc::clone(&state)),
+            ..Change::default()
+        };
+        let act = if step.changes_record() {
+            self.recorder.change(change).await?
+        } else {
+            self.recorder.note(change)
+        };
+        let known = Known {
+            key: StateRef::New(act),
+            state,
+        };
+        self.world.put(known.clone());
+        Ok(known)
+    }
+}

@@ -1,0 +1,88 @@
+//! What the operation has made so far.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use nimbus_engine_model::{Change, ResourceState, StepOp, Urn};
+use parking_lot::Mutex;
+
+use crate::generator::Marks;
+use crate::known::Known;
+
+#[derive(Default)]
+pub(crate) struct World {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Managed resources as they are now.
+    managed: BTreeMap<Urn, Known>,
+    /// Objects that were read.
+    read: HashMap<Urn, Known>,
+    marks: Marks,
+    /// Registered, and may still register outputs.
+    registered: HashMap<Urn, Registered>,
+}
+
+/// A registration that is done, waiting for its outputs.
+#[derive(Clone, Debug)]
+pub(crate) enum Registered {
+    /// Recorded by the step of this kind; `old` is what was there before.
+    Made {
+        op: StepOp,
+        known: Known,
+        old: Option<Arc<ResourceState>>,
+    },
+    /// Left out: outputs have nowhere to go.
+    Skipped,
+}
+
+impl World {
+    pub(crate) fn apply(&self, change: &Change) {
+        let mut inner = self.inner.lock();
+        if let Some(key) = change.mark_delete {
+            inner.marks.pending_delete.insert(key);
+        }
+        if let Some(key) = change.mark_pending_replacement {
+            inner.marks.pending_replacement.insert(key);
+        }
+    }
+
+    pub(crate) fn marks(&self) -> Marks {
+        self.inner.lock().marks.clone()
+    }
+
+    pub(crate) fn put(&self, known: Known) {
+        let mut inner = self.inner.lock();
+        let urn = known.state.urn.clone();
+        if known.state.external {
+            inner.read.insert(urn, known);
+        } else {
+            inner.managed.insert(urn, known);
+        }
+    }
+
+    pub(crate) fn get(&self, urn: &Urn) -> Option<Arc<ResourceState>> {
+        let inner = self.inner.lock();
+        let known = inner.managed.get(urn).or_else(|| inner.read.get(urn));
+        known.map(|known| Arc::clone(&known.state))
+    }
+
+    pub(crate) fn managed(&self) -> Vec<Arc<ResourceState>> {
+        self.inner
+            .lock()
+            .managed
+            .values()
+            .map(|known| Arc::clone(&known.state))
+            .collect()
+    }
+
+    pub(crate) fn registered(&self, urn: Urn, registered: Registered) {
+        self.inner.lock().registered.insert(urn, registered);
+    }
+
+    pub(crate) fn take_registered(&self, urn: &Urn) -> Option<Registered> {
+        self.inner.lock().registered.remove(urn)
+    }
+}

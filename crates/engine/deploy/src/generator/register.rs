@@ -1,0 +1,346 @@
+//! The first half of a registration: who the resource is, what is recorded of it and which inputs
+//! its provider must check.
+
+use std::sync::Arc;
+
+use nimbus_engine_model::{Goal, PropertyMap, ResourceState, Urn, provider_package};
+use nimbus_engine_ports::{CheckFailure, Severity};
+
+use super::aliases::Identity;
+use super::{Generator, diff};
+use crate::error::DeployError;
+use crate::known::Known;
+use crate::steps::{ImportOrigin, ImportStep, Reasons, ReplaceStep, Step};
+
+/// A registration on its way to steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Registration {
+    pub goal: Goal,
+    pub urn: Urn,
+    pub old: Option<Known>,
+    pub new: ResourceState,
+    /// Makes generated names reproducible.
+    pub seed: [u8; 32],
+    /// The old resource was just imported on this registration's behalf.
+    pub imported: bool,
+    /// Takes part in the operation.
+    pub targeted: bool,
+    /// Deleted earlier in this operation, ahead of a resource that it depends on.
+    pub recreating: bool,
+    invalid: bool,
+}
+
+/// What to check.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ToCheck {
+    /// Ask the provider.
+    Ask {
+        olds: Option<PropertyMap>,
+        news: PropertyMap,
+    },
+    /// Nothing to ask; these are the inputs.
+    Settled(PropertyMap),
+}
+
+/// What came of the check.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checked {
+    pub inputs: PropertyMap,
+    pub failures: Vec<CheckFailure>,
+}
+
+impl Registration {
+    pub(crate) fn is_provider(&self) -> bool {
+        provider_package(&self.goal.type_).is_some()
+    }
+
+    fn was_external(&self) -> bool {
+        self.old.as_ref().is_some_and(|old| old.state.external)
+    }
+}
+
+impl Generator {
+    /// Names a resource; its parent must be there and nobody else may have the name.
+    pub(super) fn register_urn(
+        &mut self,
+        parent: Option<&Urn>,
+        type_: &str,
+        name: &str,
+    ) -> Result<Urn, DeployError> {
+        let urn = self.urn(parent, type_, name);
+        let missing = parent.filter(|parent| !self.seen.registered.contains(parent));
+        if let Some(parent) = missing {
+            return Err(DeployError::InvalidGoal {
+                message: format!("the parent {parent} of {urn} is not registered"),
+                urn: Some(urn),
+            });
+        }
+        if !self.seen.registered.insert(urn.clone()) {
+            return Err(DeployError::InvalidGoal {
+                message: format!("there are two resources {urn}; give one another name"),
+                urn: Some(urn),
+            });
+        }
+        Ok(urn)
+    }
+
+    pub(crate) fn urn(&self, parent: Option<&Urn>, type_: &str, name: &str) -> Urn {
+        let parent_type = parent.map(Urn::qualified_type);
+        Urn::new(&self.stack, &self.project, parent_type, type_, name)
+    }
+
+    /// Finds out who the resource is. `seed` is used unless a plan has one.
+    pub(crate) fn begin(
+        &mut self,
+        goal: Goal,
+        seed: [u8; 32],
+    ) -> Result<Registration, DeployError> {
+        let urn = self.register_urn(goal.parent.as_ref(), &goal.type_, &goal.name)?;
+        let identity = Identity {
+            urn: &urn,
+            type_: &goal.type_,
+            name: &goal.name,
+            parent: goal.parent.as_ref(),
+        };
+        let found = self.find_old(&identity, &goal.aliases);
+        let old_state = found.old.as_ref().map(|old| &*old.state);
+        let new = wanted_state(&goal, urn.clone(), old_state, found.alias.clone());
+        if provider_package(&goal.type_).is_some() {
+            self.remember_provider(&new, found.alias.as_ref());
+        }
+        Ok(Registration {
+            seed: self.plan.seed(&urn).unwrap_or(seed),
+            recreating: self.seen.deletes.contains(&urn),
+            old: found.old,
+            new,
+            imported: false,
+            targeted: true,
+            invalid: found.conflict,
+            goal,
+            urn,
+        })
+    }
+
+    fn remember_provider(&mut self, new: &ResourceState, alias: Option<&Urn>) {
+        let provider = Arc::new(new.clone());
+        if let Some(alias) = alias {
+            self.providers.insert(alias.clone(), Arc::clone(&provider));
+        }
+        self.providers.insert(new.urn.clone(), provider);
+    }
+
+    /// The steps of an import, when the goal names an object that is not managed yet.
+    pub(crate) fn import(
+        &mut self,
+        registration: &Registration,
+    ) -> Result<Option<Vec<Step>>, DeployError> {
+        let Registration {
+            goal,
+            urn,
+            old,
+            new,
+            recreating,
+            ..
+        } = registration;
+        let Some(id) = goal.import_id.as_ref().filter(|_| goal.custom) else {
+            return Ok(None);
+        };
+        let managed = old.as_ref().filter(|old| !old.state.external);
+        // Some objects are imported by another id than they have.
+        let managed_id =
+            managed.and_then(|old| old.state.import_id.as_ref().or(old.state.id.as_ref()));
+        if managed_id == Some(id) {
+            return Ok(None);
+        }
+        self.plan_goal(registration, &PropertyMap::new(), &PropertyMap::new())?;
+        self.seen.imports.insert(urn.clone());
+        let original = old.clone().filter(|_| !recreating);
+        let import = ImportStep::new(
+            new.clone(),
+            ImportOrigin::Program {
+                original: original.clone(),
+            },
+        )?;
+        let mut steps = vec![Step::Import(import)];
+        if let Some(original) = original {
+            let replace = ReplaceStep::new(original, new.clone(), Reasons::default())?;
+            steps.push(Step::Replace(replace));
+        }
+        self.validate(steps).map(Some)
+    }
+
+    /// Goes on after an import: what was imported is now what is recorded.
+    pub(crate) fn imported(&self, registration: Registration, imported: Known) -> Registration {
+        let mut new = registration.new;
+        new.created = imported.state.created;
+        new.modified = imported.state.modified;
+        new.refresh_before_update = imported.state.refresh_before_update;
+        Registration {
+            old: Some(imported),
+            new,
+            imported: true,
+            ..registration
+        }
+    }
+
+    /// What the provider has to check, now that it is known whether the resource takes part.
+    pub(crate) fn to_check(&mut self, registration: &mut Registration) -> ToCheck {
+        registration.targeted = self.takes_part(&registration.new);
+        registration.recreating = self.seen.deletes.contains(&registration.urn);
+        let goal_inputs = &registration.goal.properties;
+        let Some(old) = registration.old.as_ref().map(|old| Arc::clone(&old.state)) else {
+            return self.check_anew(registration);
+        };
+        let (inputs, impossible) =
+            diff::ignore_changes(goal_inputs, &old.inputs, &registration.goal.ignore_changes);
+        if !impossible.is_empty() {
+            let message = format!(
+                "changes of {} cannot be ignored: something was added or removed there",
+                impossible.join(", ")
+            );
+            self.report(Severity::Info, Some(&registration.urn), message);
+        }
+        if !registration.goal.custom {
+            return ToCheck::Settled(inputs);
+        }
+        if !registration.targeted {
+            return ToCheck::Settled(old.inputs.clone());
+        }
+        if self.starts_over(registration) {
+            return self.check_anew(registration);
+        }
+        ToCheck::Ask {
+            olds: Some(old.inputs.clone()),
+            news: inputs,
+        }
+    }
+
+    fn check_anew(&self, registration: &Registration) -> ToCheck {
+        let news = registration.goal.properties.clone();
+        match (registration.goal.custom, registration.targeted) {
+            (true, true) => ToCheck::Ask { olds: None, news },
+            (true, false) => ToCheck::Settled(PropertyMap::new()),
+            (false, _) => ToCheck::Settled(news),
+        }
+    }
+
+    /// Whether recorded inputs say nothing about the inputs to be: the object is another one.
+    fn starts_over(&self, registration: &Registration) -> bool {
+        let old = registration.old.as_ref().map(|old| &*old.state);
+        registration.recreating
+            || registration.was_external()
+            || self.must_be_replaced(&registration.urn, old)
+    }
+
+    /// Takes the checked inputs, reports what the provider refuses and holds the goal to the plan.
+    pub(crate) fn checked(
+        &mut self,
+        registration: &mut Registration,
+        checked: Checked,
+    ) -> Result<PropertyMap, DeployError> {
+        if !checked.failures.is_empty() {
+            registration.invalid = true;
+            for failure in &checked.failures {
+                let message = describe(failure, &registration.new);
+                self.report(Severity::Error, Some(&registration.urn), message);
+            }
+        }
+        if registration.goal.custom {
+            registration.new.inputs.clone_from(&checked.inputs);
+        }
+        if registration.targeted {
+            self.carry_dependencies(&registration.new)?;
+        }
+        if !registration.invalid {
+            let nothing = PropertyMap::new();
+            let old = registration
+                .old
+                .as_ref()
+                .filter(|_| !self.starts_over(registration));
+            let old_inputs = old.map_or(&nothing, |old| &old.state.inputs).clone();
+            self.plan_goal(registration, &old_inputs, &checked.inputs)?;
+        }
+        Ok(checked.inputs)
+    }
+
+    fn plan_goal(
+        &mut self,
+        registration: &Registration,
+        old_inputs: &PropertyMap,
+        inputs: &PropertyMap,
+    ) -> Result<(), DeployError> {
+        let Registration {
+            urn,
+            goal,
+            old,
+            seed,
+            ..
+        } = registration;
+        let old = old.as_ref().map(|old| &*old.state);
+        self.plan.goal(urn, goal, old, old_inputs, inputs, *seed)
+    }
+
+    /// Ends a registration that its provider or a policy does not accept.
+    pub(crate) fn refuse_invalid(&self, registration: &Registration) -> Result<(), DeployError> {
+        if registration.invalid {
+            return Err(DeployError::CheckFailed {
+                urn: registration.urn.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn describe(failure: &CheckFailure, new: &ResourceState) -> String {
+    match new.inputs.get(&failure.property) {
+        _ if failure.property.is_empty() => failure.reason.clone(),
+        Some(value) => format!("{}: {} (it is {value:?})", failure.property, failure.reason),
+        None => format!("{}: {}", failure.property, failure.reason),
+    }
+}
+
+/// The record of a resource as the program wants it, before anything happened.
+fn wanted_state(
+    goal: &Goal,
+    urn: Urn,
+    old: Option<&ResourceState>,
+    alias: Option<Urn>,
+) -> ResourceState {
+    let mut state = ResourceState::new(urn, goal.custom);
+    state.type_.clone_from(&goal.type_);
+    state.inputs.clone_from(&goal.properties);
+    state.parent.clone_from(&goal.parent);
+    state.protect = goal.protect.unwrap_or(false);
+    state.dependencies.clone_from(&goal.dependencies);
+    state.provider.clone_from(&goal.provider);
+    state
+        .property_dependencies
+        .clone_from(&goal.property_dependencies);
+    state
+        .additional_secret_outputs
+        .clone_from(&goal.additional_secret_outputs);
+    state.aliases = alias.into_iter().collect();
+    state.custom_timeouts = goal.custom_timeouts;
+    state.import_id.clone_from(&goal.import_id);
+    state.retain_on_delete = goal.retain_on_delete.unwrap_or(false);
+    state.deleted_with.clone_from(&goal.deleted_with);
+    state.replace_with.clone_from(&goal.replace_with);
+    state.source_position.clone_from(&goal.source_position);
+    state.stack_trace.clone_from(&goal.stack_trace);
+    state.ignore_changes.clone_from(&goal.ignore_changes);
+    state.hide_diff.clone_from(&goal.hide_diff);
+    state
+        .replace_on_changes
+        .clone_from(&goal.replace_on_changes);
+    state
+        .replacement_trigger
+        .clone_from(&goal.replacement_trigger);
+    state.hooks.clone_from(&goal.hooks);
+    if let Some(old) = old {
+        state.created = old.created;
+        state.modified = old.modified;
+        state.refresh_before_update = old.refresh_before_update;
+        state.extra.clone_from(&old.extra);
+    }
+    state
+}

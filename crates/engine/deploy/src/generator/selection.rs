@@ -1,0 +1,132 @@
+//! Which resources an operation is about.
+
+use nimbus_engine_model::{ProviderRef, ROOT_STACK_TYPE, ResourceState, Urn, provider_package};
+
+use super::Generator;
+use crate::spec::Options;
+use crate::targets::Choice;
+
+pub(super) struct Selection {
+    pub(super) targets: Choice,
+    pub(super) target_dependents: bool,
+    pub(super) excludes: Choice,
+    pub(super) exclude_dependents: bool,
+    pub(super) replace_targets: Choice,
+    /// Targets and what was found to depend on them.
+    reached: Choice,
+    /// Excludes and what was found to depend on them.
+    avoided: Choice,
+}
+
+impl Selection {
+    pub(super) fn new(options: &Options) -> Self {
+        let targets = Choice::new(&options.targets.patterns);
+        let excludes = Choice::new(&options.excludes.patterns);
+        Self {
+            reached: targets.clone(),
+            avoided: excludes.clone(),
+            targets,
+            target_dependents: options.targets.dependents,
+            excludes,
+            exclude_dependents: options.excludes.dependents,
+            replace_targets: Choice::new(&options.replace_targets),
+        }
+    }
+
+    fn is_target(&self, state: &ResourceState) -> bool {
+        self.targets.contains(&state.urn)
+            || (self.target_dependents && needs_any(state, &self.reached))
+    }
+
+    fn is_excluded(&self, state: &ResourceState) -> bool {
+        self.excludes.contains(&state.urn)
+            || (self.exclude_dependents && needs_any(state, &self.avoided))
+    }
+
+    fn includes(&self, state: &ResourceState) -> bool {
+        if self.targets.is_constrained() {
+            return self.is_target(state);
+        }
+        !self.excludes.is_constrained() || !self.is_excluded(state)
+    }
+}
+
+impl Generator {
+    /// Whether a registered resource takes part. Providers and the stack always do: everything
+    /// else needs them, and nobody sees them.
+    pub(super) fn takes_part(&self, state: &ResourceState) -> bool {
+        provider_package(&state.type_).is_some()
+            || state.urn.qualified_type() == ROOT_STACK_TYPE
+            || self.selection.includes(state)
+    }
+
+    /// Remembers whether dependants of this resource take part. Dependencies are registered before
+    /// their dependants, so one look at each is enough.
+    pub(super) fn reach(&mut self, state: &ResourceState, takes_part: bool) {
+        let selection = &mut self.selection;
+        if selection.excludes.is_constrained() && !takes_part && selection.is_excluded(state) {
+            selection.avoided.add(&state.urn);
+        } else if takes_part && selection.targets.is_constrained() && selection.is_target(state) {
+            selection.reached.add(&state.urn);
+        }
+    }
+
+    /// Whether somebody asked to replace the resource whatever its inputs.
+    pub(super) fn must_be_replaced(&self, urn: &Urn, old: Option<&ResourceState>) -> bool {
+        self.selection.replace_targets.contains(urn) || old.is_some_and(|old| old.taint)
+    }
+
+    pub(crate) fn targets(&self) -> &Choice {
+        &self.selection.targets
+    }
+
+    pub(crate) fn excludes(&self) -> &Choice {
+        &self.selection.excludes
+    }
+
+    pub(crate) fn replace_targets(&self) -> &Choice {
+        &self.selection.replace_targets
+    }
+}
+
+/// Whether the resource uses anything chosen, as provider, parent or otherwise.
+fn needs_any(state: &ResourceState, choice: &Choice) -> bool {
+    state.all_dependencies().any(|urn| choice.contains(&urn))
+}
+
+/// Which recorded resources a refresh is about, in order.
+pub(crate) fn refreshed<'a>(
+    options: &Options,
+    resources: impl IntoIterator<Item = &'a ResourceState>,
+) -> Vec<bool> {
+    let mut targets = Choice::new(&options.targets.patterns);
+    let mut excludes = Choice::new(&options.excludes.patterns);
+    let others = |state: &ResourceState, choice: &Choice| {
+        let provider = ProviderRef::parse(&state.provider)
+            .ok()
+            .map(|provider| provider.urn);
+        state
+            .all_dependencies()
+            .any(|urn| Some(&urn) != provider.as_ref() && choice.contains(&urn))
+    };
+    let decide = |state: &ResourceState| {
+        if excludes.is_constrained() {
+            let excluded = excludes.contains(&state.urn)
+                || (options.excludes.dependents && others(state, &excludes));
+            if excluded {
+                excludes.add(&state.urn);
+            }
+            return !excluded;
+        }
+        if !targets.is_constrained() {
+            return true;
+        }
+        let targeted =
+            targets.contains(&state.urn) || (options.targets.dependents && others(state, &targets));
+        if targeted {
+            targets.add(&state.urn);
+        }
+        targeted
+    };
+    resources.into_iter().map(decide).collect()
+}

@@ -1,0 +1,271 @@
+//! Earlier names.
+
+use futures::FutureExt as _;
+use nimbus_engine_model::{Alias, AliasParent, AliasSpec, Urn};
+
+use super::support::*;
+
+fn named(name: &str) -> Alias {
+    Alias::Spec(AliasSpec {
+        name: Some(name.to_owned()),
+        ..AliasSpec::default()
+    })
+}
+
+#[tokio::test]
+async fn a_renamed_resource_is_the_same_and_its_users_follow() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            let old = m.resource("old", |_| ()).await?;
+            m.resource("user", |goal| depend(goal, "x", &old)).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let new = m
+                    .resource("new", |goal| goal.aliases = vec![named("old")])
+                    .await?;
+                assert_eq!(new.urn, urn("new"));
+                m.resource("user", |goal| depend(goal, "x", &new)).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert_eq!(lab.names(), ["shop-dev", "default", "new", "user"]);
+    assert_eq!(lab.resource("user").dependencies, [urn("new")]);
+    assert!(
+        lab.resource("new").aliases.is_empty(),
+        "once written, the old name is history"
+    );
+}
+
+#[tokio::test]
+async fn the_first_alias_that_is_recorded_counts_and_the_own_name_before_all() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            m.resource("b", |goal| set(goal, "x", "b")).await?;
+            m.resource("c", |goal| set(goal, "x", "c")).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let aliases = vec![named("nobody"), named("c"), named("b")];
+                m.resource("new", |goal| {
+                    set(goal, "x", "c");
+                    goal.aliases = aliases;
+                })
+                .await?;
+                m.resource("b", |goal| {
+                    set(goal, "x", "b");
+                    goal.aliases = vec![named("c")];
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+}
+
+#[tokio::test]
+async fn two_claims_to_one_record_are_refused() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            m.resource("old", |_| ()).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    for second in ["other", "old"] {
+        let run = lab
+            .preview(move |m| {
+                async move {
+                    m.resource("new", |goal| goal.aliases = vec![named("old")])
+                        .await?;
+                    m.resource(second, |goal| goal.aliases = vec![named("old")])
+                        .await?;
+                    m.done();
+                    Ok(())
+                }
+                .boxed()
+            })
+            .await;
+        assert!(run.outcome.result.is_err());
+        assert!(run.says("claims to be"), "{second}");
+    }
+}
+
+#[tokio::test]
+async fn children_inherit_the_earlier_names_of_their_parents() {
+    let mut lab = Lab::new();
+    let before = |m: Monitor| {
+        async move {
+            let outer = m.component("app", |_| ()).await?;
+            let inner = m
+                .component("app-db", |goal| goal.parent = Some(outer.urn))
+                .await?;
+            m.resource("app-db-disk", |goal| goal.parent = Some(inner.urn))
+                .await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    };
+    lab.up(before).await.ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                // Renaming the outermost is enough: names that begin with it follow.
+                let outer = m
+                    .component("shop", |goal| goal.aliases = vec![named("app")])
+                    .await?;
+                let inner = m
+                    .component("shop-db", |goal| goal.parent = Some(outer.urn))
+                    .await?;
+                m.resource("shop-db-disk", |goal| goal.parent = Some(inner.urn))
+                    .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert_eq!(
+        lab.names(),
+        ["shop-dev", "shop", "shop-db", "default", "shop-db-disk"]
+    );
+    assert_eq!(
+        lab.resource("shop-db").parent.as_ref().unwrap().name(),
+        "shop"
+    );
+}
+
+#[tokio::test]
+async fn own_and_inherited_aliases_multiply() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            let parent = m.component("old-parent", |_| ()).await?;
+            m.resource("old-child", |goal| goal.parent = Some(parent.urn))
+                .await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    // Both were renamed, and the parent was of another type too.
+    let run = lab
+        .up(|m| {
+            async move {
+                let parent = m
+                    .component("new-parent", |goal| {
+                        goal.type_ = "my:m:Other".to_owned();
+                        goal.aliases = vec![Alias::Spec(AliasSpec {
+                            name: Some("old-parent".to_owned()),
+                            type_: Some("my:m:Component".to_owned()),
+                            ..AliasSpec::default()
+                        })];
+                    })
+                    .await?;
+                m.resource("new-child", |goal| {
+                    goal.parent = Some(parent.urn);
+                    goal.aliases = vec![named("old-child")];
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+}
+
+#[tokio::test]
+async fn a_resource_may_move_to_another_parent_or_from_another_project() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            m.resource("a", |_| ()).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let parent = m.component("comp", |_| ()).await?;
+                m.resource("a", |goal| {
+                    goal.parent = Some(parent.urn);
+                    goal.aliases = vec![Alias::Spec(AliasSpec {
+                        parent: AliasParent::None,
+                        ..AliasSpec::default()
+                    })];
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["create comp"]);
+    let foreign = Urn::new("dev", "other-project", None, TYPE, "a");
+    lab.edit("a", |state| {
+        state.urn = foreign.clone();
+        state.parent = None;
+    });
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("a", |goal| {
+                    goal.aliases = vec![Alias::Spec(AliasSpec {
+                        project: Some("other-project".to_owned()),
+                        ..AliasSpec::default()
+                    })];
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["delete comp"]);
+    assert_eq!(lab.resource("a").urn, urn("a"));
+}

@@ -1,0 +1,438 @@
+//! Create, same, update, delete; components and the stack; who may register what.
+
+use futures::FutureExt as _;
+use nimbus_engine_model::{JournalEntry, OperationKind, PropertyValue, StepOp};
+use nimbus_engine_ports::{EngineEvent, RegisterError};
+
+use super::support::*;
+use crate::DeployError;
+
+#[tokio::test]
+async fn create_then_same_then_update_then_delete() {
+    let mut lab = Lab::new();
+    let program = |value: &'static str| {
+        move |m: Monitor| {
+            async move {
+                let a = m.resource("a", |goal| set(goal, "x", value)).await?;
+                assert_eq!(a.id.as_deref(), Some("id-1"));
+                assert_eq!(a.outputs["x"], value.into());
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    assert_eq!(lab.up(program("1")).await.ok().steps(), ["create a"]);
+    let same = lab.up(program("1")).await.ok();
+    assert_eq!(same.steps_with_sames(), ["same a"]);
+    assert_eq!(lab.up(program("2")).await.ok().steps(), ["update a"]);
+    assert_eq!(lab.resource("a").inputs["x"], "2".into());
+    let gone = lab
+        .up(|m| {
+            async move {
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(gone.steps(), ["delete a"]);
+    assert_eq!(
+        lab.take_calls(),
+        ["create a", "update a id-1", "delete a id-1"]
+    );
+    assert!(lab.find("a").is_none());
+}
+
+#[tokio::test]
+async fn every_act_has_a_beginning_and_an_outcome_in_the_journal() {
+    let mut lab = Lab::new();
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("a", |_| ()).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    let begun: Vec<_> = run
+        .entries
+        .iter()
+        .filter_map(|entry| match entry {
+            JournalEntry::Begin { act, operation } => Some((*act, operation.kind)),
+            _ => None,
+        })
+        .collect();
+    let [(act, OperationKind::Creating)] = begun.as_slice() else {
+        panic!("{begun:?}")
+    };
+    let ended = run.entries.iter().any(|entry| {
+        matches!(entry, JournalEntry::Success { act: ended, change }
+            if ended == act && change.state.as_ref().is_some_and(|state| state.id.is_some()))
+    });
+    assert!(ended, "{:?}", run.entries);
+}
+
+#[tokio::test]
+async fn a_same_rewrites_the_record_when_options_or_dependencies_changed() {
+    let mut lab = Lab::new();
+    let program = |changed: bool| {
+        move |m: Monitor| {
+            async move {
+                let a = m.resource("a", |_| ()).await?;
+                m.resource("b", |goal| {
+                    if changed {
+                        goal.protect = Some(true);
+                        goal.dependencies = vec![a.urn.clone()];
+                        goal.custom_timeouts.create = 60.0;
+                    }
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program(false)).await.ok();
+    let run = lab.up(program(true)).await.ok();
+    assert_eq!(run.steps(), [] as [&str; 0]);
+    let b = lab.resource("b");
+    assert!(b.protect);
+    assert_eq!(b.dependencies, [urn("a")]);
+    assert_eq!(b.custom_timeouts.create, 60.0);
+}
+
+#[tokio::test]
+async fn a_run_that_changes_nothing_leaves_the_state_as_it_was() {
+    let mut lab = Lab::new();
+    let program = |m: Monitor| {
+        async move {
+            let comp = m.component("comp", |_| ()).await?;
+            let parent = Some(comp.urn.clone());
+            let a = m.resource("a", |goal| goal.parent = parent.clone()).await?;
+            m.resource("b", |goal| depend(goal, "x", &a)).await?;
+            m.registrar
+                .register_outputs(comp.urn, props(&[("url", "u".into())]))
+                .await?;
+            *m.outputs.lock() = Some(props(&[("name", "n".into())]));
+            Ok(())
+        }
+        .boxed()
+    };
+    lab.up(program).await.ok();
+    let before = lab.snapshot.resources.clone();
+    let run = lab.up(program).await.ok();
+    assert_eq!(lab.snapshot.resources, before);
+    assert_eq!(
+        run.count(StepOp::Same),
+        4,
+        "stack, component and two resources; not the provider"
+    );
+}
+
+#[tokio::test]
+async fn components_answer_with_nothing_and_record_the_outputs_they_register() {
+    let mut lab = Lab::new();
+    let program = |url: &'static str| {
+        move |m: Monitor| {
+            async move {
+                let comp = m.component("comp", |goal| set(goal, "x", "1")).await?;
+                assert!(comp.outputs.is_empty() && comp.id.is_none());
+                m.resource("child", |goal| goal.parent = Some(comp.urn.clone()))
+                    .await?;
+                m.registrar
+                    .register_outputs(comp.urn, props(&[("url", url.into())]))
+                    .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("one")).await.ok();
+    assert_eq!(
+        lab.resource("comp").outputs,
+        props(&[("url", "one".into())])
+    );
+    lab.up(program("two")).await.ok();
+    assert_eq!(
+        lab.resource("comp").outputs,
+        props(&[("url", "two".into())])
+    );
+    let names = lab.names();
+    let position = |name: &str| names.iter().position(|other| other == name);
+    assert!(
+        position("comp") < position("child"),
+        "parents stay before children: {names:?}"
+    );
+}
+
+#[tokio::test]
+async fn outputs_of_what_is_not_registered_are_refused() {
+    let mut lab = Lab::new();
+    let run = lab
+        .up(|m| {
+            async move {
+                m.registrar
+                    .register_outputs(urn("nobody"), props(&[]))
+                    .await
+            }
+            .boxed()
+        })
+        .await;
+    assert!(
+        matches!(run.error(), DeployError::InvalidGoal { .. }),
+        "{:?}",
+        run.error()
+    );
+}
+
+#[tokio::test]
+async fn stack_outputs_replace_the_old_ones_unless_something_failed() {
+    let mut lab = Lab::new();
+    let program = |key: &'static str| {
+        move |m: Monitor| {
+            async move {
+                *m.outputs.lock() = Some(props(&[(key, key.into())]));
+                m.resource("a", |goal| set(goal, "x", key)).await?;
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    let outputs = |lab: &Lab| lab.resource("shop-dev").outputs.clone();
+    lab.up(program("one")).await.ok();
+    assert_eq!(outputs(&lab), props(&[("one", "one".into())]));
+    lab.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
+    lab.options.continue_on_error = true;
+    assert!(lab.up(program("two")).await.outcome.result.is_err());
+    assert_eq!(
+        outputs(&lab),
+        props(&[("one", "one".into()), ("two", "two".into())])
+    );
+    lab.default_answers();
+    lab.up(program("two")).await.ok();
+    assert_eq!(outputs(&lab), props(&[("two", "two".into())]));
+}
+
+#[tokio::test]
+async fn two_resources_of_one_name_fail_the_run_and_nothing_is_deleted() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            m.resource("keep", |_| ()).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("a", |_| ()).await?;
+                let second = m.resource("a", |_| ()).await;
+                assert!(
+                    matches!(second, Err(RegisterError::Invalid { .. })),
+                    "{second:?}"
+                );
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(run.error(), DeployError::InvalidGoal { .. }));
+    assert!(run.says("two resources"));
+    assert!(lab.find("keep").is_some());
+}
+
+#[tokio::test]
+async fn a_parent_must_be_registered_first() {
+    let mut lab = Lab::new();
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("a", |goal| goal.parent = Some(urn("nobody")))
+                    .await?;
+                Ok(())
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(run.error(), DeployError::InvalidGoal { .. }));
+    assert!(run.says("parent"));
+}
+
+#[tokio::test]
+async fn a_provider_must_be_registered_first() {
+    let mut lab = Lab::new();
+    let run = lab
+        .up(|m| {
+            async move {
+                let provider = "urn:pulumi:dev::shop::pulumi:providers:pkg::nobody::1";
+                m.resource("a", |goal| goal.provider = provider.to_owned())
+                    .await?;
+                Ok(())
+            }
+            .boxed()
+        })
+        .await;
+    assert!(run.says("is not registered"), "{:?}", run.error());
+}
+
+#[tokio::test]
+async fn a_program_that_ends_early_deletes_nothing() {
+    let mut lab = Lab::new();
+    let both = |m: Monitor| {
+        async move {
+            m.resource("a", |_| ()).await?;
+            m.resource("b", |_| ()).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    };
+    lab.up(both).await.ok();
+    // It exits cleanly, but before it said what the stack's outputs are.
+    let early = lab
+        .up(|m| {
+            async move {
+                m.resource("a", |_| ()).await?;
+                Ok(())
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(
+        early.error(),
+        DeployError::ProgramIncomplete { orphans: 1 }
+    ));
+    assert!(lab.find("b").is_some());
+    let threw = lab
+        .up(|m| {
+            async move {
+                m.done();
+                m.resource("a", |_| ()).await?;
+                Err(RegisterError::Invalid {
+                    message: "thrown".to_owned(),
+                })
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(threw.error(), DeployError::ProgramFailed { .. }));
+    assert!(lab.find("b").is_some());
+}
+
+#[tokio::test]
+async fn the_summary_tells_what_was_done() {
+    let mut lab = Lab::new();
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("a", |_| ()).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    let Some(EngineEvent::Summary(summary)) = run.events.last() else {
+        panic!("no summary")
+    };
+    assert!(summary.succeeded && !summary.is_preview && !summary.maybe_corrupt);
+    assert_eq!(
+        summary.changes,
+        [(StepOp::Create, 2)].into(),
+        "the stack and a"
+    );
+}
+
+#[tokio::test]
+async fn resources_are_found_as_registered_and_as_recorded() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            m.resource("a", |goal| set(goal, "x", "old")).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    lab.up(|m| {
+        async move {
+            let recorded = m.registrar.resource(&urn("a")).expect("it is recorded");
+            assert_eq!(recorded.inputs["x"], PropertyValue::from("old"));
+            m.resource("a", |goal| set(goal, "x", "new")).await?;
+            let registered = m.registrar.resource(&urn("a")).expect("it is registered");
+            assert_eq!(registered.inputs["x"], PropertyValue::from("new"));
+            assert!(m.registrar.resource(&urn("nobody")).is_none());
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+}
+
+#[tokio::test]
+async fn destroy_deletes_dependants_first() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            let comp = m.component("comp", |_| ()).await?;
+            let a = m
+                .resource("a", |goal| goal.parent = Some(comp.urn.clone()))
+                .await?;
+            m.resource("b", |goal| depend(goal, "x", &a)).await?;
+            m.resource("c", |goal| goal.dependencies = vec![a.urn.clone()])
+                .await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab.destroy().await.ok();
+    assert_eq!(
+        run.steps(),
+        ["delete c", "delete b", "delete a", "delete comp"]
+    );
+    assert!(lab.snapshot.resources.is_empty());
+    assert!(lab.fake.objects.lock().is_empty());
+}
+
+#[tokio::test]
+async fn registrations_overlap_and_each_gets_its_own_answer() {
+    let mut lab = Lab::new();
+    lab.options.parallel = 4;
+    lab.up(|m| {
+        async move {
+            let names: Vec<String> = (0..20).map(|i| format!("r{i}")).collect();
+            let all = names
+                .iter()
+                .map(|name| m.resource(name, |goal| set(goal, "n", &**name)));
+            for (name, result) in names.iter().zip(futures::future::join_all(all).await) {
+                assert_eq!(result?.outputs["n"], PropertyValue::from(name.as_str()));
+            }
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    assert_eq!(lab.fake.objects.lock().len(), 20);
+}

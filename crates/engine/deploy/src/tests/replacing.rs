@@ -1,0 +1,515 @@
+//! Replacements: before and after the delete, what they drag along, and what is left of them.
+
+use futures::FutureExt as _;
+use nimbus_engine_model::{AliasSpec, Goal};
+use nimbus_engine_ports::{DiffResponse, Diffs, InitFailure, ProviderError};
+
+use super::support::*;
+use crate::DeployError;
+
+type Change = fn(&mut Goal);
+
+async fn one(lab: &mut Lab, change: Change) -> Run {
+    lab.up(move |m| {
+        async move {
+            m.resource("a", change).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+}
+
+const CREATE_FIRST: [&str; 3] = ["create-replacement a", "replace a", "delete-replaced a"];
+const DELETE_FIRST: [&str; 3] = ["delete-replaced a", "replace a", "create-replacement a"];
+
+#[tokio::test]
+async fn a_replacement_is_made_first_and_the_old_one_deleted_last() {
+    let mut lab = Lab::new();
+    one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
+    let run = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
+    assert_eq!(run.steps(), CREATE_FIRST);
+    assert_eq!(lab.take_calls(), ["create a", "create a", "delete a id-1"]);
+    assert_eq!(lab.resource("a").id.as_deref(), Some("id-2"));
+}
+
+#[tokio::test]
+async fn the_option_beats_the_providers_wish_about_the_order() {
+    for (option, wish, expected) in [
+        (None, false, CREATE_FIRST),
+        (None, true, DELETE_FIRST),
+        (Some(true), false, DELETE_FIRST),
+        (Some(false), true, CREATE_FIRST),
+    ] {
+        let mut lab = Lab::new();
+        one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
+        lab.answers(|answers| {
+            answers.diff = Some(Box::new(move |request| {
+                let diff = compare(&request.old_inputs, &request.new_inputs);
+                Some(Ok(DiffResponse {
+                    delete_before_replace: wish,
+                    ..diff
+                }))
+            }));
+        });
+        let run = lab
+            .up(move |m| {
+                async move {
+                    m.resource("a", |goal| {
+                        set(goal, "replace", "2");
+                        goal.delete_before_replace = option;
+                    })
+                    .await?;
+                    m.done();
+                    Ok(())
+                }
+                .boxed()
+            })
+            .await
+            .ok();
+        assert_eq!(run.steps(), expected, "option {option:?}, wish {wish}");
+    }
+}
+
+/// a ← hard (replaced by a change of a), soft (updated), loose (depends only), harder ← hard.
+async fn family(lab: &mut Lab, value: &'static str) -> Run {
+    lab.up(move |m| {
+        async move {
+            let a = m
+                .resource("a", |goal| {
+                    set(goal, "replace", value);
+                    goal.delete_before_replace = Some(true);
+                })
+                .await?;
+            let hard = m
+                .resource("hard", |goal| depend(goal, "replaceOn", &a))
+                .await?;
+            m.resource("soft", |goal| depend(goal, "plain", &a)).await?;
+            m.resource("loose", |goal| goal.dependencies = vec![a.urn.clone()])
+                .await?;
+            m.resource("harder", |goal| depend(goal, "replaceOn", &hard))
+                .await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn deleting_first_takes_along_exactly_the_dependants_that_would_be_replaced() {
+    let mut lab = Lab::new();
+    family(&mut lab, "1").await.ok();
+    let run = family(&mut lab, "2").await.ok();
+    assert_eq!(
+        run.steps(),
+        [
+            "delete-replaced harder",
+            "delete-replaced hard",
+            "delete-replaced a",
+            "replace a",
+            "create-replacement a",
+            "replace hard",
+            "create-replacement hard",
+            "update soft",
+            "replace harder",
+            "create-replacement harder",
+        ]
+    );
+    assert_eq!(lab.fake.objects.lock().len(), 5);
+    assert!(
+        lab.snapshot
+            .resources
+            .iter()
+            .all(|state| !state.pending_replacement)
+    );
+}
+
+#[tokio::test]
+async fn a_dependant_that_is_no_longer_wanted_goes_without_a_second_delete() {
+    let mut lab = Lab::new();
+    family(&mut lab, "1").await.ok();
+    lab.take_calls();
+    let run = one(&mut lab, |goal| {
+        set(goal, "replace", "2");
+        goal.delete_before_replace = Some(true);
+    })
+    .await
+    .ok();
+    let calls = lab.take_calls();
+    let deletes_of_hard = calls
+        .iter()
+        .filter(|call| call.starts_with("delete hard "))
+        .count();
+    assert_eq!(deletes_of_hard, 1, "{calls:?}");
+    assert!(
+        run.steps()
+            .contains(&"remove-pending-replace hard".to_owned()),
+        "{:?}",
+        run.steps()
+    );
+    assert_eq!(lab.names(), ["shop-dev", "default", "a"]);
+}
+
+#[tokio::test]
+async fn a_protected_dependant_keeps_everything_in_place() {
+    let mut lab = Lab::new();
+    family(&mut lab, "1").await.ok();
+    lab.edit("harder", |state| state.protect = true);
+    lab.take_calls();
+    let run = family(&mut lab, "2").await;
+    assert!(matches!(
+        run.error(),
+        DeployError::Protected { cause: Some(_), .. }
+    ));
+    assert!(lab.take_calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_create_after_the_delete_is_finished_by_the_next_run() {
+    let mut lab = Lab::new();
+    let with: [Change; 2] = [
+        |goal| {
+            set(goal, "replace", "1");
+            goal.delete_before_replace = Some(true);
+        },
+        |goal| {
+            set(goal, "replace", "2");
+            goal.delete_before_replace = Some(true);
+        },
+    ];
+    one(&mut lab, with[0]).await.ok();
+    lab.answers(|answers| answers.create = Some(Box::new(|_| Some(Err(failed("no"))))));
+    assert!(one(&mut lab, with[1]).await.outcome.result.is_err());
+    assert!(lab.resource("a").pending_replacement);
+    lab.default_answers();
+    lab.take_calls();
+    let run = one(&mut lab, with[1]).await.ok();
+    assert_eq!(run.steps(), ["replace a", "create-replacement a"]);
+    assert_eq!(lab.take_calls(), ["create a"], "it was deleted before");
+    assert!(!lab.resource("a").pending_replacement);
+}
+
+#[tokio::test]
+async fn what_waits_for_a_replacement_that_nobody_wants_is_only_forgotten() {
+    let mut lab = Lab::new();
+    one(&mut lab, |_| ()).await.ok();
+    lab.edit("a", |state| state.pending_replacement = true);
+    lab.take_calls();
+    let run = lab
+        .up(|m| {
+            async move {
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["remove-pending-replace a"]);
+    assert!(lab.take_calls().is_empty());
+    assert!(lab.find("a").is_none());
+}
+
+#[tokio::test]
+async fn pending_deletes_are_finished_by_the_next_run() {
+    let mut lab = Lab::new();
+    one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
+    lab.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(failed("busy"))))));
+    assert!(
+        one(&mut lab, |goal| set(goal, "replace", "2"))
+            .await
+            .outcome
+            .result
+            .is_err()
+    );
+    assert_eq!(
+        lab.snapshot
+            .resources
+            .iter()
+            .filter(|state| state.delete)
+            .count(),
+        1
+    );
+    lab.default_answers();
+    let run = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
+    assert_eq!(run.steps(), ["delete-replaced a"]);
+    assert_eq!(lab.fake.objects.lock().keys().collect::<Vec<_>>(), ["id-2"]);
+}
+
+#[tokio::test]
+async fn replacements_get_inputs_of_their_own() {
+    let mut lab = Lab::new();
+    // The provider keeps a generated name as long as it is told the old inputs.
+    lab.answers(|answers| {
+        answers.check = Some(Box::new(|request| {
+            let mut properties = request.news.clone();
+            let kept = request
+                .olds
+                .as_ref()
+                .and_then(|olds| olds.get("generated"))
+                .cloned();
+            let anew = || format!("new {:?}", request.news.get("replace")).into();
+            properties.insert("generated".to_owned(), kept.unwrap_or_else(anew));
+            Some(Ok(nimbus_engine_ports::CheckResponse {
+                properties,
+                failures: Vec::new(),
+            }))
+        }));
+    });
+    one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
+    let first = lab.resource("a").inputs["generated"].clone();
+    one(&mut lab, |goal| {
+        set(goal, "replace", "1");
+        set(goal, "x", "y");
+    })
+    .await
+    .ok();
+    assert_eq!(
+        lab.resource("a").inputs["generated"],
+        first,
+        "an update keeps the name"
+    );
+    one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
+    assert_ne!(
+        lab.resource("a").inputs["generated"],
+        first,
+        "a replacement does not"
+    );
+}
+
+#[tokio::test]
+async fn replace_on_changes_replaces_where_the_provider_would_update() {
+    let mut lab = Lab::new();
+    let with: [Change; 2] = [
+        |goal| {
+            set(goal, "x", "1");
+            goal.replace_on_changes = vec!["x".to_owned()];
+        },
+        |goal| {
+            set(goal, "x", "2");
+            goal.replace_on_changes = vec!["x".to_owned()];
+        },
+    ];
+    one(&mut lab, with[0]).await.ok();
+    let run = one(&mut lab, with[1]).await.ok();
+    assert_eq!(run.steps(), CREATE_FIRST);
+    let replace = run
+        .step_events()
+        .find(|step| step.op.as_str() == "replace")
+        .unwrap();
+    assert_eq!(replace.replace_keys, ["x"]);
+}
+
+#[tokio::test]
+async fn tainted_and_targeted_resources_are_replaced_though_nothing_changed() {
+    let mut lab = Lab::new();
+    one(&mut lab, |_| ()).await.ok();
+    lab.edit("a", |state| state.taint = true);
+    assert_eq!(one(&mut lab, |_| ()).await.ok().steps(), CREATE_FIRST);
+    assert!(!lab.resource("a").taint);
+    lab.options.replace_targets = vec![urn("a").to_string()];
+    assert_eq!(one(&mut lab, |_| ()).await.ok().steps(), CREATE_FIRST);
+}
+
+#[tokio::test]
+async fn a_changed_trigger_replaces() {
+    let mut lab = Lab::new();
+    one(&mut lab, |goal| goal.replacement_trigger = "1".into())
+        .await
+        .ok();
+    let same = one(&mut lab, |goal| goal.replacement_trigger = "1".into())
+        .await
+        .ok();
+    assert!(same.steps().is_empty());
+    let run = one(&mut lab, |goal| goal.replacement_trigger = "2".into())
+        .await
+        .ok();
+    assert_eq!(run.steps(), CREATE_FIRST);
+}
+
+async fn bound(lab: &mut Lab, value: &'static str, dbr: bool, bind: fn(&mut Goal)) -> Run {
+    lab.up(move |m| {
+        async move {
+            m.resource("a", |goal| {
+                set(goal, "replace", value);
+                goal.delete_before_replace = Some(dbr);
+            })
+            .await?;
+            m.resource("b", bind).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn resources_bound_to_a_replaced_one_are_replaced_with_it() {
+    let binds: [(fn(&mut Goal), &str); 2] = [
+        (|goal| goal.replace_with = vec![urn("a")], "replaceWith"),
+        (|goal| goal.deleted_with = Some(urn("a")), "deletedWith"),
+    ];
+    for (bind, key) in binds {
+        let mut lab = Lab::new();
+        bound(&mut lab, "1", false, bind).await.ok();
+        let run = bound(&mut lab, "2", false, bind).await.ok();
+        let replaced = run
+            .step_events()
+            .find(|step| step.op.as_str() == "replace" && step.urn.name() == "b")
+            .unwrap_or_else(|| panic!("{key}: {:?}", run.steps()));
+        assert_eq!(replaced.replace_keys, [key]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_deleted_with_another_is_not_deleted_on_its_own() {
+    let mut lab = Lab::new();
+    let bind: fn(&mut Goal) = |goal| goal.deleted_with = Some(urn("a"));
+    bound(&mut lab, "1", true, bind).await.ok();
+    lab.take_calls();
+    let run = bound(&mut lab, "2", true, bind).await.ok();
+    assert_eq!(
+        run.steps(),
+        [
+            "delete-replaced b",
+            "delete-replaced a",
+            "replace a",
+            "create-replacement a",
+            "replace b",
+            "create-replacement b",
+        ]
+    );
+    assert_eq!(lab.take_calls(), ["delete a id-1", "create a", "create b"]);
+}
+
+#[tokio::test]
+async fn half_made_resources_are_updated_or_replaced_as_the_options_say() {
+    for (paths, expected) in [
+        (vec![], vec!["update a"]),
+        (vec!["*"], CREATE_FIRST.to_vec()),
+    ] {
+        let mut lab = Lab::new();
+        lab.answers(|answers| {
+            answers.create = Some(Box::new(|request| {
+                Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
+                    id: "half".to_owned(),
+                    properties: request.properties.clone(),
+                    inputs: None,
+                    reasons: vec!["not ready".to_owned()],
+                    refresh_before_update: false,
+                }))))
+            }));
+        });
+        assert!(one(&mut lab, |_| ()).await.outcome.result.is_err());
+        let half = lab.resource("a");
+        assert_eq!(half.id.as_deref(), Some("half"));
+        assert_eq!(half.init_errors, ["not ready"]);
+        lab.default_answers();
+        let paths: Vec<String> = paths.into_iter().map(str::to_owned).collect();
+        let run = lab
+            .up(move |m| {
+                let paths = paths.clone();
+                async move {
+                    m.resource("a", |goal| goal.replace_on_changes = paths)
+                        .await?;
+                    m.done();
+                    Ok(())
+                }
+                .boxed()
+            })
+            .await
+            .ok();
+        assert_eq!(run.steps(), expected);
+        assert!(lab.resource("a").init_errors.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_component_may_become_a_custom_resource_and_back() {
+    let mut lab = Lab::new();
+    let program = |custom: bool| {
+        move |m: Monitor| {
+            async move {
+                if custom {
+                    m.resource("a", |_| ()).await?;
+                } else {
+                    m.component("a", |goal| goal.type_ = TYPE.to_owned())
+                        .await?;
+                }
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program(false)).await.ok();
+    assert_eq!(lab.up(program(true)).await.ok().steps(), CREATE_FIRST);
+    assert_eq!(lab.resource("a").id.as_deref(), Some("id-1"));
+    assert_eq!(lab.up(program(false)).await.ok().steps(), CREATE_FIRST);
+    assert!(lab.fake.objects.lock().is_empty());
+    assert!(lab.resource("a").id.is_none());
+}
+
+#[tokio::test]
+async fn the_engine_compares_when_the_provider_cannot() {
+    let mut lab = Lab::new();
+    one(&mut lab, |goal| set(goal, "x", "1")).await.ok();
+    lab.answers(|answers| {
+        answers.diff = Some(Box::new(|_| {
+            Some(Ok(DiffResponse {
+                changes: Diffs::Unknown,
+                ..DiffResponse::default()
+            }))
+        }));
+    });
+    assert!(
+        one(&mut lab, |goal| set(goal, "x", "1"))
+            .await
+            .ok()
+            .steps()
+            .is_empty()
+    );
+    assert_eq!(
+        one(&mut lab, |goal| set(goal, "x", "2")).await.ok().steps(),
+        ["update a"]
+    );
+}
+
+#[tokio::test]
+async fn a_renamed_resource_can_be_replaced_in_the_same_run() {
+    for dbr in [false, true] {
+        let mut lab = Lab::new();
+        one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
+        let run = lab
+            .up(move |m| {
+                async move {
+                    m.resource("b", |goal| {
+                        set(goal, "replace", "2");
+                        goal.delete_before_replace = Some(dbr);
+                        let spec = AliasSpec {
+                            name: Some("a".to_owned()),
+                            ..AliasSpec::default()
+                        };
+                        goal.aliases = vec![nimbus_engine_model::Alias::Spec(spec)];
+                    })
+                    .await?;
+                    m.done();
+                    Ok(())
+                }
+                .boxed()
+            })
+            .await
+            .ok();
+        assert!(
+            run.steps().contains(&"create-replacement b".to_owned()),
+            "{:?}",
+            run.steps()
+        );
+        assert_eq!(lab.names(), ["shop-dev", "default", "b"]);
+        assert_eq!(lab.fake.objects.lock().len(), 1);
+    }
+}
