@@ -1,1 +1,19 @@
 //! Test rig of the engine: programmable provider, programs as data, golden event streams.
+//!
+//! It stands in for clouds, languages and disks, and says so: nothing of it is part of the product.
+//! A test names a [`Program`], runs it on a [`Rig`] and looks at three things: the steps that were
+//! announced, the state that was left, and what the [`Cloud`] says really happened.
+
+mod cloud;
+mod journal;
+mod program;
+mod provider;
+mod render;
+mod rig;
+
+pub use cloud::{Act, Cloud, Object};
+pub use journal::MemoryJournal;
+pub use program::{Program, Resource, Value};
+pub use provider::{FakeProvider, Faults};
+pub use render::{render_snapshot, render_steps};
+pub use rig::{PROJECT, RecordedHooks, Rig, Run, STACK};

@@ -1,0 +1,97 @@
+//! The truth: what a cloud holds and everything that was ever done to it.
+
+use std::collections::BTreeMap;
+
+use nimbus_engine_model::{PropertyMap, Urn};
+use parking_lot::Mutex;
+
+/// Objects that providers made. Shared by all providers of a rig, and by every run on it.
+#[derive(Default)]
+pub struct Cloud {
+    world: Mutex<World>,
+}
+
+#[derive(Default)]
+struct World {
+    objects: BTreeMap<String, Object>,
+    log: Vec<Act>,
+    next_id: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    pub type_: String,
+    pub urn: Option<Urn>,
+    pub inputs: PropertyMap,
+}
+
+/// Something that really happened, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    Created { id: String },
+    Updated { id: String },
+    Deleted { id: String },
+}
+
+impl Cloud {
+    pub fn create(&self, type_: &str, urn: Option<&Urn>, inputs: PropertyMap) -> String {
+        let mut world = self.world.lock();
+        world.next_id += 1;
+        let id = format!("id-{}", world.next_id);
+        let object = Object {
+            type_: type_.to_owned(),
+            urn: urn.cloned(),
+            inputs,
+        };
+        world.objects.insert(id.clone(), object);
+        world.log.push(Act::Created { id: id.clone() });
+        id
+    }
+
+    /// Whether there was something to change.
+    pub fn update(&self, id: &str, inputs: PropertyMap) -> bool {
+        let mut world = self.world.lock();
+        let Some(object) = world.objects.get_mut(id) else {
+            return false;
+        };
+        object.inputs = inputs;
+        world.log.push(Act::Updated { id: id.to_owned() });
+        true
+    }
+
+    pub fn delete(&self, id: &str) -> bool {
+        let mut world = self.world.lock();
+        let existed = world.objects.remove(id).is_some();
+        if existed {
+            world.log.push(Act::Deleted { id: id.to_owned() });
+        }
+        existed
+    }
+
+    /// Somebody else made an object, outside of any run.
+    pub fn plant(&self, id: &str, type_: &str, inputs: PropertyMap) {
+        let object = Object {
+            type_: type_.to_owned(),
+            urn: None,
+            inputs,
+        };
+        self.world.lock().objects.insert(id.to_owned(), object);
+    }
+
+    /// Somebody else removed an object, outside of any run.
+    pub fn vanish(&self, id: &str) {
+        self.world.lock().objects.remove(id);
+    }
+
+    pub fn get(&self, id: &str) -> Option<Object> {
+        self.world.lock().objects.get(id).cloned()
+    }
+
+    pub fn ids(&self) -> Vec<String> {
+        self.world.lock().objects.keys().cloned().collect()
+    }
+
+    pub fn log(&self) -> Vec<Act> {
+        self.world.lock().log.clone()
+    }
+}

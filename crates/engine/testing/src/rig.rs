@@ -1,0 +1,291 @@
+//! A stack under test: its recorded state and the cloud behind it, over many runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use nimbus_engine_deploy::{Clock, DeploymentSpec, IdSource, ImportSpec, Options, Outcome};
+use nimbus_engine_model::{JournalEntry, Snapshot, StepOp, Urn};
+use nimbus_engine_ports::{
+    Analyzer, Diagnostic, EngineEvent, EventSink, HookError, HookRequest, HookRunner, StepEvent,
+};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::cloud::Cloud;
+use crate::journal::MemoryJournal;
+use crate::program::{Execution, Program};
+use crate::provider::{FakeProvider, Faults};
+
+pub const PROJECT: &str = "proj";
+pub const STACK: &str = "test";
+
+/// Keeps the state between runs, as a backend does.
+pub struct Rig {
+    pub cloud: Arc<Cloud>,
+    pub faults: Arc<Mutex<Faults>>,
+    pub hooks: Arc<RecordedHooks>,
+    pub analyzers: Vec<Arc<dyn Analyzer>>,
+    pub snapshot: Snapshot,
+    pub options: Options,
+    pub cancel: CancellationToken,
+    ids: Arc<CountedIds>,
+    dies_after: Option<usize>,
+}
+
+/// What one run announced, recorded and returned.
+pub struct Run {
+    pub outcome: Outcome,
+    pub events: Vec<EngineEvent>,
+    pub entries: Vec<JournalEntry>,
+}
+
+impl Default for Rig {
+    fn default() -> Self {
+        Self {
+            cloud: Arc::default(),
+            faults: Arc::default(),
+            hooks: Arc::default(),
+            analyzers: Vec::new(),
+            snapshot: Snapshot::default(),
+            options: Options {
+                parallel: 1,
+                ..Options::default()
+            },
+            cancel: CancellationToken::new(),
+            ids: Arc::default(),
+            dies_after: None,
+        }
+    }
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what goes wrong from now on.
+    pub fn fault(&self, set: impl FnOnce(&mut Faults)) {
+        let mut faults = Faults::default();
+        set(&mut faults);
+        *self.faults.lock() = faults;
+    }
+
+    /// From now on the journal takes only so many entries a run.
+    pub fn journal_dies_after(&mut self, entries: Option<usize>) {
+        self.dies_after = entries;
+    }
+
+    pub async fn up(&mut self, program: &Program) -> Run {
+        let (spec, watch) = self.spec(false);
+        let execution = Arc::new(Execution::new(program.clone()));
+        let outcome = nimbus_engine_deploy::update(spec, execution).await;
+        self.keep(outcome, watch)
+    }
+
+    /// Leaves the state as it was.
+    pub async fn preview(&self, program: &Program) -> Run {
+        let (spec, watch) = self.spec(true);
+        let execution = Arc::new(Execution::new(program.clone()));
+        let outcome = nimbus_engine_deploy::update(spec, execution).await;
+        watch.into_run(outcome)
+    }
+
+    pub async fn destroy(&mut self) -> Run {
+        let (spec, watch) = self.spec(false);
+        let outcome = nimbus_engine_deploy::destroy(spec).await;
+        self.keep(outcome, watch)
+    }
+
+    pub async fn refresh(&mut self) -> Run {
+        let (spec, watch) = self.spec(false);
+        let outcome = nimbus_engine_deploy::refresh(spec).await;
+        self.keep(outcome, watch)
+    }
+
+    pub async fn import(&mut self, imports: Vec<ImportSpec>) -> Run {
+        let (spec, watch) = self.spec(false);
+        let outcome = nimbus_engine_deploy::import(spec, imports).await;
+        self.keep(outcome, watch)
+    }
+
+    pub fn urn(&self, type_: &str, name: &str) -> Urn {
+        Urn::new(STACK, PROJECT, None, type_, name)
+    }
+
+    fn keep(&mut self, outcome: Outcome, watch: Watch) -> Run {
+        self.snapshot = outcome.snapshot.clone();
+        watch.into_run(outcome)
+    }
+
+    fn spec(&self, dry_run: bool) -> (DeploymentSpec, Watch) {
+        let journal = self
+            .dies_after
+            .map_or_else(MemoryJournal::default, MemoryJournal::dying_after);
+        let watch = Watch {
+            journal: Arc::new(journal),
+            events: Arc::default(),
+        };
+        let provider = FakeProvider::new(Arc::clone(&self.cloud), Arc::clone(&self.faults));
+        let spec = DeploymentSpec {
+            project: PROJECT.to_owned(),
+            stack: STACK.to_owned(),
+            organization: "organization".to_owned(),
+            base: self.snapshot.clone(),
+            host: Arc::new(provider),
+            journal: Arc::clone(&watch.journal) as _,
+            events: Arc::clone(&watch.events) as _,
+            hooks: Arc::clone(&self.hooks) as _,
+            analyzers: self.analyzers.clone(),
+            clock: Arc::new(FixedClock),
+            ids: Arc::clone(&self.ids) as _,
+            cancel: self.cancel.clone(),
+            options: Options {
+                dry_run,
+                ..self.options.clone()
+            },
+        };
+        (spec, watch)
+    }
+}
+
+impl Run {
+    pub fn succeeded(&self) -> bool {
+        self.outcome.result.is_ok()
+    }
+
+    /// How many steps of this kind ended well.
+    pub fn count(&self, op: StepOp) -> usize {
+        self.outcome.changes.get(&op).copied().unwrap_or(0)
+    }
+
+    /// Steps that were announced, in order, as `(op, resource name)`; sames and the root are left
+    /// out unless asked for.
+    pub fn steps(&self) -> Vec<(StepOp, String)> {
+        self.step_events()
+            .filter(|step| step.op != StepOp::Same)
+            .filter(|step| step.type_ != nimbus_engine_model::ROOT_STACK_TYPE)
+            .map(|step| (step.op, step.urn.name().to_owned()))
+            .collect()
+    }
+
+    pub fn step_events(&self) -> impl Iterator<Item = &StepEvent> {
+        self.events.iter().filter_map(|event| match event {
+            EngineEvent::ResourcePre { step, .. } => Some(step),
+            _ => None,
+        })
+    }
+
+    pub fn diagnostics(&self) -> Vec<&Diagnostic> {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                EngineEvent::Diagnostic(diagnostic) => Some(diagnostic),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+struct Watch {
+    journal: Arc<MemoryJournal>,
+    events: Arc<RecordedEvents>,
+}
+
+impl Watch {
+    fn into_run(self, outcome: Outcome) -> Run {
+        Run {
+            outcome,
+            events: std::mem::take(&mut *self.events.0.lock()),
+            entries: self.journal.entries(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct RecordedEvents(Mutex<Vec<EngineEvent>>);
+
+impl EventSink for RecordedEvents {
+    fn emit(&self, event: EngineEvent) {
+        self.0.lock().push(event);
+    }
+}
+
+/// Hooks that write down their calls; those listed as failing fail, error hooks retry so often.
+#[derive(Default)]
+pub struct RecordedHooks {
+    calls: Mutex<Vec<String>>,
+    failing: Mutex<Vec<String>>,
+    retries: Mutex<BTreeMap<String, usize>>,
+}
+
+impl RecordedHooks {
+    pub fn fail(&self, name: &str) {
+        self.failing.lock().push(name.to_owned());
+    }
+
+    pub fn retry(&self, name: &str, times: usize) {
+        self.retries.lock().insert(name.to_owned(), times);
+    }
+
+    pub fn calls(&self) -> Vec<String> {
+        self.calls.lock().clone()
+    }
+}
+
+#[async_trait]
+impl HookRunner for RecordedHooks {
+    fn runs_on_dry_run(&self, _: &str) -> Option<bool> {
+        Some(false)
+    }
+
+    async fn run(&self, request: HookRequest) -> Result<(), HookError> {
+        self.calls.lock().push(format!(
+            "{:?} {} {}",
+            request.kind, request.hook, request.name
+        ));
+        if self.failing.lock().contains(&request.hook) {
+            return Err(HookError::Failed {
+                hook: request.hook,
+                message: "no".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    async fn retry(&self, request: HookRequest, errors: &[String]) -> Result<bool, HookError> {
+        self.calls
+            .lock()
+            .push(format!("retry? {} {}", request.hook, errors.len()));
+        let mut retries = self.retries.lock();
+        let left = retries.entry(request.hook).or_default();
+        let again = *left > 0;
+        *left = left.saturating_sub(1);
+        Ok(again)
+    }
+}
+
+struct FixedClock;
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+/// Ids in sequence, so that goldens stay the same.
+#[derive(Default)]
+struct CountedIds(AtomicU64);
+
+impl IdSource for CountedIds {
+    fn uuid(&self) -> Uuid {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+
+    fn seed(&self) -> [u8; 32] {
+        [7; 32]
+    }
+}
