@@ -39,7 +39,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("nimbus-engine-monitor", ON_THE_WIRE),
     ("nimbus-engine-plugin", ON_THE_WIRE),
-    ("nimbus-engine-language", ON_THE_WIRE),
+    // A launcher serves the monitor that its program talks to.
+    (
+        "nimbus-engine-language",
+        &[
+            "nimbus-core",
+            "nimbus-engine-model",
+            "nimbus-engine-monitor",
+            "nimbus-engine-ports",
+        ],
+    ),
     (
         "nimbus-engine-backend",
         &[
@@ -80,6 +89,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-monitor",
             "nimbus-engine-plugin",
             "nimbus-engine-ports",
+            "nimbus-telemetry",
         ],
     ),
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
