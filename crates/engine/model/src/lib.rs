@@ -10,7 +10,7 @@ pub mod format;
 mod goal;
 mod hex;
 pub mod integrity;
-mod journal;
+pub mod journal;
 mod op;
 mod package;
 mod path;
@@ -23,7 +23,7 @@ mod urn;
 mod value;
 
 pub use goal::{Alias, AliasParent, AliasSpec, Goal};
-pub use journal::{ActId, Change, JournalEntry, StateRef};
+pub use journal::{ActId, Change, JournalEntry, ReplayError, StateRef, replay};
 pub use op::StepOp;
 pub use package::{
     PackageDescriptor, Parameterization, ProviderRef, UNKNOWN_ID, default_provider_name,

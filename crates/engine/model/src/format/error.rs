@@ -28,6 +28,8 @@ pub enum Place {
         index: usize,
         urn: Option<String>,
     },
+    /// A line of a journal.
+    JournalEntry,
 }
 
 impl fmt::Display for Place {
@@ -37,6 +39,7 @@ impl fmt::Display for Place {
             Self::Manifest => return f.write_str("the manifest"),
             Self::SecretsProvider => return f.write_str("the secrets provider"),
             Self::Metadata => return f.write_str("the metadata"),
+            Self::JournalEntry => return f.write_str("the journal entry"),
             Self::Resource { index, urn } => ("resource", index, urn),
             Self::PendingOperation { index, urn } => ("pending operation", index, urn),
         };

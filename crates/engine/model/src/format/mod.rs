@@ -37,5 +37,18 @@ pub use read::{
 pub use sealed::SealedDeployment;
 pub use write::{SecretsMode, write_checkpoint, write_export};
 
+/// Parts that the journal writes its resources with.
+pub(crate) mod internal {
+    pub(crate) use super::decode::SealedSecret;
+    pub(crate) use super::encode::Secrets;
+    pub(crate) use super::error::Place;
+    pub(crate) use super::fields::Fields;
+    pub(crate) use super::gojson::{Layout, Writer};
+    pub(crate) use super::parse::{json_error, read_operation};
+    pub(crate) use super::resource::{read as read_resource, write as write_resource};
+    pub(crate) use super::seal::{Spot, seal};
+    pub(crate) use super::sealed::{open_table, unseal_resource};
+}
+
 #[cfg(test)]
 mod tests;

@@ -68,7 +68,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(ParsedFile, Vec<SealedSecret>), Sta
     }
 }
 
-pub(super) fn json_error(error: &serde_json::Error) -> StateError {
+pub(crate) fn json_error(error: &serde_json::Error) -> StateError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     // The message repeats the position, which the variants carry.
@@ -154,7 +154,7 @@ impl FromKeys for ParsedDeployment {
             "pending_operations" => {
                 self.pending_operations = map.next_value_seed(Items {
                     session,
-                    read: read_operation,
+                    read: read_pending,
                 })?;
             }
             _ => drop(self.fields.insert(key, map.next_value()?)),
@@ -255,12 +255,19 @@ fn read_resource(
     resource::read(map, Place::Resource { index, urn: None }, secrets)
 }
 
-fn read_operation(
+fn read_pending(
     map: Map<String, Value>,
     index: usize,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<(OperationKind, ResourceState), StateError> {
-    let place = Place::PendingOperation { index, urn: None };
+    read_operation(map, Place::PendingOperation { index, urn: None }, secrets)
+}
+
+pub(crate) fn read_operation(
+    map: Map<String, Value>,
+    place: Place,
+    secrets: &mut Vec<SealedSecret>,
+) -> Result<(OperationKind, ResourceState), StateError> {
     let mut fields = Fields::new(map, place.clone());
     let kind = fields.required("type")?;
     let Some(kind) = OperationKind::parse(&kind) else {

@@ -2,36 +2,30 @@
 
 use serde_json::Value;
 
-use super::decode::{self, Decoder, SealedSecret};
+use super::decode::Decoder;
 use super::encode::{self, Secrets};
 use super::error::{Place, StateError};
 use super::gojson::{Layout, Writer};
-use super::sealed::unseal;
+use super::sealed::{open_table, unseal};
 use crate::path::PropertyPath;
 use crate::secrets::Crypter;
 use crate::value::PropertyValue;
 
 /// Reads one value, opening its secrets.
 pub fn read_property(json: &[u8], crypter: &dyn Crypter) -> Result<PropertyValue, StateError> {
-    let bad = |error: decode::PropertyError| StateError::BadProperty {
-        place: Place::File,
-        path: error.path(),
-        problem: error.problem,
-    };
     let json: Value =
         serde_json::from_slice(json).map_err(|error| super::parse::json_error(&error))?;
     let mut secrets = Vec::new();
-    let mut value = Decoder::new(&mut secrets).value(json).map_err(bad)?;
-    let mut opened = Vec::with_capacity(secrets.len());
-    for secret in secrets {
-        opened.push(Some(match secret {
-            SealedSecret::Open(value) => value,
-            SealedSecret::Ciphertext(text) => {
-                let plaintext = crypter.decrypt(&text).map_err(secret_error)?;
-                decode::plaintext(&plaintext).map_err(bad)?
-            }
-        }));
-    }
+    let mut value = Decoder::new(&mut secrets).value(json).map_err(|error| {
+        let (place, path) = (Place::File, error.path());
+        StateError::BadProperty {
+            place,
+            path,
+            problem: error.problem,
+        }
+    })?;
+    let nowhere = |_| (Place::File, PropertyPath::default());
+    let mut opened = open_table(&secrets, crypter, nowhere)?;
     unseal(&mut value, &mut opened);
     Ok(value)
 }

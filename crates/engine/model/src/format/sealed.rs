@@ -108,7 +108,11 @@ impl SealedDeployment {
         crypter: &dyn Crypter,
     ) -> Result<(Snapshot, CiphertextCache), StateError> {
         let places = self.places();
-        let mut values = self.decrypt(crypter, &places)?;
+        let locate = |entry: usize| match places.get(entry) {
+            Some(Some(at)) => (at.place.clone(), at.path.clone()),
+            _ => (Place::File, PropertyPath::default()),
+        };
+        let mut values = open_table(&self.secrets, crypter, locate)?;
         let mut cache = CiphertextCache::default();
         for ((place, secret), value) in places.iter().zip(&self.secrets).zip(&values) {
             if let (Some(place), SealedSecret::Ciphertext(text), Some(value)) =
@@ -171,47 +175,6 @@ impl SealedDeployment {
         places
     }
 
-    fn decrypt(
-        &self,
-        crypter: &dyn Crypter,
-        places: &[Option<SecretPosition>],
-    ) -> Result<Vec<Option<PropertyValue>>, StateError> {
-        let mut values: Vec<Option<PropertyValue>> = Vec::with_capacity(self.secrets.len());
-        let (mut closed, mut ciphertexts) = (Vec::new(), Vec::new());
-        for (entry, secret) in self.secrets.iter().enumerate() {
-            match secret {
-                SealedSecret::Open(value) => values.push(Some(value.clone())),
-                SealedSecret::Ciphertext(text) => {
-                    values.push(None);
-                    closed.push(entry);
-                    ciphertexts.push(text.as_str());
-                }
-            }
-        }
-        let at = |entry: usize| places.get(entry).cloned().flatten().unwrap_or_default();
-        let texts = crypter.decrypt_all(&ciphertexts).map_err(|failed| {
-            let SecretPosition { place, path, .. } =
-                at(closed.get(failed.index).copied().unwrap_or_default());
-            StateError::Secret {
-                place,
-                path,
-                error: failed.error,
-            }
-        })?;
-        for (entry, text) in closed.into_iter().zip(texts) {
-            let value = decode::plaintext(&text).map_err(|error| {
-                let SecretPosition { place, path, .. } = at(entry);
-                StateError::BadProperty {
-                    place,
-                    path,
-                    problem: error.problem,
-                }
-            })?;
-            values[entry] = Some(value);
-        }
-        Ok(values)
-    }
-
     fn into_snapshot(self) -> Snapshot {
         let operation = |(kind, resource)| Operation {
             kind,
@@ -228,21 +191,50 @@ impl SealedDeployment {
     }
 }
 
-#[derive(Clone)]
 struct SecretPosition {
     place: Place,
     urn: Urn,
     path: PropertyPath,
 }
 
-impl Default for SecretPosition {
-    fn default() -> Self {
-        Self {
-            place: Place::File,
-            urn: Urn::root_stack("", ""),
-            path: PropertyPath::default(),
+/// Opens every secret of a table, in one batch. `locate` says where an entry stands.
+pub(crate) fn open_table(
+    secrets: &[SealedSecret],
+    crypter: &dyn Crypter,
+    locate: impl Fn(usize) -> (Place, PropertyPath),
+) -> Result<Vec<Option<PropertyValue>>, StateError> {
+    let mut values: Vec<Option<PropertyValue>> = Vec::with_capacity(secrets.len());
+    let (mut closed, mut ciphertexts) = (Vec::new(), Vec::new());
+    for (entry, secret) in secrets.iter().enumerate() {
+        match secret {
+            SealedSecret::Open(value) => values.push(Some(value.clone())),
+            SealedSecret::Ciphertext(text) => {
+                values.push(None);
+                closed.push(entry);
+                ciphertexts.push(text.as_str());
+            }
         }
     }
+    let texts = crypter.decrypt_all(&ciphertexts).map_err(|failed| {
+        let (place, path) = locate(closed.get(failed.index).copied().unwrap_or_default());
+        StateError::Secret {
+            place,
+            path,
+            error: failed.error,
+        }
+    })?;
+    for (entry, text) in closed.into_iter().zip(texts) {
+        let value = decode::plaintext(&text).map_err(|error| {
+            let (place, path) = locate(entry);
+            StateError::BadProperty {
+                place,
+                path,
+                problem: error.problem,
+            }
+        })?;
+        values[entry] = Some(value);
+    }
+    Ok(values)
 }
 
 /// Puts the opened values where their numbers stand.

@@ -4,9 +4,16 @@
 //! its outcome is known. An act that has a beginning and no outcome is unknown, and stays so in
 //! the rebuilt snapshot as a pending operation: nobody guesses.
 
+mod aliases;
+mod codec;
+mod replay;
+
 use std::sync::Arc;
 
 use crate::resource::{Operation, ResourceState};
+
+pub use codec::{decode, encode};
+pub use replay::{ReplayError, ReplayProblem, replay};
 
 /// Numbers the acts of one operation, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,3 +58,6 @@ pub struct Change {
     /// The resource as it is now.
     pub state: Option<Arc<ResourceState>>,
 }
+
+#[cfg(test)]
+mod tests;
