@@ -23,6 +23,7 @@ use crate::manifest::Manifest;
 use crate::options::{HostOptions, Limits};
 use crate::plugin::{optional, reason};
 use crate::process::{Output, PluginProcess};
+use crate::provider::mark_like;
 use crate::runtime::Source;
 use crate::start::runtimes;
 
@@ -171,11 +172,17 @@ impl Analyzer for PolicyPack {
             .map(|response| response.remediations)
             .unwrap_or_default();
         let version = self.version.as_deref();
-        remediations
+        let mut remedies = remediations
             .into_iter()
             .map(|remediation| convert::remediation(remediation, version))
-            .collect::<Result<_, _>>()
-            .map_err(|error| self.error(error))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| self.error(error))?;
+        // A policy that copies properties loses their marks.
+        let corrected = remedies
+            .iter_mut()
+            .filter_map(|remedy| remedy.properties.as_mut());
+        corrected.for_each(|properties| mark_like(properties, &request.properties));
+        Ok(remedies)
     }
 
     async fn analyze_stack(

@@ -30,6 +30,7 @@ use crate::pool::{Entry, Pool};
 use config::is_known;
 use construct::construct_unconfigured;
 use failure::failure;
+pub(crate) use secrets::mark_like;
 pub(crate) use session::Session;
 
 pub(crate) struct GrpcProvider {
