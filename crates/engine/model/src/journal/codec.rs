@@ -41,7 +41,7 @@ pub fn decode(line: &[u8], crypter: &dyn Crypter) -> Result<JournalEntry, StateE
             (Place::JournalEntry, Default::default())
         })?;
         each_resource(&mut entry, |resource| {
-            unseal_resource(resource, &mut values)
+            unseal_resource(resource, &mut values);
         });
     }
     Ok(entry)
