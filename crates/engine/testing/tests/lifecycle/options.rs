@@ -95,7 +95,7 @@ async fn outputs_of_secret_inputs_and_named_ones_are_secret() {
                 PropertyValue::secret(PropertyValue::from("hush")),
             )
             .option(|goal| {
-                goal.additional_secret_outputs = vec!["computed".to_owned()]
+                goal.additional_secret_outputs = vec!["computed".to_owned()];
             })]))
         .await;
     assert_ok(&run);
