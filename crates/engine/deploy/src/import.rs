@@ -25,7 +25,7 @@ pub enum ImportProvider {
     Existing(Urn),
     /// The default provider of a package, with the stack's configuration for it.
     Default {
-        package: PackageDescriptor,
+        package: Box<PackageDescriptor>,
         config: PropertyMap,
     },
 }

@@ -18,7 +18,6 @@ mod outcome;
 mod plan;
 mod recorder;
 mod registry;
-mod replay_tmp;
 mod spec;
 mod steps;
 mod targets;

@@ -73,7 +73,7 @@ async fn operate(
 ) -> Outcome {
     let deployment = match Deployment::new(spec, refresh_only) {
         Ok(deployment) => deployment,
-        Err(failed) => return failed.into(),
+        Err(failed) => return (*failed).into(),
     };
     let watch = deployment.watch_for_cancel();
     if let Err(error) = work(&deployment).await {

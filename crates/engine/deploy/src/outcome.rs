@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nimbus_engine_model::{ActId, JournalEntry, Operation, Snapshot, StepOp};
-
-use crate::replay_tmp::replay;
+use nimbus_engine_model::{ActId, JournalEntry, Operation, Snapshot, StepOp, replay};
 
 use crate::error::DeployError;
 use crate::plan::Plan;

@@ -60,7 +60,7 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    pub(crate) fn new(spec: DeploymentSpec, refresh_only: bool) -> Result<Arc<Self>, Failed> {
+    pub(crate) fn new(spec: DeploymentSpec, refresh_only: bool) -> Result<Arc<Self>, Box<Failed>> {
         let DeploymentSpec {
             project,
             stack,
@@ -70,10 +70,10 @@ impl Deployment {
         } = spec;
         let base = match Base::new(snapshot.resources.clone()) {
             Ok(base) => Arc::new(base),
-            Err(error) => return Err(Failed { snapshot, error }),
+            Err(error) => return Err(Box::new(Failed { snapshot, error })),
         };
         if let Some(error) = stale(&options) {
-            return Err(Failed { snapshot, error });
+            return Err(Box::new(Failed { snapshot, error }));
         }
         let dry_run = options.dry_run;
         let registry = Registry::new(spec.host, Arc::clone(&spec.ids), dry_run);

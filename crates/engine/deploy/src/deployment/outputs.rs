@@ -116,12 +116,12 @@ impl Deployment {
             StepOp::Create => {
                 self.executor
                     .run_after(HookKind::AfterCreate, views(None))
-                    .await
+                    .await;
             }
             StepOp::Update => {
                 self.executor
                     .run_after(HookKind::AfterUpdate, views(old))
-                    .await
+                    .await;
             }
             _ => {}
         }

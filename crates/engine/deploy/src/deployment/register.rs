@@ -63,7 +63,7 @@ impl Deployment {
         }
         self.refuse_when_stopped()?;
         let to_check = self
-            .decide(|generator| generator.to_check(&mut registration))
+            .decide(|generator| generator.inputs_to_check(&mut registration))
             .await;
         let checked = self.check(&registration, &asker, to_check).await?;
         let inputs = self
@@ -235,7 +235,7 @@ impl StepKind {
         let shown = own
             .clone()
             .find(|step| step.is_logical())
-            .or_else(|| own.clone().last());
+            .or_else(|| own.clone().next_back());
         let stable = match shown {
             Some(Step::Update(update)) => update.stable_keys().to_vec(),
             _ => Vec::new(),

@@ -184,7 +184,7 @@ impl Generator {
     }
 
     /// What the provider has to check, now that it is known whether the resource takes part.
-    pub(crate) fn to_check(&mut self, registration: &mut Registration) -> ToCheck {
+    pub(crate) fn inputs_to_check(&mut self, registration: &mut Registration) -> ToCheck {
         registration.targeted = self.takes_part(&registration.new);
         registration.recreating = self.seen.deletes.contains(&registration.urn);
         let goal_inputs = &registration.goal.properties;

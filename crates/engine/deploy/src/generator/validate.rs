@@ -16,7 +16,7 @@ impl Generator {
                 .names
                 .taken
                 .get(step.urn())
-                .unwrap_or(step.urn())
+                .unwrap_or_else(|| step.urn())
                 .clone();
             self.plan.step(&urn, step.op())?;
         }

@@ -141,7 +141,7 @@ async fn only_hooks_that_want_to_run_in_previews_do() {
 async fn delete_hooks_need_a_program_that_has_them() {
     let mut lab = Lab::new();
     one(&mut lab, |goal| {
-        hook(goal, HookKind::BeforeDelete, "farewell")
+        hook(goal, HookKind::BeforeDelete, "farewell");
     })
     .await
     .ok();

@@ -1,1 +1,263 @@
-//! wip
+//! Taking existing objects over, by option and by operation.
+
+use futures::FutureExt as _;
+use nimbus_engine_model::{Goal, PackageDescriptor, Urn};
+use nimbus_engine_ports::{CheckFailure, CheckResponse, InitFailure, ProviderError, ReadResponse};
+
+use super::support::*;
+use crate::{DeployError, ImportProvider, ImportSpec};
+
+async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
+    lab.up(move |m| {
+        async move {
+            m.resource("a", change).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+}
+
+fn plant(lab: &Lab, id: &str, value: &str) {
+    lab.fake
+        .objects
+        .lock()
+        .insert(id.to_owned(), props(&[("x", value.into())]));
+}
+
+const SAME: fn(&mut Goal) = |goal| {
+    set(goal, "x", "1");
+    goal.import_id = Some("theirs".to_owned());
+};
+
+#[tokio::test]
+async fn an_object_that_is_as_wanted_is_only_recorded() {
+    let mut lab = Lab::new();
+    plant(&lab, "theirs", "1");
+    let run = one(&mut lab, SAME).await.ok();
+    assert_eq!(run.steps(), ["import a"]);
+    assert_eq!(lab.take_calls(), ["read a theirs"]);
+    let a = lab.resource("a");
+    assert_eq!(a.id.as_deref(), Some("theirs"));
+    assert_eq!(a.import_id.as_deref(), Some("theirs"));
+    assert!(
+        one(&mut lab, SAME).await.ok().steps().is_empty(),
+        "it is imported already"
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_differs_is_recorded_and_then_updated() {
+    let mut lab = Lab::new();
+    plant(&lab, "theirs", "other");
+    let run = one(&mut lab, SAME).await.ok();
+    assert_eq!(run.steps(), ["import a", "update a"]);
+    assert_eq!(lab.resource("a").inputs["x"], "1".into());
+    assert_eq!(lab.names(), ["shop-dev", "default", "a"]);
+}
+
+#[tokio::test]
+async fn an_object_that_would_have_to_be_replaced_is_refused() {
+    let mut lab = Lab::new();
+    lab.fake
+        .objects
+        .lock()
+        .insert("theirs".to_owned(), props(&[("replace", "1".into())]));
+    let change = |goal: &mut Goal| {
+        set(goal, "replace", "2");
+        goal.import_id = Some("theirs".to_owned());
+    };
+    let run = one(&mut lab, change).await;
+    assert!(matches!(run.error(), DeployError::InvalidGoal { .. }));
+    assert!(lab.fake.objects.lock().contains_key("theirs"));
+    assert!(lab.find("a").is_some(), "the import itself was done");
+}
+
+#[tokio::test]
+async fn importing_over_a_managed_resource_deletes_that_one_at_the_end() {
+    let mut lab = Lab::new();
+    one(&mut lab, |goal| set(goal, "x", "1")).await.ok();
+    plant(&lab, "theirs", "1");
+    let run = one(&mut lab, SAME).await.ok();
+    assert_eq!(
+        run.steps(),
+        ["import-replacement a", "replace a", "delete-replaced a"]
+    );
+    assert_eq!(
+        lab.fake.objects.lock().keys().collect::<Vec<_>>(),
+        ["theirs"]
+    );
+    assert_eq!(lab.resource("a").id.as_deref(), Some("theirs"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_imported_fails_and_leaves_no_trace() {
+    type Answer = fn() -> Option<Result<ReadResponse, ProviderError>>;
+    let answers: [Answer; 3] = [
+        || None,
+        || Some(Err(unknown("died"))),
+        || {
+            let id = Some("theirs".to_owned());
+            Some(Ok(ReadResponse {
+                id,
+                ..ReadResponse::default()
+            }))
+        },
+    ];
+    for answer in answers {
+        let mut lab = Lab::new();
+        lab.answers(|answers| answers.read = Some(Box::new(move |_| answer())));
+        let run = one(&mut lab, SAME).await;
+        assert!(matches!(run.error(), DeployError::StepsFailed { .. }));
+        assert!(lab.find("a").is_none());
+        assert!(lab.snapshot.pending_operations.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_unhealthy_object_is_imported_with_its_errors_and_updated() {
+    let mut lab = Lab::new();
+    lab.answers(|answers| {
+        answers.read = Some(Box::new(|_| {
+            Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
+                id: "theirs".to_owned(),
+                properties: props(&[("x", "1".into())]),
+                inputs: Some(props(&[("x", "1".into())])),
+                reasons: vec!["not ready".to_owned()],
+                refresh_before_update: false,
+            }))))
+        }));
+    });
+    let run = one(&mut lab, SAME).await.ok();
+    assert_eq!(run.steps(), ["import a", "update a"]);
+}
+
+fn spec(name: &str, id: &str) -> ImportSpec {
+    ImportSpec {
+        type_: TYPE.to_owned(),
+        name: name.to_owned(),
+        id: id.to_owned(),
+        parent: None,
+        provider: ImportProvider::Default {
+            package: Box::new(PackageDescriptor {
+                name: "pkg".to_owned(),
+                version: Some(semver::Version::new(1, 2, 3)),
+                ..PackageDescriptor::default()
+            }),
+            config: props(&[("region", "x".into())]),
+        },
+        protect: true,
+        properties: Vec::new(),
+        component: false,
+    }
+}
+
+#[tokio::test]
+async fn the_operation_makes_stack_and_provider_and_records_the_objects() {
+    let mut lab = Lab::new();
+    plant(&lab, "one", "1");
+    plant(&lab, "two", "2");
+    let parent = Urn::new(STACK, PROJECT, None, "my:m:Component", "comp");
+    let comp = ImportSpec {
+        type_: "my:m:Component".to_owned(),
+        component: true,
+        ..spec("comp", "")
+    };
+    let child = ImportSpec {
+        parent: Some(parent.clone()),
+        ..spec("b", "two")
+    };
+    // Children may come before their parents in the list.
+    let run = lab.import(vec![child, spec("a", "one"), comp]).await.ok();
+    assert_eq!(
+        run.steps(),
+        [
+            "create default_1_2_3",
+            "import a",
+            "import comp",
+            "import b"
+        ]
+    );
+    let a = lab.resource("a");
+    assert_eq!(a.id.as_deref(), Some("one"));
+    assert_eq!(a.inputs["x"], "1".into());
+    assert!(a.protect && a.import_id.is_none());
+    assert_eq!(a.parent.as_ref(), Some(&Urn::root_stack(STACK, PROJECT)));
+    assert_eq!(lab.resource("b").parent.as_ref(), Some(&parent));
+    assert!(lab.resource("comp").provider.is_empty());
+    let provider = lab.resource("default_1_2_3");
+    assert_eq!(provider.inputs["version"], "1.2.3".into());
+    assert_eq!(provider.inputs["region"], "x".into());
+    let names = lab.names();
+    let position = |name: &str| names.iter().position(|other| other == name);
+    assert!(position("comp") < position("b"));
+
+    // Again, with one more: what is there stays, in its place.
+    let before = lab.snapshot.resources.clone();
+    plant(&lab, "three", "3");
+    let run = lab
+        .import(vec![spec("a", "one"), spec("c", "three")])
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["import c"]);
+    assert_eq!(lab.snapshot.resources[..before.len()], before[..]);
+}
+
+#[tokio::test]
+async fn only_named_inputs_are_kept_and_complaints_are_warnings() {
+    let mut lab = Lab::new();
+    lab.fake.objects.lock().insert(
+        "one".to_owned(),
+        props(&[("x", "1".into()), ("y", "2".into())]),
+    );
+    lab.answers(|answers| {
+        answers.check = Some(Box::new(|request| {
+            let failure = CheckFailure {
+                property: "y".to_owned(),
+                reason: "is required".to_owned(),
+            };
+            Some(Ok(CheckResponse {
+                properties: request.news.clone(),
+                failures: vec![failure],
+            }))
+        }));
+    });
+    let import = ImportSpec {
+        properties: vec!["x".to_owned()],
+        ..spec("a", "one")
+    };
+    let run = lab.import(vec![import]).await.ok();
+    assert_eq!(lab.resource("a").inputs, props(&[("x", "1".into())]));
+    assert!(run.says("is required"));
+}
+
+#[tokio::test]
+async fn imports_that_contradict_the_record_are_refused() {
+    let mut lab = Lab::new();
+    plant(&lab, "one", "1");
+    plant(&lab, "other", "1");
+    lab.import(vec![spec("a", "one")]).await.ok();
+    let nobody = Urn::new(STACK, PROJECT, None, "pulumi:providers:pkg", "nobody");
+    let parent = Urn::new(STACK, PROJECT, None, "my:m:Component", "nobody");
+    for imports in [
+        vec![spec("a", "other")],
+        vec![spec("b", "other"), spec("b", "other")],
+        vec![ImportSpec {
+            provider: ImportProvider::Existing(nobody),
+            ..spec("b", "other")
+        }],
+        vec![ImportSpec {
+            parent: Some(parent),
+            ..spec("b", "other")
+        }],
+    ] {
+        let run = lab.import(imports.clone()).await;
+        assert!(
+            matches!(run.error(), DeployError::InvalidGoal { .. }),
+            "{imports:?}"
+        );
+    }
+    assert!(lab.import(Vec::new()).await.ok().steps().is_empty());
+    assert_eq!(lab.resource("a").outputs.get("x"), Some(&"1".into()));
+}

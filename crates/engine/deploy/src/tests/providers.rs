@@ -1,1 +1,229 @@
-//! wip
+//! Providers as resources.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use nimbus_engine_model::{Alias, AliasSpec, Goal, PropertyValue, ProviderRef, provider_type};
+use nimbus_engine_ports::{DiffResponse, Diffs, RegisterError};
+
+use super::support::*;
+
+fn program(
+    region: &'static str,
+) -> impl Fn(Monitor) -> BoxFuture<'static, Result<(), RegisterError>> {
+    move |m| {
+        async move {
+            let provider = m.provider("mine", &[("region", region.into())]).await?;
+            m.resource("a", |goal| goal.provider = provider).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+fn configurations(lab: &Lab) -> Vec<String> {
+    let calls = std::mem::take(&mut *lab.fake.calls.lock());
+    calls
+        .into_iter()
+        .filter(|call| call.starts_with("configure"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_provider_is_created_kept_updated_and_deleted_like_any_resource() {
+    let mut lab = Lab::new();
+    let run = lab.up(program("x")).await.ok();
+    assert_eq!(run.steps(), ["create mine", "create a"]);
+    assert_eq!(configurations(&lab), ["configure mine region=\"x\""]);
+    let id = lab.resource("mine").id.clone();
+    assert_eq!(
+        lab.resource("mine").outputs,
+        props(&[("region", "x".into())])
+    );
+
+    assert!(lab.up(program("x")).await.ok().steps().is_empty());
+    assert_eq!(configurations(&lab).len(), 1, "configured once in each run");
+
+    let run = lab.up(program("y")).await.ok();
+    assert_eq!(run.steps(), ["update mine"]);
+    assert_eq!(configurations(&lab), ["configure mine region=\"y\""]);
+    assert_eq!(lab.resource("mine").id, id);
+
+    let run = lab.destroy().await.ok();
+    assert_eq!(run.steps(), ["delete a", "delete mine"]);
+}
+
+#[tokio::test]
+async fn a_provider_that_sees_no_difference_goes_on_with_what_it_had() {
+    let mut lab = Lab::new();
+    lab.up(program("x")).await.ok();
+    configurations(&lab);
+    lab.answers(|answers| {
+        answers.diff_config = Some(Box::new(|_| {
+            Some(Ok(DiffResponse {
+                changes: Diffs::None,
+                ..DiffResponse::default()
+            }))
+        }));
+    });
+    assert!(lab.up(program("y")).await.ok().steps().is_empty());
+    assert_eq!(configurations(&lab), ["configure mine region=\"x\""]);
+    assert_eq!(
+        lab.resource("mine").inputs["region"],
+        "y".into(),
+        "the record follows"
+    );
+}
+
+#[tokio::test]
+async fn a_replaced_provider_replaces_its_resources() {
+    let mut lab = Lab::new();
+    lab.up(program("x")).await.ok();
+    lab.answers(|answers| {
+        answers.diff_config = Some(Box::new(|request| {
+            let mut diff = compare(&request.old_inputs, &request.new_inputs);
+            diff.replace_keys = diff.changed_keys.clone();
+            Some(Ok(diff))
+        }));
+    });
+    let run = lab.up(program("y")).await.ok();
+    assert_eq!(
+        run.steps(),
+        [
+            "create-replacement mine",
+            "replace mine",
+            "create-replacement a",
+            "replace a",
+            "delete-replaced a",
+            "delete-replaced mine",
+        ]
+    );
+    let replaced = run
+        .step_events()
+        .find(|s| s.op.as_str() == "replace" && s.urn.name() == "a");
+    assert_eq!(replaced.unwrap().replace_keys, ["provider"]);
+}
+
+#[tokio::test]
+async fn a_resource_may_move_to_another_provider_that_can_take_over() {
+    let mut lab = Lab::new();
+    lab.up(program("x")).await.ok();
+    let moved = |m: Monitor| {
+        async move {
+            m.provider("mine", &[("region", "x".into())]).await?;
+            let other = m.provider("other", &[("region", "x".into())]).await?;
+            m.resource("a", |goal| goal.provider = other).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    };
+    let run = lab.up(moved).await.ok();
+    assert_eq!(run.steps(), ["create other"]);
+    let provider = ProviderRef::parse(&lab.resource("a").provider).unwrap();
+    assert_eq!(provider.urn.name(), "other");
+}
+
+#[tokio::test]
+async fn a_renamed_provider_serves_its_resources_under_the_new_name() {
+    let mut lab = Lab::new();
+    lab.up(program("x")).await.ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let mut goal = Goal::new(provider_type("pkg"), "renamed", true);
+                goal.properties = props(&[("region", "x".into())]);
+                let spec = AliasSpec {
+                    name: Some("mine".to_owned()),
+                    ..AliasSpec::default()
+                };
+                goal.aliases = vec![Alias::Spec(spec)];
+                let provider = m.registrar.register(goal).await?;
+                let reference = format!("{}::{}", provider.urn, provider.id.unwrap());
+                m.resource("a", |goal| goal.provider = reference).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    let provider = ProviderRef::parse(&lab.resource("a").provider).unwrap();
+    assert_eq!(provider.urn.name(), "renamed");
+    lab.destroy().await.ok();
+}
+
+#[tokio::test]
+async fn a_provider_configured_by_what_does_not_exist_yet_knows_nothing() {
+    let lab = Lab::new();
+    let run = lab
+        .preview(|m| {
+            async move {
+                let a = m.resource("a", |_| ()).await?;
+                let region = a.outputs["out"].clone();
+                assert_eq!(region, PropertyValue::Computed);
+                let provider = m.provider("mine", &[("region", region)]).await?;
+                let b = m
+                    .resource("b", |goal| {
+                        set(goal, "x", "1");
+                        goal.provider = provider.clone();
+                    })
+                    .await?;
+                assert!(b.outputs.is_empty(), "nothing is known of it");
+                let reference = ProviderRef::parse(&provider).unwrap();
+                assert!(reference.is_unknown());
+                assert!(m.registrar.provider(&reference).is_some());
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["create a", "create mine", "create b"]);
+    assert_eq!(configurations(&lab), ["configure default "]);
+}
+
+#[tokio::test]
+async fn a_comparison_that_an_unknown_configuration_prevents_is_shown_as_an_update() {
+    let mut lab = Lab::new();
+    lab.up(program("x")).await.ok();
+    let run = lab
+        .preview(|m| {
+            async move {
+                let provider = m
+                    .provider("mine", &[("region", PropertyValue::Computed)])
+                    .await?;
+                m.resource("a", |goal| goal.provider = provider).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["update mine", "update a"]);
+    assert!(run.says("not known yet"));
+}
+
+#[tokio::test]
+async fn resources_keep_a_recorded_provider_that_the_program_dropped() {
+    let mut lab = Lab::new();
+    lab.up(program("x")).await.ok();
+    let reference = lab.resource("a").provider.clone();
+    let run = lab
+        .up(move |m| {
+            let provider = reference.clone();
+            async move {
+                m.resource("a", |goal| goal.provider = provider).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert!(lab.find("mine").is_some());
+}

@@ -1,1 +1,357 @@
-//! wip
+//! The record follows the world, unless the world could not be seen.
+
+use futures::FutureExt as _;
+use nimbus_engine_model::{Operation, OperationKind, StepOp};
+use nimbus_engine_ports::{
+    CreateResponse, DiffKind, InitFailure, ProviderError, ReadResponse, RegisterError,
+};
+
+use super::support::*;
+use crate::{DeployError, Targets};
+
+fn many(
+    count: usize,
+) -> impl Fn(Monitor) -> futures::future::BoxFuture<'static, Result<(), RegisterError>> {
+    move |m| {
+        async move {
+            for i in 1..=count {
+                m.resource(&format!("r{i}"), |goal| set(goal, "x", "1"))
+                    .await?;
+            }
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn drift_is_recorded_shown_from_its_own_side_and_put_right_by_the_next_run() {
+    let mut lab = Lab::new();
+    lab.up(many(2)).await.ok();
+    lab.fake
+        .objects
+        .lock()
+        .insert("id-1".to_owned(), props(&[("x", "drifted".into())]));
+    let run = lab.refresh().await.ok();
+    assert_eq!(
+        run.outcome.changes,
+        [(StepOp::Update, 1), (StepOp::Same, 2)].into()
+    );
+    let r1 = lab.resource("r1");
+    assert_eq!(
+        (&r1.inputs["x"], &r1.outputs["x"]),
+        (&"drifted".into(), &"drifted".into())
+    );
+    assert!(r1.modified.is_some());
+    let run = lab.up(many(2)).await.ok();
+    assert_eq!(run.steps(), ["update r1"]);
+}
+
+#[tokio::test]
+async fn a_refresh_shows_what_was_added_as_added() {
+    let mut lab = Lab::new();
+    lab.up(many(1)).await.ok();
+    lab.answers(|answers| {
+        answers.diff = Some(Box::new(|request| {
+            // What is there has an input that the record does not ask for.
+            assert_eq!(request.old_inputs["extra"], "1".into());
+            let mut diff = compare(&request.old_inputs, &request.new_inputs);
+            if let Some(extra) = diff.detailed.as_mut().and_then(|d| d.get_mut("extra")) {
+                extra.kind = DiffKind::Delete;
+            }
+            Some(Ok(diff))
+        }));
+    });
+    let found = props(&[("x", "1".into()), ("extra", "1".into())]);
+    lab.fake.objects.lock().insert("id-1".to_owned(), found);
+    let run = lab.refresh().await.ok();
+    let shown = run.events.iter().find_map(|event| match event {
+        nimbus_engine_ports::EngineEvent::ResourceOutputs { step, .. }
+            if step.urn.name() == "r1" =>
+        {
+            step.detailed_diff.clone()
+        }
+        _ => None,
+    });
+    assert_eq!(shown.unwrap()["extra"].kind, DiffKind::Add);
+}
+
+#[tokio::test]
+async fn a_vanished_object_leaves_the_record_and_references_to_it_too() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            for i in 1..=10 {
+                m.resource(&format!("r{i}"), |_| ()).await?;
+            }
+            let r1 = m.registrar.resource(&urn("r1")).unwrap();
+            m.resource("user", |goal| goal.dependencies = vec![r1.urn.clone()])
+                .await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    lab.fake.objects.lock().remove("id-1");
+    let run = lab.refresh().await.ok();
+    assert_eq!(run.count(StepOp::Delete), 1);
+    assert!(lab.find("r1").is_none());
+    assert!(lab.resource("user").dependencies.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_cannot_look_removes_nothing() {
+    for error in [
+        failed("401"),
+        unknown("connection lost"),
+        ProviderError::Cancelled,
+    ] {
+        let mut lab = Lab::new();
+        lab.up(many(12)).await.ok();
+        lab.fake.objects.lock().remove("id-2");
+        lab.fake
+            .objects
+            .lock()
+            .insert("id-3".to_owned(), props(&[("x", "drifted".into())]));
+        lab.answers(|answers| {
+            answers.read = Some(Box::new(move |request| {
+                (request.name == "r1").then(|| Err(error.clone()))
+            }));
+        });
+        let run = lab.refresh().await;
+        let DeployError::StepsFailed { failures } = run.error() else {
+            panic!()
+        };
+        assert_eq!(failures.len(), 1);
+        assert!(lab.find("r1").is_some(), "it was not seen");
+        assert!(
+            lab.find("r2").is_some(),
+            "it was seen to be gone, but not by a reliable eye"
+        );
+        assert_eq!(lab.resource("r3").inputs["x"], "drifted".into());
+    }
+}
+
+#[tokio::test]
+async fn losing_many_objects_at_once_is_not_believed() {
+    for (total, gone, believed) in [
+        (20, 2, true),
+        (20, 3, false),
+        (100, 5, true),
+        (100, 6, false),
+    ] {
+        let mut lab = Lab::new();
+        lab.up(many(total)).await.ok();
+        let before = lab.snapshot.resources.clone();
+        for i in 1..=gone {
+            lab.fake.objects.lock().remove(&format!("id-{i}"));
+        }
+        let run = lab.refresh().await;
+        assert_eq!(run.outcome.result.is_ok(), believed, "{gone} of {total}");
+        if !believed {
+            assert!(matches!(run.error(), DeployError::MassRemoval { .. }));
+            assert_eq!(lab.snapshot.resources, before);
+            lab.options.allow_mass_removal = true;
+            lab.refresh().await.ok();
+        }
+        assert_eq!(lab.snapshot.resources.len(), before.len() - gone);
+    }
+}
+
+#[tokio::test]
+async fn a_mass_removal_also_stops_an_update_that_refreshes_first() {
+    let mut lab = Lab::new();
+    lab.up(many(10)).await.ok();
+    lab.fake.objects.lock().clear();
+    lab.take_calls();
+    lab.options.refresh = true;
+    let run = lab.up(many(10)).await;
+    assert!(matches!(run.error(), DeployError::MassRemoval { .. }));
+    assert!(
+        lab.take_calls()
+            .iter()
+            .all(|call| call.starts_with("read "))
+    );
+}
+
+#[tokio::test]
+async fn an_update_that_refreshes_first_decides_by_what_is_there() {
+    let mut lab = Lab::new();
+    lab.up(many(20)).await.ok();
+    lab.fake.objects.lock().remove("id-1");
+    lab.fake
+        .objects
+        .lock()
+        .insert("id-2".to_owned(), props(&[("x", "drifted".into())]));
+    lab.options.refresh = true;
+    let run = lab.up(many(20)).await.ok();
+    let steps: Vec<_> = run
+        .steps()
+        .into_iter()
+        .filter(|step| !step.starts_with("refresh "))
+        .collect();
+    assert_eq!(steps, ["create r1", "update r2"]);
+    assert_eq!(run.count(StepOp::Refresh), 0);
+    assert_eq!(lab.snapshot.resources.len(), 22);
+}
+
+#[tokio::test]
+async fn a_failed_look_stops_the_update_that_wanted_it() {
+    let mut lab = Lab::new();
+    lab.up(many(2)).await.ok();
+    lab.answers(|answers| answers.read = Some(Box::new(|_| Some(Err(failed("401"))))));
+    lab.options.refresh = true;
+    lab.take_calls();
+    lab.up(many(3)).await.error();
+    assert!(
+        lab.take_calls()
+            .iter()
+            .all(|call| call.starts_with("read "))
+    );
+}
+
+#[tokio::test]
+async fn providers_may_want_to_look_before_every_update() {
+    let mut lab = Lab::new();
+    lab.answers(|answers| {
+        answers.create = Some(Box::new(|request| {
+            (request.name == "r1").then(|| {
+                Ok(CreateResponse {
+                    id: "flagged".to_owned(),
+                    properties: request.properties.clone(),
+                    refresh_before_update: true,
+                })
+            })
+        }));
+    });
+    lab.up(many(2)).await.ok();
+    assert!(lab.resource("r1").refresh_before_update);
+    lab.fake
+        .objects
+        .lock()
+        .insert("flagged".to_owned(), props(&[("x", "drifted".into())]));
+    lab.take_calls();
+    let run = lab.up(many(2)).await.ok();
+    assert_eq!(run.steps(), ["refresh r1", "update r1"]);
+    assert_eq!(lab.take_calls()[0], "read r1 flagged");
+}
+
+#[tokio::test]
+async fn an_unhealthy_object_is_a_warning_and_updated_next_time() {
+    let mut lab = Lab::new();
+    lab.up(many(1)).await.ok();
+    lab.answers(|answers| {
+        answers.read = Some(Box::new(|request| {
+            Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
+                id: request.id.clone(),
+                properties: request.state.clone(),
+                inputs: Some(request.inputs.clone()),
+                reasons: vec!["crash loop".to_owned()],
+                refresh_before_update: false,
+            }))))
+        }));
+    });
+    let run = lab.refresh().await.ok();
+    assert!(run.says("crash loop"));
+    assert_eq!(lab.resource("r1").init_errors, ["crash loop"]);
+    assert_eq!(lab.up(many(1)).await.ok().steps(), ["update r1"]);
+}
+
+#[tokio::test]
+async fn only_targets_are_looked_at() {
+    let mut lab = Lab::new();
+    lab.up(many(3)).await.ok();
+    lab.take_calls();
+    lab.options.targets = Targets {
+        patterns: vec!["**::r2".to_owned()],
+        dependents: false,
+    };
+    lab.refresh().await.ok();
+    assert_eq!(lab.take_calls(), ["read r2 id-2"]);
+    lab.options.targets = Targets::default();
+    lab.options.excludes = Targets {
+        patterns: vec!["**::r2".to_owned()],
+        dependents: false,
+    };
+    lab.refresh().await.ok();
+    assert_eq!(lab.take_calls(), ["read r1 id-1", "read r3 id-3"]);
+    lab.options.excludes = Targets::urns([&urn("nobody")]);
+    assert!(matches!(
+        lab.refresh().await.error(),
+        DeployError::UnknownTargets { .. }
+    ));
+}
+
+#[tokio::test]
+async fn components_providers_and_external_objects_survive_as_they_are() {
+    let mut lab = Lab::new();
+    lab.fake
+        .objects
+        .lock()
+        .insert("theirs".to_owned(), props(&[]));
+    lab.up(|m| {
+        async move {
+            m.component("comp", |_| ()).await?;
+            m.read("r", "theirs").await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let before = lab.snapshot.resources.clone();
+    let run = lab.refresh().await.ok();
+    assert_eq!(lab.snapshot.resources, before);
+    assert_eq!(run.count(StepOp::Update), 0);
+}
+
+#[tokio::test]
+async fn looking_settles_interrupted_acts_but_not_creates() {
+    let mut lab = Lab::new();
+    lab.up(many(2)).await.ok();
+    let pending = |lab: &Lab, kind, name| Operation {
+        kind,
+        resource: lab.resource(name),
+    };
+    lab.snapshot.pending_operations = vec![
+        pending(&lab, OperationKind::Updating, "r1"),
+        pending(&lab, OperationKind::Deleting, "r2"),
+    ];
+    lab.refresh().await.ok();
+    assert!(lab.snapshot.pending_operations.is_empty());
+    lab.snapshot.pending_operations = vec![pending(&lab, OperationKind::Creating, "r1")];
+    lab.refresh().await.ok();
+    assert_eq!(
+        lab.snapshot.pending_operations.len(),
+        1,
+        "nobody knows what to look for"
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_changed_its_id_is_followed() {
+    let mut lab = Lab::new();
+    lab.up(many(1)).await.ok();
+    lab.answers(|answers| {
+        answers.read = Some(Box::new(|request| {
+            Some(Ok(ReadResponse {
+                id: Some("renamed".to_owned()),
+                outputs: request.state.clone(),
+                inputs: None,
+                refresh_before_update: false,
+            }))
+        }));
+    });
+    lab.refresh().await.ok();
+    let r1 = lab.resource("r1");
+    assert_eq!(r1.id.as_deref(), Some("renamed"));
+    assert_eq!(
+        r1.inputs["x"],
+        "1".into(),
+        "a provider that returns no inputs keeps them"
+    );
+}

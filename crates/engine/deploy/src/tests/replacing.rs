@@ -349,7 +349,7 @@ async fn bound(lab: &mut Lab, value: &'static str, dbr: bool, bind: fn(&mut Goal
 
 #[tokio::test]
 async fn resources_bound_to_a_replaced_one_are_replaced_with_it() {
-    let binds: [(fn(&mut Goal), &str); 2] = [
+    let binds: [(Change, &str); 2] = [
         (|goal| goal.replace_with = vec![urn("a")], "replaceWith"),
         (|goal| goal.deleted_with = Some(urn("a")), "deletedWith"),
     ];

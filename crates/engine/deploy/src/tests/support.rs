@@ -405,9 +405,8 @@ impl Lab {
 
     pub(super) fn find(&self, name: &str) -> Option<Arc<ResourceState>> {
         let live = self.snapshot.resources.iter().filter(|state| !state.delete);
-        live.filter(|state| state.urn.name() == name)
-            .cloned()
-            .next()
+        let mut named = live.filter(|state| state.urn.name() == name);
+        named.next().cloned()
     }
 
     pub(super) fn names(&self) -> Vec<String> {

@@ -1,1 +1,215 @@
-//! wip
+//! Working on a part of the stack.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use nimbus_engine_model::Urn;
+use nimbus_engine_ports::RegisterError;
+
+use super::support::*;
+use crate::{DeployError, Targets};
+
+/// a ← b ← c, and d alone.
+fn program(
+    value: &'static str,
+) -> impl Fn(Monitor) -> BoxFuture<'static, Result<(), RegisterError>> {
+    move |m| {
+        async move {
+            let a = m.resource("a", |goal| set(goal, "x", value)).await?;
+            let b = m
+                .resource("b", |goal| {
+                    set(goal, "x", value);
+                    goal.dependencies = vec![a.urn.clone()];
+                })
+                .await?;
+            m.resource("c", |goal| {
+                set(goal, "x", value);
+                goal.dependencies = vec![b.urn.clone()];
+            })
+            .await?;
+            m.resource("d", |goal| set(goal, "x", value)).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+fn some(names: &[&str], dependents: bool) -> Targets {
+    let urns: Vec<Urn> = names.iter().map(|name| urn(name)).collect();
+    Targets {
+        dependents,
+        ..Targets::urns(&urns)
+    }
+}
+
+#[tokio::test]
+async fn targets_and_their_dependants_change_and_the_rest_stays() {
+    for (targets, expected) in [
+        (some(&["b"], false), vec!["update b"]),
+        (some(&["b"], true), vec!["update b", "update c"]),
+        (
+            Targets {
+                patterns: vec!["**::[ab]".to_owned(), "**::a*".to_owned()],
+                dependents: false,
+            },
+            vec!["update a"],
+        ),
+    ] {
+        let mut lab = Lab::new();
+        lab.up(program("1")).await.ok();
+        lab.options.targets = targets;
+        let run = lab.up(program("2")).await.ok();
+        assert_eq!(run.steps(), expected);
+        assert_eq!(lab.resource("d").inputs["x"], "1".into());
+        lab.options.targets = Targets::default();
+        let rest = lab.up(program("2")).await.ok();
+        assert_eq!(rest.steps().len(), 4 - expected.len());
+    }
+}
+
+#[tokio::test]
+async fn excluded_resources_and_their_dependants_stay() {
+    for (dependents, expected) in [
+        (false, vec!["update a", "update c", "update d"]),
+        (true, vec!["update a", "update d"]),
+    ] {
+        let mut lab = Lab::new();
+        lab.up(program("1")).await.ok();
+        lab.options.excludes = some(&["b"], dependents);
+        assert_eq!(lab.up(program("2")).await.ok().steps(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_create_outside_the_targets_is_left_out_and_unknown() {
+    let mut lab = Lab::new();
+    lab.options.targets = some(&["d"], false);
+    let run = lab
+        .up(|m| {
+            async move {
+                let a = m.resource("a", |_| ()).await?;
+                assert!(a.elided && a.id.is_none());
+                m.resource("d", |_| ()).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["create d"]);
+    assert!(lab.find("a").is_none());
+}
+
+#[tokio::test]
+async fn a_target_that_needs_an_untargeted_create_is_refused() {
+    let mut lab = Lab::new();
+    lab.options.targets = some(&["b"], false);
+    let run = lab.up(program("1")).await;
+    assert!(
+        matches!(run.error(), DeployError::OutsideTargets { .. }),
+        "{:?}",
+        run.error()
+    );
+    assert!(run.says("not among the targets"));
+    assert!(lab.take_calls().is_empty());
+}
+
+#[tokio::test]
+async fn unwanted_resources_outside_the_targets_stay_in_a_valid_order() {
+    let mut lab = Lab::new();
+    lab.up(program("1")).await.ok();
+    // a is gone from the program; b still depends on it in the record and is not targeted.
+    lab.options.targets = some(&["d"], false);
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("b", |goal| set(goal, "x", "2")).await?;
+                m.resource("d", |goal| set(goal, "x", "2")).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["update d"]);
+    let names = lab.names();
+    let position = |name: &str| names.iter().position(|other| other == name).unwrap();
+    assert!(
+        position("a") < position("b") && position("b") < position("c"),
+        "{names:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_targeted_destroy_takes_dependants_only_when_told() {
+    let mut lab = Lab::new();
+    lab.up(program("1")).await.ok();
+    lab.options.targets = some(&["b"], false);
+    let run = lab.destroy().await;
+    assert!(matches!(run.error(), DeployError::OutsideTargets { .. }));
+    assert_eq!(lab.names().len(), 6);
+    lab.options.targets = some(&["b"], true);
+    let run = lab.destroy().await.ok();
+    assert_eq!(run.steps(), ["delete c", "delete b"]);
+    assert_eq!(lab.names(), ["shop-dev", "default", "a", "d"]);
+}
+
+#[tokio::test]
+async fn a_destroy_spares_what_excluded_resources_need() {
+    let mut lab = Lab::new();
+    lab.up(program("1")).await.ok();
+    lab.options.excludes = some(&["b"], false);
+    let run = lab.destroy().await.ok();
+    assert_eq!(run.steps(), ["delete d", "delete c"]);
+    assert_eq!(lab.names(), ["shop-dev", "default", "a", "b"]);
+}
+
+#[tokio::test]
+async fn targets_that_do_not_exist_are_named() {
+    let mut lab = Lab::new();
+    lab.up(program("1")).await.ok();
+    lab.options.targets = some(&["a", "typo"], false);
+    for run in [lab.destroy().await, lab.up(program("1")).await] {
+        let DeployError::UnknownTargets { targets } = run.error() else {
+            panic!("{:?}", run.error())
+        };
+        assert_eq!(*targets, [urn("typo").to_string()]);
+    }
+    lab.options.targets = Targets::default();
+    lab.options.replace_targets = vec![urn("typo").to_string()];
+    assert!(matches!(
+        lab.up(program("1")).await.error(),
+        DeployError::UnknownTargets { .. }
+    ));
+}
+
+#[tokio::test]
+async fn an_untargeted_rename_waits() {
+    let mut lab = Lab::new();
+    lab.up(program("1")).await.ok();
+    lab.options.targets = some(&["d"], false);
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("renamed", |goal| {
+                    set(goal, "x", "1");
+                    let spec = nimbus_engine_model::AliasSpec {
+                        name: Some("a".to_owned()),
+                        ..Default::default()
+                    };
+                    goal.aliases = vec![nimbus_engine_model::Alias::Spec(spec)];
+                })
+                .await?;
+                m.resource("d", |goal| set(goal, "x", "2")).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(run.steps(), ["update d"]);
+    assert!(lab.find("a").is_some() && lab.find("renamed").is_none());
+}
