@@ -23,14 +23,16 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome 
         deployment
             .refuse_unknown_targets(&[false, false, true])
             .await?;
-        let run = run_program(deployment, program.as_ref()).await;
-        let result = match run {
-            Ok(()) if !deployment.troubles.is_stopped() => complete(deployment).await,
-            Ok(()) => Ok(()),
-            Err(error) => Err(error),
-        };
+        run_program(deployment, program.as_ref()).await;
+        if !deployment.troubles.is_stopped()
+            && let Err(error) = delete_unwanted(deployment).await
+        {
+            deployment.stop(error);
+        }
+        deployment.finish_root_outputs().await?;
+        let judged = judge(deployment).await;
         let ended = end_program(program.as_ref()).await;
-        result?;
+        judged?;
         ended
     })
     .await
@@ -44,7 +46,11 @@ pub async fn destroy(spec: DeploymentSpec) -> Outcome {
             .await?;
         refuse_lost_hooks(deployment)?;
         prepare(deployment).await?;
-        deployment.delete_unwanted(ProgramEnd::NoProgram).await
+        deployment.delete_unwanted(ProgramEnd::NoProgram).await?;
+        match deployment.troubles.is_stopped() {
+            true => Ok(()),
+            false => deployment.check_plan_complete().await,
+        }
     })
     .await
 }
@@ -102,11 +108,9 @@ async fn prepare(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
     deployment.troubles.refuse_after_failure()
 }
 
-/// Runs the program and waits until everything that it asked for is done.
-async fn run_program(
-    deployment: &Arc<Deployment>,
-    program: &dyn Program,
-) -> Result<(), DeployError> {
+/// Runs the program and waits until everything that it asked for is done. If it fails, nothing more
+/// is started: what it would have asked for next is not known.
+async fn run_program(deployment: &Arc<Deployment>, program: &dyn Program) {
     let gate = Arc::new(Gate(Arc::clone(deployment)));
     let out_of_time = async {
         deployment.troubles.stopped().await;
@@ -116,24 +120,32 @@ async fn run_program(
         ended = program.run(gate) => ended,
         () = out_of_time => Err(ProgramError::Cancelled),
     };
+    match ended {
+        Ok(()) => {}
+        // The program, or whoever stopped it, has said why.
+        Err(error @ (ProgramError::AlreadyReported | ProgramError::Cancelled)) => {
+            deployment.troubles.stop(program_failed(error));
+        }
+        Err(error @ ProgramError::Failed { .. }) => deployment.stop(program_failed(error)),
+    }
     deployment.settle().await;
-    ended.map_err(program_failed)
 }
 
-/// Everything after the program has said what it wants.
-async fn complete(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
-    let unknown = deployment
+async fn delete_unwanted(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
+    let known = deployment
         .refuse_unknown_targets(&[true, false, false])
         .await;
-    let deleted = deployment.delete_unwanted(ProgramEnd::Ended).await;
-    deployment.finish_root_outputs().await?;
-    deleted?;
-    unknown?;
-    if !deployment.troubles.has_any() && !deployment.troubles.is_stopped() {
-        deployment.check_plan_complete().await?;
-        deployment.analyze_stack().await?;
+    deployment.delete_unwanted(ProgramEnd::Ended).await?;
+    known
+}
+
+/// Whether the whole is as it was planned and as the policies want it.
+async fn judge(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
+    if deployment.troubles.has_any() || deployment.troubles.is_stopped() {
+        return Ok(());
     }
-    Ok(())
+    deployment.check_plan_complete().await?;
+    deployment.analyze_stack().await
 }
 
 async fn end_program(program: &dyn Program) -> Result<(), DeployError> {

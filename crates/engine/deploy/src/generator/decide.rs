@@ -89,12 +89,14 @@ impl Generator {
         registration: &Registration,
     ) -> Result<Option<Vec<Step>>, DeployError> {
         let Registration { urn, old, new, .. } = registration;
-        let Some(old) = old.as_ref().filter(|_| self.seen.deletes.contains(urn)) else {
+        let Some(old) = old.as_ref().filter(|old| self.was_deleted(urn, Some(old))) else {
             return Ok(None);
         };
         self.seen.deletes.remove(urn);
+        self.seen.deletes.remove(&old.state.urn);
         self.seen.replaces.insert(urn.clone());
-        let keys = self.dependent_keys.get(urn).cloned().unwrap_or_default();
+        let keys = self.dependent_keys.get(&old.state.urn).cloned();
+        let keys = keys.unwrap_or_default();
         let replacement = Replacement {
             old: old.clone(),
             delete_later: false,

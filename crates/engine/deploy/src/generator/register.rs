@@ -110,7 +110,7 @@ impl Generator {
         }
         Ok(Registration {
             seed: self.plan.seed(&urn).unwrap_or(seed),
-            recreating: self.seen.deletes.contains(&urn),
+            recreating: self.was_deleted(&urn, found.old.as_ref()),
             old: found.old,
             new,
             imported: false,
@@ -186,7 +186,7 @@ impl Generator {
     /// What the provider has to check, now that it is known whether the resource takes part.
     pub(crate) fn inputs_to_check(&mut self, registration: &mut Registration) -> ToCheck {
         registration.targeted = self.takes_part(&registration.new);
-        registration.recreating = self.seen.deletes.contains(&registration.urn);
+        registration.recreating = self.was_deleted(&registration.urn, registration.old.as_ref());
         let goal_inputs = &registration.goal.properties;
         let Some(old) = registration.old.as_ref().map(|old| Arc::clone(&old.state)) else {
             return self.check_anew(registration);
@@ -222,6 +222,11 @@ impl Generator {
             (true, false) => ToCheck::Settled(PropertyMap::new()),
             (false, _) => ToCheck::Settled(news),
         }
+    }
+
+    /// Whether the resource was deleted in this operation, ahead of one that it depends on.
+    pub(super) fn was_deleted(&self, urn: &Urn, old: Option<&Known>) -> bool {
+        self.seen.deletes.contains(urn) || old.is_some_and(|old| self.condemned.contains(&old.key))
     }
 
     /// Whether recorded inputs say nothing about the inputs to be: the object is another one.

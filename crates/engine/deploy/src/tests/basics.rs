@@ -436,3 +436,47 @@ async fn registrations_overlap_and_each_gets_its_own_answer() {
     .ok();
     assert_eq!(lab.fake.objects.lock().len(), 20);
 }
+
+#[tokio::test]
+async fn a_program_that_fails_keeps_the_outputs_it_did_not_get_to() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            *m.outputs.lock() = Some(props(&[("kept", "1".into())]));
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let outputs = props(&[("new", "2".into())]);
+                m.registrar
+                    .register_outputs(m.root.clone(), outputs)
+                    .await?;
+                Err(RegisterError::Invalid {
+                    message: "thrown".to_owned(),
+                })
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(run.error(), DeployError::ProgramFailed { .. }));
+    assert_eq!(
+        lab.resource("shop-dev").outputs,
+        props(&[("kept", "1".into()), ("new", "2".into())])
+    );
+}
+
+#[test]
+fn operations_can_run_on_any_thread() {
+    fn send<T: Send>(_: &T) {}
+    let lab = Lab::new();
+    let nothing = program(|_| async { Ok(()) }.boxed());
+    send(&crate::update(lab.spec(false).0, nothing));
+    send(&crate::destroy(lab.spec(false).0));
+    send(&crate::refresh(lab.spec(false).0));
+    send(&crate::import(lab.spec(false).0, Vec::new()));
+}

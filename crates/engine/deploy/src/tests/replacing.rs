@@ -513,3 +513,40 @@ async fn a_renamed_resource_can_be_replaced_in_the_same_run() {
         assert_eq!(lab.fake.objects.lock().len(), 1);
     }
 }
+
+#[tokio::test]
+async fn a_dependant_that_is_renamed_while_it_is_dragged_along_is_made_anew() {
+    let mut lab = Lab::new();
+    let program = |value: &'static str, name: &'static str| {
+        move |m: Monitor| {
+            async move {
+                let a = m
+                    .resource("a", |goal| {
+                        set(goal, "replace", value);
+                        goal.delete_before_replace = Some(true);
+                    })
+                    .await?;
+                m.resource(name, |goal| {
+                    depend(goal, "replaceOn", &a);
+                    let spec = AliasSpec {
+                        name: Some("old".to_owned()),
+                        ..AliasSpec::default()
+                    };
+                    goal.aliases = vec![nimbus_engine_model::Alias::Spec(spec)];
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("1", "old")).await.ok();
+    lab.take_calls();
+    lab.up(program("2", "new")).await.ok();
+    assert_eq!(
+        lab.take_calls(),
+        ["delete old id-2", "delete a id-1", "create a", "create new"]
+    );
+    assert_eq!(lab.names(), ["shop-dev", "default", "a", "new"]);
+}
