@@ -10,7 +10,7 @@ use nimbus_engine_ports::EventSink;
 
 use crate::lookup::PluginSearch;
 
-/// Everything that the plugins of one run have in common.
+/// Everything that the plugins of one run have in common. It holds secrets, so it cannot be printed.
 #[derive(Clone)]
 pub struct HostOptions {
     /// `host:port` at which plugins find the engine.

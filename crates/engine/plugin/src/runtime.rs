@@ -273,3 +273,149 @@ fn pyproject_name(folder: &Path, plugin: &str) -> Result<String, PluginError> {
         help: format!("complete the plugin in {}", folder.display()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A folder with these (empty) files, and the search path that finds its programs.
+    fn folder(files: &[&str]) -> (TempDir, Environment) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = TempDir::new().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let environment = [("PATH".into(), folder.path().join("bin").into())].into();
+        (folder, environment)
+    }
+
+    fn manifest(runtime: &str, options: &[(&str, &str)]) -> Manifest {
+        let options = options
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Manifest {
+            runtime: runtime.to_owned(),
+            options,
+            version: None,
+        }
+    }
+
+    fn run(
+        what: Source,
+        place: &(TempDir, Environment),
+        manifest: &Manifest,
+    ) -> Result<(String, PathBuf, Environment), PluginError> {
+        let (folder, environment) = place;
+        let runtimes = Runtimes {
+            python: None,
+            engine: "engine:1",
+            program_folder: Path::new("/program"),
+            directory: Path::new("/project"),
+            environment,
+        };
+        let launch = runtimes.source(what, folder.path(), manifest, "it")?;
+        let words = [launch.program.into_os_string()]
+            .into_iter()
+            .chain(launch.arguments);
+        let line = words
+            .map(|word| word.into_string().unwrap())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let root = folder.path().display().to_string();
+        Ok((
+            line.replace(&root, "~"),
+            launch.directory,
+            launch.environment,
+        ))
+    }
+
+    const RUN_PLUGIN: &str = "node_modules/@pulumi/pulumi/cmd/run-plugin/index.js";
+    const RUN_PACK: &str = "node_modules/@pulumi/pulumi/cmd/run-policy-pack/index.js";
+
+    #[test]
+    fn a_node_plugin_gets_its_folder_first_and_runs_in_the_project() {
+        let place = folder(&["bin/node", RUN_PLUGIN]);
+        let options = [
+            ("nodeargs", "--trace-warnings  --no-deprecation"),
+            ("typescript", "false"),
+        ];
+        let (line, directory, environment) =
+            run(Source::Provider, &place, &manifest("nodejs", &options)).unwrap();
+        let script = "~/node_modules/@pulumi/pulumi/cmd/run-plugin";
+        let expected = format!("~/bin/node --trace-warnings --no-deprecation {script} ~ engine:1");
+        assert_eq!(line, expected);
+        assert_eq!(directory, Path::new("/project"));
+        assert!(!environment.contains_key(OsStr::new("PULUMI_NODEJS_TYPESCRIPT")));
+    }
+
+    #[test]
+    fn a_node_policy_pack_gets_its_folder_last_and_runs_in_it() {
+        let place = folder(&["bin/node", RUN_PACK]);
+        let (line, directory, environment) =
+            run(Source::PolicyPack, &place, &manifest("nodejs", &[])).unwrap();
+        assert_eq!(
+            line,
+            "~/bin/node ~/node_modules/@pulumi/pulumi/cmd/run-policy-pack engine:1 ~"
+        );
+        assert_eq!(directory, place.0.path());
+        assert_eq!(environment[OsStr::new("PULUMI_NODEJS_TYPESCRIPT")], "true");
+    }
+
+    #[test]
+    fn a_python_plugin_runs_in_its_virtual_environment() {
+        let place = folder(&["venv/bin/python", "__main__.py"]);
+        let (line, _, environment) =
+            run(Source::Provider, &place, &manifest("python", &[])).unwrap();
+        assert_eq!(line, "~/venv/bin/python -u ~ engine:1");
+        assert!(environment.contains_key(OsStr::new("VIRTUAL_ENV")));
+
+        let place = folder(&["env/bin/python", "pyproject.toml"]);
+        fs::write(
+            place.0.path().join("pyproject.toml"),
+            "[project]\nname = \"mine\"\n",
+        )
+        .unwrap();
+        let options = manifest("python", &[("virtualenv", "env")]);
+        let (line, ..) = run(Source::Provider, &place, &options).unwrap();
+        assert_eq!(
+            line,
+            "~/env/bin/python -u -m pulumi.run.plugin mine engine:1"
+        );
+    }
+
+    #[test]
+    fn a_python_policy_pack_may_use_the_python_on_the_path() {
+        let place = folder(&["bin/python3"]);
+        let (line, ..) = run(Source::PolicyPack, &place, &manifest("python", &[])).unwrap();
+        assert_eq!(line, "~/bin/python3 -u -m pulumi.policy engine:1 ~");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let missing = |files: &[&str], manifest: Manifest| match run(
+            Source::Provider,
+            &folder(files),
+            &manifest,
+        ) {
+            Err(PluginError::Runtime { missing, .. }) => missing,
+            other => format!("{other:?}"),
+        };
+        let node = || manifest("nodejs", &[]);
+        let python = || manifest("python", &[]);
+        assert!(missing(&[RUN_PLUGIN], node()).starts_with("there is no node"));
+        assert!(missing(&["bin/node"], node()).starts_with("@pulumi/pulumi/cmd/run-plugin"));
+        assert!(missing(&[], python()).starts_with("there is no virtual environment"));
+        let named = manifest("python", &[("virtualenv", "env")]);
+        assert!(missing(&["venv/bin/python"], named).ends_with("/env"));
+        assert!(missing(&["venv/bin/python"], python()).starts_with("it has neither __main__.py"));
+        assert!(missing(&[], manifest("go", &[])).contains("\"go\""));
+    }
+}

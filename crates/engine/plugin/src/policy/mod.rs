@@ -27,8 +27,8 @@ use crate::provider::mark_like;
 use crate::runtime::Source;
 use crate::start::runtimes;
 
-/// Which pack to run, and what to tell it.
-#[derive(Clone, Debug, Default)]
+/// Which pack to run, and what to tell it. It holds secrets, so it cannot be printed.
+#[derive(Clone, Default)]
 pub struct PolicyPackOptions {
     /// The folder with `PulumiPolicy.yaml`.
     pub folder: PathBuf,

@@ -33,8 +33,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// How long a killed process may take to be gone.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// What to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What to run. Its environment may hold credentials, so it cannot be printed.
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,

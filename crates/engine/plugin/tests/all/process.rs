@@ -158,6 +158,19 @@ async fn a_silent_plugin_is_given_up_and_killed() {
 }
 
 #[tokio::test]
+async fn a_plugin_that_ends_by_itself_takes_its_children_with_it() {
+    let audience = Arc::new(Audience::default());
+    let (folder, options) = script(&audience, "sleep 600 & echo $! > child; exit 4");
+    let error = load(options).await.err().unwrap().to_string();
+    assert!(error.contains("exit status: 4"), "{error}");
+    let child = pid_in(folder.path().join("child")).await;
+    eventually("the end of the child", || {
+        (!is_running(child)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_program_that_cannot_be_run_says_why() {
     let audience = Arc::new(Audience::default());
     let (folder, options) = script(&audience, "");
