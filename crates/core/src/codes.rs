@@ -81,7 +81,6 @@ codes! {
 
     // Engine values. Damaged states and journals are among the codes of backends.
     PROPERTY_PATH = 100, Invalid, final, "A property path is not well formed";
-    ASSET_UNREADABLE = 101, Unavailable, final, "An asset or archive cannot be read";
 
     // Backends, journals, leases and projects.
     BACKEND_ADDRESS = 200, Invalid, final, "The address of a backend is not understood";
@@ -173,6 +172,8 @@ codes! {
     WORKSPACE_MISSING = 703, NotFound, final, "There is no Nimbus workspace here";
     DEPLOYMENT_UNKNOWN = 704, NotFound, final, "There is no such deployment";
     DEPLOYMENT_EXISTS = 705, Exists, final, "The deployment id is taken";
+    ENVIRONMENT_UNKNOWN = 706, NotFound, final, "The deployment has no such environment";
+    STACK_UNKNOWN = 707, NotFound, final, "The deployment has no such stack";
 }
 
 impl ErrorCode {

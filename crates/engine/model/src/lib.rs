@@ -4,7 +4,6 @@
 //! open connections or touch files; assets are the one place where bytes are needed, and there the
 //! caller brings them.
 
-mod asset;
 pub mod diff;
 pub mod format;
 mod goal;

@@ -126,6 +126,10 @@ pub enum Archive {
 }
 
 impl Asset {
+    /// Hash of an asset that has no content.
+    pub const EMPTY_TEXT_HASH: &'static str =
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
     pub fn hash(&self) -> &str {
         match self {
             Self::Text { hash, .. }

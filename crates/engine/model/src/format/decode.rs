@@ -287,12 +287,10 @@ fn asset(map: &Map<String, Value>) -> Decoded<Asset> {
         (None, Some(uri), _) => Asset::Uri { hash, uri },
         (None, None, Some(text)) => Asset::Text { hash, text },
         // An empty text is not written; only the hash tells it from content that is elsewhere.
-        (None, None, None) if hash.is_empty() || hash == crate::asset::EMPTY_TEXT_HASH => {
-            Asset::Text {
-                hash,
-                text: String::new(),
-            }
-        }
+        (None, None, None) if hash.is_empty() || hash == Asset::EMPTY_TEXT_HASH => Asset::Text {
+            hash,
+            text: String::new(),
+        },
         (None, None, None) => Asset::HashOnly { hash },
     })
 }

@@ -245,7 +245,10 @@ fn renamed_resources_take_everything_that_refers_to_them_along() {
     assert_eq!(done.resources[1].parent, Some(new_urn.clone()));
     let user = &done.resources[2];
     assert_eq!(user.dependencies, [moved.clone(), new_urn]);
-    assert_eq!(user.property_dependencies["k"], std::slice::from_ref(&moved));
+    assert_eq!(
+        user.property_dependencies["k"],
+        std::slice::from_ref(&moved)
+    );
     assert_eq!(user.deleted_with, Some(moved));
     assert!(
         done.resources
