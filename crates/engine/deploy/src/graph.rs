@@ -169,6 +169,8 @@ fn needs_any(resource: &ResourceState, urns: &HashSet<&Urn>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn urn(name: &str) -> Urn {
@@ -282,5 +284,42 @@ mod tests {
             graph.deletion_order(&BTreeSet::from([0, 2])),
             [vec![2], vec![0]]
         );
+    }
+
+    /// Resources that depend on any earlier ones, and some of them condemned.
+    fn cases() -> impl Strategy<Value = (Vec<Vec<usize>>, BTreeSet<usize>)> {
+        let resources =
+            proptest::collection::vec(proptest::collection::vec(0..30_usize, 0..4), 1..30);
+        resources.prop_flat_map(|resources| {
+            let condemned = proptest::collection::btree_set(0..resources.len(), 0..30);
+            (Just(resources), condemned)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_depends_on_whom_nothing_is_deleted_before_its_dependants(
+            (edges, condemned) in cases()
+        ) {
+            let names: Vec<String> = (0..edges.len()).map(|i| format!("r{i}")).collect();
+            let graph = graph(edges.iter().enumerate().map(|(index, on)| {
+                let earlier = on.iter().filter(|on| **on < index);
+                let on: Vec<&str> = earlier.map(|on| names[*on].as_str()).collect();
+                resource(&names[index], &on)
+            }));
+            let groups = graph.deletion_order(&condemned);
+            let order: Vec<usize> = groups.iter().flatten().copied().collect();
+            let deleted: BTreeSet<usize> = order.iter().copied().collect();
+            prop_assert_eq!(&deleted, &condemned);
+            prop_assert_eq!(order.len(), condemned.len());
+            let group_of = |index: usize| groups.iter().position(|group| group.contains(&index));
+            for index in &condemned {
+                for dependency in graph.dependencies_of(*index) {
+                    if condemned.contains(dependency) {
+                        prop_assert!(group_of(*index) < group_of(*dependency));
+                    }
+                }
+            }
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Deployment {
             match self.executor.execute(&step).await {
                 Ok(done) => ended.push((step, done)),
                 Err(error) => {
-                    self.troubles.step_failed(step.urn(), step.op(), &error);
+                    self.troubles.step_failed(&step, &error);
                     return ChainEnd::Failed;
                 }
             }
@@ -72,7 +72,7 @@ impl Deployment {
             .into_iter()
             .partition(|step| !depends_on(step, &failed));
         for step in &left_out {
-            self.troubles.leave_out(step.urn());
+            self.troubles.leave_out(step);
         }
         (kept, !left_out.is_empty())
     }

@@ -99,9 +99,19 @@ impl Deployment {
         }
     }
 
+    /// What the record of a failed resource still depends on, whatever the program wants now.
+    fn needed_by_failures(&self, base: &Base) -> BTreeSet<usize> {
+        let failed = self.troubles.failed();
+        let resources = base.resources.iter().enumerate();
+        resources
+            .filter(|(_, state)| failed.contains(&state.urn))
+            .flat_map(|(index, _)| base.graph.all_dependencies_of(index))
+            .collect()
+    }
+
     /// Group by group. What a resource depends on stays as long as the resource does.
     async fn run_deletes(&self, base: &Base, deletes: Deletes) {
-        let mut needed: BTreeSet<usize> = BTreeSet::new();
+        let mut needed = self.needed_by_failures(base);
         for group in deletes.groups {
             let runnable: Vec<_> = group
                 .into_iter()

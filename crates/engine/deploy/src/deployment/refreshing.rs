@@ -86,7 +86,7 @@ impl Deployment {
             Ok(Done::Refreshed(refreshed)) => Some(*refreshed),
             Ok(_) => None,
             Err(error) => {
-                self.troubles.step_failed(step.urn(), step.op(), &error);
+                self.troubles.step_failed(&step, &error);
                 None
             }
         }

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use nimbus_engine_model::{StepOp, Urn};
+use nimbus_engine_model::Urn;
 use nimbus_engine_ports::JournalError;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{DeployError, StepFailure};
 use crate::executor::StepError;
+use crate::steps::Step;
 
 pub(crate) struct Troubles {
     inner: Mutex<Inner>,
@@ -71,7 +72,7 @@ impl Troubles {
 
     /// A failed step. Whether others may go on depends on the operation, except that what a rule
     /// forbade was never tried: there it is better to hear about all such resources at once.
-    pub(crate) fn step_failed(&self, urn: &Urn, op: StepOp, error: &StepError) {
+    pub(crate) fn step_failed(&self, step: &Step, error: &StepError) {
         let failure = match error {
             StepError::Journal(error) => {
                 self.inner
@@ -82,22 +83,24 @@ impl Troubles {
                 return;
             }
             error => StepFailure {
-                urn: urn.clone(),
-                op,
+                urn: step.urn().clone(),
+                op: step.op(),
                 message: error.message(),
                 unknown: error.is_unknown(),
             },
         };
-        let mut inner = self.inner.lock();
-        inner.failures.push(failure);
-        inner.failed.insert(urn.clone());
+        self.leave_out(step);
+        self.inner.lock().failures.push(failure);
         if !self.continue_on_error && !matches!(error, StepError::Protected { .. }) {
             self.stop.cancel();
         }
     }
 
-    pub(crate) fn leave_out(&self, urn: &Urn) {
-        self.inner.lock().failed.insert(urn.clone());
+    /// Remembers a resource that is not as it should be, under its present and its recorded name.
+    pub(crate) fn leave_out(&self, step: &Step) {
+        let recorded = step.old().map(|old| old.state.urn.clone());
+        let names = recorded.into_iter().chain([step.urn().clone()]);
+        self.inner.lock().failed.extend(names);
     }
 
     pub(crate) fn failed(&self) -> HashSet<Urn> {

@@ -480,3 +480,36 @@ fn operations_can_run_on_any_thread() {
     send(&crate::refresh(lab.spec(false).0));
     send(&crate::import(lab.spec(false).0, Vec::new()));
 }
+
+#[tokio::test]
+async fn times_tell_when_a_resource_was_made_and_when_it_last_changed() {
+    let mut lab = Lab::new();
+    let program = |value: &'static str| {
+        move |m: Monitor| {
+            async move {
+                m.resource("a", |goal| set(goal, "x", value)).await?;
+                m.resource("b", |_| ()).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("1")).await.ok();
+    let made: Vec<_> = lab.snapshot.resources.clone();
+    assert!(
+        made.iter()
+            .all(|s| s.created.is_some() && s.created == s.modified)
+    );
+    lab.refresh().await.ok();
+    assert_eq!(lab.snapshot.resources, made, "looking changes nothing");
+    lab.up(program("2")).await.ok();
+    let a = lab.resource("a");
+    assert!(a.modified > a.created);
+    let untouched = lab
+        .snapshot
+        .resources
+        .iter()
+        .filter(|s| s.urn.name() != "a");
+    assert!(untouched.into_iter().all(|s| s.created == s.modified));
+}

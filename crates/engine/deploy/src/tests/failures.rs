@@ -379,3 +379,29 @@ async fn states_that_contradict_themselves_are_refused() {
     ));
     assert!(lab.take_calls().is_empty());
 }
+
+#[tokio::test]
+async fn a_failed_replacement_keeps_the_provider_that_the_old_one_needs() {
+    let mut lab = Lab::new();
+    lab.options.continue_on_error = true;
+    let program = |provider: &'static str| {
+        move |m: Monitor| {
+            async move {
+                let provider = m
+                    .provider(provider, &[("replace", provider.into())])
+                    .await?;
+                m.resource("a", |goal| goal.provider = provider).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("first")).await.ok();
+    fail_creating(&lab, "a", failed);
+    lab.up(program("second")).await.error();
+    assert_eq!(lab.names(), ["shop-dev", "second", "first", "a"]);
+    lab.default_answers();
+    lab.up(program("second")).await.ok();
+    assert_eq!(lab.names(), ["shop-dev", "second", "a"]);
+}

@@ -261,3 +261,34 @@ async fn imports_that_contradict_the_record_are_refused() {
     assert!(lab.import(Vec::new()).await.ok().steps().is_empty());
     assert_eq!(lab.resource("a").outputs.get("x"), Some(&"1".into()));
 }
+
+#[tokio::test]
+async fn a_preview_shows_an_import_that_would_have_to_be_replaced() {
+    for delete_first in [false, true] {
+        let lab = Lab::new();
+        let object = props(&[("replace", "1".into())]);
+        lab.fake.objects.lock().insert("theirs".to_owned(), object);
+        let run = lab
+            .preview(move |m| {
+                async move {
+                    m.resource("a", |goal| {
+                        set(goal, "replace", "2");
+                        goal.import_id = Some("theirs".to_owned());
+                        goal.delete_before_replace = Some(delete_first);
+                    })
+                    .await?;
+                    m.done();
+                    Ok(())
+                }
+                .boxed()
+            })
+            .await
+            .ok();
+        assert!(run.says("import option is still set"));
+        assert!(
+            run.steps().contains(&"replace a".to_owned()),
+            "{:?}",
+            run.steps()
+        );
+    }
+}

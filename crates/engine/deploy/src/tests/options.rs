@@ -319,3 +319,29 @@ async fn time_limits_reach_the_provider() {
         [Some(std::time::Duration::from_millis(1500))]
     );
 }
+
+#[tokio::test]
+async fn inputs_of_an_object_that_was_only_read_say_nothing_about_a_new_one() {
+    let mut lab = Lab::new();
+    lab.fake
+        .objects
+        .lock()
+        .insert("theirs".to_owned(), props(&[]));
+    lab.up(|m| {
+        async move {
+            m.read("a", "theirs").await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    lab.answers(|answers| {
+        answers.check = Some(Box::new(|request| {
+            assert_eq!(request.olds, None);
+            None
+        }));
+    });
+    one(&mut lab, |_| ()).await.ok();
+}

@@ -550,3 +550,79 @@ async fn a_dependant_that_is_renamed_while_it_is_dragged_along_is_made_anew() {
     );
     assert_eq!(lab.names(), ["shop-dev", "default", "a", "new"]);
 }
+
+#[tokio::test]
+async fn a_delete_that_is_still_pending_goes_along_with_a_delete_before_replace() {
+    let mut lab = Lab::new();
+    let program = |a: &'static str, b: &'static str| {
+        move |m: Monitor| {
+            async move {
+                let a = m
+                    .resource("a", |goal| {
+                        set(goal, "replace", a);
+                        goal.delete_before_replace = Some(true);
+                    })
+                    .await?;
+                m.resource("b", |goal| {
+                    set(goal, "replace", b);
+                    depend(goal, "replaceOn", &a);
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("1", "1")).await.ok();
+    lab.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(failed("busy"))))));
+    lab.up(program("1", "2")).await.error();
+    assert_eq!(lab.names(), ["shop-dev", "default", "a", "b", "b"]);
+    lab.default_answers();
+    let run = lab.up(program("2", "2")).await.ok();
+    assert_eq!(
+        run.steps(),
+        [
+            "delete b",
+            "delete-replaced b",
+            "delete-replaced a",
+            "replace a",
+            "create-replacement a",
+            "replace b",
+            "create-replacement b",
+        ]
+    );
+    assert_eq!(lab.names(), ["shop-dev", "default", "a", "b"]);
+    assert_eq!(lab.fake.objects.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn a_chain_of_resources_that_go_with_one_another_is_replaced_link_by_link() {
+    let mut lab = Lab::new();
+    let program = |value: &'static str| {
+        move |m: Monitor| {
+            async move {
+                m.resource("a", |goal| {
+                    set(goal, "replace", value);
+                    goal.delete_before_replace = Some(true);
+                })
+                .await?;
+                m.resource("b", |goal| goal.deleted_with = Some(urn("a")))
+                    .await?;
+                m.resource("c", |goal| goal.deleted_with = Some(urn("b")))
+                    .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("1")).await.ok();
+    lab.take_calls();
+    lab.up(program("2")).await.ok();
+    assert_eq!(
+        lab.take_calls(),
+        ["delete a id-1", "create a", "create b", "create c"],
+        "deleting the first takes the others along"
+    );
+}

@@ -287,6 +287,7 @@ pub(super) struct Lab {
     pub cancel: CancellationToken,
     pub snapshot: Snapshot,
     ids: Arc<Ids>,
+    clock: Arc<Ticking>,
 }
 
 pub(super) struct Run {
@@ -308,6 +309,7 @@ impl Lab {
             cancel: CancellationToken::new(),
             snapshot: Snapshot::default(),
             ids: Arc::default(),
+            clock: Arc::default(),
         }
     }
 
@@ -385,7 +387,7 @@ impl Lab {
             events: Arc::clone(&watch.events) as _,
             hooks: Arc::clone(&self.hooks) as _,
             analyzers: self.analyzers.clone(),
-            clock: Arc::new(StoppedClock),
+            clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             cancel: self.cancel.clone(),
             options: Options {
@@ -553,11 +555,14 @@ impl HookRunner for Hooks {
     }
 }
 
-struct StoppedClock;
+/// Another second every time it is asked.
+#[derive(Default)]
+struct Ticking(AtomicU64);
 
-impl Clock for StoppedClock {
+impl Clock for Ticking {
     fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
+        let seconds = self.0.fetch_add(1, Ordering::Relaxed);
+        Timestamp::from_second(i64::try_from(seconds).unwrap()).unwrap()
     }
 }
 

@@ -77,6 +77,10 @@ async fn excluded_resources_and_their_dependants_stay() {
         lab.up(program("1")).await.ok();
         lab.options.excludes = some(&["b"], dependents);
         assert_eq!(lab.up(program("2")).await.ok().steps(), expected);
+        lab.options.excludes = some(&["a"], dependents);
+        let run = lab.up(program("3")).await.ok();
+        let through_others = run.steps().contains(&"update c".to_owned());
+        assert_eq!(through_others, !dependents, "c depends on a by way of b");
     }
 }
 
