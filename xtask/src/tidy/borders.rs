@@ -92,7 +92,9 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-telemetry",
         ],
     ),
+    ("nimbus-library", &[]),
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
+    ("nimbus-library", &[]),
     (
         "nimbus-cli",
         &[
@@ -104,6 +106,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-engine-ports",
+            "nimbus-library",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
             "nimbus-telemetry",

@@ -10,7 +10,9 @@ const DEFAULT_CARGO_SOURCE: &str = "registry+https://github.com/rust-lang/crates
 pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
     let name = file.path.rsplit('/').next().unwrap_or_default();
     let foreign: fn(&str) -> bool = match name {
-        "package-lock.json" | "npm-shrinkwrap.json" => |line| line.contains("\"resolved\":"),
+        "package-lock.json" | "npm-shrinkwrap.json" => {
+            |line| line.contains("\"resolved\":") && line.contains("://")
+        }
         "Cargo.lock" => {
             |line| line.starts_with("source = ") && !line.contains(DEFAULT_CARGO_SOURCE)
         }

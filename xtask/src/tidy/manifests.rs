@@ -13,6 +13,10 @@ pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
     let Ok(manifest) = file.text.parse::<Table>() else {
         return vec![Finding::file(&file.path, "is not TOML", "fix the syntax")];
     };
+    // A workspace of its own, such as the fuzz targets, cannot take anything from ours.
+    if manifest.contains_key("workspace") {
+        return Vec::new();
+    }
     let mut findings = Vec::new();
     if !is_true(
         manifest
@@ -76,5 +80,12 @@ mod tests {
     #[test]
     fn the_workspace_manifest_is_not_a_member() {
         assert_eq!(check(&file("Cargo.toml", "[workspace]\n")), []);
+        assert_eq!(
+            check(&file(
+                "fuzz/Cargo.toml",
+                "[workspace]\n[dependencies]\nx = \"1\"\n"
+            )),
+            []
+        );
     }
 }
