@@ -53,6 +53,36 @@ pub(crate) struct GlobalArgs {
 
 /// Headings of the root help with their commands. A test fails when a command is in none.
 const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Deployments",
+        &[
+            "new",
+            "init",
+            "list",
+            "validate",
+            "validate-stack",
+            "validate-dependencies",
+            "graph",
+        ],
+    ),
+    (
+        "Environments",
+        &[
+            "list-environments",
+            "enable-environment",
+            "disable-environment",
+        ],
+    ),
+    (
+        "Templates and stacks",
+        &[
+            "list-templates",
+            "show-template",
+            "validate-template",
+            "list-stacks",
+            "discover",
+        ],
+    ),
     ("Set up and inspect", &["doctor", "config"]),
     ("Help", &["explain", "completions", "man", "help"]),
 ];
@@ -86,7 +116,7 @@ fn grouped_commands(command: &clap::Command) -> String {
                 None => Some("Explain a command".to_owned()),
             };
             let about = about.unwrap_or_default();
-            text.push_str(&format!("  {literal}{name:<12}{literal:#} {about}\n"));
+            text.push_str(&format!("  {literal}{name:<22}{literal:#} {about}\n"));
         }
         text.push('\n');
     }

@@ -7,7 +7,11 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::args;
-use crate::commands::{DoctorReport, ExplainReport, ListReport, ShowReport};
+use crate::commands::{
+    DeploymentsReport, DoctorReport, EnvironmentsReport, ExplainReport, GraphReport, InitReport,
+    ListReport, NewReport, ShowReport, StacksReport, TemplatesReport, ValidTemplate,
+    ValidateReport,
+};
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, exit_code, kind_word};
 use crate::output::Report;
@@ -35,6 +39,15 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         ),
     ];
     documents.extend([
+        report_schema::<DeploymentsReport>(),
+        report_schema::<EnvironmentsReport>(),
+        report_schema::<GraphReport>(),
+        report_schema::<InitReport>(),
+        report_schema::<NewReport>(),
+        report_schema::<StacksReport>(),
+        report_schema::<TemplatesReport>(),
+        report_schema::<ValidTemplate>(),
+        report_schema::<ValidateReport>(),
         report_schema::<DoctorReport>(),
         report_schema::<ShowReport>(),
         report_schema::<ExplainReport>(),

@@ -117,6 +117,11 @@ impl Document {
         &self.source.name
     }
 
+    /// The whole file, for edits in place: spans count from its start.
+    pub fn text(&self) -> &str {
+        &self.source.text
+    }
+
     pub fn root(&self) -> &Node {
         &self.root
     }

@@ -10,6 +10,7 @@
 
 mod completions;
 mod config;
+mod deployment;
 mod doctor;
 mod explain;
 mod internal_docs;
@@ -22,6 +23,14 @@ use crate::context::Context;
 use crate::exit::Outcome;
 
 pub(crate) use config::show::ShowReport;
+pub(crate) use deployment::environments::EnvironmentsReport;
+pub(crate) use deployment::graph::GraphReport;
+pub(crate) use deployment::init::InitReport;
+pub(crate) use deployment::list::ListReport as DeploymentsReport;
+pub(crate) use deployment::new::NewReport;
+pub(crate) use deployment::stacks::StacksReport;
+pub(crate) use deployment::templates::{TemplatesReport, ValidTemplate};
+pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ExplainReport, ListReport};
 
@@ -29,6 +38,36 @@ pub(crate) use explain::{ExplainReport, ListReport};
 pub(crate) enum Command {
     /// Check what this machine has, and how to get what it lacks
     Doctor(doctor::Args),
+    /// Make a workspace with the shipped components and templates
+    New(deployment::new::Args),
+    /// Make a deployment from a template
+    Init(deployment::init::Args),
+    /// List the deployments of this workspace
+    List(deployment::list::Args),
+    /// Check a deployment's manifest and configuration
+    Validate(deployment::validate::Args),
+    /// Check one stack of a deployment
+    ValidateStack(deployment::validate::StackArgs),
+    /// Check which stack needs which
+    ValidateDependencies(deployment::validate::DependenciesArgs),
+    /// Show which stack needs which
+    Graph(deployment::graph::Args),
+    /// Let an environment be deployed
+    EnableEnvironment(deployment::environments::SwitchArgs),
+    /// Keep an environment from being deployed
+    DisableEnvironment(deployment::environments::SwitchArgs),
+    /// List the environments of a deployment
+    ListEnvironments(deployment::environments::ListArgs),
+    /// List the templates that deployments are made from
+    ListTemplates(deployment::templates::ListArgs),
+    /// Print a template
+    ShowTemplate(deployment::templates::NameArgs),
+    /// Check a template by rendering it
+    ValidateTemplate(deployment::templates::NameArgs),
+    /// List the registered stacks
+    ListStacks(deployment::stacks::Args),
+    /// List the programs under stacks/
+    Discover(deployment::stacks::Args),
     /// Look at the settings of Nimbus
     #[command(subcommand)]
     Config(config::Command),
@@ -58,6 +97,21 @@ impl Command {
             Self::Config(_) => Weight::Heavy,
             Self::Doctor(_)
             | Self::Explain(_)
+            | Self::New(_)
+            | Self::Init(_)
+            | Self::List(_)
+            | Self::Validate(_)
+            | Self::ValidateStack(_)
+            | Self::ValidateDependencies(_)
+            | Self::Graph(_)
+            | Self::EnableEnvironment(_)
+            | Self::DisableEnvironment(_)
+            | Self::ListEnvironments(_)
+            | Self::ListTemplates(_)
+            | Self::ShowTemplate(_)
+            | Self::ValidateTemplate(_)
+            | Self::ListStacks(_)
+            | Self::Discover(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::InternalDocs(_) => Weight::Light,
@@ -67,6 +121,25 @@ impl Command {
     pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
         match self {
             Self::Doctor(args) => doctor::run(args, context).await,
+            Self::New(args) => deployment::new::run(args, context).await,
+            Self::Init(args) => deployment::init::run(args, context).await,
+            Self::List(args) => deployment::list::run(args, context).await,
+            Self::Validate(args) => deployment::validate::run(args, context).await,
+            Self::ValidateStack(args) => deployment::validate::stack(args, context).await,
+            Self::ValidateDependencies(args) => {
+                deployment::validate::dependencies(args, context).await
+            }
+            Self::Graph(args) => deployment::graph::run(args, context).await,
+            Self::EnableEnvironment(args) => deployment::environments::enable(args, context).await,
+            Self::DisableEnvironment(args) => {
+                deployment::environments::disable(args, context).await
+            }
+            Self::ListEnvironments(args) => deployment::environments::list(args, context).await,
+            Self::ListTemplates(args) => deployment::templates::list(args, context).await,
+            Self::ShowTemplate(args) => deployment::templates::show(args, context).await,
+            Self::ValidateTemplate(args) => deployment::templates::validate(args, context).await,
+            Self::ListStacks(args) => deployment::stacks::list(args, context).await,
+            Self::Discover(args) => deployment::stacks::discover(args, context).await,
             Self::Config(command) => command.run(context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,

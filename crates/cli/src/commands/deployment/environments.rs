@@ -1,0 +1,146 @@
+//! `enable-environment`, `disable-environment` and `list-environments`.
+//!
+//! The manifest is changed in place, one word of it: comments and order are its owner's.
+
+use std::fs;
+use std::path::Path;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_document::Document;
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::manifest::{FILE_NAME, Manifest};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{environment, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct SwitchArgs {
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: String,
+    /// Environment: dev, stage or prod
+    #[arg(value_parser = environment)]
+    environment: Environment,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: String,
+}
+
+pub(crate) async fn enable(args: SwitchArgs, context: &Context) -> Result<Outcome> {
+    switch(args, true, context)
+}
+
+pub(crate) async fn disable(args: SwitchArgs, context: &Context) -> Result<Outcome> {
+    switch(args, false, context)
+}
+
+pub(crate) async fn list(args: ListArgs, context: &Context) -> Result<Outcome> {
+    let deployment = workspace(context)?.deployment(&args.id)?;
+    context
+        .output
+        .result(&EnvironmentsReport::new(&deployment.manifest))?;
+    Ok(Outcome::Done)
+}
+
+fn switch(args: SwitchArgs, enabled: bool, context: &Context) -> Result<Outcome> {
+    let deployment = workspace(context)?.deployment(&args.id)?;
+    let path = deployment.directory.join(FILE_NAME);
+    let document = Document::read(&path)?;
+    let text = switched(&document, args.environment, enabled)?;
+    let manifest = Manifest::read(&Document::parse(FILE_NAME, &text)?)?;
+    replace(&path, &text)?;
+    context.output.result(&EnvironmentsReport::new(&manifest))?;
+    Ok(Outcome::Done)
+}
+
+/// The manifest's text with one environment switched.
+fn switched(document: &Document, environment: Environment, enabled: bool) -> Result<String> {
+    let spec = document.view().required("spec")?;
+    let target = spec
+        .required("environments")?
+        .optional(environment.as_str())?;
+    let Some(target) = target else {
+        let message = format!("this deployment has no environment {environment}");
+        return Err(Error::new(ErrorCode::ENVIRONMENT_UNKNOWN, message)
+            .with_help("add it under spec.environments with account and region"));
+    };
+    let span = target.required("enabled")?.span();
+    let text = document.text();
+    Ok(format!(
+        "{}{enabled}{}",
+        &text[..span.start],
+        &text[span.end..]
+    ))
+}
+
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let draft = path.with_extension("yaml.new");
+    fs::write(&draft, text)
+        .and_then(|()| fs::rename(&draft, path))
+        .map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct EnvironmentsReport {
+    deployment: String,
+    environments: Vec<Shown>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Shown {
+    name: String,
+    enabled: bool,
+    account: String,
+    region: String,
+}
+
+impl EnvironmentsReport {
+    fn new(manifest: &Manifest) -> Self {
+        Self {
+            deployment: manifest.metadata.id.to_string(),
+            environments: manifest
+                .environments
+                .iter()
+                .map(|(name, target)| Shown {
+                    name: name.to_string(),
+                    enabled: target.enabled,
+                    account: target.account.clone(),
+                    region: target.region.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Report for EnvironmentsReport {
+    const SCHEMA: &'static str = "nimbus/environments/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let heading = format!("{:<8} {:<9} {:<14} REGION", "NAME", "ENABLED", "ACCOUNT");
+        let mut text = terminal.paint(Tone::Heading, &heading) + "\n";
+        for Shown {
+            name,
+            enabled,
+            account,
+            region,
+        } in &self.environments
+        {
+            let account = if account.is_empty() { "-" } else { account };
+            let enabled = if *enabled { "yes" } else { "no" };
+            text.push_str(&format!("{name:<8} {enabled:<9} {account:<14} {region}\n"));
+        }
+        text
+    }
+}

@@ -1,0 +1,176 @@
+//! `nimbus graph`: which stack needs which, as text, Mermaid, DOT or SVG.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::graph::Graph;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{environment, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: String,
+    /// Environment: placeholders may differ between environments
+    #[arg(long, short, default_value = "dev", value_parser = environment)]
+    environment: Environment,
+    /// Form of the picture
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    Text,
+    Mermaid,
+    Dot,
+    Svg,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let deployment = workspace(context)?.deployment(&args.id)?;
+    let graph = deployment
+        .manifest
+        .graph(args.environment)
+        .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;
+    match args.format {
+        Form::Text => context.output.result(&GraphReport::new(&graph))?,
+        Form::Mermaid => context.output.raw(&mermaid(&graph))?,
+        Form::Dot => context.output.raw(&dot(&graph))?,
+        Form::Svg => context.output.raw(&svg(&graph))?,
+    }
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct GraphReport {
+    layers: Vec<Vec<Shown>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Shown {
+    name: String,
+    priority: i64,
+    needs: Vec<String>,
+}
+
+impl GraphReport {
+    fn new(graph: &Graph) -> Self {
+        let unit = |name: &&str| Shown {
+            name: (*name).to_owned(),
+            priority: graph.priority(name).unwrap_or_default(),
+            needs: graph.needs(name).map(str::to_owned).collect(),
+        };
+        Self {
+            layers: graph
+                .layers()
+                .iter()
+                .map(|layer| layer.iter().map(unit).collect())
+                .collect(),
+        }
+    }
+}
+
+impl Report for GraphReport {
+    const SCHEMA: &'static str = "nimbus/graph/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        for (at, layer) in self.layers.iter().enumerate() {
+            let heading = terminal.paint(Tone::Heading, &format!("Layer {}", at + 1));
+            let _ = writeln!(text, "{heading}");
+            for Shown { name, needs, .. } in layer {
+                let needs = if needs.is_empty() {
+                    String::new()
+                } else {
+                    terminal.paint(Tone::Faint, &format!("  ← {}", needs.join(", ")))
+                };
+                let _ = writeln!(text, "  {name}{needs}");
+            }
+        }
+        text
+    }
+}
+
+fn mermaid(graph: &Graph) -> String {
+    let mut text = String::from("graph TD\n");
+    for name in graph.names() {
+        let _ = writeln!(text, "  {name}[{name}]");
+        for need in graph.needs(name) {
+            let _ = writeln!(text, "  {need} --> {name}");
+        }
+    }
+    text
+}
+
+fn dot(graph: &Graph) -> String {
+    let mut text = String::from("digraph deployment {\n  rankdir=TB;\n  node [shape=box];\n");
+    for name in graph.names() {
+        let _ = writeln!(text, "  \"{name}\";");
+        for need in graph.needs(name) {
+            let _ = writeln!(text, "  \"{need}\" -> \"{name}\";");
+        }
+    }
+    text + "}\n"
+}
+
+const BOX: (usize, usize) = (150, 36);
+const GAP: (usize, usize) = (24, 60);
+
+/// One row of boxes for each layer, lines from what is needed to what needs it.
+fn svg(graph: &Graph) -> String {
+    let layers = graph.layers();
+    let widest = layers.iter().map(Vec::len).max().unwrap_or(0);
+    let (step_x, step_y) = (BOX.0 + GAP.0, BOX.1 + GAP.1);
+    let (width, height) = (widest * step_x + GAP.0, layers.len() * step_y + GAP.0);
+    let place = |name: &str| {
+        let (row, column, count) = layers.iter().enumerate().find_map(|(row, layer)| {
+            layer
+                .iter()
+                .position(|n| *n == name)
+                .map(|column| (row, column, layer.len()))
+        })?;
+        let left = GAP.0 + (widest - count) * step_x / 2;
+        Some((left + column * step_x, GAP.0 + row * step_y))
+    };
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+         font-family=\"sans-serif\" font-size=\"13\">\n"
+    );
+    for name in graph.names() {
+        for need in graph.needs(name) {
+            let (Some((x1, y1)), Some((x2, y2))) = (place(need), place(name)) else {
+                continue;
+            };
+            let _ = writeln!(
+                text,
+                "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{y2}\" stroke=\"#999\"/>",
+                x1 + BOX.0 / 2,
+                y1 + BOX.1,
+                x2 + BOX.0 / 2
+            );
+        }
+    }
+    for name in graph.names() {
+        let Some((x, y)) = place(name) else { continue };
+        let _ = writeln!(
+            text,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"#eef4ff\" \
+             stroke=\"#4472c4\"/><text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
+            BOX.0,
+            BOX.1,
+            x + BOX.0 / 2,
+            y + BOX.1 / 2 + 5
+        );
+    }
+    text + "</svg>\n"
+}

@@ -1,0 +1,365 @@
+//! `nimbus init`: a new deployment from a template.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nimbus_core::{DeploymentId, Result};
+use nimbus_document::Document;
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::manifest::FILE_NAME;
+use nimbus_orchestrator::render::{Answers, Library, Rendered, render};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{prompt, usage, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::Terminal;
+
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct Args {
+    /// Id of the deployment, such as D1BRV40; made from the time when left out
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: Option<String>,
+    /// Organisation
+    #[arg(long, value_name = "NAME")]
+    org: Option<String>,
+    /// Business project; the Pulumi project of every unit
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Primary domain
+    #[arg(long)]
+    domain: Option<String>,
+    /// Template: default, minimal, microservices, data-platform, or one of your own
+    #[arg(long, value_name = "NAME")]
+    template: Option<String>,
+    /// Primary region
+    #[arg(long)]
+    region: Option<String>,
+    /// Secondary region
+    #[arg(long, value_name = "REGION")]
+    secondary_region: Option<String>,
+    /// AWS account of dev, 12 digits
+    #[arg(long, value_name = "ACCOUNT")]
+    account_dev: Option<String>,
+    /// AWS account of stage
+    #[arg(long, value_name = "ACCOUNT")]
+    account_stage: Option<String>,
+    /// AWS account of prod
+    #[arg(long, value_name = "ACCOUNT")]
+    account_prod: Option<String>,
+    /// Team, for tags
+    #[arg(long)]
+    team: Option<String>,
+    /// Cost centre, for tags
+    #[arg(long)]
+    cost_center: Option<String>,
+    /// What this deployment is for
+    #[arg(long)]
+    description: Option<String>,
+    /// Network of the first enabled environment
+    #[arg(long, value_name = "CIDR")]
+    vpc_cidr: Option<String>,
+    /// Network of dev
+    #[arg(long, value_name = "CIDR")]
+    vpc_cidr_dev: Option<String>,
+    /// Network of stage
+    #[arg(long, value_name = "CIDR")]
+    vpc_cidr_stage: Option<String>,
+    /// Network of prod
+    #[arg(long, value_name = "CIDR")]
+    vpc_cidr_prod: Option<String>,
+    /// Any template variable; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Use every stack of the template, also those that it leaves off
+    #[arg(long)]
+    all_stacks: bool,
+    /// Ask for every value
+    #[arg(long, conflicts_with = "from_file")]
+    interactive: bool,
+    /// Take every value from a YAML file
+    #[arg(long, value_name = "FILE")]
+    from_file: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let library = workspace.library()?;
+    let (id, mut answers) = if args.interactive {
+        interview(&args)?
+    } else if let Some(file) = &args.from_file {
+        from_file(&context.directory.join(file))?
+    } else {
+        from_flags(&args)?
+    };
+    answers.timestamp = now();
+    answers.user_email = user_email(&context.directory);
+    let id = match id {
+        Some(id) => id.parse::<DeploymentId>()?,
+        None => DeploymentId::first_free(unix_seconds(), |id| workspace.is_taken(id)),
+    };
+    spread_vpc_cidr(&library, &mut answers);
+    let rendered = render(&library, &id, &answers)?;
+    let log = init_log(&answers, &id, &rendered);
+    let directory = workspace.create(&rendered, &log)?;
+    let shown = directory
+        .strip_prefix(&context.directory)
+        .unwrap_or(&directory);
+    let environments = rendered.manifest.environments.len();
+    context.output.result(&InitReport {
+        id: id.to_string(),
+        directory: format!("./{}", shown.display()),
+        template: answers.template.clone(),
+        configs: rendered.configs.len(),
+        stacks: rendered.manifest.enabled().count(),
+        environments,
+    })?;
+    Ok(Outcome::Done)
+}
+
+/// The network that was given without an environment goes to the first enabled one.
+const VPC_CIDR: &str = "VPC_CIDR";
+
+fn from_flags(args: &Args) -> Result<(Option<String>, Answers)> {
+    let required = |value: &Option<String>, flag: &str| {
+        value.clone().ok_or_else(|| {
+            usage(format!("{flag} is missing"))
+                .with_help("give it, or use --interactive or --from-file FILE")
+        })
+    };
+    let mut variables = BTreeMap::new();
+    for (name, value) in [
+        ("PRIMARY_REGION", &args.region),
+        ("SECONDARY_REGION", &args.secondary_region),
+        ("TEAM", &args.team),
+        ("COST_CENTER", &args.cost_center),
+        (VPC_CIDR, &args.vpc_cidr),
+        ("VPC_CIDR_DEV", &args.vpc_cidr_dev),
+        ("VPC_CIDR_STAGE", &args.vpc_cidr_stage),
+        ("VPC_CIDR_PROD", &args.vpc_cidr_prod),
+    ] {
+        if let Some(value) = value {
+            variables.insert(name.to_owned(), value.clone());
+        }
+    }
+    for pair in &args.set {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| usage(format!("--set {pair} is not NAME=VALUE")))?;
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+    let accounts = [
+        (Environment::Dev, &args.account_dev),
+        (Environment::Stage, &args.account_stage),
+        (Environment::Prod, &args.account_prod),
+    ];
+    let answers = Answers {
+        organization: required(&args.org, "--org")?,
+        project: required(&args.project, "--project")?,
+        domain: args.domain.clone().unwrap_or_default(),
+        template: args
+            .template
+            .clone()
+            .unwrap_or_else(|| "default".to_owned()),
+        description: args.description.clone(),
+        accounts: accounts
+            .into_iter()
+            .filter_map(|(e, a)| Some((e, a.clone()?)))
+            .collect(),
+        variables,
+        all_stacks: args.all_stacks,
+        ..Answers::default()
+    };
+    Ok((args.id.clone(), answers))
+}
+
+/// In the order that users know.
+fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
+    let id = prompt::ask(
+        "Deployment ID (leave blank for auto-generate)",
+        args.id.as_deref(),
+    )?;
+    let organization = prompt::ask_required("Organization name")?;
+    let project = prompt::ask_required("Project name")?;
+    let domain = prompt::ask("Domain", None)?;
+    let template = prompt::ask(
+        "Template (default/minimal/microservices/data-platform)",
+        Some("default"),
+    )?;
+    let region = prompt::ask("Primary region", Some("us-east-1"))?;
+    let secondary = prompt::ask("Secondary region", Some("us-west-2"))?;
+    let mut accounts = BTreeMap::new();
+    for environment in Environment::ALL {
+        let account = prompt::ask(&format!("AWS Account ({environment})"), None)?;
+        if !account.is_empty() {
+            accounts.insert(environment, account);
+        }
+    }
+    let all = prompt::ask("Enable all stacks? [Y/n]", None)?;
+    let answers = Answers {
+        organization,
+        project,
+        domain,
+        template,
+        accounts,
+        variables: BTreeMap::from([
+            ("PRIMARY_REGION".to_owned(), region),
+            ("SECONDARY_REGION".to_owned(), secondary),
+        ]),
+        all_stacks: !all.to_ascii_lowercase().starts_with('n'),
+        ..Answers::default()
+    };
+    Ok(((!id.is_empty()).then_some(id), answers))
+}
+
+fn from_file(path: &Path) -> Result<(Option<String>, Answers)> {
+    let document = Document::read(path)?;
+    let view = document.view();
+    view.only_keys(&[
+        "id",
+        "org",
+        "project",
+        "domain",
+        "template",
+        "description",
+        "accounts",
+        "variables",
+        "allStacks",
+    ])?;
+    let text = |key: &str| -> Result<Option<String>> {
+        view.optional(key)?
+            .map(|v| v.scalar_text().map(str::to_owned))
+            .transpose()
+    };
+    let mut accounts = BTreeMap::new();
+    if let Some(list) = view.optional("accounts")? {
+        for (name, account) in list.entries()? {
+            let environment = name
+                .parse::<Environment>()
+                .map_err(|error| account.error(error.to_string(), "of this environment"))?;
+            accounts.insert(environment, account.scalar_text()?.to_owned());
+        }
+    }
+    let mut variables = BTreeMap::new();
+    if let Some(list) = view.optional("variables")? {
+        for (name, value) in list.entries()? {
+            variables.insert(name.to_owned(), value.scalar_text()?.to_owned());
+        }
+    }
+    let all_stacks = view.optional("allStacks")?.map(|v| v.bool()).transpose()?;
+    let answers = Answers {
+        organization: view.required("org")?.str()?.to_owned(),
+        project: view.required("project")?.str()?.to_owned(),
+        domain: text("domain")?.unwrap_or_default(),
+        template: text("template")?.unwrap_or_else(|| "default".to_owned()),
+        description: text("description")?,
+        accounts,
+        variables,
+        all_stacks: all_stacks.unwrap_or(false),
+        ..Answers::default()
+    };
+    Ok((text("id")?, answers))
+}
+
+fn spread_vpc_cidr(library: &Library, answers: &mut Answers) {
+    let Some(cidr) = answers.variables.remove(VPC_CIDR) else {
+        return;
+    };
+    let template = library.manifests.get(&answers.template);
+    let first = template
+        .into_iter()
+        .flat_map(|t| &t.environments)
+        .find(|(_, target)| {
+            target
+                .get("enabled")
+                .is_none_or(|enabled| enabled.as_bool() == Some(true))
+        });
+    let environment = first.map_or(Environment::Dev, |(environment, _)| *environment);
+    let name = format!("VPC_CIDR_{}", environment.as_str().to_ascii_uppercase());
+    answers.variables.entry(name).or_insert(cidr);
+}
+
+fn init_log(answers: &Answers, id: &DeploymentId, rendered: &Rendered) -> String {
+    let time = answers.timestamp.replace('T', " ");
+    let time = time.trim_end_matches('Z');
+    let configs = rendered.configs.len();
+    let lines = [
+        ("init", "Starting deployment initialization".to_owned()),
+        ("init", format!("Generated deployment ID: {id}")),
+        (
+            "template",
+            format!("Loading template: {}", answers.template),
+        ),
+        (
+            "dependencies",
+            "Resolving dependencies from templates".to_owned(),
+        ),
+        ("template", "Rendering manifest with variables".to_owned()),
+        ("config", format!("Generated {configs} config files")),
+        ("init", "Initialization complete".to_owned()),
+    ];
+    let line = |(part, message): (&str, String)| format!("[{time}] [INFO] [{part}] {message}\n");
+    lines.into_iter().map(line).collect()
+}
+
+fn unix_seconds() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map(|elapsed| elapsed.as_secs()).unwrap_or_default()
+}
+
+/// ISO 8601 in UTC, to the second.
+fn now() -> String {
+    let timestamp = jiff::Timestamp::from_second(i64::try_from(unix_seconds()).unwrap_or_default());
+    timestamp.unwrap_or_default().to_string()
+}
+
+/// From Git's settings, else made of user and host: a label, not an identity.
+fn user_email(directory: &Path) -> String {
+    let git = Command::new("git")
+        .args(["config", "user.email"])
+        .current_dir(directory)
+        .output();
+    let email = git.ok().filter(|output| output.status.success());
+    let email = email.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    email.filter(|email| !email.is_empty()).unwrap_or_else(|| {
+        let user = std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned());
+        format!("{user}@localhost")
+    })
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct InitReport {
+    id: String,
+    directory: String,
+    template: String,
+    /// Config files that were written.
+    configs: usize,
+    stacks: usize,
+    environments: usize,
+}
+
+impl Report for InitReport {
+    const SCHEMA: &'static str = "nimbus/init/1";
+
+    fn text(&self, _: Terminal) -> String {
+        let Self {
+            id,
+            directory,
+            template,
+            configs,
+            stacks,
+            environments,
+        } = self;
+        format!(
+            "Generated deployment ID: {id}\nCreated: {directory}/\n\
+             Generated manifest from template: {template}\n\
+             Resolved dependencies from stack templates\n\
+             Created {configs} config files ({stacks} stacks × {environments} environments)\n\n\
+             Next steps:\n  1. Review manifest: {directory}/{FILE_NAME}\n  \
+             2. Deploy to dev: cloud deploy {id} --environment dev\n"
+        )
+    }
+}

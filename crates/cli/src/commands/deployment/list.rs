@@ -1,0 +1,112 @@
+//! `nimbus list`: the deployments of a workspace.
+
+use nimbus_core::Result;
+use nimbus_document::Document;
+use nimbus_orchestrator::manifest::{FILE_NAME, Manifest};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::workspace;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {}
+
+pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let mut deployments = Vec::new();
+    for directory in workspace.deployment_directories()? {
+        let name = directory
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        // One broken manifest must not hide the others.
+        let manifest = Document::read(&directory.join(FILE_NAME)).and_then(|d| Manifest::read(&d));
+        deployments.push(match manifest {
+            Err(error) => Listed {
+                directory: name,
+                problem: Some(error.to_string()),
+                ..Listed::default()
+            },
+            Ok(manifest) => Listed {
+                id: manifest.metadata.id.to_string(),
+                directory: name,
+                organization: manifest.metadata.organization.clone(),
+                project: manifest.metadata.project.clone(),
+                template: manifest.metadata.template.clone(),
+                stacks: manifest.enabled().count(),
+                environments: manifest
+                    .environments
+                    .iter()
+                    .filter(|(_, target)| target.enabled)
+                    .map(|(environment, _)| environment.to_string())
+                    .collect(),
+                problem: None,
+            },
+        });
+    }
+    context.output.result(&ListReport { deployments })?;
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ListReport {
+    deployments: Vec<Listed>,
+}
+
+#[derive(Default, JsonSchema, Serialize)]
+struct Listed {
+    id: String,
+    directory: String,
+    organization: String,
+    project: String,
+    template: String,
+    stacks: usize,
+    /// Those that are enabled.
+    environments: Vec<String>,
+    /// Why its manifest cannot be read.
+    problem: Option<String>,
+}
+
+impl Report for ListReport {
+    const SCHEMA: &'static str = "nimbus/list/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        if self.deployments.is_empty() {
+            return "No deployments yet; `nimbus init` makes one\n".to_owned();
+        }
+        let mut text = terminal.paint(
+            Tone::Heading,
+            &format!(
+                "{:<16} {:<20} {:<20} {:<14} {:>6}  ENVIRONMENTS",
+                "ID", "ORGANIZATION", "PROJECT", "TEMPLATE", "STACKS"
+            ),
+        ) + "\n";
+        for listed in &self.deployments {
+            if let Some(problem) = &listed.problem {
+                let line = format!("{}: {problem}", listed.directory);
+                text.push_str(&terminal.paint(Tone::Bad, &line));
+                text.push('\n');
+                continue;
+            }
+            let Listed {
+                id,
+                organization,
+                project,
+                template,
+                stacks,
+                environments,
+                ..
+            } = listed;
+            let environments = environments.join(", ");
+            text.push_str(&format!(
+                "{id:<16} {organization:<20} {project:<20} {template:<14} {stacks:>6}  {environments}\n"
+            ));
+        }
+        text
+    }
+}

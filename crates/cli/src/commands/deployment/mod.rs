@@ -1,0 +1,33 @@
+//! Deployments on local files: a workspace, its templates, and what is made of them.
+//!
+//! The names are those that users of the platform know, without a noun in front.
+
+pub(crate) mod environments;
+pub(crate) mod graph;
+pub(crate) mod init;
+pub(crate) mod list;
+pub(crate) mod new;
+mod prompt;
+pub(crate) mod stacks;
+pub(crate) mod templates;
+pub(crate) mod validate;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::workspace::Workspace;
+
+use crate::context::Context;
+
+fn workspace(context: &Context) -> Result<Workspace> {
+    Workspace::find(&context.directory)
+}
+
+/// For clap: an environment, or why it is none.
+fn environment(text: &str) -> std::result::Result<Environment, String> {
+    text.parse::<Environment>()
+        .map_err(|error| error.to_string())
+}
+
+fn usage(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::USAGE, message)
+}

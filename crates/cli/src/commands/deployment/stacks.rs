@@ -1,0 +1,120 @@
+//! `list-stacks` and `discover`: what is registered, and what is there.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use nimbus_core::Result;
+use nimbus_orchestrator::workspace::Workspace;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::workspace;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {}
+
+pub(crate) async fn list(_: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let found = programs(&workspace);
+    let stacks = workspace
+        .library()?
+        .stacks
+        .into_values()
+        .map(|template| Shown {
+            program: found.contains(&template.name),
+            registered: true,
+            name: template.name,
+            description: template.description,
+            priority: template.priority,
+            dependencies: template.dependencies.into_iter().collect(),
+            outputs: template.outputs.into_keys().collect(),
+        });
+    context.output.result(&StacksReport {
+        stacks: stacks.collect(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) async fn discover(_: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let registered = workspace.library()?.stacks;
+    let stacks = programs(&workspace).into_iter().map(|name| {
+        let template = registered.get(&name);
+        Shown {
+            program: true,
+            registered: template.is_some(),
+            description: template.map(|t| t.description.clone()).unwrap_or_default(),
+            priority: template.map_or(0, |t| t.priority),
+            dependencies: template
+                .map(|t| t.dependencies.iter().cloned().collect())
+                .unwrap_or_default(),
+            outputs: template
+                .map(|t| t.outputs.keys().cloned().collect())
+                .unwrap_or_default(),
+            name,
+        }
+    });
+    context.output.result(&StacksReport {
+        stacks: stacks.collect(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+/// Directories under `stacks/` that hold a program.
+fn programs(workspace: &Workspace) -> BTreeSet<String> {
+    let entries = fs::read_dir(workspace.root().join("stacks"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| workspace.stack_source(name).join("Pulumi.yaml").is_file())
+        .collect()
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct StacksReport {
+    stacks: Vec<Shown>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Shown {
+    name: String,
+    description: String,
+    priority: i64,
+    dependencies: Vec<String>,
+    outputs: Vec<String>,
+    /// Its program is on disk.
+    program: bool,
+    registered: bool,
+}
+
+impl Report for StacksReport {
+    const SCHEMA: &'static str = "nimbus/stacks/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        for stack in &self.stacks {
+            let name = terminal.paint(Tone::Heading, &format!("{:<18}", stack.name));
+            let remark = match (stack.registered, stack.program) {
+                (false, _) => terminal.paint(Tone::Warning, "  not registered"),
+                (true, false) => terminal.paint(Tone::Warning, "  no program"),
+                (true, true) => String::new(),
+            };
+            let needs = if stack.dependencies.is_empty() {
+                String::new()
+            } else {
+                terminal.paint(
+                    Tone::Faint,
+                    &format!("  ← {}", stack.dependencies.join(", ")),
+                )
+            };
+            text.push_str(&format!("{name} {}{needs}{remark}\n", stack.description));
+        }
+        text
+    }
+}

@@ -1,0 +1,163 @@
+//! `list-templates`, `show-template` and `validate-template`.
+
+use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::render::{Answers, Library, render};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use super::workspace;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ListArgs {}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct NameArgs {
+    /// Name of the template
+    name: String,
+}
+
+pub(crate) async fn list(_: ListArgs, context: &Context) -> Result<Outcome> {
+    let library = workspace(context)?.library()?;
+    let templates = library.manifests.values().map(|template| Shown {
+        name: template.name.clone(),
+        description: template.description.clone(),
+        stacks: template
+            .stacks
+            .iter()
+            .filter(|(_, s)| s.enabled)
+            .map(|(n, _)| n.clone())
+            .collect(),
+        environments: template
+            .environments
+            .keys()
+            .map(ToString::to_string)
+            .collect(),
+    });
+    context.output.result(&TemplatesReport {
+        templates: templates.collect(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) async fn show(args: NameArgs, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    known(&workspace.library()?, &args.name)?;
+    for kind in ["default", "custom"] {
+        let path = workspace
+            .root()
+            .join("tools/templates")
+            .join(kind)
+            .join(format!("{}.yaml", args.name));
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            context.output.raw(&text)?;
+            return Ok(Outcome::Done);
+        }
+    }
+    Err(Error::new(
+        ErrorCode::FILE_UNREADABLE,
+        format!("template {} cannot be read", args.name),
+    ))
+}
+
+/// Renders it with made-up answers: what a user would run into shows here.
+pub(crate) async fn validate(args: NameArgs, context: &Context) -> Result<Outcome> {
+    let library = workspace(context)?.library()?;
+    known(&library, &args.name)?;
+    let answers = Answers {
+        organization: "example".to_owned(),
+        project: "example".to_owned(),
+        domain: "example.com".to_owned(),
+        template: args.name.clone(),
+        accounts: Environment::ALL
+            .into_iter()
+            .map(|e| (e, "000000000000".to_owned()))
+            .collect(),
+        variables: BTreeMap::new(),
+        ..Answers::default()
+    };
+    let rendered = render(&library, &DeploymentId::at(0), &answers)?;
+    context.output.result(&ValidTemplate {
+        name: args.name,
+        stacks: rendered.manifest.enabled().count(),
+        environments: rendered.manifest.environments.len(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn known(library: &Library, name: &str) -> Result<()> {
+    if library.manifests.contains_key(name) {
+        return Ok(());
+    }
+    let names = library.manifests.keys().map(String::as_str);
+    let error = Error::new(
+        ErrorCode::TEMPLATE_UNKNOWN,
+        format!("there is no template `{name}`"),
+    );
+    Err(match nimbus_document::did_you_mean(name, names) {
+        Some(help) => error.with_help(help),
+        None => error.with_help("`nimbus list-templates` shows what there is"),
+    })
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct TemplatesReport {
+    templates: Vec<Shown>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Shown {
+    name: String,
+    description: String,
+    stacks: Vec<String>,
+    environments: Vec<String>,
+}
+
+impl Report for TemplatesReport {
+    const SCHEMA: &'static str = "nimbus/templates/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        for Shown {
+            name,
+            description,
+            stacks,
+            environments,
+        } in &self.templates
+        {
+            let count = stacks.len();
+            let environments = environments.join(", ");
+            let name = terminal.paint(Tone::Heading, &format!("{name:<16}"));
+            text.push_str(&format!(
+                "{name} {count:>2} stacks  {environments:<18}  {description}\n"
+            ));
+        }
+        text
+    }
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ValidTemplate {
+    name: String,
+    stacks: usize,
+    environments: usize,
+}
+
+impl Report for ValidTemplate {
+    const SCHEMA: &'static str = "nimbus/template-valid/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let Self {
+            name,
+            stacks,
+            environments,
+        } = self;
+        let mark = terminal.paint(Tone::Good, "✓");
+        format!("{mark} {name} is valid: {stacks} stacks, {environments} environments\n")
+    }
+}

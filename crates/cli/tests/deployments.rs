@@ -1,0 +1,346 @@
+//! Deployments on local files, through the real binary.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A workspace with three small stacks, in a home of its own.
+struct Place {
+    home: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self {
+            home: TempDir::new().unwrap(),
+        };
+        let templates = [
+            (
+                "config/dns.yaml",
+                "name: dns\npriority: 10\noutputs: {zoneId: }\n",
+            ),
+            (
+                "config/network.yaml",
+                "name: network\npriority: 20\noutputs: {vpcId: , subnetIds: }\n\
+                 variables: {VPC_CIDR_DEV: {default: 10.0.0.0/16}, VPC_CIDR_PROD: {default: 10.2.0.0/16}}\n\
+                 environments:\n  dev: {vpcCidr: '{{VPC_CIDR_DEV}}'}\n  prod: {vpcCidr: '{{VPC_CIDR_PROD}}'}\n",
+            ),
+            (
+                "config/security.yaml",
+                "name: security\npriority: 30\ndependencies: [network]\nconfig: {vpcId: '{{RUNTIME:network:vpcId}}'}\n",
+            ),
+            (
+                "default/small.yaml",
+                "name: small\ndescription: Three stacks\nenvironments:\n\
+                 \x20 dev: {enabled: true, account: '{{AWS_ACCOUNT_DEV}}', region: '{{PRIMARY_REGION}}'}\n\
+                 \x20 prod: {enabled: false, account: '{{AWS_ACCOUNT_PROD}}', region: '{{PRIMARY_REGION}}'}\n\
+                 stacks: {dns: , network: , security: }\n",
+            ),
+        ];
+        for (name, text) in templates {
+            place.write(&format!("cloud/tools/templates/{name}"), text);
+        }
+        for stack in ["dns", "network", "security"] {
+            place.write(
+                &format!("cloud/stacks/{stack}/src/Pulumi.yaml"),
+                "name: x\n",
+            );
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::cargo_bin("cloud").unwrap();
+        command
+            .current_dir(self.home.path())
+            .env("HOME", self.home.path())
+            .args(arguments);
+        command
+    }
+
+    /// Exit code and standard output.
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.command(arguments).output().unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    }
+
+    fn stderr(&self, arguments: &[&str]) -> String {
+        String::from_utf8(self.command(arguments).output().unwrap().stderr).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let (_, stdout) = self.run(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&stdout).unwrap()
+    }
+
+    fn init(&self, more: &[&str]) -> (i32, String) {
+        let usual = [
+            "init",
+            "D1BRV40",
+            "--org",
+            "Company-A",
+            "--project",
+            "ecommerce",
+            "--template",
+            "small",
+        ];
+        self.run(&[&usual, more].concat())
+    }
+
+    fn manifest(&self) -> String {
+        fs::read_to_string(
+            self.path("cloud/deploy/D1BRV40-Company-A-ecommerce/Deployment_Manifest.yaml"),
+        )
+        .unwrap()
+    }
+}
+
+#[test]
+fn init_reports_what_it_made_in_the_words_that_users_know() {
+    let place = Place::new();
+    let (code, stdout) = place.init(&["--account-dev", "111111111111"]);
+    assert_eq!(code, 0, "{stdout}");
+    assert_eq!(
+        stdout,
+        "Generated deployment ID: D1BRV40\n\
+         Created: ./cloud/deploy/D1BRV40-Company-A-ecommerce/\n\
+         Generated manifest from template: small\n\
+         Resolved dependencies from stack templates\n\
+         Created 6 config files (3 stacks × 2 environments)\n\n\
+         Next steps:\n  \
+         1. Review manifest: ./cloud/deploy/D1BRV40-Company-A-ecommerce/Deployment_Manifest.yaml\n  \
+         2. Deploy to dev: cloud deploy D1BRV40 --environment dev\n"
+    );
+    let config = place.path("cloud/deploy/D1BRV40-Company-A-ecommerce/config");
+    assert_eq!(fs::read_dir(&config).unwrap().count(), 6);
+    let log = fs::read_to_string(config.join("../logs/init.log")).unwrap();
+    let messages: Vec<_> = log
+        .lines()
+        .map(|line| line.rsplit("] ").next().unwrap())
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            "Starting deployment initialization",
+            "Generated deployment ID: D1BRV40",
+            "Loading template: small",
+            "Resolving dependencies from templates",
+            "Rendering manifest with variables",
+            "Generated 6 config files",
+            "Initialization complete",
+        ]
+    );
+}
+
+#[test]
+fn generated_ids_never_collide() {
+    let place = Place::new();
+    let ids: Vec<_> = (0..3)
+        .map(|_| {
+            place.json(&[
+                "init",
+                "--org",
+                "o",
+                "--project",
+                "p",
+                "--template",
+                "small",
+            ])
+        })
+        .map(|report| report["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(ids[0] < ids[1] && ids[1] < ids[2], "{ids:?}");
+    assert!(ids.iter().all(|id| id.len() == 7));
+    assert_eq!(
+        place.json(&["list"])["deployments"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+}
+
+#[test]
+fn a_taken_or_malformed_id_is_refused_and_nothing_is_left() {
+    let place = Place::new();
+    place.init(&[]);
+    let before = place.manifest();
+    assert_eq!(place.init(&[]).0, 4);
+    assert_eq!(place.manifest(), before);
+    for id in ["../x", "d1", "D1BRV40-x", "DÄ"] {
+        let (code, _) = place.run(&[
+            "init",
+            id,
+            "--org",
+            "o",
+            "--project",
+            "p",
+            "--template",
+            "small",
+        ]);
+        assert_eq!(code, 2, "{id}");
+    }
+    assert_eq!(fs::read_dir(place.path("cloud/deploy")).unwrap().count(), 1);
+}
+
+#[test]
+fn flags_reach_the_manifest_and_the_config_files() {
+    let place = Place::new();
+    place.init(&[
+        "--vpc-cidr",
+        "10.50.0.0/16",
+        "--vpc-cidr-prod",
+        "10.60.0.0/16",
+        "--region",
+        "eu-west-1",
+    ]);
+    let config = |name: &str| {
+        fs::read_to_string(place.path(&format!(
+            "cloud/deploy/D1BRV40-Company-A-ecommerce/config/{name}"
+        )))
+        .unwrap()
+    };
+    assert!(config("network.dev.yaml").contains("\"network:vpcCidr\": \"10.50.0.0/16\""));
+    assert!(config("network.prod.yaml").contains("10.60.0.0/16"));
+    assert!(config("dns.dev.yaml").contains("eu-west-1"));
+    assert!(place.manifest().contains("10.50.0.0/16"));
+}
+
+#[test]
+fn a_file_and_an_interview_give_the_same_manifest_as_flags() {
+    let by_flags = Place::new();
+    by_flags.init(&["--account-dev", "111111111111", "--domain", "x.example"]);
+    let by_file = Place::new();
+    by_file.write(
+        "answers.yaml",
+        "id: D1BRV40\norg: Company-A\nproject: ecommerce\ntemplate: small\ndomain: x.example\n\
+         accounts: {dev: '111111111111'}\n",
+    );
+    assert_eq!(by_file.run(&["init", "--from-file", "answers.yaml"]).0, 0);
+    let by_interview = Place::new();
+    by_interview
+        .command(&["init", "--interactive"])
+        .write_stdin("D1BRV40\nCompany-A\necommerce\nx.example\nsmall\n\n\n111111111111\n\n\nn\n")
+        .assert()
+        .success();
+    let without_time = |place: &Place| {
+        let text = place.manifest();
+        let lines = text.lines().filter(|line| !line.contains("createdAt"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(without_time(&by_flags), without_time(&by_file));
+    assert_eq!(without_time(&by_flags), without_time(&by_interview));
+}
+
+#[test]
+fn an_environment_is_switched_without_touching_the_rest_of_the_manifest() {
+    let place = Place::new();
+    place.init(&[]);
+    let path = place.path("cloud/deploy/D1BRV40-Company-A-ecommerce/Deployment_Manifest.yaml");
+    fs::write(&path, format!("# mine\n{}", place.manifest())).unwrap();
+    let before = place.manifest();
+    assert_eq!(place.run(&["enable-environment", "d1brv40", "prod"]).0, 0);
+    let after = place.manifest();
+    assert!(after.starts_with("# mine\n"));
+    let changed: Vec<_> = before
+        .lines()
+        .zip(after.lines())
+        .filter(|(a, b)| a != b)
+        .collect();
+    assert_eq!(changed, [("      enabled: false", "      enabled: true")]);
+    assert_eq!(place.run(&["enable-environment", "D1BRV40", "stage"]).0, 3);
+    assert!(
+        place
+            .stderr(&["enable-environment", "D1BRV40", "staging"])
+            .contains("called stage")
+    );
+    place.run(&["disable-environment", "D1BRV40", "prod"]);
+    assert_eq!(place.manifest(), before);
+}
+
+#[test]
+fn validation_names_every_problem_and_ends_with_its_own_code() {
+    let place = Place::new();
+    place.init(&["--account-dev", "111111111111"]);
+    let (code, stdout) = place.run(&["validate", "D1BRV40", "--environment", "dev"]);
+    assert_eq!((code, stdout.as_str()), (0, "✓ D1BRV40 is valid\n"));
+
+    let path = place.path("cloud/deploy/D1BRV40-Company-A-ecommerce/Deployment_Manifest.yaml");
+    let broken = place.manifest().replace("network:vpcId", "network:vpcIdd");
+    fs::write(&path, broken.replace("\"111111111111\"", "\"12\"")).unwrap();
+    let (code, stdout) = place.run(&["validate", "D1BRV40", "--environment", "dev"]);
+    assert_eq!(code, 2);
+    for text in [
+        "Invalid AWS account",
+        "'security' references 'network:vpcIdd'",
+        "did you mean `vpcId`?",
+    ] {
+        assert!(stdout.contains(text), "{text}: {stdout}");
+    }
+    assert_eq!(place.run(&["validate-dependencies", "D1BRV40"]).0, 2);
+    assert_eq!(
+        place
+            .run(&["validate-stack", "D1BRV40", "dns", "--environment", "dev"])
+            .0,
+        0
+    );
+    let report = place.json(&["validate", "D1BRV40"]);
+    assert_eq!(report["valid"], false);
+}
+
+#[test]
+fn the_graph_has_four_forms() {
+    let place = Place::new();
+    place.init(&[]);
+    let (_, text) = place.run(&["graph", "D1BRV40"]);
+    assert_eq!(
+        text,
+        "Layer 1\n  dns\n  network\nLayer 2\n  security  ← network\n"
+    );
+    let form = |form: &str| place.run(&["graph", "D1BRV40", "--format", form]).1;
+    assert!(form("mermaid").contains("network --> security"));
+    assert!(form("dot").contains("\"network\" -> \"security\";"));
+    assert!(form("svg").starts_with("<svg"));
+}
+
+#[test]
+fn unknown_things_are_answered_with_what_there_is() {
+    let place = Place::new();
+    assert!(
+        place
+            .stderr(&["show-template", "smal"])
+            .contains("did you mean `small`?")
+    );
+    assert_eq!(place.run(&["validate", "DNOPE"]).0, 3);
+    assert_eq!(place.run(&["validate-template", "small"]).0, 0);
+    let elsewhere = TempDir::new().unwrap();
+    let mut command = Command::cargo_bin("nimbus").unwrap();
+    let output = command
+        .current_dir(elsewhere.path())
+        .arg("list")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("nimbus new")
+    );
+}
