@@ -174,6 +174,7 @@ codes! {
     DEPLOYMENT_EXISTS = 705, Exists, final, "The deployment id is taken";
     ENVIRONMENT_UNKNOWN = 706, NotFound, final, "The deployment has no such environment";
     STACK_UNKNOWN = 707, NotFound, final, "The deployment has no such stack";
+    MEMORY_DAMAGED = 708, Invalid, final, "What is remembered of a unit cannot be read";
 }
 
 impl ErrorCode {

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
@@ -89,6 +90,14 @@ impl Fingerprint {
             .map(|(input, digest)| (input, digest.as_str()))
     }
 
+    /// From what [`Input`]'s text form and [`Fingerprint::inputs`] give.
+    pub fn from_parts(parts: BTreeMap<String, String>) -> Result<Self, UnknownInput> {
+        let input = |(text, digest): (String, String)| Ok((text.parse()?, digest));
+        Ok(Self {
+            inputs: parts.into_iter().map(input).collect::<Result<_, _>>()?,
+        })
+    }
+
     /// What is different from an earlier one.
     pub fn changes_since(&self, earlier: &Self) -> Vec<Difference> {
         let mut changes = Vec::new();
@@ -142,6 +151,32 @@ pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Opti
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A text that names no kind of input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no input of a fingerprint")]
+pub struct UnknownInput {
+    pub text: String,
+}
+
+impl FromStr for Input {
+    type Err = UnknownInput;
+
+    fn from_str(text: &str) -> Result<Self, UnknownInput> {
+        let make = |prefix: &str, kind: fn(String) -> Self| {
+            Some(kind(text.strip_prefix(prefix)?.to_owned()))
+        };
+        make("file ", Self::ProgramFile)
+            .or_else(|| make("config ", Self::Config))
+            .or_else(|| make("environment variable ", Self::Environment))
+            .or_else(|| make("output ", Self::UpstreamOutput))
+            .or_else(|| make("resolved ", Self::Resolved))
+            .or_else(|| make("version of ", Self::Version))
+            .ok_or_else(|| UnknownInput {
+                text: text.to_owned(),
+            })
+    }
 }
 
 impl fmt::Display for Input {
