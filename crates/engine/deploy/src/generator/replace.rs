@@ -128,7 +128,7 @@ impl Generator {
             ..
         } = replacing;
         let reasons = Reasons::of(&diff);
-        if !delete_first {
+        if !delete_first && !old.state.pending_replacement {
             let steps = create_first(old, new, &reasons)?;
             return self.validate(steps);
         }

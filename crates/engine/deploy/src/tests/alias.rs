@@ -269,3 +269,49 @@ async fn a_resource_may_move_to_another_parent_or_from_another_project() {
     assert_eq!(run.steps(), ["delete comp"]);
     assert_eq!(lab.resource("a").urn, urn("a"));
 }
+
+#[tokio::test]
+async fn an_alias_may_name_a_parent_that_was_renamed_itself() {
+    let mut lab = Lab::new();
+    lab.up(|m| {
+        async move {
+            let parent = m.component("old-parent", |_| ()).await?;
+            m.resource("child", |goal| goal.parent = Some(parent.urn))
+                .await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    })
+    .await
+    .ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let parent = m
+                    .component("new-parent", |goal| {
+                        goal.type_ = "my:m:Other".to_owned();
+                        goal.aliases = vec![Alias::Spec(AliasSpec {
+                            name: Some("old-parent".to_owned()),
+                            type_: Some("my:m:Component".to_owned()),
+                            ..AliasSpec::default()
+                        })];
+                    })
+                    .await?;
+                // It left its parent, which is known by its new name only.
+                m.resource("child", |goal| {
+                    goal.aliases = vec![Alias::Spec(AliasSpec {
+                        parent: AliasParent::Urn(parent.urn),
+                        ..AliasSpec::default()
+                    })];
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert!(run.steps().is_empty(), "{:?}", run.steps());
+}

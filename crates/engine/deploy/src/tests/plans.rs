@@ -139,3 +139,29 @@ async fn generated_names_come_out_as_planned() {
     lab.options.plan = Some(planned);
     lab.up(program("1", false)).await.ok();
 }
+
+#[tokio::test]
+async fn what_a_plan_does_not_mention_must_not_change_in_any_way() {
+    let mut lab = Lab::new();
+    lab.up(program("1", false)).await.ok();
+    let mut silent = plan(&mut lab, "1", false).await;
+    silent.resources.remove(&urn("b"));
+    lab.options.plan = Some(silent);
+    lab.up(program("1", false)).await.ok();
+    let run = lab
+        .up(|m| {
+            async move {
+                let a = m.resource("a", |goal| set(goal, "x", "1")).await?;
+                m.resource("b", |goal| {
+                    depend(goal, "y", &a);
+                    goal.protect = Some(true);
+                })
+                .await?;
+                Ok(())
+            }
+            .boxed()
+        })
+        .await;
+    assert!(matches!(run.error(), DeployError::PlanViolated { .. }));
+    assert!(!lab.resource("b").protect);
+}

@@ -17,6 +17,7 @@ struct Pack {
     info: PolicyInfo,
     level: EnforcementLevel,
     corrects: bool,
+    judges_resources: bool,
     judges_stack: bool,
     crashes: bool,
 }
@@ -31,6 +32,7 @@ fn pack(level: EnforcementLevel) -> Pack {
         info,
         level,
         corrects: false,
+        judges_resources: true,
         judges_stack: false,
         crashes: false,
     }
@@ -66,7 +68,7 @@ impl Analyzer for Pack {
                 message,
             });
         }
-        let bad = request.properties.get("x") == Some(&"bad".into());
+        let bad = self.judges_resources && request.properties.get("x") == Some(&"bad".into());
         Ok(if bad {
             vec![self.finding(None)]
         } else {
@@ -220,10 +222,15 @@ async fn the_whole_stack_is_judged_at_the_end_by_its_outputs() {
     );
     let strict = Pack {
         judges_stack: true,
-        ..pack(EnforcementLevel::Disabled)
+        judges_resources: false,
+        ..pack(EnforcementLevel::Mandatory)
     };
     lab.analyzers = vec![Arc::new(strict)];
-    one(&mut lab).await.ok();
+    let run = one(&mut lab).await;
+    assert!(matches!(
+        run.error(),
+        DeployError::PolicyViolated { violations: 1 }
+    ));
 }
 
 #[tokio::test]

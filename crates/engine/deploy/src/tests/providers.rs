@@ -1,5 +1,8 @@
 //! Providers as resources.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use nimbus_engine_model::{Alias, AliasSpec, Goal, PropertyValue, ProviderRef, provider_type};
@@ -128,6 +131,14 @@ async fn a_resource_may_move_to_another_provider_that_can_take_over() {
 async fn a_renamed_provider_serves_its_resources_under_the_new_name() {
     let mut lab = Lab::new();
     lab.up(program("x")).await.ok();
+    let comparisons = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&comparisons);
+    lab.answers(|answers| {
+        answers.diff_config = Some(Box::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            None
+        }));
+    });
     let run = lab
         .up(|m| {
             async move {
@@ -149,6 +160,11 @@ async fn a_renamed_provider_serves_its_resources_under_the_new_name() {
         .await
         .ok();
     assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert_eq!(
+        comparisons.load(Ordering::Relaxed),
+        1,
+        "it is compared for itself, not again for its resource"
+    );
     let provider = ProviderRef::parse(&lab.resource("a").provider).unwrap();
     assert_eq!(provider.urn.name(), "renamed");
     lab.destroy().await.ok();

@@ -198,6 +198,20 @@ async fn what_waits_for_a_replacement_that_nobody_wants_is_only_forgotten() {
     one(&mut lab, |_| ()).await.ok();
     lab.edit("a", |state| state.pending_replacement = true);
     lab.take_calls();
+    let wanted = lab.preview(|m| {
+        async move {
+            m.resource("a", |_| ()).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    });
+    let steps = wanted.await.ok().steps();
+    assert_eq!(
+        steps,
+        ["replace a", "create-replacement a"],
+        "it is gone, though nothing changed"
+    );
     let run = lab
         .up(|m| {
             async move {

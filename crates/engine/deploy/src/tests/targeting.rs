@@ -47,6 +47,7 @@ async fn targets_and_their_dependants_change_and_the_rest_stays() {
     for (targets, expected) in [
         (some(&["b"], false), vec!["update b"]),
         (some(&["b"], true), vec!["update b", "update c"]),
+        (some(&["a"], true), vec!["update a", "update b", "update c"]),
         (
             Targets {
                 patterns: vec!["**::[ab]".to_owned(), "**::a*".to_owned()],
@@ -137,7 +138,11 @@ async fn unwanted_resources_outside_the_targets_stay_in_a_valid_order() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["update d"]);
+    assert_eq!(
+        run.steps_with_sames(),
+        ["same a", "same b", "update d", "same c"],
+        "what b needs goes ahead of it"
+    );
     let names = lab.names();
     let position = |name: &str| names.iter().position(|other| other == name).unwrap();
     assert!(
@@ -216,4 +221,28 @@ async fn an_untargeted_rename_waits() {
         .ok();
     assert_eq!(run.steps(), ["update d"]);
     assert!(lab.find("a").is_some() && lab.find("renamed").is_none());
+}
+
+#[tokio::test]
+async fn a_target_may_need_what_the_program_no_longer_registers() {
+    let mut lab = Lab::new();
+    lab.up(program("1")).await.ok();
+    lab.options.targets = some(&["new"], false);
+    let run = lab
+        .up(|m| {
+            async move {
+                m.resource("new", |goal| goal.dependencies = vec![urn("b")])
+                    .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        })
+        .await
+        .ok();
+    assert_eq!(
+        run.steps_with_sames()[..3],
+        ["same a", "same b", "create new"],
+        "records that it needs go ahead of it"
+    );
 }
