@@ -1,0 +1,27 @@
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: ["**/node_modules/**", "*.config.mjs"] },
+  ...tseslint.configs.recommendedTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: { project: "./tsconfig.json", tsconfigRootDir: import.meta.dirname },
+    },
+    rules: {
+      eqeqeq: "error",
+      "@typescript-eslint/explicit-function-return-type": ["error", { allowExpressions: true }],
+      "@typescript-eslint/no-floating-promises": "error",
+      "@typescript-eslint/no-require-imports": "error",
+      // A program that ends the process takes its error message with it. Throw instead.
+      "no-restricted-properties": ["error", { object: "process", property: "exit" }],
+      "no-restricted-syntax": [
+        "error",
+        {
+          selector: "CallExpression[callee.property.name='then']",
+          message:
+            "use an Output and apply(), or await: a callback may run after the program ended",
+        },
+      ],
+    },
+  },
+);

@@ -1,0 +1,32 @@
+/**
+ * The topic that all alarms go to.
+ *
+ * It is here and not in `monitoring`, which comes last, so that every component can bring its own
+ * alarms, also in deployments without `monitoring`.
+ */
+import { accountId, policyDocument } from "@cloud/shared";
+import * as aws from "@pulumi/aws";
+import type { SecurityConfig } from "./config";
+import type { Keys } from "./keys";
+
+export function createAlarmTopic({ context }: SecurityConfig, keys: Keys): aws.sns.Topic {
+  const topic = new aws.sns.Topic(context.logical("alarms"), {
+    name: context.physical(256, "alarms"),
+    kmsMasterKeyId: keys.logs.arn,
+    tags: context.tags("alarms"),
+  });
+  new aws.sns.TopicPolicy(context.logical("alarms-policy"), {
+    arn: topic.arn,
+    policy: policyDocument([
+      {
+        Sid: "AlarmsAndBudgets",
+        Effect: "Allow",
+        Action: "sns:Publish",
+        Principal: { Service: ["cloudwatch.amazonaws.com", "budgets.amazonaws.com"] },
+        Resource: topic.arn,
+        Condition: { StringEquals: { "aws:SourceAccount": accountId() } },
+      },
+    ]),
+  });
+  return topic;
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { keepsItsContract } from "../../shared/testing/contract";
+import { runStack } from "../../shared/testing/harness";
+
+keepsItsContract("security");
+
+const INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule";
+const EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule";
+
+describe("security", () => {
+  it("lets the internet reach load balancers and nothing else", async () => {
+    const run = await runStack("security");
+    const open = run.all(INGRESS).filter((rule) => rule.inputs.cidrIpv4 !== undefined);
+    expect(open.map((rule) => rule.inputs.securityGroupId)).toEqual([
+      "security-alb-group-id",
+      "security-alb-group-id",
+    ]);
+    expect(open.map((rule) => rule.inputs.fromPort)).toEqual([443, 80]);
+  });
+
+  it("reaches databases from what runs, by group, and lets them out nowhere", async () => {
+    const run = await runStack("security");
+    const sources = run
+      .all(INGRESS)
+      .filter((rule) => rule.inputs.securityGroupId === "security-database-group-id")
+      .map((rule) => rule.inputs.referencedSecurityGroupId);
+    expect(sources).toEqual([
+      "security-app-group-id",
+      "security-ec2-group-id",
+      "security-lambda-group-id",
+      "security-database-group-id",
+    ]);
+    const out = run
+      .all(EGRESS)
+      .filter((rule) => rule.inputs.securityGroupId === "security-database-group-id");
+    expect(out.map((rule) => rule.inputs.referencedSecurityGroupId)).toEqual([
+      "security-database-group-id",
+    ]);
+  });
+
+  it("rotates its keys and keeps them longer in production", async () => {
+    for (const [environment, days] of [
+      ["dev", 7],
+      ["prod", 30],
+    ] as const) {
+      const keys = (await runStack("security", { environment })).all("aws:kms/key:Key");
+      expect(keys).toHaveLength(3);
+      for (const key of keys) {
+        expect(key.inputs).toMatchObject({ enableKeyRotation: true, deletionWindowInDays: days });
+      }
+    }
+  });
+
+  it("gives no role more than its policies name", async () => {
+    const run = await runStack("security");
+    for (const policy of run.all("aws:iam/rolePolicy:RolePolicy")) {
+      const document = JSON.parse(policy.inputs.policy as string) as {
+        Statement: Array<{ Action: unknown; Resource: unknown }>;
+      };
+      for (const statement of document.Statement) {
+        expect(statement.Action).not.toBe("*");
+        expect(statement.Resource).not.toBe("*");
+      }
+    }
+    expect(run.inputs("security-ec2-role-managed-0").policyArn).toBe(
+      "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore",
+    );
+  });
+
+  it("encrypts the alarm topic and lets only this account's alarms in", async () => {
+    const run = await runStack("security");
+    expect(run.inputs("security-alarms").kmsMasterKeyId).toMatch(/security-logs-key$/);
+    expect(run.inputs("security-alarms-policy").policy).toContain(
+      '"aws:SourceAccount":"123456789012"',
+    );
+  });
+
+  it("touches the account only when told to", async () => {
+    const type = "aws:s3/accountPublicAccessBlock:AccountPublicAccessBlock";
+    expect((await runStack("security")).all(type)).toEqual([]);
+    const run = await runStack("security", { config: { manageAccountBaseline: true } });
+    expect(run.all(type)).toHaveLength(1);
+    expect(run.inputs("security-account-metadata").httpTokens).toBe("required");
+  });
+
+  it("refuses a VPC id that is none", async () => {
+    const wrong = runStack("security", { config: { vpcId: "subnet-1" } });
+    await expect(wrong).rejects.toThrow('security:vpcId is "subnet-1"');
+  });
+});

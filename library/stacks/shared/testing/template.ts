@@ -1,0 +1,177 @@
+/** A component's template, as the tests see it: its contract and its configuration in an environment. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { ENVIRONMENTS, type Environment } from "../types";
+
+export const TEMPLATES = join(__dirname, "../../../tools/templates");
+export const STACKS = join(__dirname, "../..");
+
+export interface OutputDeclaration {
+  readonly type: "string" | "integer" | "boolean" | "array" | "object";
+  readonly description: string;
+  readonly secret?: boolean;
+}
+
+export interface PropertySchema {
+  readonly type: "string" | "integer" | "boolean" | "array" | "object";
+  readonly description: string;
+  readonly enum?: readonly (string | number)[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly pattern?: string;
+}
+
+export interface StackTemplate {
+  readonly name: string;
+  readonly description: string;
+  readonly priority: number;
+  readonly dependencies: readonly string[];
+  readonly outputs: Record<string, OutputDeclaration>;
+  readonly variables?: Record<string, { default: unknown }>;
+  readonly parameters: {
+    readonly required: readonly string[];
+    readonly properties: Record<string, PropertySchema>;
+  };
+  readonly config: Record<string, unknown>;
+  readonly environments: Record<Environment, Record<string, unknown>>;
+}
+
+export interface ManifestTemplate {
+  readonly name: string;
+  readonly environments: Record<string, { enabled: boolean }>;
+  readonly stacks: Record<
+    string,
+    { enabled: boolean; config?: Record<string, Record<string, unknown>> }
+  >;
+}
+
+export type Values = Record<string, unknown>;
+
+const VARIABLES: Record<string, unknown> = {
+  DEPLOYMENT_ID: "D1BRV40",
+  ORGANIZATION: "Company A",
+  PROJECT_NAME: "ecommerce",
+  DOMAIN: "example.com",
+  TEAM: "infrastructure",
+  COST_CENTER: "engineering",
+  USER_EMAIL: "ops@example.com",
+  PRIMARY_REGION: "us-east-1",
+  SECONDARY_REGION: "us-west-2",
+};
+
+export function stackNames(): string[] {
+  return readdirSync(join(TEMPLATES, "config")).map((file) => file.replace(/\.yaml$/, ""));
+}
+
+export function stackTemplate(stack: string): StackTemplate {
+  return parse(readFileSync(join(TEMPLATES, "config", `${stack}.yaml`), "utf8")) as StackTemplate;
+}
+
+export function manifestTemplate(name: string): ManifestTemplate {
+  return parse(
+    readFileSync(join(TEMPLATES, "default", `${name}.yaml`), "utf8"),
+  ) as ManifestTemplate;
+}
+
+/** Defaults of an environment with placeholders in them, as a manifest has them. */
+export function rawConfig(template: StackTemplate, environment: Environment): Values {
+  return { ...template.config, ...template.environments[environment] };
+}
+
+/** What a program gets in an environment: defaults with every placeholder filled in. */
+export function resolvedConfig(stack: string, environment: Environment): Values {
+  const template = stackTemplate(stack);
+  const declared = Object.entries(template.variables ?? {}).map(([name, variable]) => [
+    name,
+    variable.default,
+  ]);
+  const variables = { ...VARIABLES, ...(Object.fromEntries(declared) as Values) };
+  const fill = (value: unknown): unknown => {
+    if (Array.isArray(value)) {
+      return value.map(fill);
+    }
+    if (typeof value === "object" && value !== null) {
+      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, fill(inner)]));
+    }
+    return typeof value === "string" ? fillText(value, variables) : value;
+  };
+  return fill(rawConfig(template, environment)) as Values;
+}
+
+/** The cross-component references in a value. */
+export function references(value: unknown): Array<{ stack: string; output: string }> {
+  const found = JSON.stringify(value).matchAll(/\{\{RUNTIME:([a-z0-9-]+):(\w+)\}\}/g);
+  return [...found].map(([, stack = "", output = ""]) => ({ stack, output }));
+}
+
+function fillText(text: string, variables: Values): unknown {
+  const [reference] = references(text);
+  if (reference) {
+    return sample(reference.stack, reference.output);
+  }
+  const whole = /^\{\{(\w+)\}\}$/.exec(text)?.[1];
+  if (whole !== undefined) {
+    return variable(whole, variables);
+  }
+  return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(variable(name, variables)));
+}
+
+function variable(name: string, variables: Values): unknown {
+  if (!(name in variables)) {
+    throw new Error(`nothing gives the variable ${name} a value`);
+  }
+  return variables[name];
+}
+
+/** A believable value of another component's output. */
+export function sample(stack: string, output: string): unknown {
+  const declaration = stackTemplate(stack).outputs[output];
+  if (declaration === undefined) {
+    throw new Error(`${stack} declares no output ${output}`);
+  }
+  switch (declaration.type) {
+    case "array":
+      return [1, 2, 3].map((n) => `${sampleText(stack, output.replace(/s$/, ""))}${n}`);
+    case "object":
+      return Object.fromEntries(
+        ["api", "worker"].map((name) => [name, sampleEntry(stack, output, name)]),
+      );
+    case "integer":
+      return 5432;
+    case "boolean":
+      return true;
+    case "string":
+      return sampleText(stack, output);
+  }
+}
+
+function sampleEntry(stack: string, output: string, name: string): string {
+  const registry = "123456789012.dkr.ecr.us-east-1.amazonaws.com";
+  switch (output) {
+    case "repositoryUrls":
+      return `${registry}/${name}`;
+    case "imageUris":
+      return `${registry}/${name}:1.0.0`;
+    default:
+      return sampleText(stack, output.replace(/s$/, "").replace(/Name$/, `-${name}`));
+  }
+}
+
+function sampleText(stack: string, output: string): string {
+  const forms: Array<[RegExp, string]> = [
+    [/Arn$/, `arn:aws:sample:us-east-1:123456789012:${stack}/${output}`],
+    [/vpcId$/, "vpc-0123456789abcdef0"],
+    [/SecurityGroupId$/, "sg-0123456789abcdef0"],
+    [/SubnetId$/, `subnet-0123456789abcde${output.length}`],
+    [/[cC]idr$/, "10.0.0.0/16"],
+    [/zoneName$/, "dev.example.com"],
+    [/HostName$/, "apps.dev.example.com"],
+    [/PathPrefix$/, "/d1brv40/dev"],
+    [/Url$/, `https://${stack}.example.com/${output}`],
+  ];
+  return forms.find(([form]) => form.test(output))?.[1] ?? `${stack}-${output}`;
+}
+
+export { ENVIRONMENTS };

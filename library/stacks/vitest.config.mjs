@@ -1,0 +1,10 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["shared/tests/**/*.test.ts", "*/tests/**/*.test.ts"],
+    // Loading the cloud SDK for the first time takes a few seconds on a busy machine.
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+});
