@@ -175,6 +175,7 @@ codes! {
     ENVIRONMENT_UNKNOWN = 706, NotFound, final, "The deployment has no such environment";
     STACK_UNKNOWN = 707, NotFound, final, "The deployment has no such stack";
     MEMORY_DAMAGED = 708, Invalid, final, "What is remembered of a unit cannot be read";
+    RESOLUTION_FAILED = 709, Invalid, final, "A run-time value cannot be had";
 }
 
 impl ErrorCode {

@@ -1,1 +1,26 @@
 //! Launchers for Node.js and Python programs.
+//!
+//! A [`LanguageProgram`] finds out how a program is run, serves it a monitor, starts it in a
+//! process group of its own and judges how it ended. The SDKs are the program's own, installed by
+//! whoever wrote it; nothing is installed here.
+//!
+//! Reading order: `spec` (what is run), `node` and `python` (how), `process` (the child), `program`
+//! (the two ends of a program), `plugins` (which provider plugins its packages need).
+
+mod entry;
+mod error;
+mod node;
+mod options;
+mod plugins;
+mod process;
+mod program;
+mod python;
+mod spec;
+
+pub use error::LaunchError;
+pub use node::node_module_path;
+pub use options::RuntimeOptions;
+pub use plugins::{RequiredPackages, default_packages, required_packages};
+pub use program::LanguageProgram;
+pub use python::{PythonEnvironment, python_environment};
+pub use spec::{Environment, ProgramPorts, ProgramSpec, Runtime};

@@ -10,7 +10,7 @@ const DYNAMIC: [&str; 2] = ["pulumi-nodejs", "pulumi-python"];
 
 /// Configuration for the default provider of a package. Values are text, as they are in the
 /// configuration; structured ones are JSON.
-pub(crate) fn package_config(context: &DeploymentContext, package: &str) -> PropertyMap {
+pub fn package_config(context: &DeploymentContext, package: &str) -> PropertyMap {
     let keep_namespace = DYNAMIC.contains(&package);
     let entries = context.config.iter().filter_map(|(key, value)| {
         let (namespace, name) = key.split_once(':')?;

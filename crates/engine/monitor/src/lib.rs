@@ -37,6 +37,7 @@ pub use assets::{AssetReader, NoRemoteAssets};
 pub use builtin::{
     BUILTIN_PACKAGE, BuiltinProvider, RunningResources, StackReadError, StackReader,
 };
+pub use config::package_config;
 pub use error::{Ending, MonitorError};
 pub use grpc::{EngineEndpoint, Listen, MonitorServer};
 pub use hooks::{ErrorHookCallback, Hook, HookCallback, HookRegistry};

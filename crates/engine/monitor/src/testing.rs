@@ -18,6 +18,7 @@ use nimbus_engine_ports::{
     UpdateRequest, UpdateResponse,
 };
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::assets::NoRemoteAssets;
@@ -50,6 +51,7 @@ pub struct FakeRegistrar {
     script: Script,
     providers: HashMap<String, Arc<dyn Provider>>,
     seen: Mutex<Seen>,
+    asked: Notify,
     shutdown: CancellationToken,
 }
 
@@ -70,6 +72,7 @@ impl FakeRegistrar {
             script: Box::new(|_| Answer::Usual),
             providers: HashMap::new(),
             seen: Mutex::default(),
+            asked: Notify::new(),
             shutdown: CancellationToken::new(),
         }
     }
@@ -106,6 +109,17 @@ impl FakeRegistrar {
     pub fn goal(&self, name: &str) -> Option<Goal> {
         let seen = self.seen.lock();
         seen.goals.iter().find(|goal| goal.name == name).cloned()
+    }
+
+    /// Returns when a resource with this name has been asked for.
+    pub async fn asked_for(&self, name: &str) {
+        loop {
+            let asked = self.asked.notified();
+            if self.goal(name).is_some() {
+                return;
+            }
+            asked.await;
+        }
     }
 
     pub fn reads(&self) -> Vec<ReadGoal> {
@@ -159,6 +173,7 @@ impl Registrar for FakeRegistrar {
             return Err(RegisterError::ShuttingDown);
         }
         self.seen.lock().goals.push(goal.clone());
+        self.asked.notify_waiters();
         let urn = self.urn(goal.parent.as_ref(), &goal.type_, &goal.name);
         match (self.script)(&goal) {
             Answer::Usual => Ok(self.granted(&goal, urn, goal.properties.clone())),

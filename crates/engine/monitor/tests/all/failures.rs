@@ -103,9 +103,7 @@ async fn whoever_waits_is_turned_away_when_another_request_fails() {
         let monitor = Arc::clone(&rig.monitor);
         async move { monitor.register(component("waits")).await }
     });
-    while rig.registrar.goals().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    rig.registrar.asked_for("waits").await;
     assert_eq!(rig.monitor.register(component("fails")).await, Err(Ending));
     assert_eq!(waiting.await.expect("the task does not panic"), Err(Ending));
     rig.monitor.aborted().await;

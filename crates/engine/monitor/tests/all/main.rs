@@ -1,6 +1,7 @@
 //! The monitor as programs meet it: the pipeline on its own, then over gRPC.
 
 mod builtin;
+mod callbacks;
 mod construct;
 mod failures;
 mod grpc;

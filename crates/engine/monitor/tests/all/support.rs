@@ -53,8 +53,10 @@ pub(crate) fn rig_with(registrar: FakeRegistrar, settings: MonitorSettings) -> R
 
 impl Rig {
     pub(crate) async fn register(&self, request: Registration) -> Registered {
-        let registered = self.monitor.register(request).await;
-        registered.unwrap_or_else(|Ending| panic!("turned away: {:?}", self.errors()))
+        match self.monitor.register(request).await {
+            Ok(registered) => registered,
+            Err(Ending) => unreachable!("turned away: {:?}", self.errors()),
+        }
     }
 
     pub(crate) fn errors(&self) -> Vec<String> {
@@ -62,8 +64,7 @@ impl Rig {
     }
 
     pub(crate) fn goal(&self, name: &str) -> nimbus_engine_model::Goal {
-        let goal = self.registrar.goal(name);
-        goal.unwrap_or_else(|| panic!("no goal {name} among {:?}", self.registrar.goals()))
+        self.registrar.goal(name).expect("it was asked for")
     }
 }
 

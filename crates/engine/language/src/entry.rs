@@ -1,0 +1,82 @@
+//! Where a program is.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::LaunchError;
+
+/// The directory a program is run in, and what is run there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) directory: PathBuf,
+    /// A file of the directory, or `.` for the directory itself.
+    pub(crate) name: String,
+}
+
+impl Entry {
+    /// Relative paths inside a program start at the directory of its entry.
+    pub(crate) fn find(root: &Path, main: Option<&str>) -> Result<Self, LaunchError> {
+        let path = match main {
+            None | Some("") => root.to_owned(),
+            Some(main) => root.join(main),
+        };
+        let missing = |path: PathBuf| LaunchError::EntryMissing {
+            path,
+            help: "correct main in Pulumi.yaml: it names a file or directory below it",
+        };
+        let path = path.canonicalize().map_err(|_| missing(path))?;
+        if path.is_dir() {
+            return Ok(Self {
+                directory: path,
+                name: ".".to_owned(),
+            });
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        match (path.parent(), name) {
+            (Some(directory), Some(name)) => Ok(Self {
+                directory: directory.to_owned(),
+                name: name.to_owned(),
+            }),
+            _ => Err(missing(path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_run_in_its_directory_and_a_directory_in_itself() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let root = root.path().canonicalize().expect("it exists");
+        std::fs::create_dir(root.join("src")).expect("a directory");
+        std::fs::write(root.join("src/app.ts"), "").expect("a file");
+        let find = |main| Entry::find(&root, main).expect("it exists");
+        assert_eq!(
+            find(None),
+            Entry {
+                directory: root.clone(),
+                name: ".".to_owned()
+            }
+        );
+        let source = root.join("src");
+        assert_eq!(
+            find(Some("src")),
+            Entry {
+                directory: source.clone(),
+                name: ".".to_owned()
+            }
+        );
+        assert_eq!(
+            find(Some("./src/app.ts")),
+            Entry {
+                directory: source,
+                name: "app.ts".to_owned()
+            }
+        );
+        assert!(matches!(
+            Entry::find(&root, Some("absent")),
+            Err(LaunchError::EntryMissing { .. })
+        ));
+    }
+}

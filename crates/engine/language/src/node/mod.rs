@@ -1,0 +1,267 @@
+//! Node.js programs: TypeScript and JavaScript.
+//!
+//! The SDK brings its own entry point, which reads flags, connects and runs the program. TypeScript
+//! is compiled by the SDK while it is loaded, unless the project says that there is none.
+
+mod words;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nimbus_engine_ports::DeploymentContext;
+use tokio::process::Command;
+
+use crate::entry::Entry;
+use crate::error::LaunchError;
+use crate::spec::{ProgramSpec, json};
+
+/// How a Node.js program is run; everything that could be missing was found.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeLaunch {
+    node: PathBuf,
+    run_module: PathBuf,
+    node_args: Vec<String>,
+    typescript: bool,
+    tsconfig: Option<String>,
+}
+
+impl NodeLaunch {
+    pub(crate) async fn prepare(spec: &ProgramSpec, entry: &Entry) -> Result<Self, LaunchError> {
+        let options = &spec.options;
+        let node_args = options.text("nodeargs")?.unwrap_or_default();
+        let node_args = words::split(node_args).ok_or(LaunchError::BadOption {
+            option: "nodeargs",
+            expected: "a command line with closed quotes",
+        })?;
+        let package_manager = PackageManager::parse(options.text("packagemanager")?)?;
+        Ok(Self {
+            node: node_binary()?,
+            run_module: resolve(&entry.directory, "cmd/run", package_manager).await?,
+            node_args,
+            typescript: options.flag("typescript")?.unwrap_or(true),
+            tsconfig: options.text("tsconfig")?.map(str::to_owned),
+        })
+    }
+
+    pub(crate) fn command(
+        &self,
+        spec: &ProgramSpec,
+        entry: &Entry,
+        context: &DeploymentContext,
+    ) -> Command {
+        let mut command = spec.environment.command(&self.node);
+        command.args(&self.node_args).arg(&self.run_module);
+        let mut flag = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
+            if !value.as_ref().is_empty() {
+                command.arg(name).arg(value.as_ref());
+            }
+        };
+        flag("--monitor", &context.monitor_endpoint);
+        flag("--engine", &context.monitor_endpoint);
+        flag("--organization", &context.organization);
+        flag("--project", &context.project);
+        flag("--root-directory", &spec.root);
+        flag("--stack", &context.stack);
+        flag("--pwd", &entry.directory);
+        flag("--parallel", &context.parallel.to_string());
+        if context.dry_run {
+            command.arg("--dry-run");
+        }
+        command.arg(&entry.name).args(&spec.args);
+        command.envs(self.variables(spec, context));
+        command
+    }
+
+    fn variables(
+        &self,
+        spec: &ProgramSpec,
+        context: &DeploymentContext,
+    ) -> Vec<(&'static str, OsString)> {
+        let mut variables: Vec<(&'static str, OsString)> = vec![
+            ("PULUMI_CONFIG", config(context).into()),
+            (
+                "PULUMI_CONFIG_SECRET_KEYS",
+                json(&context.config_secret_keys).into(),
+            ),
+        ];
+        if self.typescript {
+            variables.push(("PULUMI_NODEJS_TYPESCRIPT", "true".into()));
+        }
+        if let Some(path) = &self.tsconfig {
+            variables.push(("PULUMI_NODEJS_TSCONFIG_PATH", path.into()));
+        }
+        if spec.transpile_only {
+            variables.push(("PULUMI_NODEJS_TRANSPILE_ONLY", "true".into()));
+        }
+        if let Some(directory) = &spec.typescript_cache {
+            variables.push(("TS_NODE_CACHE_DIRECTORY", directory.into()));
+        }
+        variables
+    }
+}
+
+/// Configuration under keys of the form `namespace:config:name`, which every SDK understands.
+fn config(context: &DeploymentContext) -> String {
+    let entries = context.config.iter().map(|(key, value)| {
+        let key = match key.split_once(':') {
+            Some((namespace, name)) => format!("{namespace}:config:{name}"),
+            None => key.clone(),
+        };
+        (key, value.as_str())
+    });
+    json(&entries.collect::<std::collections::BTreeMap<_, _>>())
+}
+
+pub(crate) fn node_binary() -> Result<PathBuf, LaunchError> {
+    which::which("node").map_err(|_| LaunchError::ToolMissing { tool: "node" })
+}
+
+/// Who installs the packages of a program; it decides what to tell those who forgot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PackageManager {
+    /// Whichever left its lock file.
+    Auto,
+    Npm,
+    Yarn,
+    Pnpm,
+    Bun,
+}
+
+impl PackageManager {
+    fn parse(option: Option<&str>) -> Result<Self, LaunchError> {
+        Ok(match option {
+            None | Some("auto") => Self::Auto,
+            Some("npm") => Self::Npm,
+            Some("yarn") => Self::Yarn,
+            Some("pnpm") => Self::Pnpm,
+            Some("bun") => Self::Bun,
+            Some(_) => {
+                return Err(LaunchError::BadOption {
+                    option: "packagemanager",
+                    expected: "one of auto, npm, yarn, pnpm and bun",
+                });
+            }
+        })
+    }
+
+    /// The command that installs the packages of a program.
+    fn install_command(self, directory: &Path) -> String {
+        let has = |lock: &str| directory.join(lock).exists();
+        let tool = match self {
+            Self::Npm => "npm",
+            Self::Yarn => "yarn",
+            Self::Pnpm => "pnpm",
+            Self::Bun => "bun",
+            Self::Auto if has("yarn.lock") => "yarn",
+            Self::Auto if has("pnpm-lock.yaml") => "pnpm",
+            Self::Auto if has("bun.lock") || has("bun.lockb") => "bun",
+            Self::Auto => "npm",
+        };
+        format!("cd {} && {tool} install", directory.display())
+    }
+}
+
+/// A module of the SDK that a program in this directory uses, such as `cmd/dynamic-provider`.
+pub async fn node_module_path(directory: &Path, module: &str) -> Result<PathBuf, LaunchError> {
+    resolve(directory, module, PackageManager::Auto).await
+}
+
+async fn resolve(
+    directory: &Path,
+    module: &str,
+    package_manager: PackageManager,
+) -> Result<PathBuf, LaunchError> {
+    if let Some(found) = in_node_modules(directory, module) {
+        return Ok(found);
+    }
+    let asked = ask_node(directory, module).await?;
+    asked.ok_or_else(|| LaunchError::NodeSdkMissing {
+        directory: directory.to_owned(),
+        install: package_manager.install_command(directory),
+    })
+}
+
+/// What Node.js itself would find in the usual places. Starting it to ask costs a tenth of a
+/// second.
+fn in_node_modules(directory: &Path, module: &str) -> Option<PathBuf> {
+    let candidates = directory.ancestors().map(|ancestor| {
+        let package = ancestor.join("node_modules/@pulumi/pulumi");
+        package.join(module).join("index.js")
+    });
+    // Modules are known by their real path, so that one linked in twice is loaded once.
+    candidates
+        .filter(|path| path.is_file())
+        .find_map(|path| path.canonicalize().ok())
+}
+
+/// Some package managers keep packages elsewhere and teach Node.js to find them.
+async fn ask_node(directory: &Path, module: &str) -> Result<Option<PathBuf>, LaunchError> {
+    let script = format!("process.stdout.write(require.resolve('@pulumi/pulumi/{module}'))");
+    let mut command = Command::new(node_binary()?);
+    command
+        .arg("-e")
+        .arg(script)
+        .current_dir(directory)
+        .kill_on_drop(true);
+    let answer = command
+        .output()
+        .await
+        .map_err(|source| LaunchError::NotStarted {
+            what: "node".to_owned(),
+            source,
+        })?;
+    let path = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    Ok((answer.status.success() && !path.is_empty()).then(|| PathBuf::from(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(config: &[(&str, &str)]) -> DeploymentContext {
+        let config = config.iter();
+        DeploymentContext {
+            config: config
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            ..DeploymentContext::default()
+        }
+    }
+
+    #[test]
+    fn configuration_keys_have_the_form_that_every_sdk_reads() {
+        let context = context(&[("shop:size", "3"), ("aws:region", "eu"), ("shop:a:b", "c")]);
+        assert_eq!(
+            config(&context),
+            r#"{"aws:config:region":"eu","shop:config:a:b":"c","shop:config:size":"3"}"#
+        );
+    }
+
+    #[test]
+    fn the_sdk_is_found_from_below_its_node_modules() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let module = root.path().join("node_modules/@pulumi/pulumi/cmd/run");
+        let program = root.path().join("packages/infra");
+        std::fs::create_dir_all(&module).expect("directories");
+        std::fs::create_dir_all(&program).expect("directories");
+        assert_eq!(in_node_modules(&program, "cmd/run"), None);
+        std::fs::write(module.join("index.js"), "").expect("a file");
+        let expected = module.join("index.js").canonicalize().expect("it exists");
+        assert_eq!(in_node_modules(&program, "cmd/run"), Some(expected));
+    }
+
+    #[test]
+    fn the_advice_names_the_package_manager_in_use() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let advice = |option| {
+            let manager = PackageManager::parse(option).expect("a known manager");
+            manager.install_command(root.path())
+        };
+        let in_root = |tool: &str| format!("cd {} && {tool} install", root.path().display());
+        assert_eq!(advice(None), in_root("npm"));
+        assert_eq!(advice(Some("pnpm")), in_root("pnpm"));
+        std::fs::write(root.path().join("yarn.lock"), "").expect("a file");
+        assert_eq!(advice(Some("auto")), in_root("yarn"));
+        assert!(PackageManager::parse(Some("cargo")).is_err());
+    }
+}

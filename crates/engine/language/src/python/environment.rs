@@ -1,0 +1,441 @@
+//! Which Python runs a program.
+//!
+//! The project may name a virtual environment or the tool that makes one; otherwise one beside the
+//! program is used, and failing that the Python on the PATH. Nothing is created or updated here: a
+//! run must not depend on the network.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::error::LaunchError;
+use crate::options::RuntimeOptions;
+
+/// An interpreter, and the virtual environment that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonEnvironment {
+    interpreter: PathBuf,
+    virtualenv: Option<PathBuf>,
+    /// The command that installs packages into it.
+    install: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Toolchain {
+    Pip,
+    Uv,
+    Poetry,
+}
+
+/// The Python of a program, from the options of its runtime.
+pub async fn python_environment(
+    root: &Path,
+    program_dir: &Path,
+    options: &RuntimeOptions,
+) -> Result<PythonEnvironment, LaunchError> {
+    let virtualenv = options.text("virtualenv")?.map(|path| root.join(path));
+    match (toolchain(program_dir, options)?, virtualenv) {
+        (Toolchain::Poetry, _) => poetry(program_dir).await,
+        (Toolchain::Uv, given) => uv(program_dir, given),
+        (Toolchain::Pip, Some(given)) => pip(root, program_dir, &given),
+        (Toolchain::Pip, None) => ambient(root, program_dir),
+    }
+}
+
+/// What the project says, else what the lock files say.
+fn toolchain(program_dir: &Path, options: &RuntimeOptions) -> Result<Toolchain, LaunchError> {
+    Ok(match options.text("toolchain")? {
+        Some("pip") => Toolchain::Pip,
+        Some("uv") => Toolchain::Uv,
+        Some("poetry") => Toolchain::Poetry,
+        Some(_) => {
+            return Err(LaunchError::BadOption {
+                option: "toolchain",
+                expected: "one of pip, uv and poetry",
+            });
+        }
+        None if above(program_dir, "uv.lock").is_some() => Toolchain::Uv,
+        None if above(program_dir, "poetry.lock").is_some() => Toolchain::Poetry,
+        None => Toolchain::Pip,
+    })
+}
+
+/// The nearest directory upwards that has the file.
+fn above<'a>(directory: &'a Path, file: &str) -> Option<&'a Path> {
+    directory
+        .ancestors()
+        .find(|ancestor| ancestor.join(file).is_file())
+}
+
+fn pip(root: &Path, program_dir: &Path, path: &Path) -> Result<PythonEnvironment, LaunchError> {
+    let requirements = [program_dir, root].map(|directory| directory.join("requirements.txt"));
+    let requirements = requirements.iter().find(|path| path.is_file());
+    let packages = match requirements {
+        Some(file) => format!("-r {}", file.display()),
+        None => "pulumi".to_owned(),
+    };
+    let install = format!("{} install {packages}", path.join("bin/pip").display());
+    let create = format!("python3 -m venv {} && {install}", path.display());
+    in_virtualenv(path, create, install)
+}
+
+fn uv(program_dir: &Path, given: Option<PathBuf>) -> Result<PythonEnvironment, LaunchError> {
+    let project = above(program_dir, "uv.lock")
+        .or_else(|| above(program_dir, "pyproject.toml"))
+        .unwrap_or(program_dir);
+    let path = given.unwrap_or_else(|| {
+        let configured = std::env::var_os("UV_PROJECT_ENVIRONMENT");
+        let name = configured.unwrap_or_else(|| ".venv".into());
+        project.join(name)
+    });
+    let sync = format!("cd {} && uv sync", project.display());
+    in_virtualenv(&path, sync.clone(), sync)
+}
+
+async fn poetry(program_dir: &Path) -> Result<PythonEnvironment, LaunchError> {
+    let project = above(program_dir, "pyproject.toml").unwrap_or(program_dir);
+    let install = format!("cd {} && poetry install", project.display());
+    let beside = project.join(".venv");
+    if is_virtualenv(&beside) {
+        return in_virtualenv(&beside, install.clone(), install);
+    }
+    let tool = which::which("poetry").map_err(|_| LaunchError::ToolMissing { tool: "poetry" })?;
+    let mut command = Command::new(tool);
+    command
+        .args(["env", "info", "--path"])
+        .current_dir(project)
+        .kill_on_drop(true);
+    let answer = command
+        .output()
+        .await
+        .map_err(|source| LaunchError::NotStarted {
+            what: "poetry".to_owned(),
+            source,
+        })?;
+    let path = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    if !answer.status.success() || path.is_empty() {
+        return Err(LaunchError::PoetryEnvironment {
+            directory: project.to_owned(),
+            message: String::from_utf8_lossy(&answer.stderr).trim().to_owned(),
+        });
+    }
+    in_virtualenv(Path::new(&path), install.clone(), install)
+}
+
+/// Nothing was said: a virtual environment beside the program, else whatever is on the PATH.
+fn ambient(root: &Path, program_dir: &Path) -> Result<PythonEnvironment, LaunchError> {
+    let places = [program_dir, root];
+    let beside = places
+        .iter()
+        .flat_map(|directory| [".venv", "venv"].map(|name| directory.join(name)))
+        .find(|path| is_virtualenv(path));
+    if let Some(path) = beside {
+        return pip(root, program_dir, &path);
+    }
+    let found = which::which("python3").or_else(|_| which::which("python"));
+    let interpreter = found.map_err(|_| LaunchError::ToolMissing { tool: "python3" })?;
+    let venv = program_dir.join("venv");
+    let install = format!(
+        "python3 -m venv {0} && {0}/bin/pip install pulumi",
+        venv.display()
+    );
+    Ok(PythonEnvironment {
+        interpreter,
+        virtualenv: None,
+        install,
+    })
+}
+
+fn in_virtualenv(
+    path: &Path,
+    create: String,
+    install: String,
+) -> Result<PythonEnvironment, LaunchError> {
+    if !is_virtualenv(path) {
+        return Err(LaunchError::VirtualenvMissing {
+            path: path.to_owned(),
+            create,
+        });
+    }
+    Ok(PythonEnvironment {
+        interpreter: path.join("bin/python"),
+        virtualenv: Some(path.to_owned()),
+        install,
+    })
+}
+
+fn is_virtualenv(path: &Path) -> bool {
+    path.join("bin/python").exists()
+}
+
+impl PythonEnvironment {
+    /// An interpreter that is used as it is.
+    pub fn of_interpreter(interpreter: PathBuf) -> Self {
+        let pip = interpreter.with_file_name("pip");
+        Self {
+            install: format!("{} install pulumi", pip.display()),
+            virtualenv: None,
+            interpreter,
+        }
+    }
+
+    pub fn interpreter(&self) -> &Path {
+        &self.interpreter
+    }
+
+    pub fn virtualenv(&self) -> Option<&Path> {
+        self.virtualenv.as_deref()
+    }
+
+    /// Programs that the command starts find this Python first, as after `source activate`. The
+    /// command's PATH, if it has one, must have been set before.
+    pub fn activate(&self, command: &mut Command) {
+        let Some(virtualenv) = &self.virtualenv else {
+            return;
+        };
+        let mut path = virtualenv.join("bin").into_os_string();
+        if let Some(rest) = configured_path(command) {
+            path.push(":");
+            path.push(rest);
+        }
+        command
+            .env("VIRTUAL_ENV", virtualenv)
+            .env("PATH", path)
+            .env_remove("PYTHONHOME");
+    }
+
+    /// Directories that hold the environment's packages.
+    pub(crate) async fn package_directories(&self) -> Vec<PathBuf> {
+        if let Some(virtualenv) = &self.virtualenv {
+            let found = site_packages(virtualenv);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        let script = "import json, sys; print(json.dumps([p for p in sys.path if p]))";
+        let answer = self.ask(script).await;
+        let directories: Vec<PathBuf> = answer
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        directories
+            .into_iter()
+            .filter(|path| path.is_dir())
+            .collect()
+    }
+
+    pub(crate) async fn require_sdk(&self, program_dir: &Path) -> Result<(), LaunchError> {
+        let installed = |directory: &PathBuf| directory.join("pulumi/__init__.py").is_file();
+        let in_place = self
+            .virtualenv
+            .as_deref()
+            .map(site_packages)
+            .unwrap_or_default();
+        if in_place.iter().any(installed) {
+            return Ok(());
+        }
+        // It may be installed in a way that only the interpreter understands.
+        let script = "import importlib.util as u; print('yes' if u.find_spec('pulumi') else '')";
+        if self
+            .ask_in(script, Some(program_dir))
+            .await
+            .is_some_and(|text| text == "yes")
+        {
+            return Ok(());
+        }
+        Err(LaunchError::PythonSdkMissing {
+            interpreter: self.interpreter.clone(),
+            install: self.install.clone(),
+        })
+    }
+
+    async fn ask(&self, script: &str) -> Option<String> {
+        self.ask_in(script, None).await
+    }
+
+    async fn ask_in(&self, script: &str, directory: Option<&Path>) -> Option<String> {
+        let mut command = Command::new(&self.interpreter);
+        command
+            .args(["-c", script])
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        let answer = command.output().await.ok()?;
+        let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        answer.status.success().then_some(text)
+    }
+}
+
+fn configured_path(command: &Command) -> Option<OsString> {
+    let mut set = command.as_std().get_envs();
+    let (_, value) = set.find(|(name, _)| *name == "PATH")?;
+    value.map(ToOwned::to_owned)
+}
+
+fn site_packages(virtualenv: &Path) -> Vec<PathBuf> {
+    let Ok(versions) = std::fs::read_dir(virtualenv.join("lib")) else {
+        return Vec::new();
+    };
+    let directories = versions
+        .flatten()
+        .map(|entry| entry.path().join("site-packages"));
+    directories.filter(|path| path.is_dir()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn make_virtualenv(path: &Path) {
+        std::fs::create_dir_all(path.join("bin")).expect("a directory");
+        std::fs::write(path.join("bin/python"), "").expect("a file");
+    }
+
+    fn options(entries: &[(&str, &str)]) -> RuntimeOptions {
+        let entries = entries.iter();
+        RuntimeOptions::new(entries.map(|(key, value)| ((*key).to_owned(), json!(value))))
+    }
+
+    struct Project {
+        _keep: tempfile::TempDir,
+        root: PathBuf,
+        program: PathBuf,
+    }
+
+    fn project() -> Project {
+        let keep = tempfile::tempdir().expect("a temporary directory");
+        let root = keep.path().to_owned();
+        let program = root.join("infra");
+        std::fs::create_dir(&program).expect("a directory");
+        Project {
+            _keep: keep,
+            root,
+            program,
+        }
+    }
+
+    impl Project {
+        async fn find(&self, entries: &[(&str, &str)]) -> Result<PythonEnvironment, LaunchError> {
+            python_environment(&self.root, &self.program, &options(entries)).await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_named_virtual_environment_is_below_the_project_root() {
+        let project = project();
+        let missing = project
+            .find(&[("virtualenv", "env")])
+            .await
+            .expect_err("not there yet");
+        assert!(
+            missing.help().contains("python3 -m venv"),
+            "{}",
+            missing.help()
+        );
+        make_virtualenv(&project.root.join("env"));
+        let found = project
+            .find(&[("virtualenv", "env")])
+            .await
+            .expect("now it is");
+        assert_eq!(found.interpreter(), project.root.join("env/bin/python"));
+    }
+
+    #[tokio::test]
+    async fn without_options_the_nearest_virtual_environment_is_used() {
+        let project = project();
+        let ambient = project.find(&[]).await.expect("some python");
+        assert_eq!(ambient.virtualenv(), None);
+        make_virtualenv(&project.root.join("venv"));
+        let found = project.find(&[]).await.expect("the root's");
+        assert_eq!(
+            found.virtualenv(),
+            Some(project.root.join("venv").as_path())
+        );
+        make_virtualenv(&project.program.join(".venv"));
+        let found = project.find(&[]).await.expect("the program's");
+        assert_eq!(
+            found.virtualenv(),
+            Some(project.program.join(".venv").as_path())
+        );
+    }
+
+    #[tokio::test]
+    async fn uv_keeps_its_environment_beside_its_lock_file() {
+        let project = project();
+        std::fs::write(project.root.join("uv.lock"), "").expect("a file");
+        let missing = project.find(&[]).await.expect_err("not there yet");
+        assert_eq!(
+            missing.help(),
+            format!("run: cd {} && uv sync", project.root.display())
+        );
+        make_virtualenv(&project.root.join(".venv"));
+        let found = project
+            .find(&[("toolchain", "uv")])
+            .await
+            .expect("now it is");
+        assert_eq!(
+            found.virtualenv(),
+            Some(project.root.join(".venv").as_path())
+        );
+    }
+
+    #[tokio::test]
+    async fn poetry_projects_may_keep_their_environment_inside() {
+        let project = project();
+        std::fs::write(project.program.join("pyproject.toml"), "").expect("a file");
+        make_virtualenv(&project.program.join(".venv"));
+        let found = project
+            .find(&[("toolchain", "poetry")])
+            .await
+            .expect("inside");
+        assert_eq!(
+            found.virtualenv(),
+            Some(project.program.join(".venv").as_path())
+        );
+    }
+
+    #[tokio::test]
+    async fn options_that_make_no_sense_are_named() {
+        let project = project();
+        let error = project
+            .find(&[("toolchain", "conda")])
+            .await
+            .expect_err("unknown");
+        assert!(error.to_string().contains("toolchain"));
+        let number = RuntimeOptions::new([("virtualenv".to_owned(), json!(1))]);
+        let error = python_environment(&project.root, &project.program, &number).await;
+        assert!(
+            error
+                .expect_err("not a string")
+                .to_string()
+                .contains("virtualenv")
+        );
+    }
+
+    #[tokio::test]
+    async fn an_environment_without_the_sdk_is_refused_with_the_command_to_run() {
+        let project = project();
+        make_virtualenv(&project.root.join("venv"));
+        let found = project.find(&[]).await.expect("the root's");
+        let error = found
+            .require_sdk(&project.program)
+            .await
+            .expect_err("no SDK");
+        assert!(
+            error.help().ends_with("bin/pip install pulumi"),
+            "{}",
+            error.help()
+        );
+        let packages = project
+            .root
+            .join("venv/lib/python3.11/site-packages/pulumi");
+        std::fs::create_dir_all(&packages).expect("directories");
+        std::fs::write(packages.join("__init__.py"), "").expect("a file");
+        assert!(found.require_sdk(&project.program).await.is_ok());
+    }
+}

@@ -1,0 +1,69 @@
+//! Python programs.
+//!
+//! The SDK has no entry point of its own: ours is handed to the interpreter as a command, so that
+//! there is no file to leave behind.
+
+mod environment;
+
+use nimbus_engine_ports::DeploymentContext;
+use tokio::process::Command;
+
+use crate::entry::Entry;
+use crate::error::LaunchError;
+use crate::spec::{ProgramSpec, json};
+
+pub use environment::{PythonEnvironment, python_environment};
+
+const LAUNCHER: &str = include_str!("launcher.py");
+
+/// How a Python program is run; everything that could be missing was found.
+#[derive(Clone, Debug)]
+pub(crate) struct PythonLaunch {
+    environment: PythonEnvironment,
+}
+
+impl PythonLaunch {
+    pub(crate) async fn prepare(spec: &ProgramSpec, entry: &Entry) -> Result<Self, LaunchError> {
+        if entry.name == "." && !entry.directory.join("__main__.py").is_file() {
+            return Err(LaunchError::EntryMissing {
+                path: entry.directory.join("__main__.py"),
+                help: "create __main__.py, or set main in Pulumi.yaml to the program's file",
+            });
+        }
+        let environment = python_environment(&spec.root, &entry.directory, &spec.options).await?;
+        environment.require_sdk(&entry.directory).await?;
+        Ok(Self { environment })
+    }
+
+    pub(crate) fn command(
+        &self,
+        spec: &ProgramSpec,
+        entry: &Entry,
+        context: &DeploymentContext,
+    ) -> Command {
+        let mut command = spec.environment.command(self.environment.interpreter());
+        command.args(["-u", "-c", LAUNCHER]);
+        let mut flag = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
+            if !value.as_ref().is_empty() {
+                command.arg(name).arg(value.as_ref());
+            }
+        };
+        flag("--monitor", &context.monitor_endpoint);
+        flag("--engine", &context.monitor_endpoint);
+        flag("--project", &context.project);
+        flag("--root_directory", &spec.root);
+        flag("--stack", &context.stack);
+        flag("--pwd", &entry.directory);
+        flag("--dry_run", &context.dry_run.to_string());
+        flag("--parallel", &context.parallel.to_string());
+        flag("--organization", &context.organization);
+        command.arg(&entry.name).args(&spec.args);
+        command.env("PULUMI_CONFIG", json(&context.config));
+        command.env(
+            "PULUMI_CONFIG_SECRET_KEYS",
+            json(&context.config_secret_keys),
+        );
+        self.environment.activate(&mut command);
+        command
+    }
+}
