@@ -11,6 +11,8 @@ fn main() -> io::Result<()> {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let root = manifest.join("../../library");
     println!("cargo:rerun-if-changed=build.rs");
+    // A path that is not there counts as changed, so a library that appears later is found.
+    println!("cargo:rerun-if-changed={}", root.join("tools").display());
     let mut files = Vec::new();
     if root.is_dir() {
         let clean = collect(&root, &mut files)?;

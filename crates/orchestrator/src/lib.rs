@@ -15,6 +15,7 @@ pub mod render;
 pub mod resolve;
 pub mod run;
 pub mod template;
+pub mod unit;
 pub mod validate;
 pub mod variables;
 pub mod workspace;

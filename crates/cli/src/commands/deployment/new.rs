@@ -20,7 +20,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let root = context.directory.join(args.directory).join(ROOT);
+    // Components without `.`, as people write paths.
+    let root: PathBuf = context
+        .directory
+        .join(args.directory)
+        .join(ROOT)
+        .components()
+        .collect();
     let written = nimbus_library::write_missing(&root).map_err(|error| {
         let message = format!("cannot make the workspace {}: {error}", root.display());
         Error::new(ErrorCode::FILE_UNWRITABLE, message)

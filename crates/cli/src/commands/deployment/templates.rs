@@ -158,6 +158,6 @@ impl Report for ValidTemplate {
             environments,
         } = self;
         let mark = terminal.paint(Tone::Good, "✓");
-        format!("{mark} {name} is valid: {stacks} stacks, {environments} environments\n")
+        format!("{mark} {name} is valid: {stacks} stacks × {environments} environments\n")
     }
 }
