@@ -1,5 +1,7 @@
 //! Create, same, update, delete; components and the stack; who may register what.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use nimbus_engine_model::{JournalEntry, OperationKind, PropertyValue, StepOp};
 use nimbus_engine_ports::{EngineEvent, RegisterError};
@@ -512,4 +514,27 @@ async fn times_tell_when_a_resource_was_made_and_when_it_last_changed() {
         .iter()
         .filter(|s| s.urn.name() != "a");
     assert!(untouched.into_iter().all(|s| s.created == s.modified));
+}
+
+#[tokio::test]
+async fn as_many_steps_as_allowed_run_at_once() {
+    let mut lab = Lab::new();
+    lab.options.parallel = 3;
+    let meeting = Arc::new(tokio::sync::Barrier::new(3));
+    *lab.fake.meeting.lock() = Some(meeting);
+    let run = lab.up(|m| {
+        async move {
+            let names = ["a", "b", "c"];
+            let all = names.iter().map(|name| m.resource(name, |_| ()));
+            futures::future::try_join_all(all).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    });
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, run)
+        .await
+        .expect("they wait for each other")
+        .ok();
 }

@@ -405,3 +405,31 @@ async fn a_failed_replacement_keeps_the_provider_that_the_old_one_needs() {
     lab.up(program("second")).await.ok();
     assert_eq!(lab.names(), ["shop-dev", "second", "a"]);
 }
+
+#[tokio::test]
+async fn what_was_replaced_is_deleted_though_something_else_failed() {
+    let mut lab = Lab::new();
+    lab.options.continue_on_error = true;
+    let program = |value: &'static str| {
+        move |m: Monitor| {
+            async move {
+                m.resource("a", |goal| set(goal, "x", value)).await?;
+                m.resource("b", |goal| {
+                    set(goal, "replace", value);
+                    if value == "1" {
+                        goal.dependencies = vec![urn("a")];
+                    }
+                })
+                .await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("1")).await.ok();
+    lab.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
+    lab.up(program("2")).await.error();
+    assert!(lab.snapshot.resources.iter().all(|state| !state.delete));
+    assert_eq!(lab.fake.objects.lock().len(), 2);
+}

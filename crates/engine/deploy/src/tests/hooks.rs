@@ -153,3 +153,14 @@ async fn delete_hooks_need_a_program_that_has_them() {
     lab.destroy().await.ok();
     assert_eq!(*lab.hooks.calls.lock(), ["BeforeDelete a"]);
 }
+
+#[tokio::test]
+async fn an_error_hook_that_never_gives_up_is_given_up_on() {
+    let mut lab = Lab::new();
+    lab.hooks.retries.store(usize::MAX, Ordering::Relaxed);
+    lab.answers(|answers| answers.create = Some(Box::new(|_| Some(Err(failed("always"))))));
+    let run = one(&mut lab, |goal| hook(goal, HookKind::OnError, "again")).await;
+    run.error();
+    assert!(run.says("gave up"));
+    assert_eq!(lab.take_calls().len(), 100);
+}

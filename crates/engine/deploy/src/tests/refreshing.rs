@@ -304,6 +304,11 @@ async fn components_providers_and_external_objects_survive_as_they_are() {
     .await
     .ok();
     let before = lab.snapshot.resources.clone();
+    lab.answers(|answers| {
+        answers.diff = Some(Box::new(|request| {
+            panic!("{} is not ours to compare", request.name)
+        }));
+    });
     let run = lab.refresh().await.ok();
     assert_eq!(lab.snapshot.resources, before);
     assert_eq!(run.count(StepOp::Update), 0);

@@ -50,6 +50,8 @@ pub(super) struct Fake {
     pub calls: Mutex<Vec<String>>,
     /// Objects that exist, with their inputs.
     pub objects: Mutex<BTreeMap<String, PropertyMap>>,
+    /// Creates wait here for each other.
+    pub meeting: Mutex<Option<Arc<tokio::sync::Barrier>>>,
     next_id: AtomicUsize,
 }
 
@@ -175,6 +177,10 @@ impl Provider for Fake {
     async fn create(&self, request: CreateRequest) -> Result<CreateResponse, ProviderError> {
         if !request.preview {
             self.call(format!("create {}", request.name));
+            let meeting = self.meeting.lock().clone();
+            if let Some(meeting) = meeting {
+                meeting.wait().await;
+            }
         }
         if let Some(reply) = self.reply(|r| &r.create, &request) {
             return reply;
