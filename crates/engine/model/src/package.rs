@@ -55,20 +55,37 @@ pub fn provider_package(type_: &str) -> Option<&str> {
     type_.strip_prefix(PROVIDER_TYPE_PREFIX)
 }
 
-/// Name of the default provider resource for a package, such as `default_4_21_2`.
+/// Name of the default provider resource for a package, such as `default_4_21_2`. It is part of a
+/// URN in every state, so it is formed exactly as the official engine forms it.
 pub fn default_provider_name(descriptor: &PackageDescriptor) -> String {
     let mut name = String::from("default");
     if let Some(version) = descriptor.package_version() {
-        name.push('_');
-        name.push_str(&version.to_string());
+        let numbers = [version.major, version.minor, version.patch].map(|n| n.to_string());
+        let labels = version.pre.split('.').chain(version.build.split('.'));
+        let labels = labels.filter(|label| !label.is_empty());
+        for part in numbers.iter().map(String::as_str).chain(labels) {
+            name.push('_');
+            name.push_str(part);
+        }
     }
     if !descriptor.download_url.is_empty() {
         name.push('_');
-        name.push_str(&descriptor.download_url);
+        name.push_str(&qualified_name(&descriptor.download_url));
     }
-    name.chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-        .collect()
+    name
+}
+
+/// Segments between slashes, without empty ones; characters that names cannot have are replaced.
+fn qualified_name(text: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let segments = text.split('/').filter(|segment| !segment.is_empty());
+    let segments: Vec<String> = segments
+        .map(|segment| segment.replace(|c: char| !keep(c), "_"))
+        .collect();
+    match segments.as_slice() {
+        [] => "_".to_owned(),
+        some => some.join("/"),
+    }
 }
 
 /// A provider in state: its URN and id, written `<urn>::<id>`.
@@ -102,5 +119,38 @@ impl ProviderRef {
 impl fmt::Display for ProviderRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::{}", self.urn, self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_providers_are_named_by_version_and_address() {
+        for (version, url, expected) in [
+            ("", "", "default"),
+            ("0.18.1", "", "default_0_18_1"),
+            (
+                "0.17.7-dev.1555435978+gb7030aa4.dirty",
+                "",
+                "default_0_17_7_dev_1555435978_gb7030aa4_dirty",
+            ),
+            ("1.0.0-alpha-x.1+a-b", "", "default_1_0_0_alpha-x_1_a-b"),
+            ("0.18.1", "pulumi.com/pkg", "default_0_18_1_pulumi.com/pkg"),
+            (
+                "",
+                "https://example.com//a b",
+                "default_https_/example.com/a_b",
+            ),
+        ] {
+            let descriptor = PackageDescriptor {
+                name: "pkg".to_owned(),
+                version: semver::Version::parse(version).ok(),
+                download_url: url.to_owned(),
+                ..PackageDescriptor::default()
+            };
+            assert_eq!(default_provider_name(&descriptor), expected);
+        }
     }
 }
