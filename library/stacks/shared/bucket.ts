@@ -11,6 +11,10 @@ export interface BucketArgs {
   /** Removed with everything in it when the component is destroyed. */
   readonly forceDestroy: boolean;
   readonly expireAfterDays?: number;
+  /** Days until objects move to storage that costs less and answers as fast. */
+  readonly archiveAfterDays?: number;
+  /** Tell EventBridge of new objects, so that others can react without changing the bucket. */
+  readonly notifyEventBridge?: boolean;
   /** Where requests are logged. */
   readonly logBucket?: pulumi.Input<string>;
   /** Statements besides the one that refuses plain HTTP. */
@@ -89,6 +93,13 @@ export function createPrivateBucket(
       child,
     );
   }
+  if (args.notifyEventBridge) {
+    new aws.s3.BucketNotification(
+      ctx.logical(name, "notification"),
+      { bucket: bucket.id, eventbridge: true },
+      child,
+    );
+  }
   return bucket;
 }
 
@@ -107,6 +118,14 @@ function lifecycle(args: BucketArgs): aws.types.input.s3.BucketLifecycleConfigur
       noncurrentVersionExpiration: { noncurrentDays: 90 },
     },
   ];
+  if (args.archiveAfterDays !== undefined) {
+    rules.push({
+      id: "archive",
+      status: "Enabled",
+      filter: {},
+      transitions: [{ days: args.archiveAfterDays, storageClass: "GLACIER_IR" }],
+    });
+  }
   if (args.expireAfterDays !== undefined) {
     rules.push({
       id: "expire",

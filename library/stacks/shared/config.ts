@@ -12,10 +12,12 @@ import { ENVIRONMENTS, type Environment, type Identity } from "./types";
 /** Thrown for wrong configuration. The engine shows the message without a stack trace. */
 export class ConfigError extends pulumi.RunError {
   constructor(
-    readonly stack: string,
+    readonly component: string,
     readonly problems: readonly string[],
   ) {
-    super(`the configuration of ${stack} is wrong:\n${problems.map((p) => `  - ${p}`).join("\n")}`);
+    super(
+      `the configuration of ${component} is wrong:\n${problems.map((p) => `  - ${p}`).join("\n")}`,
+    );
   }
 }
 
@@ -199,6 +201,15 @@ export class ConfigReader {
   private wrong(key: string, value: string, rule: string): void {
     this.problems.push(`${this.stack}:${key} is ${JSON.stringify(value)}; it ${rule}`);
   }
+}
+
+/** `recoveryWindowDays` of a component with secrets. A month unless a template says less. */
+export function readRecoveryWindow(reader: ConfigReader): number {
+  const days = reader.integer("recoveryWindowDays", { default: 30, min: 0, max: 30 });
+  if (days > 0 && days < 7) {
+    reader.problem("recoveryWindowDays", `must be 0 or from 7 to 30, not ${days}`);
+  }
+  return days;
 }
 
 export const isText: Check<string> = (value): value is string =>

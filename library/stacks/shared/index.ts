@@ -5,6 +5,7 @@ export * from "./cidr";
 export * from "./config";
 export * from "./context";
 export * from "./kms";
+export * from "./load-balancer";
 export * from "./logs";
 export * from "./policies";
 export * from "./state";

@@ -1,5 +1,5 @@
 /** Configuration of the component, read and checked in this one place. */
-import { ConfigReader, type StackContext } from "@cloud/shared";
+import { ConfigReader, readRecoveryWindow, type StackContext } from "@cloud/shared";
 
 export const STACK = "secrets";
 
@@ -37,12 +37,4 @@ export function readConfig(): SecretsConfig {
       example: "us-west-2",
     }),
   });
-}
-
-function readRecoveryWindow(reader: ConfigReader): number {
-  const days = reader.integer("recoveryWindowDays", { default: 30, min: 0, max: 30 });
-  if (days > 0 && days < 7) {
-    reader.problem("recoveryWindowDays", `must be 0 or from 7 to 30, not ${days}`);
-  }
-  return days;
 }

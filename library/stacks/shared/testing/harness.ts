@@ -164,7 +164,7 @@ function madeUp(type: string, name: string): Values {
     address: `${name}.us-east-1.example.com`,
     apiEndpoint: `https://${name}.us-east-1.example.com`,
     certificateAuthority: { data: "Y2VydGlmaWNhdGU=" },
-    clientSecret: "client-secret",
+    clientSecret: "made-up-credential",
     dnsName: `${name}.us-east-1.example.com`,
     domainNameConfiguration: { targetDomainName: `${name}.example.com`, hostedZoneId: "ZAPI" },
     domainValidationOptions: [

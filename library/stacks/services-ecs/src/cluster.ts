@@ -1,0 +1,57 @@
+/** The cluster, where its tasks get capacity from, and a log of interactive sessions. */
+import { createLogGroup } from "@cloud/shared";
+import * as aws from "@pulumi/aws";
+import type { ClusterConfig } from "./config";
+
+export interface Cluster {
+  readonly cluster: aws.ecs.Cluster;
+  readonly namespace: aws.servicediscovery.HttpNamespace;
+  readonly sessionLogs: aws.cloudwatch.LogGroup;
+}
+
+export function createCluster(config: ClusterConfig): Cluster {
+  const { context, logsKeyArn } = config;
+  const sessionLogs = createLogGroup(context, "sessions", {
+    kmsKeyArn: logsKeyArn,
+    retentionDays: config.logRetentionDays,
+  });
+  const namespace = new aws.servicediscovery.HttpNamespace(context.logical("namespace"), {
+    name: context.physical(64, "services"),
+    description: "Services of the cluster",
+    tags: context.tags("namespace"),
+  });
+  const cluster = new aws.ecs.Cluster(context.logical("cluster"), {
+    name: context.physical(255, "cluster"),
+    settings: [{ name: "containerInsights", value: config.containerInsights }],
+    serviceConnectDefaults: { namespace: namespace.arn },
+    configuration: {
+      executeCommandConfiguration: {
+        kmsKeyId: logsKeyArn,
+        logging: "OVERRIDE",
+        logConfiguration: {
+          cloudWatchEncryptionEnabled: true,
+          cloudWatchLogGroupName: sessionLogs.name,
+        },
+      },
+    },
+    tags: context.tags("cluster"),
+  });
+  new aws.ecs.ClusterCapacityProviders(context.logical("capacity"), {
+    clusterName: cluster.name,
+    capacityProviders: ["FARGATE", "FARGATE_SPOT"],
+    defaultCapacityProviderStrategies: capacity(config.spotPercent),
+  });
+  return { cluster, namespace, sessionLogs };
+}
+
+/** Reserved capacity keeps one task, unless everything may be taken away. */
+function capacity(
+  spotPercent: number,
+): aws.types.input.ecs.ClusterCapacityProvidersDefaultCapacityProviderStrategy[] {
+  const reserved = { capacityProvider: "FARGATE", base: 1, weight: 100 - spotPercent };
+  const spot = { capacityProvider: "FARGATE_SPOT", weight: spotPercent };
+  if (spotPercent === 0) {
+    return [reserved];
+  }
+  return spotPercent === 100 ? [spot] : [reserved, spot];
+}
