@@ -1,7 +1,6 @@
 //! The operations.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nimbus_engine_model::HookKind;
 use nimbus_engine_ports::{Program, ProgramError};
@@ -11,9 +10,6 @@ use crate::error::DeployError;
 use crate::import::ImportSpec;
 use crate::outcome::Outcome;
 use crate::spec::DeploymentSpec;
-
-/// How long a program may take to end once nothing of what it asks for is done any more.
-const GRACE: Duration = Duration::from_secs(30);
 
 /// Brings the stack to what the program asks for; a preview when `options.dry_run` is set.
 pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
@@ -31,7 +27,7 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome 
         }
         deployment.finish_root_outputs().await?;
         let judged = judge(deployment).await;
-        let ended = end_program(program.as_ref()).await;
+        let ended = end_program(deployment, program.as_ref()).await;
         judged?;
         ended
     })
@@ -82,8 +78,23 @@ async fn operate(
         Err(failed) => return (*failed).into(),
     };
     let watch = deployment.watch_for_cancel();
-    if let Err(error) = work(&deployment).await {
-        deployment.stop(error);
+    let out_of_time = async {
+        deployment.troubles.cancelled().await;
+        tokio::time::sleep(deployment.options.grace).await;
+    };
+    // Whatever has not ended by then is left: its beginning is recorded, so it stays pending.
+    let ended = tokio::select! {
+        result = work(&deployment) => {
+            if let Err(error) = result {
+                deployment.stop(error);
+            }
+            deployment.settle().await;
+            true
+        }
+        () = out_of_time => false,
+    };
+    if !ended {
+        deployment.stop(DeployError::Cancelled);
     }
     let outcome = deployment.outcome().await;
     watch.abort();
@@ -114,7 +125,7 @@ async fn run_program(deployment: &Arc<Deployment>, program: &dyn Program) {
     let gate = Arc::new(Gate(Arc::clone(deployment)));
     let out_of_time = async {
         deployment.troubles.stopped().await;
-        tokio::time::sleep(GRACE).await;
+        tokio::time::sleep(deployment.options.grace).await;
     };
     let ended = tokio::select! {
         ended = program.run(gate) => ended,
@@ -148,8 +159,8 @@ async fn judge(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
     deployment.analyze_stack().await
 }
 
-async fn end_program(program: &dyn Program) -> Result<(), DeployError> {
-    match tokio::time::timeout(GRACE, program.finish()).await {
+async fn end_program(deployment: &Deployment, program: &dyn Program) -> Result<(), DeployError> {
+    match tokio::time::timeout(deployment.options.grace, program.finish()).await {
         Ok(ended) => ended.map_err(program_failed),
         Err(_) => Err(DeployError::ProgramFailed {
             message: "it did not end when it was done".to_owned(),

@@ -1,6 +1,7 @@
 //! What an operation is given.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nimbus_engine_model::{Snapshot, Urn};
 use nimbus_engine_ports::{Analyzer, EventSink, HookRunner, Journal, ProviderHost};
@@ -28,7 +29,7 @@ pub struct DeploymentSpec {
     pub options: Options,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How many steps run at once; zero and one both mean one.
     pub parallel: usize,
@@ -54,6 +55,29 @@ pub struct Options {
     pub ignore_protect: bool,
     /// Let a refresh remove many resources at once.
     pub allow_mass_removal: bool,
+    /// How long running steps and the program may take to end once the operation stops. What is
+    /// still running then is unknown.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            parallel: 1,
+            dry_run: false,
+            continue_on_error: false,
+            refresh: false,
+            targets: Targets::default(),
+            excludes: Targets::default(),
+            replace_targets: Vec::new(),
+            plan: None,
+            generate_plan: false,
+            base_serial: String::new(),
+            ignore_protect: false,
+            allow_mass_removal: false,
+            grace: Duration::from_secs(30),
+        }
+    }
 }
 
 /// A choice of resources, by URN or by pattern: `*` stands for anything but `:`, `**` for anything.

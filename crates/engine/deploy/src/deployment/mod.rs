@@ -171,16 +171,18 @@ impl Deployment {
 
     /// Closes everything and says how it went.
     pub(crate) async fn outcome(&self) -> Outcome {
-        self.settle().await;
         self.executor.registry.close().await;
         let recorded = self.executor.recorder.finish().await;
         if let Some(error) = recorded.failure {
             self.troubles.note(DeployError::Journal(error));
         }
-        let mut generator = self.generator.lock().await;
-        self.tell_findings(&mut generator);
-        if let Some(error) = generator.take_failure() {
-            self.troubles.note(error);
+        // Somebody who was left behind may still hold it; then there is nothing to be had from it.
+        let mut generator = self.generator.try_lock().ok();
+        if let Some(generator) = &mut generator {
+            self.tell_findings(generator);
+            if let Some(error) = generator.take_failure() {
+                self.troubles.note(error);
+            }
         }
         for error in self.executor.take_late_failures() {
             self.troubles.note(error);
@@ -191,7 +193,7 @@ impl Deployment {
             self.snapshot.clone()
         });
         let result = self.troubles.result();
-        let plan = generator.plan.take_plan(&self.options.base_serial);
+        let plan = generator.and_then(|mut g| g.plan.take_plan(&self.options.base_serial));
         let outcome = Outcome {
             plan: plan.filter(|_| result.is_ok()),
             result,

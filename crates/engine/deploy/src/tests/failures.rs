@@ -433,3 +433,26 @@ async fn what_was_replaced_is_deleted_though_something_else_failed() {
     assert!(lab.snapshot.resources.iter().all(|state| !state.delete));
     assert_eq!(lab.fake.objects.lock().len(), 2);
 }
+
+#[tokio::test]
+async fn a_provider_that_hangs_for_ever_is_left_behind_after_a_cancel() {
+    let mut lab = Lab::new();
+    lab.options.grace = std::time::Duration::from_millis(50);
+    // Nobody else will ever come to this meeting.
+    *lab.fake.meeting.lock() = Some(Arc::new(tokio::sync::Barrier::new(2)));
+    let cancel = lab.cancel.clone();
+    let fake = Arc::clone(&lab.fake);
+    tokio::spawn(async move {
+        while !fake.calls.lock().iter().any(|call| call == "create a") {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    });
+    let run = chain(&mut lab, "1").await;
+    assert!(matches!(run.error(), DeployError::Cancelled));
+    assert_eq!(run.outcome.unknown.len(), 1);
+    let [pending] = lab.snapshot.pending_operations.as_slice() else {
+        panic!("nothing pending")
+    };
+    assert_eq!(pending.kind, OperationKind::Creating);
+}
