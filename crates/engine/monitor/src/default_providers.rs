@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::config::{denies_default_provider, package_config};
 use crate::error::MonitorError;
+use crate::packages::canonical;
 use crate::provider_inputs;
 
 type Pending = Shared<BoxFuture<'static, Result<ProviderRef, MonitorError>>>;
@@ -107,7 +108,7 @@ impl DefaultProviders {
         if package.checksums.is_empty() {
             package.checksums.clone_from(&installed.checksums);
         }
-        package
+        canonical(package)
     }
 }
 

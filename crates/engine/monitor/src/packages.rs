@@ -81,7 +81,8 @@ fn describe(package: &str, hints: PluginHints<'_>) -> Result<PackageDescriptor, 
     }))
 }
 
-fn canonical(mut package: PackageDescriptor) -> PackageDescriptor {
+/// Addresses that differ by a final slash are the same.
+pub(crate) fn canonical(mut package: PackageDescriptor) -> PackageDescriptor {
     if let Some(trimmed) = package.download_url.strip_suffix('/') {
         package.download_url = trimmed.to_owned();
     }

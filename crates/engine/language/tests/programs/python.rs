@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nimbus_engine_language::{LaunchError, Runtime, required_packages};
+use nimbus_engine_language::{Environment, LaunchError, Runtime, required_packages};
 use nimbus_engine_model::{HookKind, PropertyMap, PropertyValue};
 use nimbus_engine_monitor::Listen;
 use nimbus_engine_monitor::testing::Answer;
@@ -256,6 +256,31 @@ async fn files_named_like_standard_modules_do_not_confuse_the_launcher() {
     }
     let ready = bench.ready().await;
     ready.succeed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_sees_the_environment_that_it_is_given_and_no_other() {
+    let Some(interpreter) = python("a_program_sees_the_environment_that_it_is_given_and_no_other")
+    else {
+        return;
+    };
+    let program = "import os, pulumi\npulumi.export('names', sorted(os.environ))\n";
+    let mut bench = python_program(&interpreter, program);
+    bench.spec.environment = Environment::Only([("GIVEN".into(), "1".into())].into());
+    let ready = bench.ready().await;
+    ready.succeed().await;
+    let PropertyValue::Array(names) = ready.stack_outputs()["names"].clone() else {
+        unreachable!("a list was exported");
+    };
+    let names: Vec<_> = names.iter().filter_map(PropertyValue::as_str).collect();
+    assert!(
+        names.contains(&"GIVEN") && names.contains(&"VIRTUAL_ENV"),
+        "{names:?}"
+    );
+    assert!(
+        !names.contains(&"HOME") && !names.contains(&"CARGO_PKG_NAME"),
+        "{names:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,7 +98,7 @@ pub(crate) struct Ready {
     pub(crate) audience: Arc<Audience>,
     pub(crate) hooks: Arc<HookRegistry>,
     pub(crate) cancel: CancellationToken,
-    _directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
 fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
@@ -256,7 +256,7 @@ impl Bench {
             audience,
             hooks,
             cancel,
-            _directory: self.directory,
+            directory: self.directory,
         })
     }
 

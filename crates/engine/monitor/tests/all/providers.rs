@@ -94,7 +94,7 @@ async fn what_a_request_leaves_open_comes_from_the_installed_package() {
     let installed = PackageDescriptor {
         name: "aws".to_owned(),
         version: Some(semver::Version::new(7, 48, 0)),
-        download_url: "https://plugins.example.com".to_owned(),
+        download_url: "https://plugins.example.com/".to_owned(),
         ..PackageDescriptor::default()
     };
     settings.packages.insert("aws".to_owned(), installed);
