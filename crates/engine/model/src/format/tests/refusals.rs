@@ -144,7 +144,12 @@ fn another_stacks_file_is_refused() {
     let file = read_checkpoint(&bytes(&renamed)).unwrap();
     let error = file.check_stack("shop", "prod").unwrap_err();
     assert!(error.to_string().contains(&urn("a")), "{error}");
-    assert!(file.check_stack("other", "prod").is_err());
+    let mut unqualified = checkpoint(json!([component("a")]));
+    unqualified["checkpoint"]["stack"] = json!("dev");
+    let file = read_checkpoint(&bytes(&unqualified)).unwrap();
+    file.check_stack("shop", "dev").unwrap();
+    let error = file.check_stack("other", "dev").unwrap_err();
+    assert!(error.to_string().contains("project shop"), "{error}");
 }
 
 #[test]
@@ -301,6 +306,22 @@ fn malformed_values_are_named_with_their_path() {
             "{malformed}"
         );
     }
+}
+
+#[test]
+fn secrets_inside_secrets_are_not_a_way_around_the_limit_on_depth() {
+    let nest = |inner: Value| (0..100).fold(inner, |inner, _| json!([inner]));
+    let secret =
+        |inner: Value| json!({(signature::KEY): signature::SECRET, "plaintext": inner.to_string()});
+    let read = |value: Value| read_property(&bytes(&value), &crate::secrets::NoSecrets);
+    assert!(read(nest(secret(nest(json!(1))))).is_ok());
+    assert!(matches!(
+        read(nest(secret(nest(secret(nest(json!(1))))))),
+        Err(StateError::BadProperty {
+            problem: PropertyProblem::TooDeep,
+            ..
+        })
+    ));
 }
 
 #[test]
