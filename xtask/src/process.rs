@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -150,10 +150,14 @@ fn describe(command: &Command) -> String {
 }
 
 fn outcome(status: ExitStatus) -> String {
-    status.code().map_or_else(
-        || "was ended by a signal".into(),
-        |code| format!("ended with {code}"),
-    )
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with {code}"),
+        (None, Some(signal)) => {
+            let name = Signal::try_from(signal).map_or("an unknown signal", Signal::as_str);
+            format!("was ended by {name}")
+        }
+        (None, None) => "ended in an unknown way".to_owned(),
+    }
 }
 
 fn tail(text: &str, count: usize) -> String {
@@ -281,6 +285,14 @@ mod tests {
         assert!(error.contains("ended with 3"), "{error}");
         assert!(error.contains("    ENOSPC"), "{error}");
         assert!(error.contains("the disk is full"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_was_killed_is_reported_with_the_signal() {
+        let error = run_foreground(Command::new("sh").args(["-c", "kill -KILL $$"]))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("was ended by SIGKILL"), "{error}");
     }
 
     #[test]

@@ -112,6 +112,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-telemetry",
         ],
     ),
+    // A test can run only programs of its own package.
+    ("nimbus-engine-parity", &["nimbus-cli"]),
     ("nimbus-test-tools", &[]),
     ("xtask", &[]),
 ];
