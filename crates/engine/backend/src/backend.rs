@@ -1,0 +1,188 @@
+//! A backend: a place that holds the state of many stacks.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use nimbus_document::Document;
+
+use crate::clock::{Clock, SystemClock};
+use crate::environment::Environment;
+use crate::error::BackendError;
+use crate::layout::{META, META_CONTENT, STACKS, is_legacy_checkpoint, stack_of_checkpoint};
+use crate::lease::LeaseSettings;
+use crate::names::StackRef;
+use crate::place::Place;
+use crate::stack::Stack;
+use crate::store::{Address, Expect, Storage};
+
+#[derive(Clone, Debug)]
+pub struct BackendOptions {
+    pub clock: Arc<dyn Clock>,
+    pub lease: LeaseSettings,
+    /// An operation does not start with less room than this on a local disk.
+    pub free_bytes: u64,
+    /// Whether each update leaves a copy of the state under `.pulumi/backups`, as the official
+    /// command line does unless it is told otherwise.
+    pub backups: bool,
+}
+
+impl Default for BackendOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock::default()),
+            lease: LeaseSettings::default(),
+            free_bytes: 1_000_000_000,
+            backups: true,
+        }
+    }
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Backend(Arc<Inner>);
+
+struct Inner {
+    place: Place,
+    name: String,
+    options: BackendOptions,
+}
+
+impl Backend {
+    /// Opens what an address names. Nothing is written, and an empty place is an empty backend.
+    pub async fn open(
+        address: &Address,
+        environment: &Environment,
+        options: BackendOptions,
+    ) -> Result<Self, BackendError> {
+        let place = Place::open(address, environment)?;
+        Self::with_place(place, address.to_string(), options).await
+    }
+
+    /// A backend in storage that behaves like a bucket.
+    pub async fn in_storage(
+        storage: Arc<dyn Storage>,
+        options: BackendOptions,
+    ) -> Result<Self, BackendError> {
+        Self::with_place(
+            Place::Remote(storage),
+            "the given storage".to_owned(),
+            options,
+        )
+        .await
+    }
+
+    async fn with_place(
+        place: Place,
+        name: String,
+        options: BackendOptions,
+    ) -> Result<Self, BackendError> {
+        let backend = Self(Arc::new(Inner {
+            place,
+            name,
+            options,
+        }));
+        backend.check_layout().await?;
+        Ok(backend)
+    }
+
+    pub fn stack(&self, stack: StackRef) -> Stack {
+        Stack::new(self.clone(), stack)
+    }
+
+    /// Every stack that has a state, by name.
+    pub async fn stacks(&self) -> Result<Vec<StackRef>, BackendError> {
+        let listed = self.storage().list(STACKS).await?;
+        let stacks = listed
+            .iter()
+            .filter_map(|entry| stack_of_checkpoint(&entry.key));
+        Ok(BTreeSet::from_iter(stacks).into_iter().collect())
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.0.place
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        self.0.place.storage()
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.options.clock
+    }
+
+    pub(crate) fn options(&self) -> &BackendOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Makes an empty place a backend that the official command line recognises.
+    pub(crate) async fn ensure_layout(&self) -> Result<(), BackendError> {
+        if self.storage().get(META).await?.is_none() {
+            let content = META_CONTENT.into();
+            // Refused means that somebody else has just done the same.
+            self.storage().put(META, content, Expect::Absent).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses to start an operation whose outcome might not fit on the disk.
+    pub(crate) fn check_space(&self) -> Result<(), BackendError> {
+        let Place::Local(storage) = self.place() else {
+            return Ok(());
+        };
+        let needed = self.0.options.free_bytes;
+        match storage.free_space() {
+            Some(free) if free < needed => {
+                let megabytes = |bytes: u64| bytes / 1_000_000;
+                let (free, needed) = (megabytes(free), megabytes(needed));
+                Err(BackendError::LowSpace { free, needed })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn check_layout(&self) -> Result<(), BackendError> {
+        let wrong = |reason: String| BackendError::Layout {
+            key: META.to_owned(),
+            reason,
+        };
+        let Some(object) = self.storage().get(META).await? else {
+            return self.refuse_stacks_without_projects().await;
+        };
+        let document = Document::parse_bytes(META, &object.bytes);
+        let document = document.map_err(|error| wrong(error.message().to_owned()))?;
+        let version = document
+            .root()
+            .get("version")
+            .and_then(|node| node.as_i64());
+        match version {
+            Some(1) => Ok(()),
+            Some(0) => self.refuse_stacks_without_projects().await,
+            Some(other) => Err(wrong(format!("its version is {other}, and 1 is known"))),
+            None => Err(wrong("it has no version".to_owned())),
+        }
+    }
+
+    async fn refuse_stacks_without_projects(&self) -> Result<(), BackendError> {
+        let listed = self.storage().list(STACKS).await?;
+        let legacy = listed.into_iter().map(|entry| entry.key);
+        let examples: Vec<_> = legacy
+            .filter(|key| is_legacy_checkpoint(key))
+            .take(3)
+            .collect();
+        if examples.is_empty() {
+            return Ok(());
+        }
+        Err(BackendError::LegacyLayout { examples })
+    }
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Backend({})", self.0.name)
+    }
+}

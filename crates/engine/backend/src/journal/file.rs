@@ -1,0 +1,126 @@
+//! A journal as one append-only file.
+//!
+//! The lease is checked before the write and again after the sync. A successor raises the epoch
+//! before it reads the journal; so if the epoch is still ours after the sync, the successor will
+//! find these lines, and if it is not, nobody is told that they were accepted.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use nimbus_engine_ports::JournalError;
+
+use super::group::Sink;
+use super::{lease_problem, store_problem};
+use crate::lease::Lease;
+use crate::store::{Act, StoreError, create_folders, sync_folder};
+
+pub(super) struct FileSink {
+    path: PathBuf,
+    lease: Lease,
+    state: State,
+}
+
+enum State {
+    /// Nothing was written yet.
+    New,
+    Open(Writer),
+    /// What is on disk is no longer certain, so nothing more is promised.
+    Broken(String),
+}
+
+struct Writer {
+    file: File,
+    /// Bytes that are durable.
+    length: u64,
+}
+
+impl FileSink {
+    pub(super) fn new(path: PathBuf, lease: Lease) -> Self {
+        Self {
+            path,
+            lease,
+            state: State::New,
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for FileSink {
+    async fn commit(&mut self, lines: String) -> Result<(), JournalError> {
+        let interrupted = State::Broken("an earlier write was interrupted".to_owned());
+        let state = std::mem::replace(&mut self.state, interrupted);
+        let (path, lease) = (self.path.clone(), self.lease.clone());
+        let work = move || commit(state, &path, &lease, &lines);
+        match tokio::task::spawn_blocking(work).await {
+            Ok((state, result)) => {
+                self.state = state;
+                result
+            }
+            Err(stopped) => Err(JournalError::Unwritable {
+                message: stopped.to_string(),
+            }),
+        }
+    }
+
+    /// Nobody can write to the file without the flock, so an empty journal needs no end.
+    fn closes_when_empty(&self) -> bool {
+        false
+    }
+}
+
+fn commit(
+    state: State,
+    path: &PathBuf,
+    lease: &Lease,
+    lines: &str,
+) -> (State, Result<(), JournalError>) {
+    if let Err(error) = lease.check_blocking() {
+        return (state, Err(lease_problem(error)));
+    }
+    let mut writer = match state {
+        State::Open(writer) => writer,
+        State::New => match create(path) {
+            Ok(file) => Writer { file, length: 0 },
+            Err(error) => return (State::New, Err(store_problem(error))),
+        },
+        State::Broken(message) => {
+            let error = JournalError::Unwritable {
+                message: message.clone(),
+            };
+            return (State::Broken(message), Err(error));
+        }
+    };
+    let error = |source| store_problem(StoreError::io(Act::Write, path, source));
+    if let Err(source) = writer.file.write_all(lines.as_bytes()) {
+        // Part of a line may be there. If it can be taken back, the next append may succeed, for
+        // instance when somebody has made room on the disk.
+        let state = match writer.file.set_len(writer.length) {
+            Ok(()) => State::Open(writer),
+            Err(again) => State::Broken(format!("a half-written line cannot be removed: {again}")),
+        };
+        return (state, Err(error(source)));
+    }
+    if let Err(source) = writer.file.sync_data() {
+        // After a failed sync the kernel may drop what it could not write and say so only once.
+        return (State::Broken(source.to_string()), Err(error(source)));
+    }
+    writer.length += lines.len() as u64;
+    let result = lease.check_blocking().map_err(lease_problem);
+    (State::Open(writer), result)
+}
+
+fn create(path: &PathBuf) -> Result<File, StoreError> {
+    let folder = path.parent().unwrap_or(path);
+    create_folders(folder)?;
+    let file = OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| StoreError::io(Act::Write, path, source))?;
+    sync_folder(folder)?;
+    Ok(file)
+}

@@ -1,0 +1,157 @@
+//! The durable record of a running operation, and what is found of it after a crash.
+//!
+//! The cost of an append is that of its own entry: nothing of the state is read or written. How an
+//! entry becomes text is the model's business; this module knows lines, batches and files.
+
+mod file;
+mod frame;
+mod group;
+mod header;
+mod left_over;
+mod objects;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_engine_model::JournalEntry;
+use nimbus_engine_ports::{Journal, JournalError};
+use parking_lot::Mutex;
+
+use self::file::FileSink;
+pub use self::frame::Damaged;
+use self::frame::Kind;
+use self::group::{GroupCommit, Ticket};
+use self::header::Closed;
+pub(crate) use self::header::{FORMAT, Header, Sealed, Secrets};
+pub(crate) use self::left_over::{LeftOver, discard, put_away, seal_abandoned, sweep};
+use self::objects::ObjectSink;
+use crate::digest::Digest;
+use crate::layout::StackKeys;
+use crate::lease::{Lease, LeaseError};
+use crate::place::Place;
+use crate::secrets::StackSecrets;
+use crate::store::StoreError;
+
+/// The journal of one operation.
+pub(crate) struct StackJournal {
+    group: GroupCommit,
+    secrets: Arc<StackSecrets>,
+    /// Whether the journal says how its secrets are encrypted. Held while an entry is encoded and
+    /// handed in, so that no entry comes before what opens it.
+    says_how: Mutex<bool>,
+}
+
+impl StackJournal {
+    /// Writes nothing until the first entry.
+    pub(crate) fn start(
+        place: &Place,
+        lease: &Lease,
+        header: &Header,
+        secrets: Arc<StackSecrets>,
+    ) -> Self {
+        let keys = StackKeys::new(lease.stack());
+        let says_how = Mutex::new(header.secrets.is_some());
+        let header = serde_json::to_string(header).expect("a header has only text keys");
+        let group = match place {
+            Place::Local(storage) => {
+                let path = storage.path(&keys.journal_file());
+                GroupCommit::start(FileSink::new(path, lease.clone()), header)
+            }
+            Place::Remote(storage) => {
+                let storage = Arc::clone(storage);
+                let sink = ObjectSink::new(storage, keys.journal_folder(), lease.clone());
+                GroupCommit::start(sink, header)
+            }
+        };
+        Self {
+            group,
+            secrets,
+            says_how,
+        }
+    }
+
+    /// Says that the checkpoint with this digest holds everything; to be called before that
+    /// checkpoint is written.
+    pub(crate) async fn close(&self, checkpoint: Digest) -> Result<(), JournalError> {
+        let line = (Kind::Closed, closed(checkpoint));
+        self.group.submit(vec![line]).durable().await
+    }
+
+    fn submit(&self, entry: &JournalEntry) -> Result<Ticket, JournalError> {
+        let unwritable = |message: String| JournalError::Unwritable { message };
+        let mut says_how = self.says_how.lock();
+        let text = nimbus_engine_model::journal::encode(entry, self.secrets.as_ref())
+            .map_err(|error| unwritable(error.to_string()))?;
+        // A line break would end the line early. JSON never needs one.
+        if text.contains(['\n', '\r']) {
+            return Err(unwritable(
+                "an entry was encoded with a line break".to_owned(),
+            ));
+        }
+        let mut lines = vec![(Kind::Entry, text)];
+        if let (false, Some(provider)) = (*says_how, self.secrets.provider()) {
+            let how = serde_json::to_string(&Secrets::from(provider));
+            lines.insert(
+                0,
+                (Kind::Secrets, how.map_err(|e| unwritable(e.to_string()))?),
+            );
+            *says_how = true;
+        }
+        Ok(self.group.submit(lines))
+    }
+}
+
+#[async_trait]
+impl Journal for StackJournal {
+    async fn append(&self, entry: JournalEntry) -> Result<(), JournalError> {
+        let ticket = self.submit(&entry)?;
+        ticket.durable().await
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalReadError {
+    #[error("the journal {key} is damaged")]
+    Damaged {
+        key: String,
+        #[source]
+        source: Damaged,
+    },
+    #[error(
+        "the journal {key} does not start with a header that this version understands: {reason}"
+    )]
+    Header { key: String, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn closed(checkpoint: Digest) -> String {
+    serde_json::to_string(&Closed { checkpoint }).expect("this has only text keys")
+}
+
+fn lease_problem(error: LeaseError) -> JournalError {
+    match error {
+        LeaseError::Lost { holder, .. } => JournalError::LeaseLost { holder },
+        other => JournalError::Unwritable {
+            message: with_causes(&other),
+        },
+    }
+}
+
+fn store_problem(error: StoreError) -> JournalError {
+    JournalError::Unwritable {
+        message: with_causes(&error),
+    }
+}
+
+/// The port's error is text, so causes go into it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,72 @@
+//! Where a project's files are.
+
+use std::path::{Path, PathBuf};
+
+use nimbus_core::{Error, ErrorCode, Result};
+
+/// Endings that the official command line knows, in its order.
+const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// The nearest `Pulumi.yaml` in a folder or above it.
+pub fn find_project_file(directory: &Path) -> Result<PathBuf> {
+    let found = directory.ancestors().find_map(|folder| {
+        ENDINGS
+            .iter()
+            .map(|ending| folder.join(format!("Pulumi.{ending}")))
+            .find(|path| path.is_file())
+    });
+    found.ok_or_else(|| {
+        let message = format!(
+            "there is no Pulumi.yaml in {} or above it",
+            directory.display()
+        );
+        Error::new(ErrorCode::PROJECT_NOT_FOUND, message)
+            .with_help("give the program's folder with --dir")
+    })
+}
+
+/// The file with a stack's settings: beside the project's file or in its `stackConfigDir`.
+pub(crate) fn stack_file(project_file: &Path, config_dir: Option<&str>, stack: &str) -> PathBuf {
+    let folder = project_file.parent().unwrap_or_else(|| Path::new(""));
+    let ending = project_file
+        .extension()
+        .map_or_else(|| "yaml".into(), |ending| ending.to_string_lossy());
+    let name = format!("Pulumi.{stack}.{ending}");
+    match config_dir {
+        Some(dir) => folder.join(dir).join(name),
+        None => folder.join(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_project_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        let outer = folder.path().join("Pulumi.yml");
+        std::fs::write(&outer, "name: x").unwrap();
+        assert_eq!(find_project_file(&deep).unwrap(), outer);
+        let inner = folder.path().join("a/Pulumi.yaml");
+        std::fs::write(&inner, "name: y").unwrap();
+        assert_eq!(find_project_file(&deep).unwrap(), inner);
+        let error = find_project_file(Path::new("/")).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::PROJECT_NOT_FOUND);
+    }
+
+    #[test]
+    fn stack_files_lie_beside_the_project_unless_it_says_otherwise() {
+        let file = Path::new("/p/Pulumi.yaml");
+        assert_eq!(
+            stack_file(file, None, "dev"),
+            Path::new("/p/Pulumi.dev.yaml")
+        );
+        assert_eq!(
+            stack_file(file, Some("cfg"), "dev"),
+            Path::new("/p/cfg/Pulumi.dev.yaml")
+        );
+    }
+}

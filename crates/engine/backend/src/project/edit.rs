@@ -1,0 +1,281 @@
+//! Edits of `Pulumi.<stack>.yaml` that leave comments and all other text alone.
+//!
+//! A change is made in the text, the text is read back, and only if it says exactly what was meant
+//! is it accepted. Otherwise a coarser change is tried, and in the end the edit is refused: a
+//! settings file is never written on a guess.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_model::PathSegment;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::config::ConfigMap;
+use super::key::ConfigKey;
+use super::render;
+use super::settings::StackSettings;
+use super::splice::Splicer;
+use super::value::{ConfigValue, PlaceError, coerced};
+use crate::secrets::StackSecrets;
+use crate::store::sync_folder;
+
+const CONFIG: &str = "config";
+const SALT: &str = "encryptionsalt";
+
+impl ConfigValue {
+    /// What a person typed. Inside a list or mapping, numbers and truth values keep their kind.
+    pub fn from_input(text: &str, path: &[PathSegment]) -> Self {
+        if path.is_empty() {
+            return Self::Text(text.to_owned());
+        }
+        coerced(text)
+    }
+}
+
+impl StackSettings {
+    pub fn set(&mut self, key: &ConfigKey, path: &[PathSegment], value: ConfigValue) -> Result<()> {
+        let mut wanted = self.config.clone();
+        wanted
+            .set(key, path, value)
+            .map_err(|error| misplaced(key, &error))?;
+        self.change_config(Change::Put, key, path, wanted)
+    }
+
+    /// Encrypts a text and sets it. The first secret of a stack brings the salt with it.
+    pub fn set_secret(
+        &mut self,
+        key: &ConfigKey,
+        path: &[PathSegment],
+        plaintext: &str,
+        secrets: &StackSecrets,
+    ) -> Result<()> {
+        let ciphertext = secrets.crypter()?.encrypt(plaintext).map_err(|error| {
+            Error::new(
+                ErrorCode::SECRETS_UNREADABLE,
+                format!("`{key}` cannot be encrypted"),
+            )
+            .with_source(error)
+        })?;
+        if let Some(salt) = secrets.created_salt() {
+            self.set_salt(&salt)?;
+        }
+        self.set(key, path, ConfigValue::Secure(ciphertext))
+    }
+
+    pub fn remove(&mut self, key: &ConfigKey, path: &[PathSegment]) -> Result<()> {
+        if self.config.get(key, path).is_none() {
+            return Ok(());
+        }
+        let mut wanted = self.config.clone();
+        wanted
+            .remove(key, path)
+            .map_err(|error| misplaced(key, &error))?;
+        self.change_config(Change::Take, key, path, wanted)
+    }
+
+    pub fn set_salt(&mut self, salt: &str) -> Result<()> {
+        if self.encryption_salt.as_deref() == Some(salt) {
+            return Ok(());
+        }
+        let config = self.config.clone();
+        let path = [PathSegment::from(SALT)];
+        let value = ConfigValue::Text(salt.to_owned());
+        let wanted = Wanted {
+            config,
+            salt: Some(salt.to_owned()),
+        };
+        let proposals = [self.put(&path, 1, &|_| Some(value.clone()))];
+        self.accept(proposals, &wanted)
+    }
+
+    /// The file as it is to be written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Writes the file whole, or not at all.
+    pub fn save(&self) -> Result<()> {
+        replace_file(&self.path, self.text().as_bytes()).map_err(|source| {
+            let message = format!("cannot write {}: {source}", self.path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(source)
+        })
+    }
+
+    /// Changes what is at a key, or below it, into what `config` has there.
+    fn change_config(
+        &mut self,
+        change: Change,
+        key: &ConfigKey,
+        path: &[PathSegment],
+        config: ConfigMap,
+    ) -> Result<()> {
+        let written = self.written(key);
+        let mut full = vec![PathSegment::from(CONFIG), PathSegment::from(&*written)];
+        full.extend(path.iter().cloned());
+        let value_at = |at: &[PathSegment]| match at {
+            [_, _, inner @ ..] => config.get(key, inner).cloned(),
+            _ => whole(&config),
+        };
+        // From the most careful to the coarsest.
+        let proposals = match change {
+            Change::Put => [
+                self.put(&full, full.len(), &value_at),
+                self.put(&full, 2, &value_at),
+                self.put(&full, 1, &value_at),
+                None,
+            ],
+            Change::Take => [
+                self.take(&full),
+                self.put(&full, full.len() - 1, &value_at),
+                self.without_config(&config),
+                self.put(&full, 1, &value_at),
+            ],
+        };
+        let salt = self.encryption_salt.clone();
+        self.accept(proposals, &Wanted { config, salt })
+    }
+
+    /// How the key is spelt in the file, or would be.
+    fn written(&self, key: &ConfigKey) -> String {
+        let entries = self.document.as_ref().and_then(|document| {
+            let config = document.root().get(CONFIG)?.as_mapping()?;
+            let mut keys = config.keys();
+            keys.find(|text| ConfigKey::parse_in(text, &self.project).as_ref() == Ok(key))
+        });
+        entries.map_or_else(|| key.to_string(), str::to_owned)
+    }
+
+    fn put(
+        &self,
+        path: &[PathSegment],
+        depth: usize,
+        wanted: &super::splice::Wanted<'_>,
+    ) -> Option<String> {
+        let text = self.text();
+        let document = self
+            .document
+            .as_ref()
+            .filter(|document| !document.root().is_null());
+        if let Some(document) = document {
+            return Splicer::new(document, text).put(path, depth, wanted);
+        }
+        // Nothing but comments, perhaps.
+        let [PathSegment::Key(first), ..] = path else {
+            return None;
+        };
+        let value = wanted(&path[..1])?;
+        let gap = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let after_key = render::after_key(&value, 0, "\n");
+        Some(format!(
+            "{text}{gap}{}:{after_key}\n",
+            render::scalar(first)
+        ))
+    }
+
+    fn take(&self, path: &[PathSegment]) -> Option<String> {
+        let document = self.document.as_ref()?;
+        Splicer::new(document, self.text()).take(path)
+    }
+
+    /// An empty configuration is none.
+    fn without_config(&self, config: &ConfigMap) -> Option<String> {
+        let document = self.document.as_ref().filter(|_| config.is_empty())?;
+        Splicer::new(document, self.text()).remove_root_entry(CONFIG)
+    }
+
+    /// Takes the first proposal that says what was meant.
+    fn accept<const N: usize>(
+        &mut self,
+        proposals: [Option<String>; N],
+        wanted: &Wanted,
+    ) -> Result<()> {
+        let name = self.path.display().to_string();
+        let is_json = self.path.extension().is_some_and(|ending| ending == "json");
+        for text in proposals.into_iter().flatten().filter(|_| !is_json) {
+            let read = Self::parse(&self.path, &self.project, text);
+            if let Ok(read) = read
+                && read.config == wanted.config
+                && read.encryption_salt == wanted.salt
+                && read.everything_else() == self.everything_else()
+            {
+                *self = read;
+                return Ok(());
+            }
+        }
+        let message = format!("{name} is written in a way that cannot be edited without risk");
+        Err(Error::new(ErrorCode::STACK_FILE_UNEDITABLE, message)
+            .with_help("make the change by hand, or write each key on a line of its own"))
+    }
+
+    /// What an edit must not touch.
+    fn everything_else(&self) -> Option<Value> {
+        let document = self.document.as_ref()?;
+        let mut value = document.to_json(document.root()).ok()?;
+        let map = value.as_object_mut()?;
+        map.remove(CONFIG);
+        map.remove(SALT);
+        Some(value).filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Change {
+    Put,
+    Take,
+}
+
+/// What the edited file must say.
+struct Wanted {
+    config: ConfigMap,
+    salt: Option<String>,
+}
+
+/// The whole configuration as one value.
+fn whole(config: &ConfigMap) -> Option<ConfigValue> {
+    let entries = config
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.clone()));
+    Some(ConfigValue::Map(entries.collect()))
+}
+
+fn misplaced(key: &ConfigKey, error: &PlaceError) -> Error {
+    Error::new(
+        ErrorCode::CONFIG_KEY,
+        format!("`{key}` cannot be changed: {error}"),
+    )
+}
+
+/// Writes beside, syncs, renames over, syncs the folder. A link stays a link.
+fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mode = fs::metadata(&target).map_or(0o644, |existing| existing.permissions().mode());
+    let scratch = folder.join(format!(".nimbus-{}.tmp", Uuid::new_v4()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode & 0o777)
+        .open(&scratch)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&scratch, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&scratch);
+    }
+    written?;
+    sync_folder(folder).map_err(std::io::Error::other)
+}

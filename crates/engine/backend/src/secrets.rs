@@ -1,0 +1,283 @@
+//! The keys to a stack's secrets.
+//!
+//! A passphrase comes from the environment and is asked for only when there is something to
+//! encrypt or decrypt: a stack without secrets needs none. Deriving a key is slow on purpose, so
+//! each is derived once and kept in a [`Keyring`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nimbus_engine_model::SecretsProvider;
+use nimbus_engine_model::secrets::{Base64Crypter, CryptError, Crypter, PassphraseManager};
+use parking_lot::Mutex;
+use zeroize::Zeroizing;
+
+use crate::environment::Environment;
+
+pub const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
+pub const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
+
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    #[error("neither {PASSPHRASE} nor {PASSPHRASE_FILE} is set")]
+    PassphraseMissing,
+    #[error("{PASSPHRASE_FILE} names {}, which cannot be read", path.display())]
+    PassphraseFile {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the secrets provider `{kind}` is not supported")]
+    Unsupported { kind: String },
+    #[error(transparent)]
+    Crypt(#[from] CryptError),
+}
+
+/// The passphrase from the environment. It may be empty, but it must be set.
+pub fn passphrase(environment: &Environment) -> Result<Zeroizing<String>, SecretsError> {
+    if let Some(passphrase) = environment.get(PASSPHRASE) {
+        return Ok(Zeroizing::new(passphrase));
+    }
+    let path = environment
+        .non_empty(PASSPHRASE_FILE)
+        .map(PathBuf::from)
+        .ok_or(SecretsError::PassphraseMissing)?;
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let text = Zeroizing::new(text);
+            Ok(Zeroizing::new(text.trim().to_owned()))
+        }
+        Err(source) => Err(SecretsError::PassphraseFile { path, source }),
+    }
+}
+
+/// Keys that were derived already.
+pub struct Keyring {
+    environment: Environment,
+    managers: Mutex<HashMap<String, Arc<PassphraseManager>>>,
+}
+
+impl Keyring {
+    pub fn new(environment: Environment) -> Arc<Self> {
+        Arc::new(Self {
+            environment,
+            managers: Mutex::default(),
+        })
+    }
+
+    /// What encrypts and decrypts under a provider that a state or a settings file names.
+    pub fn open(&self, provider: &SecretsProvider) -> Result<Arc<dyn Crypter>, SecretsError> {
+        match provider.kind.as_str() {
+            PassphraseManager::KIND => {
+                let salt = PassphraseManager::salt_of(provider)?;
+                Ok(self.manager(salt)?)
+            }
+            Base64Crypter::KIND => Ok(Arc::new(Base64Crypter)),
+            kind => Err(SecretsError::Unsupported {
+                kind: kind.to_owned(),
+            }),
+        }
+    }
+
+    fn manager(&self, salt: &str) -> Result<Arc<PassphraseManager>, SecretsError> {
+        // Held while deriving: a second asker is better off waiting than deriving again.
+        let mut managers = self.managers.lock();
+        if let Some(manager) = managers.get(salt) {
+            return Ok(Arc::clone(manager));
+        }
+        let manager = Arc::new(PassphraseManager::open(
+            &passphrase(&self.environment)?,
+            salt,
+        )?);
+        managers.insert(salt.to_owned(), Arc::clone(&manager));
+        Ok(manager)
+    }
+
+    fn create(&self) -> Result<Arc<PassphraseManager>, SecretsError> {
+        let manager = Arc::new(PassphraseManager::create(&passphrase(&self.environment)?)?);
+        let salt = manager.salt().to_owned();
+        self.managers.lock().insert(salt, Arc::clone(&manager));
+        Ok(manager)
+    }
+}
+
+/// Says nothing of the keys.
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keyring(..)")
+    }
+}
+
+/// The secrets of one stack. A stack that has had none gets its provider with the first one.
+#[derive(Debug)]
+pub struct StackSecrets {
+    keyring: Arc<Keyring>,
+    provider: Mutex<Provider>,
+}
+
+#[derive(Clone, Debug)]
+enum Provider {
+    None,
+    Known(SecretsProvider),
+    /// Made by us; nobody has written it down yet.
+    Created(SecretsProvider),
+}
+
+impl StackSecrets {
+    pub fn new(keyring: &Arc<Keyring>, provider: Option<SecretsProvider>) -> Self {
+        Self {
+            keyring: Arc::clone(keyring),
+            provider: Mutex::new(provider.map_or(Provider::None, Provider::Known)),
+        }
+    }
+
+    /// The secrets of a stack whose settings file has this salt.
+    pub fn with_salt(keyring: &Arc<Keyring>, salt: Option<&str>) -> Self {
+        let provider = salt.map(|salt| SecretsProvider {
+            kind: PassphraseManager::KIND.to_owned(),
+            state: serde_json::json!({ "salt": salt }),
+        });
+        Self::new(keyring, provider)
+    }
+
+    /// As it is written to a state; `None` while there has been no need.
+    pub fn provider(&self) -> Option<SecretsProvider> {
+        match &*self.provider.lock() {
+            Provider::None => None,
+            Provider::Known(provider) | Provider::Created(provider) => Some(provider.clone()),
+        }
+    }
+
+    /// The salt that was made here and belongs into the stack's settings file.
+    pub fn created_salt(&self) -> Option<String> {
+        match &*self.provider.lock() {
+            Provider::Created(provider) => {
+                PassphraseManager::salt_of(provider).ok().map(str::to_owned)
+            }
+            Provider::None | Provider::Known(_) => None,
+        }
+    }
+
+    /// What encrypts. Fails with its own words where a [`Crypter`] has none.
+    pub fn crypter(&self) -> Result<Arc<dyn Crypter>, SecretsError> {
+        let mut provider = self.provider.lock();
+        match &*provider {
+            Provider::Known(known) | Provider::Created(known) => self.keyring.open(known),
+            Provider::None => {
+                let manager = self.keyring.create()?;
+                *provider = Provider::Created(manager.provider());
+                Ok(manager)
+            }
+        }
+    }
+}
+
+impl Crypter for StackSecrets {
+    fn encrypt(&self, plaintext: &str) -> Result<String, CryptError> {
+        self.crypter().map_err(unavailable)?.encrypt(plaintext)
+    }
+
+    fn decrypt(&self, ciphertext: &str) -> Result<Zeroizing<String>, CryptError> {
+        let Some(provider) = self.provider() else {
+            return Err(CryptError::NoProvider);
+        };
+        let crypter = self.keyring.open(&provider).map_err(unavailable)?;
+        crypter.decrypt(ciphertext)
+    }
+}
+
+fn unavailable(error: SecretsError) -> CryptError {
+    match error {
+        SecretsError::Crypt(error) => error,
+        other => CryptError::Unavailable {
+            message: other.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written by the official command line with the passphrase `password`.
+    const OFFICIAL: &str = "v1:fozI5u6B030=:v1:F+6ZduKKd8G0/V7L:PGMFeIzwobWRKmEAzUdaQHqC5mMRIQ==";
+
+    #[test]
+    fn the_passphrase_may_be_empty_but_must_be_set() {
+        let set = |variables: [(&str, &str); 1]| passphrase(&Environment::fixed(variables));
+        assert_eq!(*set([(PASSPHRASE, "")]).unwrap(), "");
+        assert_eq!(*set([(PASSPHRASE, " p ")]).unwrap(), " p ");
+        let missing = set([("OTHER", "")]).unwrap_err().to_string();
+        assert!(missing.contains(PASSPHRASE) && missing.contains(PASSPHRASE_FILE));
+        assert!(matches!(
+            set([(PASSPHRASE_FILE, "")]),
+            Err(SecretsError::PassphraseMissing)
+        ));
+        assert!(matches!(
+            set([(PASSPHRASE_FILE, "/does/not/exist")]),
+            Err(SecretsError::PassphraseFile { .. })
+        ));
+    }
+
+    #[test]
+    fn a_passphrase_file_is_read_without_its_line_break() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "hunter2\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        let environment = Environment::fixed([(PASSPHRASE_FILE, path)]);
+        assert_eq!(*passphrase(&environment).unwrap(), "hunter2");
+        let both = Environment::fixed([(PASSPHRASE_FILE, path), (PASSPHRASE, "first")]);
+        assert_eq!(*passphrase(&both).unwrap(), "first");
+    }
+
+    #[test]
+    fn an_official_salt_opens_and_a_wrong_passphrase_does_not() {
+        let keyring = Keyring::new(Environment::fixed([(PASSPHRASE, "password")]));
+        let secrets = StackSecrets::with_salt(&keyring, Some(OFFICIAL));
+        let ciphertext = secrets.encrypt("x").unwrap();
+        assert_eq!(*secrets.decrypt(&ciphertext).unwrap(), "x");
+        assert_eq!(secrets.created_salt(), None);
+        let wrong = Keyring::new(Environment::fixed([(PASSPHRASE, "other")]));
+        let error = StackSecrets::with_salt(&wrong, Some(OFFICIAL))
+            .crypter()
+            .err();
+        assert!(matches!(
+            error,
+            Some(SecretsError::Crypt(CryptError::WrongPassphrase))
+        ));
+    }
+
+    #[test]
+    fn a_stack_without_secrets_needs_no_passphrase_until_the_first_one() {
+        let nobody = Keyring::new(Environment::fixed([]));
+        let secrets = StackSecrets::new(&nobody, None);
+        assert_eq!(secrets.provider(), None);
+        assert_eq!(secrets.decrypt("v1:x"), Err(CryptError::NoProvider));
+        assert!(matches!(
+            secrets.encrypt("x"),
+            Err(CryptError::Unavailable { .. })
+        ));
+        assert_eq!(secrets.provider(), None);
+
+        let keyring = Keyring::new(Environment::fixed([(PASSPHRASE, "p")]));
+        let secrets = StackSecrets::new(&keyring, None);
+        let ciphertext = secrets.encrypt("x").unwrap();
+        let salt = secrets.created_salt().unwrap();
+        let again = StackSecrets::with_salt(&keyring, Some(&salt));
+        assert_eq!(*again.decrypt(&ciphertext).unwrap(), "x");
+        assert_eq!(again.provider(), secrets.provider());
+    }
+
+    #[test]
+    fn other_providers_are_named_in_the_refusal() {
+        let keyring = Keyring::new(Environment::fixed([]));
+        let provider = SecretsProvider {
+            kind: "awskms".into(),
+            state: serde_json::Value::Null,
+        };
+        let error = keyring.open(&provider).err().unwrap();
+        assert!(error.to_string().contains("awskms"));
+    }
+}

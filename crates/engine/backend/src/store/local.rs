@@ -1,0 +1,424 @@
+//! Objects as files in a folder.
+//!
+//! `object_store` has a local implementation too; this one exists because the order of syncs is
+//! the point: content first, then the rename, then the folder, and no temporary file ever shows up
+//! in a folder that the official command line lists.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{Act, Expect, Listed, Object, Put, Storage, StoreError, Tag};
+use crate::digest::Digest;
+use crate::layout::SCRATCH;
+
+/// Go CDK keeps an object's attributes in a file with this extension beside it.
+const ATTRIBUTES: &str = ".attrs";
+
+#[derive(Clone, Debug)]
+pub struct LocalStorage {
+    root: PathBuf,
+}
+
+impl LocalStorage {
+    /// The folder need not exist; the first write makes it.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn path(&self, key: &str) -> PathBuf {
+        self.root.join(key)
+    }
+
+    /// Bytes that an unprivileged process may still write; `None` when nobody can tell.
+    pub(crate) fn free_space(&self) -> Option<u64> {
+        let existing = self.root.ancestors().find(|folder| folder.is_dir())?;
+        let stat = nix::sys::statvfs::statvfs(existing).ok()?;
+        // The widths of these fields differ between systems.
+        #[allow(clippy::useless_conversion)]
+        let free =
+            u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size()));
+        Some(free)
+    }
+
+    pub(crate) fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        let path = self.path(key);
+        let error = |source| StoreError::io(Act::Read, &path, source);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) if is_absent(&source) => return Ok(None),
+            Err(source) => return Err(error(source)),
+        };
+        let modified = fs::metadata(&path)
+            .map_err(error)?
+            .modified()
+            .map_err(error)?;
+        Ok(Some(Object {
+            tag: Tag::Digest(Digest::of(&bytes)),
+            bytes: bytes.into(),
+            modified: timestamp(modified),
+        }))
+    }
+
+    /// Replaces a file whole; it is on disk when this returns.
+    pub(crate) fn write(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.path(key);
+        let scratch = self.write_aside(&path, bytes)?;
+        let renamed = fs::rename(&scratch.path, &path);
+        renamed.map_err(|source| StoreError::io(Act::Write, &path, source))?;
+        scratch.keep();
+        // Attributes describe the content that was just replaced.
+        let _ = fs::remove_file(attributes_of(&path));
+        sync_folder_of(&path)
+    }
+
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<bool, StoreError> {
+        let path = self.path(key);
+        let scratch = self.write_aside(&path, bytes)?;
+        // A link, unlike a rename, fails when the name is taken.
+        match fs::hard_link(&scratch.path, &path) {
+            Ok(()) => {}
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => return Ok(false),
+            Err(source) => return Err(StoreError::io(Act::Write, &path, source)),
+        }
+        drop(scratch);
+        sync_folder_of(&path)?;
+        Ok(true)
+    }
+
+    fn put_sync(&self, key: &str, bytes: &[u8], expect: &Expect) -> Result<Put, StoreError> {
+        let stored = Put::Stored(Tag::Digest(Digest::of(bytes)));
+        match expect {
+            Expect::Anything => self.write(key, bytes).map(|()| stored),
+            Expect::Absent => Ok(if self.create(key, bytes)? {
+                stored
+            } else {
+                Put::Refused
+            }),
+            Expect::Unchanged(tag) => {
+                // The writer holds the stack's lease, so nobody writes between check and rename.
+                let current = self.read(key)?.map(|object| object.tag);
+                if current.as_ref() != Some(tag) {
+                    return Ok(Put::Refused);
+                }
+                self.write(key, bytes).map(|()| stored)
+            }
+        }
+    }
+
+    pub(crate) fn remove(&self, key: &str) -> Result<(), StoreError> {
+        let path = self.path(key);
+        let _ = fs::remove_file(attributes_of(&path));
+        match fs::remove_file(&path) {
+            Ok(()) => sync_folder_of(&path),
+            Err(source) if is_absent(&source) => Ok(()),
+            Err(source) => Err(StoreError::io(Act::Delete, &path, source)),
+        }
+    }
+
+    pub(crate) fn list_sync(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {
+        let mut found = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let path = self.path(&folder);
+            let error = |source| StoreError::io(Act::List, &path, source);
+            let entries = match fs::read_dir(&path) {
+                Ok(entries) => entries,
+                Err(source) if is_absent(&source) => continue,
+                Err(source) => return Err(error(source)),
+            };
+            for entry in entries {
+                let entry = entry.map_err(error)?;
+                // A name that is not text is none of ours.
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                let key = format!("{folder}/{name}");
+                // Deleted since the folder was read.
+                let Ok(metadata) = fs::metadata(entry.path()) else {
+                    continue;
+                };
+                if metadata.is_dir() {
+                    folders.push(key);
+                } else if !name.ends_with(ATTRIBUTES) {
+                    let modified = metadata.modified().map_err(error)?;
+                    found.push(Listed {
+                        key,
+                        size: metadata.len(),
+                        modified: timestamp(modified),
+                    });
+                }
+            }
+        }
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+
+    /// Writes a file that will become `target`, with its permissions, in a folder of its own.
+    fn write_aside(&self, target: &Path, bytes: &[u8]) -> Result<Scratch, StoreError> {
+        let folder = self.path(SCRATCH);
+        create_folders(&folder)?;
+        if let Some(parent) = target.parent() {
+            create_folders(parent)?;
+        }
+        let scratch = Scratch {
+            path: folder.join(Uuid::new_v4().to_string()),
+            kept: false,
+        };
+        let path = &scratch.path;
+        let error = |source| StoreError::io(Act::Write, target, source);
+        let mode = fs::metadata(target).map_or(0o600, |existing| existing.permissions().mode());
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(error)?;
+        file.write_all(bytes).map_err(error)?;
+        if mode & 0o777 != 0o600 {
+            file.set_permissions(fs::Permissions::from_mode(mode))
+                .map_err(error)?;
+        }
+        file.sync_all().map_err(error)?;
+        Ok(scratch)
+    }
+}
+
+/// A temporary file that disappears unless it was kept.
+struct Scratch {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Scratch {
+    fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[async_trait]
+impl Storage for LocalStorage {
+    async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        let (this, key) = (self.clone(), key.to_owned());
+        blocking(move || this.read(&key)).await
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, expect: Expect) -> Result<Put, StoreError> {
+        let (this, key) = (self.clone(), key.to_owned());
+        blocking(move || this.put_sync(&key, &bytes, &expect)).await
+    }
+
+    async fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let (this, from, to) = (self.clone(), from.to_owned(), to.to_owned());
+        blocking(move || {
+            let absent = || {
+                let source = std::io::Error::from(ErrorKind::NotFound);
+                StoreError::io(Act::Read, &this.path(&from), source)
+            };
+            let object = this.read(&from)?.ok_or_else(absent)?;
+            this.write(&to, &object.bytes)
+        })
+        .await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        let (this, key) = (self.clone(), key.to_owned());
+        blocking(move || this.remove(&key)).await
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {
+        let (this, folder) = (self.clone(), folder.to_owned());
+        blocking(move || this.list_sync(&folder)).await
+    }
+
+    async fn time(&self) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::now())
+    }
+}
+
+/// Makes a folder and its parents, each known to the disk before the next.
+pub(crate) fn create_folders(folder: &Path) -> Result<(), StoreError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        create_folders(parent)?;
+    }
+    match fs::create_dir(folder) {
+        Ok(()) => match folder.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+            _ => Ok(()),
+        },
+        // Somebody else made it meanwhile.
+        Err(source) if source.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(source) => Err(StoreError::io(Act::Write, folder, source)),
+    }
+}
+
+fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    File::open(folder)
+        .and_then(|file| file.sync_all())
+        .map_err(|source| StoreError::io(Act::Write, folder, source))
+}
+
+/// Runs file work off the async threads.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+    }
+}
+
+fn attributes_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ATTRIBUTES);
+    name.into()
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn timestamp(time: std::time::SystemTime) -> Timestamp {
+    // Outside the range of calendars; the file is as old as can be.
+    Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn storage() -> (tempfile::TempDir, LocalStorage) {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = LocalStorage::new(folder.path().join("deep/root"));
+        (folder, storage)
+    }
+
+    #[tokio::test]
+    async fn objects_are_written_replaced_listed_and_deleted() {
+        let (_folder, storage) = storage();
+        assert!(storage.get("a/b.json").await.unwrap().is_none());
+        assert_eq!(storage.list("a").await.unwrap(), []);
+        for content in ["one", "two, longer"] {
+            storage
+                .put("a/b.json", content.into(), Expect::Anything)
+                .await
+                .unwrap();
+            let object = storage.get("a/b.json").await.unwrap().unwrap();
+            assert_eq!(object.bytes, content.as_bytes());
+        }
+        storage.copy("a/b.json", "a/c/d.json").await.unwrap();
+        fs::write(storage.path("a/b.json.attrs"), "{}").unwrap();
+        let listed = storage.list("a").await.unwrap();
+        let keys: Vec<_> = listed.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(keys, ["a/b.json", "a/c/d.json"]);
+        assert_eq!(listed[0].size, 11);
+        storage.delete("a/b.json").await.unwrap();
+        storage.delete("a/b.json").await.unwrap();
+        assert!(storage.get("a/b.json").await.unwrap().is_none());
+        assert!(!storage.path("a/b.json.attrs").exists());
+        assert_eq!(
+            storage.list(SCRATCH).await.unwrap(),
+            [],
+            "nothing is left aside"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_conditional_write_sees_what_is_there() {
+        let (_folder, storage) = storage();
+        let put = |content: &'static str, expect| storage.put("k", content.into(), expect);
+        let Put::Stored(first) = put("one", Expect::Absent).await.unwrap() else {
+            panic!("nothing was there")
+        };
+        assert_eq!(put("two", Expect::Absent).await.unwrap(), Put::Refused);
+        let second = put("two", Expect::Unchanged(first.clone())).await.unwrap();
+        assert!(matches!(second, Put::Stored(_)));
+        assert_eq!(
+            put("three", Expect::Unchanged(first)).await.unwrap(),
+            Put::Refused
+        );
+        assert_eq!(storage.get("k").await.unwrap().unwrap().bytes, "two");
+        assert_eq!(storage.list(SCRATCH).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_file_keeps_its_permissions_and_a_new_one_is_private() {
+        let (_folder, storage) = storage();
+        let mode = || {
+            fs::metadata(storage.path("k"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        storage
+            .put("k", "1".into(), Expect::Anything)
+            .await
+            .unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(storage.path("k"), fs::Permissions::from_mode(0o640)).unwrap();
+        storage
+            .put("k", "2".into(), Expect::Anything)
+            .await
+            .unwrap();
+        assert_eq!(mode(), 0o640);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_cannot_be_finished_leaves_what_was_there() {
+        let (_folder, storage) = storage();
+        storage
+            .put("a/k", "1".into(), Expect::Anything)
+            .await
+            .unwrap();
+        // A folder in the way of the new content.
+        fs::create_dir(storage.path("a/in-the-way")).unwrap();
+        fs::write(storage.path("a/in-the-way/file"), "").unwrap();
+        let error = storage
+            .put("a/in-the-way", "2".into(), Expect::Anything)
+            .await;
+        assert!(matches!(
+            error,
+            Err(StoreError::Io {
+                act: Act::Write,
+                ..
+            })
+        ));
+        assert_eq!(storage.get("a/k").await.unwrap().unwrap().bytes, "1");
+        assert_eq!(storage.list(SCRATCH).await.unwrap(), []);
+    }
+
+    #[test]
+    fn free_space_is_known_before_the_folder_exists() {
+        let (_folder, storage) = storage();
+        assert!(storage.free_space().is_some());
+    }
+}

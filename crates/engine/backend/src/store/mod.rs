@@ -1,0 +1,165 @@
+//! Storage of a backend: named objects in a folder or in a bucket.
+//!
+//! A write is durable and whole when it returns, and until then the previous content is there:
+//! locally a file is written aside, synced and renamed over; remotely it is one request. Nothing
+//! is ever moved away before its replacement exists.
+
+mod address;
+mod local;
+mod memory;
+mod profile;
+mod remote;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+
+pub use address::{Address, S3Address};
+pub use local::LocalStorage;
+pub(crate) use local::{blocking, create_folders, sync_folder};
+pub use memory::MemoryStorage;
+pub use remote::RemoteStorage;
+
+use crate::digest::Digest;
+
+/// Names one version of an object's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// The content's own digest, where storage keeps no versions.
+    Digest(Digest),
+    /// The storage's own tag.
+    Entity(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub bytes: Bytes,
+    pub tag: Tag,
+    /// By the storage's clock.
+    pub modified: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub key: String,
+    pub size: u64,
+    pub modified: Timestamp,
+}
+
+/// What a write requires of the object that is there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    Anything,
+    Absent,
+    Unchanged(Tag),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Put {
+    Stored(Tag),
+    /// The object is not as expected; nothing was written.
+    Refused,
+}
+
+/// Keys are `/`-separated and relative to the backend's root.
+#[async_trait]
+pub trait Storage: Send + Sync + fmt::Debug {
+    async fn get(&self, key: &str) -> Result<Option<Object>, StoreError>;
+
+    async fn put(&self, key: &str, bytes: Bytes, expect: Expect) -> Result<Put, StoreError>;
+
+    async fn copy(&self, from: &str, to: &str) -> Result<(), StoreError>;
+
+    /// An object that is not there counts as deleted.
+    async fn delete(&self, key: &str) -> Result<(), StoreError>;
+
+    /// Every object below a folder, by key.
+    async fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError>;
+
+    /// What the storage's clock says, the same one that [`Object::modified`] is read from.
+    async fn time(&self) -> Result<Timestamp, StoreError>;
+}
+
+/// Overwrites whatever is there.
+pub(crate) async fn overwrite(
+    storage: &dyn Storage,
+    key: &str,
+    bytes: impl Into<Bytes>,
+) -> Result<Tag, StoreError> {
+    match storage.put(key, bytes.into(), Expect::Anything).await? {
+        Put::Stored(tag) => Ok(tag),
+        Put::Refused => Err(StoreError::NotStored {
+            key: key.to_owned(),
+            detail: "an unconditional write was refused".to_owned(),
+        }),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Read,
+    Write,
+    Delete,
+    List,
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::List => "list",
+        })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("`{address}` does not say where state is kept: {reason}")]
+    Address { address: String, reason: String },
+    #[error("state in `{scheme}` is not supported")]
+    Unsupported { scheme: String },
+    #[error("cannot {act} {path}")]
+    Io {
+        act: Act,
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("there is no room left to write {path}")]
+    Full {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("cannot {act} {key} in the bucket")]
+    Remote {
+        act: Act,
+        key: String,
+        #[source]
+        source: object_store::Error,
+    },
+    #[error("{key} was not stored as it was sent: {detail}")]
+    NotStored { key: String, detail: String },
+    #[error(
+        "the bucket does not honour conditional writes, without which two writers cannot be kept apart"
+    )]
+    Unconditional {
+        #[source]
+        source: object_store::Error,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn io(act: Act, path: &std::path::Path, source: std::io::Error) -> Self {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let path = path.display().to_string();
+        match source.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path, source },
+            _ => Self::Io { act, path, source },
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Objects in an S3-compatible bucket.
+//!
+//! A conditional write that a retry has sent twice can be refused on account of its own first
+//! attempt. Content of conditional writes is therefore unique to its writer, and a refusal is
+//! checked against what is stored before it is believed.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use jiff::Timestamp;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::path::Path;
+use object_store::{
+    Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion,
+};
+use uuid::Uuid;
+
+use super::{Act, Expect, Listed, Object, Put, S3Address, Storage, StoreError, Tag, profile};
+use crate::environment::Environment;
+use crate::layout::SCRATCH;
+
+#[derive(Clone, Debug)]
+pub struct RemoteStorage {
+    store: Arc<dyn ObjectStore>,
+    prefix: String,
+}
+
+/// Settings of the AWS tools that are passed on as they are.
+const PASSED_ON: [(&str, AmazonS3ConfigKey); 13] = [
+    ("AWS_ACCESS_KEY_ID", AmazonS3ConfigKey::AccessKeyId),
+    ("AWS_SECRET_ACCESS_KEY", AmazonS3ConfigKey::SecretAccessKey),
+    ("AWS_SESSION_TOKEN", AmazonS3ConfigKey::Token),
+    ("AWS_DEFAULT_REGION", AmazonS3ConfigKey::DefaultRegion),
+    ("AWS_REGION", AmazonS3ConfigKey::Region),
+    ("AWS_ENDPOINT_URL", AmazonS3ConfigKey::Endpoint),
+    ("AWS_ENDPOINT_URL_S3", AmazonS3ConfigKey::S3Endpoint),
+    (
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        AmazonS3ConfigKey::WebIdentityTokenFile,
+    ),
+    ("AWS_ROLE_ARN", AmazonS3ConfigKey::RoleArn),
+    ("AWS_ROLE_SESSION_NAME", AmazonS3ConfigKey::RoleSessionName),
+    (
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+    ),
+    (
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+    ),
+    (
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        AmazonS3ConfigKey::ContainerAuthorizationTokenFile,
+    ),
+];
+
+impl RemoteStorage {
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
+        Self {
+            store,
+            prefix: prefix.trim_matches('/').to_owned(),
+        }
+    }
+
+    /// Connects to nothing yet. What the address says goes before `NIMBUS_S3_*`, that before
+    /// `AWS_*`, and that before the shared profile files.
+    pub fn s3(address: &S3Address, environment: &Environment) -> Result<Self, StoreError> {
+        let mut builder = AmazonS3Builder::new().with_bucket_name(&address.bucket);
+        if let Some(profile) = shared_profile(address, environment)? {
+            builder = with_profile(builder, profile);
+        }
+        for (name, key) in PASSED_ON {
+            if let Some(value) = environment.non_empty(name) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        for (name, key) in [
+            ("NIMBUS_S3_ACCESS_KEY", AmazonS3ConfigKey::AccessKeyId),
+            ("NIMBUS_S3_SECRET_KEY", AmazonS3ConfigKey::SecretAccessKey),
+            ("NIMBUS_S3_REGION", AmazonS3ConfigKey::Region),
+        ] {
+            if let Some(value) = environment.non_empty(name) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        if let Some(region) = &address.region {
+            builder = builder.with_region(region);
+        }
+        if let Some(key) = &address.kms_key {
+            builder = builder.with_sse_kms_encryption(key);
+        }
+        let endpoint = address.endpoint.clone().or_else(|| {
+            [
+                "NIMBUS_S3_ENDPOINT",
+                "AWS_ENDPOINT_URL_S3",
+                "AWS_ENDPOINT_URL",
+            ]
+            .into_iter()
+            .find_map(|name| environment.non_empty(name))
+        });
+        // Stores other than Amazon's rarely have a host name per bucket.
+        let path_style = address.path_style.unwrap_or_else(|| endpoint.is_some());
+        builder = builder.with_virtual_hosted_style_request(!path_style);
+        if let Some(endpoint) = endpoint {
+            builder = builder
+                .with_allow_http(endpoint.starts_with("http://"))
+                .with_endpoint(endpoint);
+        }
+        let store = builder.build().map_err(|error| StoreError::Address {
+            address: format!("s3://{}", address.bucket),
+            reason: error.to_string(),
+        })?;
+        Ok(Self::new(Arc::new(store), &address.prefix))
+    }
+
+    fn path(&self, key: &str) -> Result<Path, StoreError> {
+        let full = if self.prefix.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}/{key}", self.prefix)
+        };
+        Path::parse(&full).map_err(|error| StoreError::Address {
+            address: full,
+            reason: error.to_string(),
+        })
+    }
+
+    async fn head(&self, key: &str) -> Result<ObjectMeta, StoreError> {
+        let path = self.path(key)?;
+        self.store.head(&path).await.map_err(failed(Act::Read, key))
+    }
+
+    async fn put_mode(
+        &self,
+        key: &str,
+        bytes: &Bytes,
+        mode: PutMode,
+    ) -> Result<Option<String>, Error> {
+        let path = self.path(key).map_err(|error| Error::Generic {
+            store: "S3",
+            source: error.into(),
+        })?;
+        let payload = PutPayload::from_bytes(bytes.clone());
+        let result = self.store.put_opts(&path, payload, mode.into()).await?;
+        Ok(result.e_tag)
+    }
+
+    /// A write that was refused, unless what is stored is what was to be written.
+    async fn refused_or_ours(&self, key: &str, bytes: &Bytes) -> Result<Put, StoreError> {
+        Ok(match self.get(key).await? {
+            Some(object) if object.bytes == bytes => Put::Stored(object.tag),
+            _ => Put::Refused,
+        })
+    }
+
+    /// The tag of an object that was just written, after a look at what arrived.
+    async fn confirmed(
+        &self,
+        key: &str,
+        bytes: &Bytes,
+        etag: Option<String>,
+    ) -> Result<Put, StoreError> {
+        let stored = self.head(key).await?;
+        let not_stored = |detail: String| StoreError::NotStored {
+            key: key.to_owned(),
+            detail,
+        };
+        if stored.size != bytes.len() as u64 {
+            let detail = format!("{} bytes were sent, {} are there", bytes.len(), stored.size);
+            return Err(not_stored(detail));
+        }
+        match (etag, stored.e_tag) {
+            (Some(sent), Some(found)) if sent != found => {
+                Err(not_stored(format!("its tag is {found} instead of {sent}")))
+            }
+            (Some(tag), _) | (None, Some(tag)) => Ok(Put::Stored(Tag::Entity(tag))),
+            (None, None) => Err(not_stored("the bucket gives no tags".to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl Storage for RemoteStorage {
+    async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        let path = self.path(key)?;
+        let result = match self.store.get(&path).await {
+            Ok(result) => result,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(source) => return Err(failed(Act::Read, key)(source)),
+        };
+        let modified = timestamp(&result.meta);
+        let tag = Tag::Entity(result.meta.e_tag.clone().unwrap_or_default());
+        let bytes = result.bytes().await.map_err(failed(Act::Read, key))?;
+        Ok(Some(Object {
+            bytes,
+            tag,
+            modified,
+        }))
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes, expect: Expect) -> Result<Put, StoreError> {
+        let mode = match &expect {
+            Expect::Anything => PutMode::Overwrite,
+            Expect::Absent => PutMode::Create,
+            Expect::Unchanged(Tag::Entity(tag)) => PutMode::Update(UpdateVersion {
+                e_tag: Some(tag.clone()),
+                version: None,
+            }),
+            // A tag of another kind of storage cannot be current here.
+            Expect::Unchanged(Tag::Digest(_)) => return Ok(Put::Refused),
+        };
+        match self.put_mode(key, &bytes, mode).await {
+            // A new object is a small record that nobody reads for its tag; what is replaced is
+            // state, and worth a second look.
+            Ok(Some(etag)) if expect == Expect::Absent => Ok(Put::Stored(Tag::Entity(etag))),
+            Ok(etag) => self.confirmed(key, &bytes, etag).await,
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. })
+                if expect != Expect::Anything =>
+            {
+                self.refused_or_ours(key, &bytes).await
+            }
+            Err(Error::NotFound { .. }) if matches!(expect, Expect::Unchanged(_)) => {
+                Ok(Put::Refused)
+            }
+            Err(source @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => {
+                Err(StoreError::Unconditional { source })
+            }
+            Err(source) => Err(failed(Act::Write, key)(source)),
+        }
+    }
+
+    async fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let (source, target) = (self.path(from)?, self.path(to)?);
+        self.store
+            .copy(&source, &target)
+            .await
+            .map_err(failed(Act::Write, to))
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        match self.store.delete(&self.path(key)?).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(source) => Err(failed(Act::Delete, key)(source)),
+        }
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {
+        let path = self.path(folder)?;
+        let objects: Vec<ObjectMeta> = self
+            .store
+            .list(Some(&path))
+            .try_collect()
+            .await
+            .map_err(failed(Act::List, folder))?;
+        let skip = if self.prefix.is_empty() {
+            0
+        } else {
+            self.prefix.len() + 1
+        };
+        let mut listed: Vec<_> = objects
+            .iter()
+            .filter_map(|meta| {
+                let key = meta.location.as_ref().get(skip..)?.to_owned();
+                Some(Listed {
+                    key,
+                    size: meta.size,
+                    modified: timestamp(meta),
+                })
+            })
+            .collect();
+        listed.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(listed)
+    }
+
+    /// Asks by writing: the answer to a write is dated by the clock that dates all objects.
+    async fn time(&self) -> Result<Timestamp, StoreError> {
+        let key = format!("{SCRATCH}/clock-{}", Uuid::new_v4());
+        super::overwrite(self, &key, Bytes::from_static(b"what time is it")).await?;
+        let time = timestamp(&self.head(&key).await?);
+        self.delete(&key).await?;
+        Ok(time)
+    }
+}
+
+fn shared_profile(
+    address: &S3Address,
+    environment: &Environment,
+) -> Result<Option<profile::Profile>, StoreError> {
+    let has_keys = ["AWS_ACCESS_KEY_ID", "NIMBUS_S3_ACCESS_KEY"]
+        .iter()
+        .any(|name| environment.non_empty(name).is_some());
+    if has_keys && address.profile.is_none() {
+        return Ok(None);
+    }
+    profile::load(address.profile.as_deref(), environment)
+}
+
+fn with_profile(mut builder: AmazonS3Builder, profile: profile::Profile) -> AmazonS3Builder {
+    for (key, value) in [
+        (AmazonS3ConfigKey::AccessKeyId, profile.access_key),
+        (AmazonS3ConfigKey::SecretAccessKey, profile.secret_key),
+        (AmazonS3ConfigKey::Token, profile.session_token),
+        (AmazonS3ConfigKey::Region, profile.region),
+    ] {
+        if let Some(value) = value {
+            builder = builder.with_config(key, value);
+        }
+    }
+    builder
+}
+
+fn failed(act: Act, key: &str) -> impl FnOnce(Error) -> StoreError {
+    let key = key.to_owned();
+    move |source| StoreError::Remote { act, key, source }
+}
+
+fn timestamp(meta: &ObjectMeta) -> Timestamp {
+    let date = meta.last_modified;
+    let nanos = i32::try_from(date.timestamp_subsec_nanos()).unwrap_or_default();
+    Timestamp::new(date.timestamp(), nanos).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,483 @@
+//! Journals: durable when acknowledged, understood after any crash.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nimbus_core::ErrorCode;
+use nimbus_engine_backend::store::{Expect, Storage};
+use nimbus_engine_backend::{Backend, Environment, Fate, Keyring, Stack, UpdateKind, UpdateResult};
+use nimbus_engine_model::{JournalEntry, PropertyValue, Snapshot};
+
+use crate::child::ENTRY;
+use crate::leases::sayings;
+use crate::support::*;
+
+const FILE: &str = ".nimbus/journal/shop/dev.jsonl";
+
+async fn state(stack: &Stack) -> Snapshot {
+    stack.load(&keyring()).await.unwrap().snapshot.unwrap()
+}
+
+/// Leaves a journal behind: `a` was made, `b` was begun.
+async fn interrupted(backend: &Backend) -> Stack {
+    let stack = created(backend).await;
+    deploy(&stack, &["base"]).await;
+    let session = begin(&stack).await;
+    let journal = session.journal();
+    for entry in [begins(1, "a"), succeeds(1, "a"), begins(2, "b")] {
+        journal.append(entry).await.unwrap();
+    }
+    let unknown = JournalEntry::Unknown {
+        act: nimbus_engine_model::ActId(2),
+        message: "the provider died".into(),
+    };
+    journal.append(unknown).await.unwrap();
+    session.end().await.unwrap();
+    stack
+}
+
+#[tokio::test]
+async fn the_next_session_knows_what_is_known_and_what_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (in_bucket, _) = bucket(&ManualClock::new()).await;
+    for backend in [local(folder.path()).await, in_bucket] {
+        let stack = interrupted(&backend).await;
+        let looked = stack.interrupted().await.unwrap().unwrap();
+        assert_eq!(looked.fate, Fate::Waiting);
+        assert_eq!(
+            state(&stack).await.resources.len(),
+            1,
+            "looking changes nothing"
+        );
+
+        let session = begin(&stack).await;
+        let [report] = session.recovered() else {
+            panic!("one journal was left")
+        };
+        assert_eq!(report.operation, UpdateKind::Update);
+        assert_eq!(report.owner.command, "a test");
+        assert_eq!(report.known.len(), 1);
+        assert_eq!(report.known[0].urn, Some(urn("a")));
+        assert_eq!(report.unknown.len(), 1);
+        assert_eq!(report.unknown[0].urn, urn("b"));
+        assert_eq!(
+            report.unknown[0].message.as_deref(),
+            Some("the provider died")
+        );
+        assert_eq!(
+            (report.known.len(), report.unknown.len()),
+            (looked.known.len(), looked.unknown.len())
+        );
+        assert!(
+            matches!(report.fate, Fate::Compacted { version, .. } if version == session.version())
+        );
+        let snapshot = session.snapshot().unwrap();
+        assert_eq!(names(snapshot), ["a", "base"]);
+        assert_eq!(pending(snapshot), ["b"]);
+        session.end().await.unwrap();
+        assert!(stack.interrupted().await.unwrap().is_none());
+        let history = stack.history().await.unwrap();
+        assert_eq!(history.last().unwrap().update.result, UpdateResult::Failed);
+        begin(&stack).await.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_finished_operation_leaves_no_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = created(&local(folder.path()).await).await;
+    let session = begin(&stack).await;
+    session.journal().append(begins(1, "a")).await.unwrap();
+    session.journal().append(succeeds(1, "a")).await.unwrap();
+    assert!(folder.path().join(FILE).exists());
+    let update = update(UpdateResult::Succeeded);
+    session.finish(snapshot(&["a"]), &update).await.unwrap();
+    assert!(!folder.path().join(FILE).exists());
+
+    let (backend, storage) = bucket(&ManualClock::new()).await;
+    let stack = created(&backend).await;
+    let session = begin(&stack).await;
+    session.journal().append(begins(1, "a")).await.unwrap();
+    session.finish(snapshot(&["a"]), &update).await.unwrap();
+    assert_eq!(storage.list(".nimbus/journal").await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_append_costs_the_same_whatever_the_size_of_the_state() {
+    let mut sizes = Vec::new();
+    for count in [1, 2000] {
+        let folder = tempfile::tempdir().unwrap();
+        let stack = created(&local(folder.path()).await).await;
+        let all: Vec<String> = (0..count).map(|n| format!("r{n}")).collect();
+        deploy(&stack, &all.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let session = begin(&stack).await;
+        let length = || std::fs::metadata(folder.path().join(FILE)).unwrap().len();
+        session.journal().append(begins(1, "a")).await.unwrap();
+        let first = length();
+        session.journal().append(succeeds(1, "a")).await.unwrap();
+        sizes.push(length() - first);
+        session.end().await.unwrap();
+    }
+    assert_eq!(sizes[0], sizes[1], "bytes written per append");
+}
+
+/// Kills a process while it appends, at a moment that the seed decides.
+async fn crash(seed: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = created(&local(folder.path()).await).await;
+    deploy(&stack, &["base"]).await;
+    let mut writer = child(ENTRY, "append", folder.path()).spawn().unwrap();
+    let lines = sayings(&mut writer);
+    // A spread of crash points without a timer: so many acknowledgements, then the end.
+    let enough = 1 + (seed * 7919) % 97;
+    let mut said: Vec<String> = Vec::new();
+    for line in lines {
+        said.push(line);
+        if said.len() as u64 == enough {
+            writer.kill().unwrap();
+        }
+    }
+    writer.wait().unwrap();
+    let promised = |word: &str| -> Vec<String> {
+        let lines = said.iter();
+        lines
+            .filter_map(|line| line.strip_prefix(word).map(str::to_owned))
+            .collect()
+    };
+    let session = begin(&stack).await;
+    let snapshot = session.snapshot().unwrap();
+    let (made, open) = (names(snapshot), pending(snapshot));
+    for name in promised("done ") {
+        assert!(
+            made.contains(&name),
+            "seed {seed}: {name} was made, and the state forgot it"
+        );
+    }
+    for name in promised("begun ") {
+        let accounted = made.contains(&name) || open.contains(&name);
+        assert!(
+            accounted,
+            "seed {seed}: {name} was begun, and nobody knows of it"
+        );
+    }
+    assert!(made.contains(&"base".to_owned()));
+    session.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn whatever_was_acknowledged_survives_a_kill_at_any_moment() {
+    for seed in 0..40 {
+        crash(seed).await;
+    }
+}
+
+#[tokio::test]
+async fn every_prefix_of_a_journal_is_recovered_and_its_torn_end_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    interrupted(&local(folder.path()).await).await;
+    let journal = std::fs::read(folder.path().join(FILE)).unwrap();
+    let ends: Vec<usize> = (0..journal.len())
+        .filter(|at| journal[*at] == b'\n')
+        .collect();
+    let near_ends = ends
+        .iter()
+        .flat_map(|end| end.saturating_sub(1)..=(end + 2).min(journal.len()));
+    let spread = (0..journal.len()).step_by(97);
+    for length in near_ends.chain(spread) {
+        let copy = tempfile::tempdir().unwrap();
+        copy_tree(folder.path(), copy.path());
+        std::fs::write(copy.path().join(FILE), &journal[..length]).unwrap();
+        let stack = local(copy.path()).await.stack(shop_dev());
+        let session = begin(&stack).await;
+        let snapshot = session.snapshot().unwrap();
+        let whole = ends.iter().filter(|end| **end < length).count();
+        let expected: (&[&str], &[&str]) = match whole {
+            0 | 1 => (&["base"], &[]),
+            2 => (&["base"], &["a"]),
+            3 => (&["a", "base"], &[]),
+            _ => (&["a", "base"], &["b"]),
+        };
+        assert_eq!(names(snapshot), expected.0, "{length} bytes");
+        assert_eq!(pending(snapshot), expected.1, "{length} bytes");
+        let is_torn = length > 0 && journal[length - 1] != b'\n';
+        if whole >= 2 {
+            let torn = session.recovered()[0].torn.as_ref();
+            assert_eq!(torn.is_some(), is_torn, "{length} bytes");
+            if let Some(torn) = torn {
+                let evidence = copy.path().join(torn.evidence.as_ref().unwrap());
+                let kept = std::fs::read(evidence).unwrap();
+                assert!(journal[..length].ends_with(&kept) && kept.len() == torn.bytes);
+            }
+        }
+        session.end().await.unwrap();
+        assert!(!copy.path().join(FILE).exists());
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_journal_is_not_applied_to_another_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = interrupted(&local(folder.path()).await).await;
+    let file = folder.path().join(".pulumi/stacks/shop/dev.json");
+    // The official command line wrote something meanwhile.
+    let foreign = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("base", "other");
+    std::fs::write(&file, &foreign).unwrap();
+    let error = stack.begin(request()).await.err().unwrap();
+    assert_eq!(error.code(), ErrorCode::JOURNAL_BASE);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), foreign);
+    assert!(
+        folder.path().join(FILE).exists(),
+        "the journal stays as evidence"
+    );
+    assert_eq!(stack.holder().await.unwrap(), None);
+    let aside = stack.set_journal_aside(owner()).await.unwrap().unwrap();
+    assert!(folder.path().join(aside).exists());
+    begin(&stack).await.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn damage_in_the_middle_stops_everything_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = interrupted(&local(folder.path()).await).await;
+    let journal = folder.path().join(FILE);
+    let state = folder.path().join(".pulumi/stacks/shop/dev.json");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let second_line = bytes.iter().position(|b| *b == b'\n').unwrap() + 60;
+    bytes[second_line] ^= 0x20;
+    std::fs::write(&journal, &bytes).unwrap();
+    let before = std::fs::read(&state).unwrap();
+    let error = stack.begin(request()).await.err().unwrap();
+    assert_eq!(error.code(), ErrorCode::JOURNAL_DAMAGED);
+    assert_eq!(std::fs::read(&journal).unwrap(), bytes);
+    assert_eq!(std::fs::read(&state).unwrap(), before);
+    stack.set_journal_aside(owner()).await.unwrap().unwrap();
+    begin(&stack).await.end().await.unwrap();
+}
+
+/// A bucket that stops answering after so many writes, like a process that is killed.
+#[derive(Debug)]
+struct Dying {
+    inner: Arc<dyn Storage>,
+    writes: parking_lot::Mutex<usize>,
+}
+
+impl Dying {
+    fn write(&self) -> Result<(), nimbus_engine_backend::store::StoreError> {
+        let mut left = self.writes.lock();
+        if *left == 0 {
+            return Err(nimbus_engine_backend::store::StoreError::NotStored {
+                key: "anything".into(),
+                detail: "the process is dead".into(),
+            });
+        }
+        *left -= 1;
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Storage for Dying {
+    async fn get(
+        &self,
+        key: &str,
+    ) -> Result<
+        Option<nimbus_engine_backend::store::Object>,
+        nimbus_engine_backend::store::StoreError,
+    > {
+        self.inner.get(key).await
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        bytes: bytes::Bytes,
+        expect: Expect,
+    ) -> Result<nimbus_engine_backend::store::Put, nimbus_engine_backend::store::StoreError> {
+        self.write()?;
+        self.inner.put(key, bytes, expect).await
+    }
+
+    async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> Result<(), nimbus_engine_backend::store::StoreError> {
+        self.write()?;
+        self.inner.copy(from, to).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), nimbus_engine_backend::store::StoreError> {
+        self.write()?;
+        self.inner.delete(key).await
+    }
+
+    async fn list(
+        &self,
+        folder: &str,
+    ) -> Result<Vec<nimbus_engine_backend::store::Listed>, nimbus_engine_backend::store::StoreError>
+    {
+        self.inner.list(folder).await
+    }
+
+    async fn time(&self) -> Result<jiff::Timestamp, nimbus_engine_backend::store::StoreError> {
+        self.inner.time().await
+    }
+}
+
+/// Ends a process after each of its writes in turn, in an update and in the recovery of one, until
+/// it gets through; after each death somebody else must find everything that was acknowledged.
+#[tokio::test]
+async fn a_death_between_any_two_writes_is_understood() {
+    for recovering in [false, true] {
+        let mut deaths = 0;
+        for writes in 0.. {
+            let clock = ManualClock::new();
+            let (healthy, storage) = bucket(&clock).await;
+            let stack = match recovering {
+                true => interrupted(&healthy).await,
+                false => {
+                    let stack = created(&healthy).await;
+                    deploy(&stack, &["base"]).await;
+                    stack
+                }
+            };
+            let dying = Arc::new(Dying {
+                inner: Arc::clone(&storage),
+                writes: parking_lot::Mutex::new(writes),
+            });
+            let mortal = Backend::in_storage(dying, options(clock.clone()))
+                .await
+                .unwrap();
+            let (acknowledged, through) = one_update(&mortal.stack(shop_dev())).await;
+            clock.advance(std::time::Duration::from_secs(120));
+
+            let session = begin(&stack).await;
+            let snapshot = session.snapshot().unwrap();
+            let known: Vec<String> = [names(snapshot), pending(snapshot)].concat();
+            for name in acknowledged.iter().map(String::as_str).chain(["base"]) {
+                assert!(
+                    known.contains(&name.to_owned()),
+                    "after {writes} writes {name} is lost; known are {known:?}"
+                );
+            }
+            if recovering {
+                assert!(
+                    known.contains(&"a".to_owned()) && known.contains(&"b".to_owned()),
+                    "{known:?}"
+                );
+            }
+            session.end().await.unwrap();
+            // Everything works again, and nothing of the dead is in the way.
+            deploy(&stack, &["base", "after"]).await;
+            assert_eq!(names(&state(&stack).await), ["base", "after"]);
+            if through {
+                break;
+            }
+            deaths += 1;
+        }
+        assert!(deaths > 8, "only {deaths} places to die");
+    }
+}
+
+/// What was acknowledged before the storage stopped, and whether it lasted to the end.
+async fn one_update(stack: &Stack) -> (Vec<String>, bool) {
+    let mut acknowledged = Vec::new();
+    let Ok(session) = stack.begin(request()).await else {
+        return (acknowledged, false);
+    };
+    let journal = session.journal();
+    for (act, name) in [(1, "x"), (2, "y")] {
+        for entry in [begins(act, name), succeeds(act, name)] {
+            if journal.append(entry).await.is_err() {
+                return (acknowledged, false);
+            }
+            acknowledged.push(name.to_owned());
+        }
+    }
+    let mut result = session.snapshot().unwrap().clone();
+    result.resources.extend([resource("x"), resource("y")]);
+    let finished = session
+        .finish(result, &update(UpdateResult::Succeeded))
+        .await;
+    (acknowledged, finished.is_ok())
+}
+
+/// A passphrase is derived slowly in tests that are not optimised, so one test does it all.
+#[tokio::test]
+async fn secrets_stay_closed_through_a_crash_and_open_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = created(&local(folder.path()).await).await;
+    let keyring = Keyring::new(Environment::fixed([("PULUMI_CONFIG_PASSPHRASE", "p")]));
+    let mut with_key = request();
+    with_key.keyring = Arc::clone(&keyring);
+    let session = stack.begin(with_key.clone()).await.unwrap();
+    // The first entry has no secret, so the journal starts without a provider.
+    session.journal().append(begins(1, "plain")).await.unwrap();
+    let mut secret = (*resource("secret")).clone();
+    let value = PropertyValue::secret("hunter2".into());
+    secret.outputs.insert("password".into(), value.clone());
+    let entry = JournalEntry::Success {
+        act: nimbus_engine_model::ActId(2),
+        change: nimbus_engine_model::Change {
+            state: Some(Arc::new(secret)),
+            ..Default::default()
+        },
+    };
+    session.journal().append(entry).await.unwrap();
+    let salt = session.secrets().created_salt().unwrap();
+    session.end().await.unwrap();
+    let journal = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+    assert!(!journal.contains("hunter2"));
+
+    // Whoever recovers has no passphrase and needs none.
+    let other = local(folder.path()).await.stack(shop_dev());
+    assert_eq!(other.interrupted().await.unwrap().unwrap().unknown.len(), 1);
+    let refused = other.begin(request()).await.err().unwrap();
+    assert_eq!(
+        refused.code(),
+        ErrorCode::PASSPHRASE_MISSING,
+        "only loading needs it"
+    );
+    assert!(
+        other.interrupted().await.unwrap().is_none(),
+        "it was recovered all the same"
+    );
+    let file = folder.path().join(".pulumi/stacks/shop/dev.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains(&salt) && !text.contains("hunter2"));
+
+    let session = stack.begin(with_key).await.unwrap();
+    let recovered = session.snapshot().unwrap().clone();
+    assert_eq!(recovered.resources[0].outputs["password"], value);
+    let ciphertext = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        value["checkpoint"]["latest"]["resources"][0]["outputs"]["password"]["ciphertext"].clone()
+    };
+    let before = ciphertext(&std::fs::read_to_string(&file).unwrap());
+    assert!(before.as_str().unwrap().starts_with("v1:"));
+    session
+        .finish(recovered, &update(UpdateResult::Succeeded))
+        .await
+        .unwrap();
+    let after = ciphertext(&std::fs::read_to_string(&file).unwrap());
+    assert_eq!(before, after, "an unchanged secret keeps its ciphertext");
+    let shown = stack.export_with_secrets(&keyring).await.unwrap();
+    assert!(String::from_utf8(shown).unwrap().contains("hunter2"));
+    let hidden = stack.export().await.unwrap();
+    assert!(!String::from_utf8(hidden).unwrap().contains("hunter2"));
+}
