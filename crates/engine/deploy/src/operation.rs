@@ -77,7 +77,7 @@ async fn operate(
         Ok(deployment) => deployment,
         Err(failed) => return (*failed).into(),
     };
-    let watch = deployment.watch_for_cancel();
+    let _watch = deployment.watch();
     let out_of_time = async {
         deployment.troubles.cancelled().await;
         tokio::time::sleep(deployment.options.grace).await;
@@ -96,9 +96,7 @@ async fn operate(
     if !ended {
         deployment.stop(DeployError::Cancelled);
     }
-    let outcome = deployment.outcome().await;
-    watch.abort();
-    outcome
+    deployment.outcome().await
 }
 
 /// Looks before changing anything, if that is asked for; otherwise says what is unknown.

@@ -23,6 +23,7 @@ use nimbus_engine_model::{PropertyMap, ResourceState, Snapshot, Urn};
 use nimbus_engine_ports::{Analyzer, EngineEvent, JournalError, Severity, Summary};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use crate::error::DeployError;
@@ -139,14 +140,18 @@ impl Deployment {
         self.troubles.stop(error);
     }
 
-    /// Providers are asked to hurry when the user wants to stop.
-    pub(crate) fn watch_for_cancel(self: &Arc<Self>) -> tokio::task::AbortHandle {
+    /// Providers are asked to hurry when the user wants to stop. And when nobody waits for the
+    /// operation any more, it starts nothing more.
+    pub(crate) fn watch(self: &Arc<Self>) -> Watch {
         let deployment = Arc::clone(self);
         let watch = tokio::spawn(async move {
             deployment.troubles.cancelled().await;
             deployment.executor.registry.cancel().await;
         });
-        watch.abort_handle()
+        Watch {
+            hurry: watch.abort_handle(),
+            _stop: self.troubles.stop_when_dropped(),
+        }
     }
 
     /// A resource as registered, as read, or as recorded.
@@ -222,6 +227,18 @@ impl Deployment {
             succeeded: outcome.result.is_ok(),
             policy_packs: packs.collect(),
         }));
+    }
+}
+
+/// Ends with whoever waits for the operation.
+pub(crate) struct Watch {
+    hurry: tokio::task::AbortHandle,
+    _stop: DropGuard,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.hurry.abort();
     }
 }
 

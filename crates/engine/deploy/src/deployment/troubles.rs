@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use nimbus_engine_model::Urn;
 use nimbus_engine_ports::JournalError;
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::{DeployError, StepFailure};
 use crate::executor::StepError;
@@ -41,6 +41,10 @@ impl Troubles {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
+    }
+
+    pub(crate) fn stop_when_dropped(&self) -> DropGuard {
+        self.stop.clone().drop_guard()
     }
 
     pub(crate) async fn stopped(&self) {

@@ -456,3 +456,32 @@ async fn a_provider_that_hangs_for_ever_is_left_behind_after_a_cancel() {
     };
     assert_eq!(pending.kind, OperationKind::Creating);
 }
+
+#[tokio::test]
+async fn an_operation_that_nobody_waits_for_starts_nothing_more() {
+    let lab = Lab::new();
+    let meeting = Arc::new(tokio::sync::Barrier::new(2));
+    *lab.fake.meeting.lock() = Some(Arc::clone(&meeting));
+    let (spec, _) = lab.spec(false);
+    let both = program(|m| {
+        async move {
+            // The second waits until the first lets it.
+            let all = ["a", "b"].map(|name| m.resource(name, |_| ()));
+            futures::future::try_join_all(all).await?;
+            Ok(())
+        }
+        .boxed()
+    });
+    let mut operation = Box::pin(crate::update(spec, both));
+    while !lab.fake.calls.lock().iter().any(|call| call == "create a") {
+        let polled = futures::poll!(&mut operation);
+        assert!(polled.is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(operation);
+    meeting.wait().await;
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(lab.take_calls(), ["create a"]);
+}
