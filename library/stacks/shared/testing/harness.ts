@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { vi } from "vitest";
+import { isRecord } from "../config";
 import type { Environment } from "../types";
 import { resolvedConfig, STACKS, type Values } from "./template";
 
@@ -133,7 +134,7 @@ class Cloud implements pulumi.runtime.Mocks {
     const inputs = args.inputs as Values;
     this.recorded.push({ type: args.type, name: args.name, inputs });
     const id = `${args.name}-id`;
-    return { id, state: { ...madeUp(args.type, args.name), ...inputs } };
+    return { id, state: merge(madeUp(args.type, args.name), inputs) };
   }
 
   call(args: pulumi.runtime.MockCallArgs): Values {
@@ -154,6 +155,16 @@ const ANSWERS: Record<string, Values> = {
   "aws:index/getPartition:getPartition": { partition: "aws" },
   "aws:ssm/getParameter:getParameter": { value: "ami-0123456789abcdef0" },
 };
+
+/** Inputs over what a cloud adds, also inside objects such as `vpcConfig`. */
+function merge(added: Values, inputs: Values): Values {
+  const state: Values = { ...added };
+  for (const [key, value] of Object.entries(inputs)) {
+    const other = added[key];
+    state[key] = isRecord(value) && isRecord(other) ? { ...other, ...value } : value;
+  }
+  return state;
+}
 
 /** What a cloud would add. Everything gets all of it; resources read only what they declare. */
 function madeUp(type: string, name: string): Values {

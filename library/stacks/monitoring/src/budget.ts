@@ -1,0 +1,33 @@
+/** What the environment may cost in a month, by the deployment's tag. */
+import * as aws from "@pulumi/aws";
+import type { MonitoringConfig } from "./config";
+
+export function createBudget(config: MonitoringConfig): aws.budgets.Budget {
+  const { context, alarmTopicArn } = config;
+  const notification = (
+    type: "ACTUAL" | "FORECASTED",
+    threshold: number,
+  ): aws.types.input.budgets.BudgetNotification => ({
+    notificationType: type,
+    comparisonOperator: "GREATER_THAN",
+    threshold,
+    thresholdType: "PERCENTAGE",
+    subscriberSnsTopicArns: [alarmTopicArn],
+  });
+  return new aws.budgets.Budget(context.logical("budget"), {
+    name: context.physical(100, "budget"),
+    budgetType: "COST",
+    timeUnit: "MONTHLY",
+    limitAmount: String(config.monthlyBudgetUsd),
+    limitUnit: "USD",
+    costFilters: [
+      {
+        name: "TagKeyValue",
+        // Values of a filter add up, so this is one tag only; environments have their own accounts.
+        values: [`user:DeploymentId$${context.identity.deploymentId}`],
+      },
+    ],
+    notifications: [notification("ACTUAL", 80), notification("FORECASTED", 100)],
+    tags: context.tags("budget"),
+  });
+}
