@@ -28,16 +28,16 @@ pub(crate) struct Options {
 /// What is shown, in order; the explanation goes before the command.
 const ACTS: [(&str, &[&str]); 5] = [
     ("What would be made, changing nothing", &["preview"]),
-    ("Make it", &["up", "--yes"]),
+    ("Make it", &["up", "--yes", "--skip-preview"]),
     (
         "Again: nothing has changed, nothing is done",
-        &["up", "--yes"],
+        &["up", "--yes", "--skip-preview"],
     ),
     (
         "What the program exports; the token stays secret",
         &["outputs"],
     ),
-    ("Take it away", &["destroy", "--yes"]),
+    ("Take it away", &["destroy", "--yes", "--skip-preview"]),
 ];
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
