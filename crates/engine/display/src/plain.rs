@@ -20,6 +20,8 @@ pub enum LineStyle {
     Progress,
     /// Its differing properties.
     Diff(Detail),
+    /// Nothing: only the end is told.
+    EndOnly,
 }
 
 /// The lines for one event. `state` has seen the event already.
@@ -29,13 +31,19 @@ pub fn event_lines(
     style: LineStyle,
     now: Duration,
 ) -> Vec<Line> {
+    if style == LineStyle::EndOnly {
+        return Vec::new();
+    }
     match event {
         EngineEvent::ResourcePre { step, planning } => match style {
+            LineStyle::EndOnly => Vec::new(),
             LineStyle::Progress if *planning => Vec::new(),
             LineStyle::Progress => progress_line(step, state, now),
             LineStyle::Diff(detail) => started(step, state, detail),
         },
         EngineEvent::ResourceOutputs { step, .. } => match style {
+            LineStyle::EndOnly => Vec::new(),
+            LineStyle::Progress if is_told(step, state) => Vec::new(),
             LineStyle::Progress => progress_line(step, state, now),
             LineStyle::Diff(detail) => found(step, state, detail),
         },
@@ -55,6 +63,10 @@ pub fn event_lines(
         EngineEvent::Cancelled => vec![Line::of(Tone::Warning, "Stopping after running steps")],
         EngineEvent::Prelude { .. } | EngineEvent::Summary(_) => Vec::new(),
     }
+}
+
+fn is_told(step: &StepEvent, state: &DisplayState) -> bool {
+    state.rows.get(&step.urn).is_some_and(|row| row.told)
 }
 
 fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<Line> {

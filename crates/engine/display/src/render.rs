@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::line::{Line, Tone};
 use crate::state::{DisplayState, Phase};
-use crate::summary::closing_lines;
+use crate::summary::{MessagesTold, closing_lines};
 use crate::text::duration;
 use crate::tree::tree_lines;
 
@@ -37,13 +37,18 @@ impl DisplayState {
     /// The picture when the operation has ended: the whole tree, messages, outputs and counts.
     pub fn closing(&self, width: usize, now: Duration) -> Vec<Line> {
         let mut lines = tree_lines(self, width, None, now);
-        lines.extend(closing_lines(self));
+        lines.extend(closing_lines(self, MessagesTold::NotYet));
         lines
     }
 
-    /// The end without the tree, for displays that told it line by line.
+    /// The end without the tree: messages, outputs and counts.
     pub fn closing_without_tree(&self) -> Vec<Line> {
-        closing_lines(self)
+        closing_lines(self, MessagesTold::NotYet)
+    }
+
+    /// The end of a display that told everything else line by line.
+    pub fn closing_of_lines(&self) -> Vec<Line> {
+        closing_lines(self, MessagesTold::Already)
     }
 
     fn progress(&self, now: Duration) -> Line {

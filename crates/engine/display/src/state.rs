@@ -38,6 +38,8 @@ pub(crate) struct Row {
     /// The first step was a refresh: what the following outcome shows was found, not wanted.
     pub(crate) refreshing: bool,
     pub(crate) changed_keys: Line,
+    /// The last outcome was told before: a component ends twice, with its step and its outputs.
+    pub(crate) told: bool,
     /// Last progress text of a running step.
     pub(crate) progress: Option<String>,
     pub(crate) messages: Messages,
@@ -141,6 +143,7 @@ impl DisplayState {
 
     fn ended(&mut self, step: &StepEvent, planning: bool, now: Duration) {
         let row = self.row(step, planning, now);
+        row.told = matches!(row.phase, Phase::Done { .. }) && row.op == step.op;
         row.phase = Phase::Done {
             took: row.elapsed(now),
         };
@@ -214,6 +217,7 @@ impl Row {
             replacing: false,
             refreshing: false,
             changed_keys: Line::new(),
+            told: false,
             progress: None,
             messages: Messages::default(),
             default_provider: is_default_provider(&step.urn),

@@ -29,8 +29,15 @@ const COUNTED: [StepOp; 14] = [
     StepOp::RemovePendingReplace,
 ];
 
+/// Whether messages were shown when they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessagesTold {
+    Already,
+    NotYet,
+}
+
 /// Everything below the tree.
-pub(crate) fn closing_lines(state: &DisplayState) -> Vec<Line> {
+pub(crate) fn closing_lines(state: &DisplayState, messages: MessagesTold) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut section = |title: &str, body: Vec<Line>| {
         if !body.is_empty() {
@@ -39,8 +46,10 @@ pub(crate) fn closing_lines(state: &DisplayState) -> Vec<Line> {
             lines.extend(body);
         }
     };
-    section("Diagnostics:", diagnostics(state));
-    section("Policies:", policies(state));
+    if messages == MessagesTold::NotYet {
+        section("Diagnostics:", diagnostics(state));
+        section("Policies:", policies(state));
+    }
     if let Some(outputs) = &state.outputs {
         section("Outputs:", output_lines(outputs));
     }

@@ -1,11 +1,39 @@
 //! Operations on a program: preview, up, destroy, refresh, import.
 //!
 //! This crate puts the engine's parts together and decides in which order they are used; it has no
-//! rules about resources of its own.
+//! rules about resources of its own. Reading order: `request` and `report` (what goes in and comes
+//! out), `engine` (the interface), `embedded` (the order of things), `bench` and `processes` (what
+//! an operation works with), `workspace` (which stack is meant), `plan` (saved plans).
 
+mod assets;
+mod bench;
 mod cancel;
+mod embedded;
+mod engine;
 mod fan;
+mod host;
+mod import;
+mod plan;
+mod processes;
 mod redact;
+mod report;
+mod request;
+mod scratch;
+mod stacks;
+mod tell;
+mod workspace;
 
+pub use bench::{Setup, Tools, Workbench};
 pub use cancel::{Cancellation, Stage};
+pub use embedded::EmbeddedEngine;
+pub use engine::Engine;
 pub use fan::EventFan;
+pub use plan::{Part, PlanError};
+pub use processes::Processes;
+pub use report::RunReport;
+pub use request::{
+    Action, Choice, ImportItem, Mode, PolicyPackRequest, RunOptions, RunRequest, StackLocation,
+};
+pub use stacks::stack_outputs;
+pub use tell::describe as describe_interruption;
+pub use workspace::{BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_of};

@@ -15,19 +15,26 @@ pub struct LineViewer<W> {
     style: LineStyle,
     paint: Paint,
     out: Option<W>,
+    begun: bool,
 }
 
 impl<W: Write> LineViewer<W> {
     pub fn new(subject: Subject, style: LineStyle, paint: Paint, out: W) -> Self {
-        let mut viewer = Self {
+        Self {
             state: DisplayState::new(subject),
             style,
             paint,
             out: Some(out),
-        };
-        let title = viewer.state.title();
-        viewer.write(&[title]);
-        viewer
+            begun: false,
+        }
+    }
+
+    /// The title comes with the first event: an operation that never starts shows nothing.
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) && self.style != LineStyle::EndOnly {
+            let title = self.state.title();
+            self.write(&[title]);
+        }
     }
 
     fn write(&mut self, lines: &[Line]) {
@@ -43,6 +50,7 @@ impl<W: Write> LineViewer<W> {
 
 impl<W: Write + Send + 'static> Viewer for LineViewer<W> {
     fn event(&mut self, event: &EngineEvent, moment: Moment) {
+        self.begin();
         self.state.apply(event, moment.elapsed);
         let lines = event_lines(event, &self.state, self.style, moment.elapsed);
         if !lines.is_empty() {
@@ -51,7 +59,13 @@ impl<W: Write + Send + 'static> Viewer for LineViewer<W> {
     }
 
     fn end(&mut self, _elapsed: Duration) {
-        let lines = self.state.closing_without_tree();
+        if !self.begun {
+            return;
+        }
+        let lines = match self.style {
+            LineStyle::EndOnly => self.state.closing_without_tree(),
+            LineStyle::Progress | LineStyle::Diff(_) => self.state.closing_of_lines(),
+        };
         self.write(&lines);
     }
 }

@@ -59,17 +59,19 @@ pub struct LiveViewer<S> {
 
 impl<S: Screen> LiveViewer<S> {
     pub fn new(subject: Subject, paint: Paint, screen: S) -> Self {
-        let state = DisplayState::new(subject);
-        let mut viewer = Self {
-            state,
+        Self {
+            state: DisplayState::new(subject),
             paint,
             screen,
             drawn: Vec::new(),
             last_drawn: None,
-        };
-        let title = viewer.paint.line(&viewer.state.title());
-        viewer.screen.write(&format!("{title}\n\n"));
-        viewer
+        }
+    }
+
+    /// The title comes with the first event: an operation that never starts shows nothing.
+    fn begin(&mut self) {
+        let title = self.paint.line(&self.state.title());
+        self.screen.write(&format!("{title}\n\n"));
     }
 
     fn draw(&mut self, lines: &[Line]) {
@@ -88,6 +90,9 @@ impl<S: Screen> LiveViewer<S> {
 
 impl<S: Screen> Viewer for LiveViewer<S> {
     fn event(&mut self, event: &EngineEvent, moment: Moment) {
+        if self.last_drawn.is_none() {
+            self.begin();
+        }
         self.state.apply(event, moment.elapsed);
         // A flood of events is drawn at the pace of the tick.
         let due = self
@@ -103,10 +108,15 @@ impl<S: Screen> Viewer for LiveViewer<S> {
     }
 
     fn tick(&mut self, elapsed: Duration) {
-        self.draw_live(elapsed);
+        if self.last_drawn.is_some() {
+            self.draw_live(elapsed);
+        }
     }
 
     fn end(&mut self, elapsed: Duration) {
+        if self.last_drawn.is_none() {
+            return;
+        }
         let lines = self.state.closing(self.screen.size().width, elapsed);
         self.draw(&lines);
     }

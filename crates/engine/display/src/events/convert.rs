@@ -17,7 +17,7 @@ use crate::text::clean;
 /// Messages carry no colour marks of their own.
 const COLOR: &str = "never";
 
-/// `None` for events about things that people never wrote down, such as default providers.
+/// `None` for events that are nobody's business, such as those of default providers.
 pub(super) fn payload(event: &EngineEvent) -> Option<Payload> {
     Some(match event {
         EngineEvent::Prelude { config } => Payload::Prelude(PreludeEvent {
@@ -34,7 +34,7 @@ pub(super) fn payload(event: &EngineEvent) -> Option<Payload> {
             status: 0,
             steps: 0,
         }),
-        EngineEvent::Diagnostic(diagnostic) => Payload::Diagnostic(message(diagnostic)),
+        EngineEvent::Diagnostic(diagnostic) => Payload::Diagnostic(message(diagnostic)?),
         EngineEvent::PolicyViolation(violation) => Payload::Policy(policy(violation)),
         EngineEvent::PolicyRemediation {
             urn,
@@ -115,9 +115,10 @@ fn state(state: &ResourceState) -> StateMetadata {
     }
 }
 
-fn message(diagnostic: &Diagnostic) -> DiagnosticEvent {
+/// What SDKs say about their inner life is not part of the public stream.
+fn message(diagnostic: &Diagnostic) -> Option<DiagnosticEvent> {
     let (prefix, severity) = match diagnostic.severity {
-        Severity::Debug => ("debug: ", "debug"),
+        Severity::Debug => return None,
         Severity::Info => ("", "info"),
         Severity::Warning => ("warning: ", "warning"),
         Severity::Error => ("error: ", "error"),
@@ -126,7 +127,7 @@ fn message(diagnostic: &Diagnostic) -> DiagnosticEvent {
     if !message.ends_with('\n') {
         message.push('\n');
     }
-    DiagnosticEvent {
+    Some(DiagnosticEvent {
         urn: diagnostic
             .urn
             .as_ref()
@@ -138,7 +139,7 @@ fn message(diagnostic: &Diagnostic) -> DiagnosticEvent {
         severity,
         stream_id: diagnostic.stream_id,
         ephemeral: diagnostic.ephemeral,
-    }
+    })
 }
 
 fn policy(violation: &PolicyViolation) -> PolicyEvent {

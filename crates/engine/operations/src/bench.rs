@@ -1,0 +1,52 @@
+//! What an operation works with: providers, policies and the program, all of them alive.
+//!
+//! A [`Workbench`] sets them up. The real one starts processes; tests bring one that does not, so
+//! that everything above can be tested without a single process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_core::Result;
+use nimbus_engine_backend::project::ResolvedConfig;
+use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_monitor::StackReader;
+use nimbus_engine_ports::{
+    Analyzer, DeploymentContext, EventSink, HookRunner, Program, ProviderHost,
+};
+
+use crate::cancel::Cancellation;
+use crate::request::RunRequest;
+use crate::workspace::Workspace;
+
+/// Everything that is known before anything is started.
+pub struct Setup<'a> {
+    pub request: &'a RunRequest,
+    pub workspace: &'a Workspace,
+    pub config: &'a ResolvedConfig,
+    /// Its endpoint is not known yet.
+    pub context: DeploymentContext,
+    /// Reads outputs of other stacks.
+    pub stacks: Arc<dyn StackReader>,
+    pub events: Arc<dyn EventSink>,
+    pub cancellation: &'a Cancellation,
+}
+
+#[async_trait]
+pub trait Workbench: Send + Sync {
+    async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>>;
+}
+
+/// A bench that is set up.
+#[async_trait]
+pub trait Tools: Send + Sync {
+    fn host(&self) -> Arc<dyn ProviderHost>;
+    fn hooks(&self) -> Arc<dyn HookRunner>;
+    fn analyzers(&self) -> Vec<Arc<dyn Analyzer>>;
+    /// `None` for operations that run no program.
+    fn program(&self) -> Option<Arc<dyn Program>>;
+    /// What the program's installed packages need, by package.
+    fn packages(&self) -> &BTreeMap<String, PackageDescriptor>;
+    /// Ends every process.
+    async fn tear_down(self: Box<Self>);
+}

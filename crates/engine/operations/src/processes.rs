@@ -1,0 +1,407 @@
+//! The workbench of real processes: plugins, policy packs and the program itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::project::{PluginPath, Project};
+use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
+use nimbus_engine_language::{
+    Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions,
+    default_packages, python_environment, required_packages,
+};
+use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_monitor::{
+    BuiltinProvider, EngineEndpoint, HookRegistry, Listen, RunningResources,
+};
+use nimbus_engine_plugin::{
+    HostOptions, Limits, PluginHost, PluginKind, PluginSearch, PolicyPackOptions, ProjectPlugin,
+};
+use nimbus_engine_ports::{
+    Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
+};
+use serde_json::Value;
+
+use crate::assets::FileAssets;
+use crate::bench::{Setup, Tools, Workbench};
+use crate::host::Host;
+use crate::request::{Mode, PolicyPackRequest};
+
+/// How long a program may take to end when asked to.
+const PROGRAM_GRACE: Duration = Duration::from_secs(10);
+
+/// Variables that open the stack's secrets; programs get their configuration opened instead.
+const NOT_FOR_PROGRAMS: [&str; 2] = [PASSPHRASE, PASSPHRASE_FILE];
+
+/// Starts processes with this environment.
+pub struct Processes {
+    environment: BTreeMap<OsString, OsString>,
+    limits: Limits,
+}
+
+impl Processes {
+    /// With the environment of this process.
+    pub fn new() -> Self {
+        Self {
+            environment: std::env::vars_os().collect(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Workbench for Processes {
+    async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
+        let language = Language::of(
+            &setup.workspace.project,
+            setup.request.action.needs_program(),
+        )?;
+        let packages = self.packages(&setup, language.as_ref()).await?;
+        let endpoint = EngineEndpoint::start(&Listen::Loopback, Arc::clone(&setup.events)).await;
+        let endpoint = endpoint.map_err(|error| {
+            Error::new(ErrorCode::INTERNAL, "no local port can be opened").with_source(error)
+        })?;
+        let options = self
+            .host_options(&setup, language.as_ref(), endpoint.address())
+            .await?;
+        let plugins = Arc::new(PluginHost::new(options));
+        let resources = Arc::new(RunningResources::default());
+        let builtin = BuiltinProvider::new(Arc::clone(&setup.stacks), Arc::clone(&resources));
+        let hooks = Arc::new(HookRegistry::new(Arc::clone(&setup.events)));
+        let mut running = Running {
+            endpoint,
+            host: Arc::new(Host::new(builtin, Arc::clone(&plugins) as _)),
+            plugins,
+            hooks,
+            analyzers: Vec::new(),
+            program: None,
+            packages,
+        };
+        match self
+            .complete(&mut running, setup, language, resources)
+            .await
+        {
+            Ok(()) => Ok(Box::new(running)),
+            Err(error) => {
+                Box::new(running).tear_down().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Processes {
+    /// What needs plugins to be there already: policy packs and the program.
+    async fn complete(
+        &self,
+        running: &mut Running,
+        setup: Setup<'_>,
+        language: Option<Language>,
+        resources: Arc<RunningResources>,
+    ) -> Result<()> {
+        for pack in &setup.request.options.policy_packs {
+            let pack = running
+                .plugins
+                .start_policy_pack(pack_options(pack, &setup)?)
+                .await?;
+            running.analyzers.push(pack);
+        }
+        let Some(language) = language.filter(|_| setup.request.action.needs_program()) else {
+            return Ok(());
+        };
+        let ports = ProgramPorts {
+            events: Arc::clone(&setup.events),
+            hooks: Arc::clone(&running.hooks),
+            assets: Arc::new(FileAssets),
+            resources,
+            cancel: setup.cancellation.stop_token().clone(),
+        };
+        let spec = self.program_spec(setup, language, running.packages.clone());
+        let program = LanguageProgram::prepare(spec, ports).await?;
+        running.program = Some(Arc::new(program));
+        Ok(())
+    }
+
+    fn program_spec(
+        &self,
+        setup: Setup<'_>,
+        language: Language,
+        packages: BTreeMap<String, PackageDescriptor>,
+    ) -> ProgramSpec {
+        let mut environment = self.environment.clone();
+        environment.retain(|name, _| !NOT_FOR_PROGRAMS.iter().any(|hidden| name == hidden));
+        let project = &setup.workspace.project;
+        ProgramSpec {
+            runtime: language.runtime,
+            options: language.options,
+            root: project.directory().to_owned(),
+            main: project.main.clone(),
+            context: setup.context,
+            args: setup.request.options.program_arguments.clone(),
+            environment: Environment::Only(environment),
+            listen: Listen::Loopback,
+            typescript_cache: self.typescript_cache(),
+            transpile_only: setup.request.options.transpile_only,
+            packages,
+            grace: PROGRAM_GRACE,
+        }
+    }
+
+    /// In the user's own cache, so that nobody else can put compiled code there.
+    fn typescript_cache(&self) -> Option<PathBuf> {
+        let variable = |name: &str| {
+            let value = self.environment.get(&OsString::from(name));
+            value.filter(|value| !value.is_empty()).map(PathBuf::from)
+        };
+        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+        cache.map(|cache| cache.join("nimbus/typescript"))
+    }
+
+    /// What the program's installed packages need. What cannot be understood is told and skipped.
+    async fn packages(
+        &self,
+        setup: &Setup<'_>,
+        language: Option<&Language>,
+    ) -> Result<BTreeMap<String, PackageDescriptor>> {
+        let Some(language) = language else {
+            return Ok(BTreeMap::new());
+        };
+        let project = &setup.workspace.project;
+        let found = required_packages(
+            language.runtime,
+            &language.options,
+            project.directory(),
+            project.main.as_deref(),
+        )
+        .await;
+        let found = match found {
+            Ok(found) => found,
+            // Operations without a program do without its packages too.
+            Err(_) if !setup.request.action.needs_program() => return Ok(BTreeMap::new()),
+            Err(error) => return Err(error.into()),
+        };
+        for problem in &found.problems {
+            warn(setup.events.as_ref(), problem);
+        }
+        Ok(default_packages(&found.packages))
+    }
+
+    async fn host_options(
+        &self,
+        setup: &Setup<'_>,
+        language: Option<&Language>,
+        engine_address: &str,
+    ) -> Result<HostOptions> {
+        let project = &setup.workspace.project;
+        let folder = program_folder(project);
+        let python = match language {
+            Some(language) if language.runtime == Runtime::Python => {
+                let found = python_environment(project.directory(), &folder, &language.options);
+                match found.await {
+                    Ok(environment) => Some(environment.interpreter().to_owned()),
+                    Err(_) if !setup.request.action.needs_program() => None,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            _ => None,
+        };
+        let search = PluginSearch::from_environment(&self.environment, project_plugins(project)?)
+            .map_err(|error| Error::new(ErrorCode::PLUGIN_NOT_FOUND, error.to_string()))?;
+        Ok(HostOptions {
+            engine_address: engine_address.to_owned(),
+            project: project.name.clone(),
+            directory: project.directory().to_owned(),
+            program_folder: folder,
+            python,
+            runtime_options: runtime_options(project),
+            config_json: Some(config_json(&setup.config.values)),
+            environment: self.environment.clone(),
+            search,
+            limits: self.limits,
+            events: Arc::clone(&setup.events),
+        })
+    }
+}
+
+/// The program's language, as the project says.
+struct Language {
+    runtime: Runtime,
+    options: RuntimeOptions,
+}
+
+impl Language {
+    /// An operation that runs no program gets along without a language.
+    fn of(project: &Project, needed: bool) -> Result<Option<Self>> {
+        let name = project.runtime.as_ref().map_or("", |runtime| &runtime.name);
+        let runtime = match Runtime::parse(name) {
+            Ok(runtime) => runtime,
+            Err(_) if !needed => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let options = project.runtime.clone().unwrap_or_default().options;
+        Ok(Some(Self {
+            runtime,
+            options: RuntimeOptions::new(options),
+        }))
+    }
+}
+
+struct Running {
+    endpoint: EngineEndpoint,
+    plugins: Arc<PluginHost>,
+    host: Arc<Host>,
+    hooks: Arc<HookRegistry>,
+    analyzers: Vec<Arc<dyn Analyzer>>,
+    program: Option<Arc<dyn Program>>,
+    packages: BTreeMap<String, PackageDescriptor>,
+}
+
+#[async_trait]
+impl Tools for Running {
+    fn host(&self) -> Arc<dyn ProviderHost> {
+        Arc::clone(&self.host) as _
+    }
+
+    fn hooks(&self) -> Arc<dyn HookRunner> {
+        Arc::clone(&self.hooks) as _
+    }
+
+    fn analyzers(&self) -> Vec<Arc<dyn Analyzer>> {
+        self.analyzers.clone()
+    }
+
+    fn program(&self) -> Option<Arc<dyn Program>> {
+        self.program.clone()
+    }
+
+    fn packages(&self) -> &BTreeMap<String, PackageDescriptor> {
+        &self.packages
+    }
+
+    async fn tear_down(self: Box<Self>) {
+        drop(self.program);
+        self.plugins.shutdown().await;
+        self.endpoint.stop().await;
+    }
+}
+
+/// Where the program's code is: its entry, or the folder of its entry.
+fn program_folder(project: &Project) -> PathBuf {
+    let root = project.directory();
+    match project.main.as_deref() {
+        None | Some("") => root.to_owned(),
+        Some(main) => {
+            let entry = root.join(main);
+            match entry.parent() {
+                Some(folder) if entry.is_file() => folder.to_owned(),
+                _ => entry,
+            }
+        }
+    }
+}
+
+fn project_plugins(project: &Project) -> Result<Vec<ProjectPlugin>> {
+    let plugins = &project.plugins;
+    let providers = plugins
+        .providers
+        .iter()
+        .map(|path| (PluginKind::Resource, path));
+    let analyzers = plugins
+        .analyzers
+        .iter()
+        .map(|path| (PluginKind::Analyzer, path));
+    providers
+        .chain(analyzers)
+        .map(|(kind, path)| project_plugin(kind, path, project.directory()))
+        .collect()
+}
+
+fn project_plugin(kind: PluginKind, path: &PluginPath, root: &Path) -> Result<ProjectPlugin> {
+    let version = path
+        .version
+        .as_deref()
+        .map(semver::Version::parse)
+        .transpose();
+    let version = version.map_err(|error| {
+        let message = format!(
+            "the version of the plugin {} is not one: {error}",
+            path.name
+        );
+        Error::new(ErrorCode::PROJECT_INVALID, message)
+            .with_help("write it as 1.2.3 under `plugins` in Pulumi.yaml")
+    })?;
+    Ok(ProjectPlugin {
+        kind,
+        name: path.name.clone(),
+        version,
+        folder: root.join(&path.path),
+    })
+}
+
+fn runtime_options(project: &Project) -> BTreeMap<String, String> {
+    let options = project.runtime.iter().flat_map(|runtime| &runtime.options);
+    options
+        .map(|(name, value)| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            (name.clone(), text)
+        })
+        .collect()
+}
+
+fn config_json(values: &BTreeMap<String, String>) -> String {
+    serde_json::to_string(values).expect("texts have a JSON form")
+}
+
+fn pack_options(request: &PolicyPackRequest, setup: &Setup<'_>) -> Result<PolicyPackOptions> {
+    let policies = request.config.as_deref().map(policy_config).transpose()?;
+    Ok(PolicyPackOptions {
+        folder: request.folder.clone(),
+        policies,
+        stack: setup.context.stack.clone(),
+        project: setup.context.project.clone(),
+        organization: setup.context.organization.clone(),
+        dry_run: setup.request.mode == Mode::Preview,
+        config: setup.config.values.clone(),
+        config_secret_keys: setup.config.secret_keys.clone(),
+        tags: BTreeMap::new(),
+    })
+}
+
+fn policy_config(path: &Path) -> Result<serde_json::Map<String, Value>> {
+    let shown = path.display();
+    let text = std::fs::read(path).map_err(|error| {
+        Error::new(
+            ErrorCode::FILE_UNREADABLE,
+            format!("cannot read {shown}: {error}"),
+        )
+        .with_source(error)
+    })?;
+    serde_json::from_slice(&text).map_err(|error| {
+        let message = format!("{shown} is not a JSON object: {error}");
+        Error::new(ErrorCode::DOCUMENT_SHAPE, message)
+            .with_help("write an object with one member per policy")
+    })
+}
+
+fn warn(events: &dyn EventSink, message: &str) {
+    events.emit(EngineEvent::Diagnostic(Diagnostic {
+        severity: Severity::Warning,
+        urn: None,
+        message: message.to_owned(),
+        stream_id: 0,
+        ephemeral: false,
+    }));
+}

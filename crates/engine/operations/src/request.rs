@@ -1,0 +1,135 @@
+//! What an operation is asked for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use nimbus_engine_model::Urn;
+
+/// Where a stack is: its program and its state.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct StackLocation {
+    /// The program's folder, or one below it.
+    pub directory: PathBuf,
+    /// `stack`, `organization/stack` or `organization/project/stack`.
+    pub stack: String,
+    /// Where state is kept; `None` asks the environment, the project and then the user's home.
+    pub backend: Option<String>,
+}
+
+/// One operation on one stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRequest {
+    pub location: StackLocation,
+    pub action: Action,
+    pub mode: Mode,
+    pub options: RunOptions,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Bring the stack to what its program wants.
+    Update,
+    /// Delete what the stack has.
+    Destroy,
+    /// Record what is really there.
+    Refresh,
+    /// Take existing objects under management.
+    Import(Vec<ImportItem>),
+}
+
+/// Whether anything happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Shows what would happen: takes no lease and writes nothing.
+    Preview,
+    Apply,
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct RunOptions {
+    /// How many steps run at once; `None` decides by the machine.
+    pub parallel: Option<usize>,
+    pub continue_on_error: bool,
+    /// Look at what is really there first.
+    pub refresh: bool,
+    pub targets: Choice,
+    pub excludes: Choice,
+    /// Replace these even if nothing about them changed.
+    pub replace: Vec<String>,
+    pub policy_packs: Vec<PolicyPackRequest>,
+    /// Where to write a plan that a later run can be held to.
+    pub save_plan: Option<PathBuf>,
+    /// The plan to which this run is held.
+    pub plan: Option<PathBuf>,
+    /// Kept in the stack's history.
+    pub message: String,
+    /// Go on although earlier acts have an unknown outcome.
+    pub allow_unknown: bool,
+    /// Forget creates of unknown outcome: somebody looked, and there is nothing.
+    pub clear_pending_creates: bool,
+    /// Let a refresh remove many resources at once.
+    pub allow_mass_removal: bool,
+    /// Compile TypeScript without checking its types.
+    pub transpile_only: bool,
+    /// Arguments of the program itself.
+    pub program_arguments: Vec<String>,
+}
+
+/// Some of a stack's resources, by URN or by pattern: `*` stands for anything but `:`, `**` for
+/// anything.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Choice {
+    pub patterns: Vec<String>,
+    /// Also everything that depends on them.
+    pub dependents: bool,
+}
+
+/// A policy pack to hold the program to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyPackRequest {
+    /// The folder with `PulumiPolicy.yaml`.
+    pub folder: PathBuf,
+    /// A JSON file with the configuration of its policies.
+    pub config: Option<PathBuf>,
+}
+
+/// An existing object and how the program will know it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ImportItem {
+    pub type_: String,
+    pub name: String,
+    /// Empty only for components.
+    pub id: String,
+    /// Another item's name, or a name in `names`.
+    pub parent: Option<String>,
+    /// A name in `names`; without one the package's default provider reads the object.
+    pub provider: Option<String>,
+    pub version: Option<semver::Version>,
+    pub plugin_download_url: String,
+    pub component: bool,
+    /// Inputs to keep; empty keeps what the provider returns.
+    pub properties: Vec<String>,
+    pub protect: bool,
+    /// Resources that the state already has, by the names used here.
+    pub names: BTreeMap<String, Urn>,
+}
+
+impl Action {
+    /// The word for it in a stack's history.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Update => "update",
+            Self::Destroy => "destroy",
+            Self::Refresh => "refresh",
+            Self::Import(_) => "import",
+        }
+    }
+
+    /// Whether the stack's program is run.
+    pub fn needs_program(&self) -> bool {
+        match self {
+            Self::Update => true,
+            Self::Destroy | Self::Refresh | Self::Import(_) => false,
+        }
+    }
+}

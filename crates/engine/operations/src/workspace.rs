@@ -1,0 +1,130 @@
+//! A stack as a command means it: where its state is, and the program that it belongs to.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nimbus_core::Result;
+use nimbus_engine_backend::project::{Project, ResolvedConfig, StackSettings, resolve};
+use nimbus_engine_backend::store::Address;
+use nimbus_engine_backend::{
+    Backend, BackendError, BackendOptions, Environment, Keyring, Stack, StackRef, StackSecrets,
+};
+
+use crate::request::StackLocation;
+
+/// Names where state is kept, as the official command line understands it.
+pub const BACKEND_VARIABLE: &str = "PULUMI_BACKEND_URL";
+
+/// Where state is kept when nobody says: `.pulumi` in the user's home, as after a local login of
+/// the official command line.
+pub const DEFAULT_BACKEND: &str = "file://~";
+
+/// A stack's state, with or without its program at hand.
+#[derive(Clone, Debug)]
+pub struct StackAccess {
+    pub backend: Backend,
+    pub name: StackRef,
+    pub keyring: Arc<Keyring>,
+    pub environment: Environment,
+    /// `None` when there is no project in the folder; then the stack's full name was given.
+    pub project: Option<Project>,
+}
+
+/// A stack together with its program.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    pub access: StackAccess,
+    pub project: Project,
+    pub settings: StackSettings,
+}
+
+impl StackAccess {
+    pub async fn open(location: &StackLocation, environment: &Environment) -> Result<Self> {
+        let found = Project::find(&location.directory);
+        let full_name = location.stack.matches('/').count() == 2;
+        let project = match found {
+            Ok(project) => Some(project),
+            Err(_) if full_name => None,
+            Err(error) => return Err(error),
+        };
+        let own_project = project.as_ref().map_or("", |project| &project.name);
+        let name = StackRef::parse(&location.stack, own_project).map_err(BackendError::from)?;
+        let backend = open_backend(location, project.as_ref(), environment).await?;
+        Ok(Self {
+            backend,
+            name,
+            keyring: Keyring::new(environment.clone()),
+            environment: environment.clone(),
+            project,
+        })
+    }
+
+    pub fn stack(&self) -> Stack {
+        self.backend.stack(self.name.clone())
+    }
+}
+
+/// The backend of a folder, without any stack.
+pub async fn backend_of(location: &StackLocation, environment: &Environment) -> Result<Backend> {
+    let project = Project::find(&location.directory).ok();
+    open_backend(location, project.as_ref(), environment).await
+}
+
+/// In this order: what was asked for, the environment, the project, the user's home.
+async fn open_backend(
+    location: &StackLocation,
+    project: Option<&Project>,
+    environment: &Environment,
+) -> Result<Backend> {
+    let from_environment = || environment.non_empty(BACKEND_VARIABLE);
+    let from_project = || project.and_then(|project| project.backend_url.clone());
+    let (text, relative_to) = match &location.backend {
+        Some(text) => (text.clone(), location.directory.clone()),
+        None => match (from_environment(), from_project()) {
+            (Some(text), _) => (text, location.directory.clone()),
+            (None, Some(text)) => (text, project_folder(project, &location.directory)),
+            (None, None) => (DEFAULT_BACKEND.to_owned(), location.directory.clone()),
+        },
+    };
+    let address = Address::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
+    let backups = environment
+        .non_empty("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS")
+        .is_none();
+    let options = BackendOptions {
+        backups,
+        ..BackendOptions::default()
+    };
+    Ok(Backend::open(&address, environment, options).await?)
+}
+
+fn project_folder(project: Option<&Project>, otherwise: &Path) -> PathBuf {
+    project.map_or(otherwise, Project::directory).to_owned()
+}
+
+impl Workspace {
+    pub async fn open(location: &StackLocation, environment: &Environment) -> Result<Self> {
+        let mut project = Project::find(&location.directory)?;
+        let access = StackAccess::open(location, environment).await?;
+        // A stack may be run under another project's name than the program's own.
+        project.name = access.name.project().to_owned();
+        let file = project.stack_file(access.name.stack());
+        let settings = StackSettings::read(&file, &project.name)?;
+        Ok(Self {
+            access,
+            project,
+            settings,
+        })
+    }
+
+    /// What the program gets to know. Whoever calls this hides the secrets in it.
+    pub fn config(&self) -> Result<ResolvedConfig> {
+        self.settings.refuse_environments()?;
+        let secrets = StackSecrets::with_salt(&self.access.keyring, self.settings.salt()?);
+        resolve(
+            &self.project,
+            self.access.name.stack(),
+            &self.settings.config,
+            &secrets,
+        )
+    }
+}
