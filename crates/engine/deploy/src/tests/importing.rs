@@ -292,3 +292,15 @@ async fn a_preview_shows_an_import_that_would_have_to_be_replaced() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_previewed_import_looks_and_records_nothing() {
+    let lab = Lab::new();
+    plant(&lab, "one", "1");
+    let (preview, watch) = lab.spec(true);
+    let run = watch.into_run(crate::import(preview, vec![spec("a", "one")]).await);
+    let run = run.ok();
+    assert_eq!(run.steps(), ["create default_1_2_3", "import a"]);
+    assert!(run.entries.is_empty());
+    assert_eq!(lab.take_calls(), ["read a one"]);
+}
