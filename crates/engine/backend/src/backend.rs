@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use nimbus_document::Document;
@@ -13,6 +14,7 @@ use crate::layout::{META, META_CONTENT, STACKS, is_legacy_checkpoint, stack_of_c
 use crate::lease::LeaseSettings;
 use crate::names::StackRef;
 use crate::place::Place;
+use crate::project::Project;
 use crate::stack::Stack;
 use crate::store::{Address, Expect, Storage};
 
@@ -35,6 +37,43 @@ impl Default for BackendOptions {
             free_bytes: 1_000_000_000,
             backups: true,
         }
+    }
+}
+
+impl BackendOptions {
+    /// The defaults, as far as the official command line's own variables do not say otherwise.
+    pub fn from_environment(environment: &Environment) -> Self {
+        let disabled = [
+            "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS",
+            "PULUMI_DISABLE_CHECKPOINT_BACKUPS",
+        ];
+        let truthy = |name: &&str| {
+            let value = environment.get(name).unwrap_or_default();
+            value == "1" || value.eq_ignore_ascii_case("true")
+        };
+        Self {
+            backups: !disabled.iter().any(truthy),
+            ..Self::default()
+        }
+    }
+}
+
+/// Which backend is meant: the one that was asked for, else `PULUMI_BACKEND_URL`, else the one in
+/// `Pulumi.yaml`. Paths in `Pulumi.yaml` are relative to it, others to `directory`.
+pub fn choose_address(
+    asked: Option<&str>,
+    project: Option<&Project>,
+    directory: &Path,
+    environment: &Environment,
+) -> Result<Address, BackendError> {
+    let from_environment = environment.non_empty("PULUMI_BACKEND_URL");
+    if let Some(text) = asked.map(str::to_owned).or(from_environment) {
+        return Ok(Address::parse(&text, directory, environment)?);
+    }
+    let of_project = project.and_then(|project| Some((project, project.backend_url.as_deref()?)));
+    match of_project {
+        Some((project, text)) => Ok(Address::parse(text, project.directory(), environment)?),
+        None => Err(BackendError::NoAddress),
     }
 }
 

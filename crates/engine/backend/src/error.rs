@@ -22,6 +22,8 @@ pub enum BackendError {
     Secrets(#[from] SecretsError),
     #[error(transparent)]
     Name(#[from] NameError),
+    #[error("nothing says where state is kept")]
+    NoAddress,
     #[error("stacks in this backend have no projects: {}", examples.join(", "))]
     LegacyLayout { examples: Vec<String> },
     #[error("{key} is not understood: {reason}")]
@@ -88,6 +90,7 @@ impl BackendError {
             Self::Lease(error) => lease_code(error),
             Self::Secrets(error) => error.code(),
             Self::Name(_) => ErrorCode::STACK_NAME,
+            Self::NoAddress => ErrorCode::BACKEND_ADDRESS,
             Self::LegacyLayout { .. } | Self::Layout { .. } => ErrorCode::BACKEND_LAYOUT,
             Self::NotFound { .. } => ErrorCode::STACK_NOT_FOUND,
             Self::Exists { .. } => ErrorCode::STACK_EXISTS,
@@ -108,9 +111,12 @@ impl BackendError {
 
     fn help(&self) -> Option<&'static str> {
         Some(match self.code() {
-            ErrorCode::BACKEND_ADDRESS => {
-                "write file:///folder, a path, or s3://bucket/prefix?region=…"
-            }
+            ErrorCode::BACKEND_ADDRESS => match self {
+                Self::NoAddress => {
+                    "give --backend, set PULUMI_BACKEND_URL, or write backend.url in Pulumi.yaml"
+                }
+                _ => "write file:///folder, a path, or s3://bucket/prefix?region=…",
+            },
             ErrorCode::BACKEND_UNSUPPORTED => "state is kept in a folder or in an S3 bucket",
             ErrorCode::BACKEND_FULL => "make room and run the command again",
             ErrorCode::BACKEND_LAYOUT => match self {

@@ -30,7 +30,7 @@ mod version;
 /// What this engine calls itself in states that it writes.
 pub const ENGINE_VERSION: &str = concat!("nimbus-v", env!("CARGO_PKG_VERSION"));
 
-pub use backend::{Backend, BackendOptions};
+pub use backend::{Backend, BackendOptions, choose_address};
 pub use clock::{Clock, SystemClock};
 pub use digest::{Digest, DigestError};
 pub use environment::Environment;

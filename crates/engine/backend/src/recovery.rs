@@ -91,7 +91,8 @@ pub enum Fate {
 }
 
 impl Stack {
-    /// Looks at what an interrupted operation has left, without touching it.
+    /// Looks at what an operation has left, without touching it. While [`holder`](Self::holder)
+    /// names somebody, the operation may still be running.
     pub async fn interrupted(&self) -> Result<Option<RecoveryReport>, BackendError> {
         let left_over = LeftOver::find(self.backend.place(), &self.stack).await?;
         let Some(left_over) = left_over else {
@@ -139,6 +140,10 @@ impl Stack {
         let base = left_over.header.base;
         if left_over.closed.contains(&stored.digest) {
             let entries = self.entries(left_over, &KeepSealed::new(&NoSecrets))?;
+            // The crash may have come before or after the entry in the history.
+            if !self.is_recorded(&stored).await? {
+                self.record(&self.interruption(left_over), &stored).await?;
+            }
             let evidence = left_over.archive(&self.stack, self.now()).await?;
             return Ok(report(
                 left_over,
@@ -172,7 +177,7 @@ impl Stack {
     ) -> Result<(Vec<JournalEntry>, Vec<u8>), BackendError> {
         let wrong = |source| BackendError::state(&stored.key, source);
         let file = self.read(stored)?;
-        let (head, layout) = (crate::stack::head_of(&file), file.layout);
+        let (head, layout) = (self.head_of(&file), file.layout);
         let of_state = file
             .deployment
             .as_ref()

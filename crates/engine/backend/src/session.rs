@@ -180,9 +180,9 @@ impl Session {
         self.journal.close(Digest::of(&bytes)).await?;
         let previous = Some(&self.loaded.stored);
         let (stored, version) = self.stack.save(&self.lease, previous, bytes).await?;
+        self.stack.record(update, &stored).await?;
         let (place, name) = (self.stack.backend.place(), &self.stack.stack);
         discard(place, name, self.lease.epoch()).await?;
-        self.stack.record(update, &stored).await?;
         Ok(Finished { version, findings })
     }
 

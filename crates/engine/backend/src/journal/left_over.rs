@@ -6,20 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nimbus_core::Epoch;
 use nimbus_engine_model::SecretsProvider;
 
 use super::frame::{self, Kind};
-use super::header::{Closed, FORMAT, Header, Sealed};
+use super::header::{Closed, FORMAT, Header};
+use super::housekeeping::{delete_in_order, move_file};
 use super::{JournalReadError, closed, objects};
 use crate::clock::unix_nanos;
 use crate::digest::Digest;
 use crate::layout::StackKeys;
 use crate::names::StackRef;
 use crate::place::Place;
-use crate::store::{
-    Act, LocalStorage, Storage, StoreError, blocking, create_folders, overwrite, sync_folder,
-};
+use crate::store::{Act, LocalStorage, Storage, StoreError, blocking, overwrite};
 
 /// A journal that was found.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ enum Source {
 
 impl LeftOver {
     /// The oldest unfinished journal of a stack. A journal without one whole line comes from a
-    /// crash before anything was promised, and counts as none; [`sweep`] puts it away.
+    /// crash before anything was promised, and counts as none.
     pub(crate) async fn find(
         place: &Place,
         stack: &StackRef,
@@ -125,7 +123,11 @@ impl LeftOver {
                 let (from, to) = (storage.path(&self.key), storage.path(&evidence));
                 blocking(move || move_file(&from, &to)).await?;
             }
-            Source::Objects { storage, keys, .. } => {
+            Source::Objects {
+                storage,
+                folder,
+                keys,
+            } => {
                 let mut all = Vec::new();
                 for key in keys {
                     if let Some(object) = storage.get(key).await? {
@@ -134,6 +136,7 @@ impl LeftOver {
                 }
                 overwrite(storage.as_ref(), &evidence, all).await?;
                 delete_in_order(storage.as_ref(), keys).await?;
+                objects::mark_archived(storage.as_ref(), folder, self.header.epoch).await?;
             }
         }
         Ok(evidence)
@@ -144,165 +147,6 @@ impl LeftOver {
         let epoch = self.header.epoch;
         format!("{folder}/{epoch}-{}.jsonl.{what}", unix_nanos(now))
     }
-}
-
-/// Makes sure that writers of these epochs are refused from now on. Local writers are refused by
-/// the lease's record.
-pub(crate) async fn seal_abandoned(
-    place: &Place,
-    stack: &StackRef,
-    epochs: &[Epoch],
-    by: &Sealed,
-) -> Result<(), StoreError> {
-    let Place::Remote(storage) = place else {
-        return Ok(());
-    };
-    let folder = StackKeys::new(stack).journal_folder();
-    for epoch in epochs {
-        objects::put_seal(storage.as_ref(), &folder, *epoch, by).await?;
-    }
-    Ok(())
-}
-
-/// Deletes the journal of an epoch whose checkpoint is durable.
-pub(crate) async fn discard(
-    place: &Place,
-    stack: &StackRef,
-    epoch: Epoch,
-) -> Result<(), StoreError> {
-    let keys = StackKeys::new(stack);
-    match place {
-        Place::Local(storage) => storage.delete(&keys.journal_file()).await,
-        Place::Remote(storage) => {
-            let folder = format!("{}/{epoch}", keys.journal_folder());
-            let listed = storage.list(&folder).await?;
-            let keys: Vec<String> = listed.into_iter().map(|entry| entry.key).collect();
-            delete_in_order(storage.as_ref(), &keys).await
-        }
-    }
-}
-
-/// Moves whatever lies where a journal would lie to the evidence, readable or not.
-pub(crate) async fn put_away(
-    place: &Place,
-    stack: &StackRef,
-    now: Timestamp,
-) -> Result<Option<String>, StoreError> {
-    let keys = StackKeys::new(stack);
-    let evidence = format!("{}/aside-{}.jsonl", keys.evidence_folder(), unix_nanos(now));
-    match place {
-        Place::Local(storage) => {
-            let key = keys.journal_file();
-            if storage.get(&key).await?.is_none() {
-                return Ok(None);
-            }
-            let (from, to) = (storage.path(&key), storage.path(&evidence));
-            blocking(move || move_file(&from, &to)).await?;
-        }
-        Place::Remote(storage) => {
-            let epochs = epochs(storage.as_ref(), &keys.journal_folder()).await?;
-            if epochs.is_empty() {
-                return Ok(None);
-            }
-            let all: Vec<u8> = epochs
-                .iter()
-                .flat_map(|batches| batches.bytes.clone())
-                .collect();
-            overwrite(storage.as_ref(), &evidence, all).await?;
-            for batches in &epochs {
-                delete_in_order(storage.as_ref(), &batches.keys).await?;
-            }
-        }
-    }
-    Ok(Some(evidence))
-}
-
-/// Clears away what is no journal: a file in which no line was finished, and objects that were
-/// left when a deletion was interrupted. Only for who holds the lease.
-pub(crate) async fn sweep(
-    place: &Place,
-    stack: &StackRef,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let keys = StackKeys::new(stack);
-    match place {
-        Place::Local(storage) => {
-            let key = keys.journal_file();
-            let Some(object) = storage.get(&key).await? else {
-                return Ok(());
-            };
-            let nothing_whole =
-                frame::read(&object.bytes, 0).is_ok_and(|read| read.frames.is_empty());
-            if nothing_whole {
-                let evidence = format!("{}/unstarted-{}", keys.evidence_folder(), unix_nanos(now));
-                let (from, to) = (storage.path(&key), storage.path(&evidence));
-                blocking(move || move_file(&from, &to)).await?;
-            }
-            Ok(())
-        }
-        Place::Remote(storage) => {
-            for batches in epochs(storage.as_ref(), &keys.journal_folder()).await? {
-                if !batches.starts_at_first() {
-                    delete_in_order(storage.as_ref(), &batches.keys).await?;
-                }
-            }
-            Ok(())
-        }
-    }
-}
-
-/// From the first on, so that what a crash leaves is recognised by its missing start.
-async fn delete_in_order(storage: &dyn Storage, keys: &[String]) -> Result<(), StoreError> {
-    for key in keys {
-        storage.delete(key).await?;
-    }
-    Ok(())
-}
-
-/// The objects of one epoch, seals left out.
-struct Batches {
-    epoch: Epoch,
-    first: u64,
-    keys: Vec<String>,
-    bytes: Vec<u8>,
-}
-
-impl Batches {
-    fn starts_at_first(&self) -> bool {
-        self.first == 1
-    }
-}
-
-async fn epochs(storage: &dyn Storage, folder: &str) -> Result<Vec<Batches>, StoreError> {
-    let mut numbered: Vec<_> = storage
-        .list(folder)
-        .await?
-        .into_iter()
-        .filter_map(|entry| Some((objects::parse_key(folder, &entry.key)?, entry.key)))
-        .collect();
-    numbered.sort();
-    let mut epochs: Vec<Batches> = Vec::new();
-    for ((epoch, number), key) in numbered {
-        let Some(object) = storage.get(&key).await? else {
-            continue;
-        };
-        if objects::seal(&object.bytes).is_some() {
-            continue;
-        }
-        if epochs.last().is_none_or(|batches| batches.epoch != epoch) {
-            epochs.push(Batches {
-                epoch,
-                first: number,
-                keys: Vec::new(),
-                bytes: Vec::new(),
-            });
-        }
-        if let Some(batches) = epochs.last_mut() {
-            batches.bytes.extend_from_slice(&object.bytes);
-            batches.keys.push(key);
-        }
-    }
-    Ok(epochs)
 }
 
 async fn find_file(
@@ -321,7 +165,7 @@ async fn find_objects(
     stack: &StackRef,
 ) -> Result<Option<LeftOver>, JournalReadError> {
     let folder = StackKeys::new(stack).journal_folder();
-    for batches in epochs(storage.as_ref(), &folder).await? {
+    for batches in objects::epochs(storage.as_ref(), &folder).await? {
         if !batches.starts_at_first() {
             continue;
         }
@@ -418,16 +262,4 @@ fn append(path: &Path, line: &str) -> Result<(), StoreError> {
             file.sync_data()
         })
         .map_err(|source| StoreError::io(Act::Write, path, source))
-}
-
-fn move_file(from: &Path, to: &Path) -> Result<(), StoreError> {
-    let error = |source| StoreError::io(Act::Write, to, source);
-    for path in [to, from] {
-        create_folders(path.parent().unwrap_or(path))?;
-    }
-    std::fs::rename(from, to).map_err(error)?;
-    for path in [to, from] {
-        sync_folder(path.parent().unwrap_or(path))?;
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ mod file;
 mod frame;
 mod group;
 mod header;
+mod housekeeping;
 mod left_over;
 mod objects;
 
@@ -23,7 +24,8 @@ use self::frame::Kind;
 use self::group::{GroupCommit, Ticket};
 use self::header::Closed;
 pub(crate) use self::header::{FORMAT, Header, Sealed, Secrets};
-pub(crate) use self::left_over::{LeftOver, discard, put_away, seal_abandoned, sweep};
+pub(crate) use self::housekeeping::{discard, put_away, seal_abandoned, sweep};
+pub(crate) use self::left_over::LeftOver;
 use self::objects::ObjectSink;
 use crate::digest::Digest;
 use crate::layout::StackKeys;

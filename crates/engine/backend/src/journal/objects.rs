@@ -16,7 +16,7 @@ use super::group::Sink;
 use super::header::Sealed;
 use super::{lease_problem, store_problem};
 use crate::lease::Lease;
-use crate::store::{Expect, Put, Storage, StoreError};
+use crate::store::{Expect, Put, Storage, StoreError, overwrite};
 
 pub(super) struct ObjectSink {
     storage: Arc<dyn Storage>,
@@ -78,6 +78,77 @@ impl Sink for ObjectSink {
     }
 }
 
+/// The objects of one epoch, seals left out.
+pub(super) struct Batches {
+    pub(super) epoch: Epoch,
+    /// Number of the first that is there.
+    first: u64,
+    pub(super) keys: Vec<String>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Batches {
+    /// Deletion goes from the first to the last; what has no first is a remainder.
+    pub(super) fn starts_at_first(&self) -> bool {
+        self.first == 1
+    }
+}
+
+/// What is left of journals, oldest epoch first. Epochs of which only a seal is left are marked,
+/// so that they cost nothing however many there are.
+pub(super) async fn epochs(
+    storage: &dyn Storage,
+    folder: &str,
+) -> Result<Vec<Batches>, StoreError> {
+    let listed = storage.list(folder).await?;
+    let archived = |epoch: Epoch| {
+        let mark = archived_key(folder, epoch);
+        listed.iter().any(|entry| entry.key == mark)
+    };
+    let mut numbered: Vec<_> = listed
+        .iter()
+        .filter_map(|entry| Some((parse_key(folder, &entry.key)?, entry.key.clone())))
+        .filter(|((epoch, _), _)| !archived(*epoch))
+        .collect();
+    numbered.sort();
+    let mut epochs: Vec<Batches> = Vec::new();
+    for ((epoch, number), key) in numbered {
+        let Some(object) = storage.get(&key).await? else {
+            continue;
+        };
+        if seal(&object.bytes).is_some() {
+            continue;
+        }
+        if epochs.last().is_none_or(|batches| batches.epoch != epoch) {
+            epochs.push(Batches {
+                epoch,
+                first: number,
+                keys: Vec::new(),
+                bytes: Vec::new(),
+            });
+        }
+        if let Some(batches) = epochs.last_mut() {
+            batches.bytes.extend_from_slice(&object.bytes);
+            batches.keys.push(key);
+        }
+    }
+    Ok(epochs)
+}
+
+/// Notes that nothing but a seal is left of an epoch.
+pub(super) async fn mark_archived(
+    storage: &dyn Storage,
+    folder: &str,
+    epoch: Epoch,
+) -> Result<(), StoreError> {
+    overwrite(storage, &archived_key(folder, epoch), "").await?;
+    Ok(())
+}
+
+fn archived_key(folder: &str, epoch: Epoch) -> String {
+    format!("{folder}/{epoch}/archived")
+}
+
 /// Puts an end to an epoch's journal.
 pub(super) async fn put_seal(
     storage: &dyn Storage,
@@ -132,7 +203,7 @@ pub(super) fn seal(bytes: &[u8]) -> Option<Sealed> {
 }
 
 /// Epoch and number of a journal object.
-pub(super) fn parse_key(folder: &str, key: &str) -> Option<(Epoch, u64)> {
+fn parse_key(folder: &str, key: &str) -> Option<(Epoch, u64)> {
     let rest = key.strip_prefix(folder)?.strip_prefix('/')?;
     let (epoch, file) = rest.split_once('/')?;
     let number = file.strip_suffix(".jsonl")?.parse().ok()?;

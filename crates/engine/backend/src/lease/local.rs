@@ -82,6 +82,12 @@ impl LocalHold {
     }
 
     pub(super) fn release(&self) -> Result<(), LeaseError> {
+        let written = self.write_release();
+        self.flock.unlock();
+        written
+    }
+
+    fn write_release(&self) -> Result<(), LeaseError> {
         self.check()?;
         let keys = StackKeys::new(&self.stack);
         self.storage
@@ -90,7 +96,6 @@ impl LocalHold {
             self.storage
                 .write(&keys.lease(), &record.freed().to_bytes())?;
         }
-        self.flock.unlock();
         Ok(())
     }
 }

@@ -207,6 +207,12 @@ impl Lease {
 
     /// The same for threads that may wait for the disk.
     pub(crate) fn check_blocking(&self) -> Result<(), LeaseError> {
+        if self.0.released.load(Ordering::SeqCst) {
+            return Err(LeaseError::Lost {
+                stack: self.0.stack.clone(),
+                holder: "nobody: it was given back".to_owned(),
+            });
+        }
         let result = match &self.0.hold {
             Hold::Local(hold) => hold.check(),
             Hold::Remote(hold) => hold.check(),

@@ -32,6 +32,10 @@ pub(super) struct Holder {
     /// Wall clock of the holder, for people.
     pub(super) acquired: Timestamp,
     pub(super) renewed: Timestamp,
+    /// Seconds after which the holder itself stops without a renewal. A local holder is alive or
+    /// dead, and has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lifetime: Option<u64>,
 }
 
 impl Record {
@@ -44,6 +48,7 @@ impl Record {
                 owner,
                 acquired: now,
                 renewed: now,
+                lifetime: None,
             }),
             pulumi_lock: Some(id.to_string()),
             abandoned: previous.map(Self::abandoned_until_now).unwrap_or_default(),

@@ -67,15 +67,22 @@ impl RemoteHold {
             return Err(LeaseError::Unreadable { key, source });
         }
         let previous = found.record;
-        if let Some(record) = previous.as_ref().filter(|record| record.holder.is_some()) {
+        if let Some(record) = previous.as_ref()
+            && let Some(holder) = &record.holder
+        {
             let silence = silence(storage.as_ref(), found.modified).await?;
-            if silence <= lifetime + CLOCK_GRAIN {
+            // The holder stops by its own setting, not by ours.
+            let theirs = holder.lifetime.map_or(lifetime, Duration::from_secs);
+            if silence <= theirs + CLOCK_GRAIN {
                 return Err(held(stack, record, silence));
             }
         }
         let renewed = clock.monotonic();
         let id = Uuid::new_v4();
-        let record = Record::held(previous.as_ref(), id, owner, clock.now());
+        let mut record = Record::held(previous.as_ref(), id, owner, clock.now());
+        if let Some(holder) = &mut record.holder {
+            holder.lifetime = Some(lifetime.as_secs());
+        }
         let key = StackKeys::new(stack).lease();
         let tag = match storage
             .put(&key, record.to_bytes().into(), found.expect)

@@ -25,15 +25,16 @@ pub struct StackSettings {
 impl StackSettings {
     /// Reads a stack's settings; a file that is not there means none.
     pub fn read(path: &Path, project: &str) -> Result<Self> {
-        if !path.exists() {
-            return Ok(Self::empty(path, project));
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(path, project, text),
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Self::empty(path, project))
+            }
+            Err(source) => {
+                let message = format!("cannot read {}: {source}", path.display());
+                Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(source))
+            }
         }
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| {
-            let message = format!("cannot read {name}: {source}");
-            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(source)
-        })?;
-        Self::parse(path, project, text)
     }
 
     pub(super) fn parse(path: &Path, project: &str, text: String) -> Result<Self> {

@@ -169,6 +169,15 @@ impl Stack {
         Ok(())
     }
 
+    /// Whether the last entry of the history is about this very state.
+    pub(crate) async fn is_recorded(&self, stored: &Stored) -> Result<bool, BackendError> {
+        let history = self.history().await?;
+        let Some(last) = history.last().filter(|last| last.checkpoint.is_some()) else {
+            return Ok(false);
+        };
+        Ok(self.version_bytes(last).await? == stored.bytes)
+    }
+
     async fn read_update(&self, key: &str) -> Result<Option<UpdateInfo>, BackendError> {
         let Some(object) = self.backend.storage().get(key).await? else {
             return Ok(None);

@@ -83,7 +83,7 @@ impl Stack {
         // Large states take a while to parse, and keys take a while to derive.
         let work = move || {
             let file = this.read(&stored)?;
-            let (head, layout) = (head_of(&file), file.layout);
+            let (head, layout) = (this.head_of(&file), file.layout);
             let (snapshot, ciphertexts) = this.open_secrets(&stored, file, &keyring)?;
             Ok(Loaded {
                 snapshot,
@@ -110,6 +110,18 @@ impl Stack {
         Ok(file)
     }
 
+    /// The head of the next checkpoint: this stack's full name, and what else the last one had.
+    pub(crate) fn head_of(&self, file: &StateFile) -> CheckpointHead {
+        let extra = match &file.form {
+            FileForm::Checkpoint(head) => head.extra.clone(),
+            FileForm::Export => Default::default(),
+        };
+        CheckpointHead {
+            extra,
+            ..self.head()
+        }
+    }
+
     fn open_secrets(
         &self,
         stored: &Stored,
@@ -127,12 +139,5 @@ impl Stack {
         let wrong = |source| BackendError::state(&stored.key, source);
         let (snapshot, ciphertexts) = opened.map_err(wrong)?;
         Ok((Some(snapshot), ciphertexts))
-    }
-}
-
-pub(crate) fn head_of(file: &StateFile) -> CheckpointHead {
-    match &file.form {
-        FileForm::Checkpoint(head) => head.clone(),
-        FileForm::Export => CheckpointHead::default(),
     }
 }

@@ -22,7 +22,6 @@ use crate::names::StackRef;
 pub(crate) use self::checkpoint::Stored;
 pub use self::history::{UpdateInfo, UpdateKind, UpdateResult, Version};
 pub(crate) use self::keep_sealed::KeepSealed;
-pub(crate) use self::load::head_of;
 pub use self::load::{Loaded, Unverified};
 pub use self::transfer::{ImportOptions, Imported};
 

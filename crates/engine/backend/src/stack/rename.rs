@@ -11,6 +11,7 @@ use nimbus_engine_model::{
 
 use super::Stack;
 use crate::error::BackendError;
+use crate::journal::put_away;
 use crate::layout::{Compression, StackKeys};
 use crate::lease::{Lease, Owner};
 use crate::names::StackRef;
@@ -149,6 +150,8 @@ impl Stack {
         for compression in Compression::ALL {
             storage.delete(&keys.checkpoint(compression)).await?;
         }
+        // A journal of this stack would not fit one of the same name to come.
+        put_away(self.backend.place(), &self.stack, self.now()).await?;
         storage.delete(&keys.tags()).await?;
         storage.delete(&keys.ledger()).await?;
         for entry in storage.list(&keys.history_folder()).await? {

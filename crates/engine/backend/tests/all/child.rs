@@ -21,6 +21,7 @@ fn process() {
     match role.as_str() {
         "hold" => runtime.block_on(hold(&root)),
         "append" => runtime.block_on(append(&root)),
+        "update" => runtime.block_on(whole_updates(&root)),
         "race" => runtime.block_on(race(&root)),
         "fill" => runtime.block_on(fill(&root)),
         other => panic!("no role {other}"),
@@ -72,6 +73,23 @@ async fn append(root: &Path) {
         });
     }
     tasks.join_all().await;
+}
+
+/// One update after the other, each with one resource more.
+async fn whole_updates(root: &Path) {
+    let stack = local(root).await.stack(shop_dev());
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let name = format!("r{}", all.len());
+        let session = begin(&stack).await;
+        session.journal().append(begins(1, &name)).await.unwrap();
+        session.journal().append(succeeds(1, &name)).await.unwrap();
+        all.push(name);
+        let state = snapshot(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        let update = update(nimbus_engine_backend::UpdateResult::Succeeded);
+        session.finish(state, &update).await.unwrap();
+        say(&format!("finished {}", all.len()));
+    }
 }
 
 /// Tries once to take the lease when the parent says so, and keeps it until told to stop.

@@ -251,6 +251,73 @@ async fn a_journal_is_not_applied_to_another_state() {
 }
 
 #[tokio::test]
+async fn a_crash_after_the_checkpoint_is_recognised() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = interrupted(&local(folder.path()).await).await;
+    let session = begin(&stack).await;
+    let Fate::Compacted { evidence, version } = session.recovered()[0].fate.clone() else {
+        panic!("{:?}", session.recovered())
+    };
+    session.end().await.unwrap();
+    // As if the process had died before it put the journal away.
+    std::fs::rename(folder.path().join(evidence), folder.path().join(FILE)).unwrap();
+    let updates = stack.history().await.unwrap().len();
+    let session = begin(&stack).await;
+    let report = &session.recovered()[0];
+    assert!(
+        matches!(report.fate, Fate::WasCompacted { .. }),
+        "{report:?}"
+    );
+    assert_eq!(session.version(), version, "nothing is applied twice");
+    assert_eq!((report.known.len(), report.unknown.len()), (1, 1));
+    session.end().await.unwrap();
+    assert_eq!(
+        stack.history().await.unwrap().len(),
+        updates,
+        "nor recorded twice"
+    );
+}
+
+/// Kills a process while it runs whole updates.
+async fn crash_in_updates(seed: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = created(&local(folder.path()).await).await;
+    let mut writer = child(ENTRY, "update", folder.path()).spawn().unwrap();
+    let mut last = 0;
+    for (count, line) in sayings(&mut writer).enumerate() {
+        last = line.strip_prefix("finished ").unwrap().parse().unwrap();
+        if count == seed % 7 {
+            // Somewhere in the next update; where, is up to the scheduler and the seed.
+            (0..seed * 300).for_each(|_| std::hint::spin_loop());
+            writer.kill().unwrap();
+        }
+    }
+    writer.wait().unwrap();
+    let session = begin(&stack).await;
+    let made = names(session.snapshot().unwrap());
+    assert!(
+        made.len() >= last,
+        "seed {seed}: {last} were promised, {made:?} are there"
+    );
+    session.end().await.unwrap();
+    let history = stack.history().await.unwrap();
+    assert!(
+        history.len() >= last,
+        "seed {seed}: an update is missing in the history"
+    );
+    let version = history.last().unwrap();
+    let bytes = stack.version_bytes(version).await.unwrap();
+    stack.export_version(&bytes).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_of_an_update_leaves_the_old_state_or_the_new() {
+    for seed in 0..25 {
+        crash_in_updates(seed).await;
+    }
+}
+
+#[tokio::test]
 async fn damage_in_the_middle_stops_everything_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let stack = interrupted(&local(folder.path()).await).await;

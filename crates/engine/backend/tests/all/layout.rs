@@ -248,6 +248,69 @@ async fn a_renamed_stack_keeps_history_tags_and_references() {
 }
 
 #[tokio::test]
+async fn operations_can_be_spawned() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = created(&local(folder.path()).await).await;
+    let task = tokio::spawn(async move {
+        deploy(&stack, &["a"]).await;
+        let exported = stack.export().await.unwrap();
+        let options = ImportOptions::default();
+        stack
+            .import(&exported, options, owner(), &keyring())
+            .await
+            .unwrap();
+        let new = StackRef::new("shop", "prod").unwrap();
+        let stack = stack.rename(&new, owner(), &keyring()).await.unwrap();
+        stack.remove(true, owner(), &keyring()).await.unwrap();
+    });
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_removed_stack_leaves_nothing_that_its_successor_stumbles_over() {
+    everywhere(async |backend| {
+        let stack = created(&backend).await;
+        deploy(&stack, &["a"]).await;
+        let session = begin(&stack).await;
+        session.journal().append(begins(1, "b")).await.unwrap();
+        session.end().await.unwrap();
+        stack.remove(true, owner(), &keyring()).await.unwrap();
+        created(&backend).await;
+        let session = begin(&stack).await;
+        assert_eq!(session.recovered(), []);
+        assert_eq!(session.version().serial.get(), 1);
+        session.end().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_backend_that_was_asked_for_goes_before_all_others() {
+    use nimbus_engine_backend::{Environment, choose_address, project::Project};
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("Pulumi.yaml");
+    std::fs::write(&file, "name: shop\nbackend:\n  url: file://./state\n").unwrap();
+    let project = Project::read(&file).unwrap();
+    let set = Environment::fixed([("PULUMI_BACKEND_URL", "s3://from-environment")]);
+    let unset = Environment::fixed([]);
+    let chosen = |asked, project, environment| {
+        choose_address(asked, project, Path::new("/here"), environment).map(|a| a.to_string())
+    };
+    assert_eq!(
+        chosen(Some("state"), Some(&project), &set).unwrap(),
+        "file:///here/state"
+    );
+    assert_eq!(
+        chosen(None, Some(&project), &set).unwrap(),
+        "s3://from-environment"
+    );
+    let beside = format!("file://{}/state", folder.path().display());
+    assert_eq!(chosen(None, Some(&project), &unset).unwrap(), beside);
+    let nowhere = chosen(None, None, &unset).unwrap_err();
+    assert_eq!(nowhere.code(), ErrorCode::BACKEND_ADDRESS);
+}
+
+#[tokio::test]
 async fn tags_are_a_file_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let stack = created(&local(folder.path()).await).await;

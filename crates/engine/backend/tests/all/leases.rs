@@ -307,6 +307,23 @@ async fn a_lease_in_a_bucket_runs_out_by_the_buckets_clock_alone() {
 }
 
 #[tokio::test]
+async fn a_released_lease_writes_no_more() {
+    let (_, [(_, a), _]) = machines().await;
+    let folder = tempfile::tempdir().unwrap();
+    for stack in [a, created(&local(folder.path()).await).await] {
+        let session = begin(&stack).await;
+        let journal = session.journal();
+        let update = update(UpdateResult::Succeeded);
+        session.finish(snapshot(&["a"]), &update).await.unwrap();
+        let late = journal.append(begins(1, "late")).await;
+        assert!(
+            matches!(late, Err(JournalError::LeaseLost { .. })),
+            "{late:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_renewed_lease_in_a_bucket_does_not_run_out() {
     let (bucket, [(clock_a, a), (_, b)]) = machines().await;
     let first = begin(&a).await;
