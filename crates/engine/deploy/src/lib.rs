@@ -1,6 +1,6 @@
 //! The deployment core: from what a program asks for and what is recorded, to steps, to state.
 //!
-//! Reading order: [`spec`] (what an operation is given), [`operation`] (the operations), then the
+//! Reading order: `spec` (what an operation is given), `operation` (the operations), then the
 //! parts: `deployment` runs one operation, `generator` decides, `steps` are the decisions,
 //! `executor` carries them out, `recorder` writes the journal, `registry` keeps the providers.
 //! The core knows the outside world only through the engine's ports: it starts no process, opens no
