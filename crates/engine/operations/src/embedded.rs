@@ -27,6 +27,7 @@ use crate::bench::{Setup, Tools, Workbench};
 use crate::cancel::Cancellation;
 use crate::engine::Engine;
 use crate::fan::EventFan;
+use crate::given::GivenConfig;
 use crate::import::ImportScope;
 use crate::plan::{self, Seal};
 use crate::processes::Processes;
@@ -44,6 +45,7 @@ const STEPS_PER_CPU: usize = 4;
 pub struct EmbeddedEngine {
     environment: Environment,
     workbench: Arc<dyn Workbench>,
+    given: Option<GivenConfig>,
 }
 
 impl EmbeddedEngine {
@@ -56,7 +58,14 @@ impl EmbeddedEngine {
         Self {
             environment,
             workbench,
+            given: None,
         }
+    }
+
+    /// Gives every run this configuration, whatever the stack's file says.
+    pub fn given(mut self, config: GivenConfig) -> Self {
+        self.given = Some(config);
+        self
     }
 }
 
@@ -75,7 +84,10 @@ impl Engine for EmbeddedEngine {
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
         let workspace = Workspace::open(&request.location, &self.environment).await?;
-        let config = workspace.config()?;
+        let config = match &self.given {
+            Some(given) => given.resolved(),
+            None => workspace.config()?,
+        };
         for key in &config.secret_keys {
             config
                 .values
@@ -87,6 +99,7 @@ impl Engine for EmbeddedEngine {
             request,
             workspace: &workspace,
             config: &config,
+            config_is_given: self.given.is_some(),
             workbench: self.workbench.as_ref(),
             events: Arc::new(EventFan::new(vec![events])),
             cancellation,
@@ -104,6 +117,8 @@ struct Run<'a> {
     request: &'a RunRequest,
     workspace: &'a Workspace,
     config: &'a ResolvedConfig,
+    /// Then the stack's file is not this run's to change either.
+    config_is_given: bool,
     workbench: &'a dyn Workbench,
     events: Arc<dyn EventSink>,
     cancellation: &'a Cancellation,
@@ -414,6 +429,10 @@ impl Run<'_> {
 
     /// The first secret of a stack brings a salt, which belongs into its settings.
     fn keep_salt(&self, secrets: &StackSecrets) -> Result<()> {
+        if self.config_is_given {
+            // The state itself carries the salt.
+            return Ok(());
+        }
         if let Some(salt) = secrets.created_salt() {
             let mut settings = self.workspace.settings.clone();
             settings.set_salt(&salt)?;

@@ -41,6 +41,8 @@ const NOT_FOR_PROGRAMS: [&str; 2] = [PASSPHRASE, PASSPHRASE_FILE];
 pub struct Processes {
     environment: BTreeMap<OsString, OsString>,
     limits: Limits,
+    /// Stands in for every plugin.
+    simulated: Option<Arc<dyn ProviderHost>>,
 }
 
 impl Processes {
@@ -49,6 +51,15 @@ impl Processes {
         Self {
             environment: std::env::vars_os().collect(),
             limits: Limits::default(),
+            simulated: None,
+        }
+    }
+
+    /// With providers that are not plugins, as in a rehearsal. The program is the real one.
+    pub fn simulating(providers: Arc<dyn ProviderHost>) -> Self {
+        Self {
+            simulated: Some(providers),
+            ..Self::new()
         }
     }
 }
@@ -78,9 +89,13 @@ impl Workbench for Processes {
         let resources = Arc::new(RunningResources::default());
         let builtin = BuiltinProvider::new(Arc::clone(&setup.stacks), Arc::clone(&resources));
         let hooks = Arc::new(HookRegistry::new(Arc::clone(&setup.events)));
+        let providers = match &self.simulated {
+            Some(simulated) => Arc::clone(simulated),
+            None => Arc::clone(&plugins) as _,
+        };
         let mut running = Running {
             endpoint,
-            host: Arc::new(Host::new(builtin, Arc::clone(&plugins) as _)),
+            host: Arc::new(Host::new(builtin, providers)),
             plugins,
             hooks,
             analyzers: Vec::new(),

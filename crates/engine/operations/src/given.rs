@@ -1,0 +1,110 @@
+//! Configuration that is given to a run, instead of read from the stack's file.
+//!
+//! Whoever resolves values at run time hands them over in memory: nothing of it is written beside
+//! the program, which many stacks share.
+
+use std::collections::BTreeMap;
+
+use nimbus_engine_backend::project::{ConfigMap, ResolvedConfig};
+use nimbus_engine_model::{PropertyMap, PropertyValue};
+use serde_json::Value;
+
+/// Values by `namespace:name`.
+#[derive(Clone, Default)]
+pub struct GivenConfig {
+    values: BTreeMap<String, Given>,
+}
+
+#[derive(Clone)]
+struct Given {
+    value: Value,
+    secret: bool,
+}
+
+impl GivenConfig {
+    pub fn set(&mut self, key: impl Into<String>, value: Value, secret: bool) {
+        self.values.insert(key.into(), Given { value, secret });
+    }
+
+    /// As a program gets it. Secrets are left out of what is kept in the stack's history.
+    pub(crate) fn resolved(&self) -> ResolvedConfig {
+        let secret_keys = self.values.iter().filter(|(_, given)| given.secret);
+        ResolvedConfig {
+            encrypted: ConfigMap::default(),
+            values: self
+                .values
+                .iter()
+                .map(|(key, given)| (key.clone(), text(&given.value)))
+                .collect(),
+            secret_keys: secret_keys.map(|(key, _)| key.clone()).collect(),
+            properties: self
+                .values
+                .iter()
+                .map(|(key, given)| (key.clone(), property(given)))
+                .collect(),
+        }
+    }
+}
+
+/// Texts as they are, everything else as JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn property(given: &Given) -> PropertyValue {
+    let value = from_json(&given.value);
+    if given.secret {
+        PropertyValue::secret(value)
+    } else {
+        value
+    }
+}
+
+fn from_json(value: &Value) -> PropertyValue {
+    match value {
+        Value::Null => PropertyValue::Null,
+        Value::Bool(value) => PropertyValue::Bool(*value),
+        Value::Number(number) => PropertyValue::Number(number.as_f64().unwrap_or_default()),
+        Value::String(text) => PropertyValue::from(text.as_str()),
+        Value::Array(items) => PropertyValue::Array(items.iter().map(from_json).collect()),
+        Value::Object(map) => {
+            let entries = map
+                .iter()
+                .map(|(key, value)| (key.clone(), from_json(value)));
+            PropertyValue::Object(entries.collect::<PropertyMap>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_stay_texts_and_the_rest_is_json() {
+        let mut given = GivenConfig::default();
+        given.set("a:text", json!("x"), false);
+        given.set("a:list", json!(["x", 1]), false);
+        given.set("a:password", json!("hush"), true);
+        let resolved = given.resolved();
+        assert_eq!(resolved.values["a:text"], "x");
+        assert_eq!(resolved.values["a:list"], "[\"x\",1]");
+        assert_eq!(
+            resolved.secret_keys.iter().collect::<Vec<_>>(),
+            ["a:password"]
+        );
+        assert!(matches!(
+            resolved.properties["a:password"],
+            PropertyValue::Secret(_)
+        ));
+        assert!(
+            resolved.encrypted.is_empty(),
+            "nothing of it reaches the history"
+        );
+    }
+}
