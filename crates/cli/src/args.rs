@@ -66,6 +66,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "Programs and their state",
+        &["program", "state", "stack-config"],
+    ),
+    (
         "Environments",
         &[
             "list-environments",

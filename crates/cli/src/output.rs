@@ -45,6 +45,15 @@ impl Output {
         self.json
     }
 
+    /// Whether only results and errors are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    pub(crate) fn stdout_terminal(&self) -> Terminal {
+        self.stdout
+    }
+
     pub(crate) fn stderr_terminal(&self) -> Terminal {
         self.stderr
     }

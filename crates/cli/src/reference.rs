@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use crate::args;
 use crate::commands::{
-    DeploymentsReport, DoctorReport, EnvironmentsReport, ExplainReport, GraphReport, InitReport,
-    ListReport, NewReport, ShowReport, StacksReport, TemplatesReport, ValidTemplate,
-    ValidateReport,
+    CancelReport, ChangeReport, ConfigListReport, ConfigValueReport, DeploymentsReport, DiffReport,
+    DoctorReport, EnvironmentsReport, ExplainReport, GraphReport, HistoryReport, ImportReport,
+    InitReport, ListReport, NewReport, OutputsReport, RepairReport, ResourceReport,
+    ResourcesReport, ShowReport, StacksReport, StateStacksReport, TemplatesReport, UnlockReport,
+    ValidTemplate, ValidateReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, exit_code, kind_word};
@@ -48,6 +50,19 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<TemplatesReport>(),
         report_schema::<ValidTemplate>(),
         report_schema::<ValidateReport>(),
+        report_schema::<OutputsReport>(),
+        report_schema::<CancelReport>(),
+        report_schema::<ResourcesReport>(),
+        report_schema::<StateStacksReport>(),
+        report_schema::<ResourceReport>(),
+        report_schema::<ImportReport>(),
+        report_schema::<HistoryReport>(),
+        report_schema::<DiffReport>(),
+        report_schema::<RepairReport>(),
+        report_schema::<UnlockReport>(),
+        report_schema::<ChangeReport>(),
+        report_schema::<ConfigValueReport>(),
+        report_schema::<ConfigListReport>(),
         report_schema::<DoctorReport>(),
         report_schema::<ShowReport>(),
         report_schema::<ExplainReport>(),

@@ -15,6 +15,10 @@ mod doctor;
 mod explain;
 mod internal_docs;
 mod man;
+mod program;
+mod stack_config;
+mod state;
+mod values;
 
 use clap::Subcommand;
 use nimbus_core::Result;
@@ -33,6 +37,14 @@ pub(crate) use deployment::templates::{TemplatesReport, ValidTemplate};
 pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ExplainReport, ListReport};
+pub(crate) use program::{CancelReport, OutputsReport};
+pub(crate) use stack_config::{
+    ChangeReport, GetReport as ConfigValueReport, ListReport as ConfigListReport,
+};
+pub(crate) use state::{
+    DiffReport, HistoryReport, ImportReport, RepairReport, ResourceReport, ResourcesReport,
+    StacksReport as StateStacksReport, UnlockReport,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -68,6 +80,15 @@ pub(crate) enum Command {
     ListStacks(deployment::stacks::Args),
     /// List the programs under stacks/
     Discover(deployment::stacks::Args),
+    /// Run a Pulumi program: preview, up, destroy, refresh, import
+    #[command(subcommand)]
+    Program(program::Command),
+    /// Look at, move and mend what is recorded of a stack
+    #[command(subcommand)]
+    State(state::Command),
+    /// Read and edit the configuration of a stack
+    #[command(subcommand)]
+    StackConfig(stack_config::Command),
     /// Look at the settings of Nimbus
     #[command(subcommand)]
     Config(config::Command),
@@ -94,9 +115,10 @@ pub(crate) enum Weight {
 impl Command {
     pub(crate) fn weight(&self) -> Weight {
         match self {
-            Self::Config(_) => Weight::Heavy,
+            Self::Config(_) | Self::Program(_) | Self::State(_) => Weight::Heavy,
             Self::Doctor(_)
             | Self::Explain(_)
+            | Self::StackConfig(_)
             | Self::New(_)
             | Self::Init(_)
             | Self::List(_)
@@ -140,6 +162,9 @@ impl Command {
             Self::ValidateTemplate(args) => deployment::templates::validate(args, context).await,
             Self::ListStacks(args) => deployment::stacks::list(args, context).await,
             Self::Discover(args) => deployment::stacks::discover(args, context).await,
+            Self::Program(command) => command.run(context).await,
+            Self::State(command) => command.run(context).await,
+            Self::StackConfig(command) => command.run(context).await,
             Self::Config(command) => command.run(context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,

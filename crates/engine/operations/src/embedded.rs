@@ -34,6 +34,7 @@ use crate::processes::Processes;
 use crate::redact;
 use crate::report::RunReport;
 use crate::request::{Action, Choice, Mode, RunRequest};
+use crate::restore::Recorded;
 use crate::scratch::NoJournal;
 use crate::stacks::{BackendStacks, stack_outputs};
 use crate::tell;
@@ -254,6 +255,13 @@ impl Run<'_> {
                 }
             },
             Action::Destroy => nimbus_engine_deploy::destroy(spec).await,
+            Action::Restore(snapshot) if snapshot.resources.is_empty() => {
+                nimbus_engine_deploy::destroy(spec).await
+            }
+            Action::Restore(snapshot) => {
+                let recorded = Recorded::new(snapshot.as_ref().clone());
+                nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
+            }
             Action::Refresh => nimbus_engine_deploy::refresh(spec).await,
             Action::Import(items) => {
                 let packages = tools.packages();
@@ -498,7 +506,7 @@ impl Run<'_> {
 
     fn kind(&self) -> UpdateKind {
         match self.request.action {
-            Action::Update => UpdateKind::Update,
+            Action::Update | Action::Restore(_) => UpdateKind::Update,
             Action::Destroy => UpdateKind::Destroy,
             Action::Refresh => UpdateKind::Refresh,
             Action::Import(_) => UpdateKind::ResourceImport,
@@ -512,6 +520,7 @@ impl Run<'_> {
             Action::Destroy => "destroy",
             Action::Refresh => "refresh",
             Action::Import(_) => "import",
+            Action::Restore(_) => "restore",
         }
     }
 
@@ -519,7 +528,7 @@ impl Run<'_> {
     fn creates_stacks(&self) -> bool {
         match self.request.action {
             Action::Update | Action::Import(_) => true,
-            Action::Destroy | Action::Refresh => false,
+            Action::Destroy | Action::Refresh | Action::Restore(_) => false,
         }
     }
 }

@@ -19,6 +19,7 @@ mod processes;
 mod redact;
 mod report;
 mod request;
+mod restore;
 mod scratch;
 mod stacks;
 mod tell;

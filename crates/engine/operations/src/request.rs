@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use nimbus_engine_model::Urn;
+use nimbus_engine_model::{Snapshot, Urn};
 
 /// Where a stack is: its program and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -35,6 +35,8 @@ pub enum Action {
     Refresh,
     /// Take existing objects under management.
     Import(Vec<ImportItem>),
+    /// Bring the stack back to a state that was recorded before. An empty one destroys.
+    Restore(Box<Snapshot>),
 }
 
 /// Whether anything happens.
@@ -122,6 +124,7 @@ impl Action {
             Self::Destroy => "destroy",
             Self::Refresh => "refresh",
             Self::Import(_) => "import",
+            Self::Restore(_) => "update",
         }
     }
 
@@ -129,7 +132,7 @@ impl Action {
     pub fn needs_program(&self) -> bool {
         match self {
             Self::Update => true,
-            Self::Destroy | Self::Refresh | Self::Import(_) => false,
+            Self::Destroy | Self::Refresh | Self::Import(_) | Self::Restore(_) => false,
         }
     }
 }

@@ -1,0 +1,197 @@
+//! Options that several verbs share.
+
+use std::path::PathBuf;
+
+use nimbus_engine_operations::{Choice, PolicyPackRequest, RunOptions, StackLocation};
+
+use crate::context::Context;
+
+/// Where a program and its state are.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct PlaceArgs {
+    /// Folder of the program, with Pulumi.yaml in it or above it
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// Where state is kept: file:///dir, a path, or s3://bucket/prefix
+    ///
+    /// Without it: $PULUMI_BACKEND_URL, then `backend.url` in Pulumi.yaml, then file://~, which is
+    /// where the official command line keeps state after a local login.
+    #[arg(long, value_name = "URL")]
+    backend: Option<String>,
+}
+
+impl PlaceArgs {
+    pub(crate) fn location(&self, stack: &str, context: &Context) -> StackLocation {
+        StackLocation {
+            directory: context.directory.join(&self.dir),
+            stack: stack.to_owned(),
+            backend: self.backend.clone(),
+        }
+    }
+}
+
+/// Which stack is meant.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct LocationArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// The stack: dev, or organization/project/dev
+    #[arg(long, short, value_name = "NAME", env = "PULUMI_STACK")]
+    stack: String,
+}
+
+impl LocationArgs {
+    pub(crate) fn location(&self, context: &Context) -> StackLocation {
+        self.place.location(&self.stack, context)
+    }
+
+    /// The stack's name as it was given.
+    pub(crate) fn stack(&self) -> &str {
+        &self.stack
+    }
+}
+
+/// Which resources are meant.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Which resources")]
+pub(crate) struct TargetArgs {
+    /// Work on this resource only; may be repeated, and * matches within a URN
+    #[arg(long, short, value_name = "URN")]
+    target: Vec<String>,
+
+    /// Also work on whatever depends on the targets
+    #[arg(long, requires = "target")]
+    target_dependents: bool,
+
+    /// Leave this resource alone; may be repeated
+    #[arg(long, value_name = "URN", conflicts_with = "target")]
+    exclude: Vec<String>,
+
+    /// Also leave alone whatever depends on the excluded ones
+    #[arg(long, requires = "exclude")]
+    exclude_dependents: bool,
+}
+
+impl TargetArgs {
+    pub(crate) fn apply(&self, options: &mut RunOptions) {
+        options.targets = Choice {
+            patterns: self.target.clone(),
+            dependents: self.target_dependents,
+        };
+        options.excludes = Choice {
+            patterns: self.exclude.clone(),
+            dependents: self.exclude_dependents,
+        };
+    }
+}
+
+/// How the work is done.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "How it is done")]
+pub(crate) struct EffortArgs {
+    /// How many steps run at once; by default four per processor
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    parallel: Option<u16>,
+
+    /// After a failed step, go on with whatever does not depend on it
+    #[arg(long)]
+    continue_on_error: bool,
+}
+
+impl EffortArgs {
+    pub(crate) fn apply(&self, options: &mut RunOptions) {
+        options.parallel = self.parallel.map(usize::from);
+        options.continue_on_error = self.continue_on_error;
+    }
+}
+
+/// How the program is run.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "The program")]
+pub(crate) struct ProgramArgs {
+    /// Replace this resource even if nothing about it changed; may be repeated
+    #[arg(long, value_name = "URN")]
+    replace: Vec<String>,
+
+    /// Hold the program to the policies of this pack; may be repeated
+    #[arg(long, value_name = "DIR")]
+    policy_pack: Vec<PathBuf>,
+
+    /// JSON file with the configuration of a policy pack, in the order of the packs
+    #[arg(long, value_name = "FILE", requires = "policy_pack")]
+    policy_pack_config: Vec<PathBuf>,
+
+    /// Compile TypeScript without checking its types
+    #[arg(long)]
+    transpile_only: bool,
+
+    /// Arguments of the program itself
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+}
+
+impl ProgramArgs {
+    pub(crate) fn apply(&self, options: &mut RunOptions, context: &Context) {
+        options.replace.clone_from(&self.replace);
+        options.transpile_only = self.transpile_only;
+        options.program_arguments.clone_from(&self.arguments);
+        let mut configs = self.policy_pack_config.iter();
+        options.policy_packs = self
+            .policy_pack
+            .iter()
+            .map(|folder| PolicyPackRequest {
+                folder: context.directory.join(folder),
+                config: configs.next().map(|file| context.directory.join(file)),
+            })
+            .collect();
+    }
+}
+
+/// How much is shown.
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "What is shown")]
+pub(crate) struct ShowArgs {
+    /// Show every property that differs, instead of a tree
+    #[arg(long)]
+    pub(crate) diff: bool,
+
+    /// With --diff, show long texts and deleted resources in full
+    #[arg(long, requires = "diff")]
+    pub(crate) full: bool,
+}
+
+/// Whether to ask.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Confirmation")]
+pub(crate) struct ConsentArgs {
+    /// Do it without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// Do not show a preview first
+    #[arg(long, short = 'f')]
+    pub(crate) skip_preview: bool,
+
+    /// Kept in the history of the stack
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) message: String,
+
+    /// Go on although nobody knows what became of earlier acts
+    #[arg(long)]
+    pub(crate) allow_unknown: bool,
+}
+
+impl ConsentArgs {
+    pub(crate) fn apply(&self, options: &mut RunOptions) {
+        options.message.clone_from(&self.message);
+        options.allow_unknown = self.allow_unknown;
+    }
+}

@@ -1,0 +1,66 @@
+//! Who watches an operation: a person at a terminal, a log, or a program that reads JSON.
+
+use std::io;
+use std::sync::Arc;
+
+use nimbus_engine_display::{
+    Audience, Detail, JsonViewer, LineStyle, LineViewer, LiveViewer, Paint, Subject, TerminalScreen,
+};
+use nimbus_engine_ports::{EngineEvent, EventSink};
+
+use super::args::ShowArgs;
+use crate::context::Context;
+
+/// The viewers of one operation. Dropping it waits until they have shown everything.
+pub(super) struct Watchers {
+    audience: Arc<Audience>,
+    for_people: bool,
+}
+
+impl Watchers {
+    pub(super) fn open(context: &Context, subject: Subject, show: ShowArgs) -> Self {
+        let output = &context.output;
+        let terminal = output.stdout_terminal();
+        let paint = if terminal.color {
+            Paint::Colour
+        } else {
+            Paint::Plain
+        };
+        let detail = if show.full {
+            Detail::Full
+        } else {
+            Detail::Short
+        };
+        let lines = |style| {
+            let viewer = LineViewer::new(subject.clone(), style, paint, io::stdout());
+            Audience::open(viewer)
+        };
+        let audience = if output.is_json() {
+            Audience::open(JsonViewer::new(io::stdout()))
+        } else if output.is_quiet() {
+            lines(LineStyle::EndOnly)
+        } else if show.diff {
+            lines(LineStyle::Diff(detail))
+        } else if terminal.interactive {
+            Audience::open(LiveViewer::new(subject, paint, TerminalScreen::stdout()))
+        } else {
+            lines(LineStyle::Progress)
+        };
+        Self {
+            audience: Arc::new(audience),
+            for_people: !output.is_json(),
+        }
+    }
+
+    pub(super) fn sink(&self) -> Arc<dyn EventSink> {
+        Arc::clone(&self.audience) as Arc<dyn EventSink>
+    }
+
+    /// Tells people at once that the operation was asked to stop. Programs learn it when it has:
+    /// many of them take the event for the last one.
+    pub(super) fn stopping(&self) {
+        if self.for_people {
+            self.audience.emit(EngineEvent::Cancelled);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Asking before something changes.
+
+use std::io::{self, BufRead, IsTerminal as _, Write};
+
+use nimbus_core::{Error, ErrorCode, Result};
+
+use crate::context::Context;
+
+/// Asks, and takes nothing but a clear yes for one. Without anybody to ask it is an error.
+pub(crate) fn confirm(context: &Context, question: &str) -> Result<()> {
+    let interactive = io::stdin().is_terminal() && context.output.stderr_terminal().interactive;
+    if context.output.is_json() || !interactive {
+        let message = format!("{question} Nobody is there to answer");
+        return Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message)
+            .with_help("look at the preview, then give --yes"));
+    }
+    if ask(&mut io::stdin().lock(), &mut io::stderr(), question) {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorCode::CANCELLED, "nothing was changed"))
+    }
+}
+
+fn ask(answers: &mut impl BufRead, out: &mut impl Write, question: &str) -> bool {
+    loop {
+        // A terminal that cannot be written to has nobody in front of it.
+        if write!(out, "{question} [y/N] ")
+            .and_then(|()| out.flush())
+            .is_err()
+        {
+            return false;
+        }
+        let mut answer = String::new();
+        match answers.read_line(&mut answer) {
+            Ok(0) | Err(_) => return false,
+            Ok(_) => {}
+        }
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => return true,
+            "" | "n" | "no" => return false,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_counts() {
+        let answer = |text: &str| ask(&mut text.as_bytes(), &mut Vec::new(), "Really?");
+        assert!(answer("y\n") && answer("YES\n") && answer("what\nyes\n"));
+        assert!(!answer("\n") && !answer("n\n") && !answer("") && !answer("yep\n"));
+    }
+}

@@ -1,0 +1,44 @@
+//! `nimbus program destroy`: delete everything that the stack has. The program is not run.
+
+use nimbus_core::Result;
+use nimbus_engine_operations::{Action, RunOptions};
+
+use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
+use super::run::Asked;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// Look at what is really there first
+    #[arg(long, short)]
+    refresh: bool,
+
+    #[command(flatten)]
+    targets: TargetArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
+    #[command(flatten)]
+    consent: ConsentArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let mut options = RunOptions {
+        refresh: args.refresh,
+        ..RunOptions::default()
+    };
+    args.targets.apply(&mut options);
+    args.effort.apply(&mut options);
+    let asked = Asked {
+        location: &args.location,
+        action: Action::Destroy,
+        options,
+        show: args.show,
+    };
+    asked.apply(context, &args.consent).await
+}

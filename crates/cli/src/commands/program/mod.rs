@@ -1,0 +1,60 @@
+//! `nimbus program …`: run a Pulumi program and change what it describes.
+//!
+//! Every verb that changes something goes the same way, in `run`: show a preview, ask, act. The
+//! verbs only say what is asked for.
+
+mod args;
+mod audience;
+mod cancel;
+mod confirm;
+mod destroy;
+mod import;
+mod outputs;
+mod preview;
+mod refresh;
+mod run;
+mod signals;
+mod up;
+
+use clap::Subcommand;
+use nimbus_core::Result;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+
+pub(crate) use args::{LocationArgs, PlaceArgs};
+pub(crate) use cancel::CancelReport;
+pub(crate) use confirm::confirm;
+pub(crate) use outputs::OutputsReport;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what the program would change
+    Preview(preview::Args),
+    /// Bring the stack to what the program wants
+    Up(up::Args),
+    /// Delete everything that the stack has
+    Destroy(destroy::Args),
+    /// Record what is really there
+    Refresh(refresh::Args),
+    /// Take existing objects under management
+    Import(import::Args),
+    /// Print the outputs of the stack
+    Outputs(outputs::Args),
+    /// Ask the operation that is running on the stack to stop
+    Cancel(cancel::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+        match self {
+            Self::Preview(args) => preview::run(args, context).await,
+            Self::Up(args) => up::run(args, context).await,
+            Self::Destroy(args) => destroy::run(args, context).await,
+            Self::Refresh(args) => refresh::run(args, context).await,
+            Self::Import(args) => import::run(args, context).await,
+            Self::Outputs(args) => outputs::run(args, context).await,
+            Self::Cancel(args) => cancel::run(args, context).await,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `nimbus program preview`: what would change, without changing anything.
+
+use std::path::PathBuf;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_operations::{Action, RunOptions};
+
+use super::args::{EffortArgs, LocationArgs, ProgramArgs, ShowArgs, TargetArgs};
+use super::run::{Asked, ended};
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// Look at what is really there first
+    #[arg(long, short)]
+    refresh: bool,
+
+    /// Fail if anything would change
+    #[arg(long)]
+    expect_no_changes: bool,
+
+    /// Write what would be done to this file, so that `up --plan` can be held to it
+    #[arg(long, value_name = "FILE")]
+    save_plan: Option<PathBuf>,
+
+    #[command(flatten)]
+    targets: TargetArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let mut options = RunOptions {
+        refresh: args.refresh,
+        save_plan: args.save_plan.map(|file| context.directory.join(file)),
+        ..RunOptions::default()
+    };
+    args.targets.apply(&mut options);
+    args.effort.apply(&mut options);
+    args.program.apply(&mut options, context);
+    let asked = Asked {
+        location: &args.location,
+        action: Action::Update,
+        options,
+        show: args.show,
+    };
+    let report = asked.preview(context).await?;
+    let has_changes = report.has_changes();
+    let outcome = ended(context, report.result)?;
+    if outcome == Outcome::Done && args.expect_no_changes && has_changes {
+        let message = "the preview found changes, and none were expected";
+        return Err(Error::new(ErrorCode::CHANGES_FOUND, message));
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,49 @@
+//! `nimbus program refresh`: record what is really there. The program is not run.
+
+use nimbus_core::Result;
+use nimbus_engine_operations::{Action, RunOptions};
+
+use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
+use super::run::Asked;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// Forget creates of unknown outcome: you looked, and there is nothing
+    #[arg(long)]
+    clear_pending_creates: bool,
+
+    /// Accept that many resources are gone at once
+    #[arg(long)]
+    allow_mass_removal: bool,
+
+    #[command(flatten)]
+    targets: TargetArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
+    #[command(flatten)]
+    consent: ConsentArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let mut options = RunOptions {
+        clear_pending_creates: args.clear_pending_creates,
+        allow_mass_removal: args.allow_mass_removal,
+        ..RunOptions::default()
+    };
+    args.targets.apply(&mut options);
+    args.effort.apply(&mut options);
+    let asked = Asked {
+        location: &args.location,
+        action: Action::Refresh,
+        options,
+        show: args.show,
+    };
+    asked.apply(context, &args.consent).await
+}

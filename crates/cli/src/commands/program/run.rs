@@ -1,0 +1,155 @@
+//! The way of every verb that runs an operation: preview, question, act.
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_display::Subject;
+use nimbus_engine_operations::{
+    Action, Cancellation, EmbeddedEngine, Engine, Mode, RunOptions, RunReport, RunRequest,
+    StackLocation,
+};
+
+use super::args::{ConsentArgs, LocationArgs, ShowArgs};
+use super::audience::Watchers;
+use super::confirm::confirm;
+use super::signals;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+/// What a verb asks for.
+pub(super) struct Asked<'a> {
+    pub(super) location: &'a LocationArgs,
+    pub(super) action: Action,
+    pub(super) options: RunOptions,
+    pub(super) show: ShowArgs,
+}
+
+impl Asked<'_> {
+    /// Shows what would happen.
+    pub(super) async fn preview(&self, context: &Context) -> Result<RunReport> {
+        let options = self.options.clone();
+        self.operate(context, Mode::Preview, options, &Cancellation::new())
+            .await
+    }
+
+    /// Shows what would happen, asks, and does it.
+    pub(super) async fn apply(
+        mut self,
+        context: &Context,
+        consent: &ConsentArgs,
+    ) -> Result<Outcome> {
+        consent.apply(&mut self.options);
+        let cancellation = Cancellation::new();
+        let mut agreed = consent.yes;
+        if self.previews_first(context, consent) {
+            let options = self.options.clone();
+            let preview = self
+                .operate(context, Mode::Preview, options, &cancellation)
+                .await?;
+            if let Err(error) = preview.result {
+                return ended(context, Err(error));
+            }
+            // With nothing to change, only the record is brought up to date.
+            agreed |= !preview.has_changes();
+        }
+        if !agreed {
+            confirm(context, &self.question())?;
+            // Whoever answered has read the warnings above.
+            self.options.allow_unknown = true;
+        }
+        let options = self.options.clone();
+        let report = self
+            .operate(context, Mode::Apply, options, &cancellation)
+            .await?;
+        ended(context, report.result)
+    }
+
+    /// Nobody reads a preview in JSON, but policies must be heard before anything changes.
+    fn previews_first(&self, context: &Context, consent: &ConsentArgs) -> bool {
+        let has_policies = !self.options.policy_packs.is_empty();
+        has_policies || !(consent.skip_preview || context.output.is_json())
+    }
+
+    async fn operate(
+        &self,
+        context: &Context,
+        mode: Mode,
+        options: RunOptions,
+        cancellation: &Cancellation,
+    ) -> Result<RunReport> {
+        let location = self.location.location(context);
+        let watchers = Watchers::open(context, self.subject(mode, &location), self.show);
+        let request = RunRequest {
+            location,
+            action: self.action.clone(),
+            mode,
+            options,
+        };
+        let engine = EmbeddedEngine::new();
+        let run = engine.run(&request, watchers.sink(), cancellation);
+        tokio::select! {
+            report = run => report,
+            never = signals::pass_on(cancellation, || watchers.stopping()) => match never {},
+        }
+    }
+
+    fn subject(&self, mode: Mode, location: &StackLocation) -> Subject {
+        let stack = location.stack.rsplit('/').next().unwrap_or_default();
+        Subject {
+            title: title(&self.action, mode).to_owned(),
+            stack: stack.to_owned(),
+            project: project_name(location),
+        }
+    }
+
+    fn question(&self) -> String {
+        let stack = self.location.stack();
+        match &self.action {
+            Action::Update => format!("Update {stack}?"),
+            Action::Destroy => format!("Delete what is listed above from {stack}?"),
+            Action::Refresh => format!("Record what was found in the state of {stack}?"),
+            Action::Import(items) => format!("Import {} resources into {stack}?", items.len()),
+        }
+    }
+}
+
+/// The project that resources are shown under. What is wrong with it is told by the operation.
+fn project_name(location: &StackLocation) -> String {
+    let named = location.stack.split('/').collect::<Vec<_>>();
+    if let [_, project, _] = named[..] {
+        return project.to_owned();
+    }
+    nimbus_engine_backend::project::Project::find(&location.directory)
+        .map(|project| project.name)
+        .unwrap_or_default()
+}
+
+fn title(action: &Action, mode: Mode) -> &'static str {
+    match (action, mode) {
+        (Action::Update, Mode::Preview) => "Previewing update",
+        (Action::Update, Mode::Apply) => "Updating",
+        (Action::Destroy, Mode::Preview) => "Previewing destroy",
+        (Action::Destroy, Mode::Apply) => "Destroying",
+        (Action::Refresh, Mode::Preview) => "Previewing refresh",
+        (Action::Refresh, Mode::Apply) => "Refreshing",
+        (Action::Import(_), Mode::Preview) => "Previewing import",
+        (Action::Import(_), Mode::Apply) => "Importing",
+    }
+}
+
+/// In JSON the last line is the summary, which says how it went; the exit code says it too. What
+/// the summary cannot know is still an error of its own.
+pub(super) fn ended(context: &Context, result: std::result::Result<(), Error>) -> Result<Outcome> {
+    match result {
+        Ok(()) => Ok(Outcome::Done),
+        Err(error) if context.output.is_json() && is_summarised(&error) => {
+            Ok(Outcome::Reported(error.kind()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_summarised(error: &Error) -> bool {
+    !matches!(
+        error.code(),
+        ErrorCode::STATE_NOT_SAVED | ErrorCode::CANCELLED | ErrorCode::LEASE_LOST
+    )
+}

@@ -1,0 +1,54 @@
+//! `nimbus program up`: bring the stack to what the program wants.
+
+use std::path::PathBuf;
+
+use nimbus_core::Result;
+use nimbus_engine_operations::{Action, RunOptions};
+
+use super::args::{ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, ShowArgs, TargetArgs};
+use super::run::Asked;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// Look at what is really there first
+    #[arg(long, short)]
+    refresh: bool,
+
+    /// Do nothing but what this file, written by `preview --save-plan`, allows
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+
+    #[command(flatten)]
+    targets: TargetArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    consent: ConsentArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let mut options = RunOptions {
+        refresh: args.refresh,
+        plan: args.plan.map(|file| context.directory.join(file)),
+        ..RunOptions::default()
+    };
+    args.targets.apply(&mut options);
+    args.effort.apply(&mut options);
+    args.program.apply(&mut options, context);
+    let asked = Asked {
+        location: &args.location,
+        action: Action::Update,
+        options,
+        show: args.show,
+    };
+    asked.apply(context, &args.consent).await
+}

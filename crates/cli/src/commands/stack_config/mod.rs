@@ -1,0 +1,108 @@
+//! `nimbus stack-config …`: the configuration of a stack in `Pulumi.<stack>.yaml`, secrets
+//! encrypted. Comments and everything else in the file stay as they are.
+
+mod get;
+mod ls;
+mod rm;
+mod set;
+
+use clap::Subcommand;
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::project::{ConfigKey, ConfigMap, ConfigValue, Project, StackSettings};
+use nimbus_engine_backend::{BackendError, Environment, Keyring, StackRef, StackSecrets};
+use nimbus_engine_model::{PathSegment, PropertyPath, REDACTED};
+use serde_json::Value;
+
+use crate::commands::program::LocationArgs;
+use crate::commands::values::shown;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+pub(crate) use get::GetReport;
+pub(crate) use ls::ListReport;
+pub(crate) use set::ChangeReport;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Set a value, encrypted with --secret
+    Set(set::Args),
+    /// Print a value
+    Get(get::Args),
+    /// Remove a value
+    Rm(rm::Args),
+    /// List all keys with their values
+    Ls(ls::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+        match self {
+            Self::Set(args) => set::run(args, context).await,
+            Self::Get(args) => get::run(args, context).await,
+            Self::Rm(args) => rm::run(args, context).await,
+            Self::Ls(args) => ls::run(args, context).await,
+        }
+    }
+}
+
+/// A stack's settings and the key to its secrets. The backend is not needed.
+struct Opened {
+    project: Project,
+    stack: String,
+    settings: StackSettings,
+    secrets: StackSecrets,
+}
+
+impl Opened {
+    fn new(location: &LocationArgs, context: &Context) -> Result<Self> {
+        let location = location.location(context);
+        let mut project = Project::find(&location.directory)?;
+        let name = StackRef::parse(&location.stack, &project.name).map_err(BackendError::from)?;
+        project.name = name.project().to_owned();
+        let settings = StackSettings::read(&project.stack_file(name.stack()), &project.name)?;
+        let keyring = Keyring::new(Environment::process());
+        let secrets = StackSecrets::with_salt(&keyring, settings.salt()?);
+        Ok(Self {
+            project,
+            stack: name.stack().to_owned(),
+            settings,
+            secrets,
+        })
+    }
+
+    /// One value in the clear. Only what is in it has to be decrypted.
+    fn open(&self, key: &ConfigKey, path: &[PathSegment]) -> Result<Option<Value>> {
+        let Some(value) = self.settings.config.get(key, &[]) else {
+            return Ok(None);
+        };
+        let mut alone = ConfigMap::default();
+        alone
+            .set(key, &[], value.clone())
+            .map_err(|error| Error::new(ErrorCode::CONFIG_KEY, error.to_string()))?;
+        let opened = alone.decrypted(&self.secrets)?;
+        let path = PropertyPath::new(path.iter().cloned());
+        Ok(opened
+            .get(key)
+            .and_then(|value| path.get(value))
+            .map(|value| shown(value, true)))
+    }
+}
+
+/// A value with its secrets closed.
+fn closed(value: &ConfigValue) -> Value {
+    match value {
+        ConfigValue::Null => Value::Null,
+        ConfigValue::Bool(value) => Value::Bool(*value),
+        ConfigValue::Int(value) => Value::from(*value),
+        ConfigValue::UInt(value) => Value::from(*value),
+        ConfigValue::Float(value) => Value::from(*value),
+        ConfigValue::Text(text) => Value::from(text.as_str()),
+        ConfigValue::Secure(_) => Value::from(REDACTED),
+        ConfigValue::List(items) => items.iter().map(closed).collect(),
+        ConfigValue::Map(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), closed(value)))
+                .collect(),
+        ),
+    }
+}

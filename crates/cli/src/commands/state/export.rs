@@ -1,0 +1,63 @@
+//! `nimbus state export`: the state in the form that `pulumi stack export` writes.
+
+use std::path::{Path, PathBuf};
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::Environment;
+use nimbus_engine_operations::StackAccess;
+
+use super::versions::find;
+use crate::commands::program::LocationArgs;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// A version from `nimbus state history` instead of the current state
+    #[arg(long, value_name = "N", conflicts_with = "show_secrets")]
+    version: Option<usize>,
+
+    /// Write secrets in the clear
+    #[arg(long)]
+    show_secrets: bool,
+
+    /// Write to this file, readable by you only, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let location = args.location.location(context);
+    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let stack = access.stack();
+    let bytes = match args.version {
+        Some(number) => {
+            let version = find(&stack, number).await?;
+            stack
+                .export_version(&stack.version_bytes(&version).await?)
+                .await?
+        }
+        None if args.show_secrets => stack.export_with_secrets(&access.keyring).await?,
+        None => stack.export().await?,
+    };
+    match &args.file {
+        Some(file) => write(&context.directory.join(file), &bytes)?,
+        None => context.output.raw(&String::from_utf8_lossy(&bytes))?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+    };
+    let folder = path.parent().unwrap_or(path);
+    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    std::io::Write::write_all(&mut aside, bytes).map_err(failed)?;
+    aside.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `nimbus state …`: look at, move and mend what is recorded of a stack.
+//!
+//! Looking needs no lease and no passphrase. What changes the state shows a diff first and asks.
+
+mod diff;
+mod export;
+mod history;
+mod import;
+mod ls;
+mod repair;
+mod show;
+mod unlock;
+mod versions;
+
+use clap::Subcommand;
+use nimbus_core::Result;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+
+pub(crate) use diff::DiffReport;
+pub(crate) use history::HistoryReport;
+pub(crate) use import::ImportReport;
+pub(crate) use ls::{ResourcesReport, StacksReport};
+pub(crate) use repair::RepairReport;
+pub(crate) use show::ResourceReport;
+pub(crate) use unlock::UnlockReport;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the resources of a stack, or the stacks of a backend
+    Ls(ls::Args),
+    /// Show what is recorded of one resource
+    Show(show::Args),
+    /// Write the state in the official export form
+    Export(export::Args),
+    /// Replace the state by an exported one
+    Import(import::Args),
+    /// List the operations on a stack
+    History(history::Args),
+    /// Compare two versions of the state
+    Diff(diff::Args),
+    /// Mend a state that contradicts itself, on a copy first
+    Repair(repair::Args),
+    /// End the lease of a writer that is gone
+    Unlock(unlock::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+        match self {
+            Self::Ls(args) => ls::run(args, context).await,
+            Self::Show(args) => show::run(args, context).await,
+            Self::Export(args) => export::run(args, context).await,
+            Self::Import(args) => import::run(args, context).await,
+            Self::History(args) => history::run(args, context).await,
+            Self::Diff(args) => diff::run(args, context).await,
+            Self::Repair(args) => repair::run(args, context).await,
+            Self::Unlock(args) => unlock::run(args, context).await,
+        }
+    }
+}

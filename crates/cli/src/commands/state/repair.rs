@@ -1,0 +1,229 @@
+//! `nimbus state repair`: mend a state that contradicts itself.
+//!
+//! The work is done on a copy and shown as a diff; `--write` accepts it. Only what loses nothing is
+//! mended. A journal that an interrupted operation left is described; it is settled by the next
+//! operation, unless it no longer fits, in which case a person decides.
+
+use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
+use nimbus_engine_backend::{
+    BackendError, Environment, ImportOptions, Owner, Stack, StateVersion, Unverified,
+};
+use nimbus_engine_display::{Detail, Line, Paint, snapshot_diff_lines};
+use nimbus_engine_model::Snapshot;
+use nimbus_engine_model::format::{Layout, SecretsMode, write_export};
+use nimbus_engine_model::integrity::{Repair, repair};
+use nimbus_engine_model::secrets::{CiphertextCache, SealedText};
+use nimbus_engine_operations::{StackAccess, describe_interruption};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::program::{LocationArgs, confirm};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// Make the mended copy the state of the stack
+    #[arg(long)]
+    write: bool,
+
+    /// Put the journal of an interrupted operation away without applying it
+    #[arg(long)]
+    discard_journal: bool,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let location = args.location.location(context);
+    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let stack = access.stack();
+    let journal = journal(&stack).await?;
+    let state = stack.load_unverified().await?;
+    let before = state.snapshot.clone().unwrap_or_default();
+    let mended = repair(&before);
+    let lines = snapshot_diff_lines(&before, &mended.snapshot, Detail::Short);
+    let mut report = RepairReport {
+        stack: access.name.to_string(),
+        problems: state.findings.iter().map(ToString::to_string).collect(),
+        actions: mended.actions.iter().map(ToString::to_string).collect(),
+        remaining: mended.remaining.iter().map(ToString::to_string).collect(),
+        journal,
+        journal_kept_as: None,
+        diff: lines.iter().map(Line::plain).collect(),
+        written: false,
+        lines,
+    };
+    if args.discard_journal && report.journal.is_some() {
+        ask(
+            &args,
+            context,
+            &report,
+            "Put the journal away without applying it?",
+        )?;
+        let owner = Owner::current("nimbus state repair");
+        report.journal_kept_as = stack.set_journal_aside(owner).await?;
+    }
+    if args.write && !mended.actions.is_empty() {
+        ask(&args, context, &report, "Make this the state of the stack?")?;
+        write(&access, &stack, &state, &mended).await?;
+        report.written = true;
+    }
+    context.output.result(&report)?;
+    Ok(report.outcome())
+}
+
+/// What an interrupted operation has left, in words.
+async fn journal(stack: &Stack) -> Result<Option<String>> {
+    match stack.interrupted().await {
+        Ok(None) => Ok(None),
+        Ok(Some(report)) => Ok(Some(describe_interruption(&report))),
+        // A journal that cannot be read is what people come here for.
+        Err(error @ (BackendError::Journal(_) | BackendError::Replay { .. })) => {
+            Ok(Some(error.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn ask(args: &Args, context: &Context, report: &RepairReport, question: &str) -> Result<()> {
+    if args.yes {
+        return Ok(());
+    }
+    if !context.output.is_json() {
+        context
+            .output
+            .raw(&report.text(context.output.stdout_terminal()))?;
+    }
+    confirm(context, question)
+}
+
+async fn write(
+    access: &StackAccess,
+    stack: &Stack,
+    looked_at: &Unverified,
+    mended: &Repair,
+) -> Result<()> {
+    refuse_if_moved(stack, looked_at.version).await?;
+    let bytes = export(&mended.snapshot)?;
+    let options = ImportOptions {
+        accept_older: true,
+        // What could not be mended was there before.
+        accept_broken: !mended.remaining.is_empty(),
+        accept_other_stack: false,
+    };
+    let owner = Owner::current("nimbus state repair");
+    stack
+        .import(&bytes, options, owner, &access.keyring)
+        .await?;
+    Ok(())
+}
+
+async fn refuse_if_moved(stack: &Stack, expected: StateVersion) -> Result<()> {
+    let current = stack.load_unverified().await?.version;
+    if current == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "the state of {} changed while it was looked at",
+        stack.name()
+    );
+    Err(Error::new(ErrorCode::STATE_CHANGED, message).with_help("run the command again"))
+}
+
+fn export(snapshot: &Snapshot) -> Result<Vec<u8>> {
+    let secrets = SecretsMode::Encrypt {
+        crypter: &SealedText,
+        cache: &mut CiphertextCache::default(),
+    };
+    Ok(write_export(Some(snapshot), secrets, Layout::Compact)?)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct RepairReport {
+    /// `organization/<project>/<stack>`.
+    stack: String,
+    /// Rules that the state breaks.
+    problems: Vec<String>,
+    /// What was mended on the copy.
+    actions: Vec<String>,
+    /// What is still wrong and needs a person.
+    remaining: Vec<String>,
+    /// What an interrupted operation has left.
+    journal: Option<String>,
+    /// Where its journal was put away.
+    journal_kept_as: Option<String>,
+    /// Lines as people read them; secrets are `[secret]`.
+    diff: Vec<String>,
+    /// Whether the mended copy is the state now.
+    written: bool,
+    #[serde(skip)]
+    #[schemars(skip)]
+    lines: Vec<Line>,
+}
+
+impl RepairReport {
+    /// A state that is still broken is told by the exit code too.
+    fn outcome(&self) -> Outcome {
+        let waiting = !self.actions.is_empty() && !self.written;
+        if waiting || !self.remaining.is_empty() {
+            Outcome::Reported(ErrorKind::Refused)
+        } else {
+            Outcome::Done
+        }
+    }
+}
+
+impl Report for RepairReport {
+    const SCHEMA: &'static str = "nimbus/state-repair/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        let mut section = |tone: Tone, title: &str, entries: &[String]| {
+            if !entries.is_empty() {
+                text.push_str(&terminal.paint(tone, title));
+                text.push('\n');
+                for entry in entries {
+                    text.push_str(&format!("  {}\n", entry.replace('\n', "\n  ")));
+                }
+            }
+        };
+        section(Tone::Bad, "What is wrong:", &self.problems);
+        section(Tone::Good, "What was mended on a copy:", &self.actions);
+        section(Tone::Warning, "What needs a person:", &self.remaining);
+        section(
+            Tone::Warning,
+            "An operation did not finish:",
+            self.journal.as_slice(),
+        );
+        if !self.lines.is_empty() {
+            let paint = if terminal.color {
+                Paint::Colour
+            } else {
+                Paint::Plain
+            };
+            text.push_str(&terminal.paint(Tone::Heading, "Difference:"));
+            text.push('\n');
+            text.push_str(&paint.lines(&self.lines));
+        }
+        if let Some(kept) = &self.journal_kept_as {
+            text.push_str(&format!("The journal is kept as {kept}\n"));
+        } else if self.journal.is_some() {
+            text.push_str("The next operation settles the journal\n");
+        }
+        text.push_str(match (self.written, self.actions.is_empty()) {
+            (true, _) => "The mended copy is the state of the stack now\n",
+            (false, false) => "Nothing was written; --write accepts the mended copy\n",
+            (false, true) if self.problems.is_empty() => "The state is sound\n",
+            (false, true) => "Nothing can be mended without guessing\n",
+        });
+        text
+    }
+}

@@ -1,0 +1,65 @@
+//! `nimbus state unlock`: end the lease of a writer that is gone.
+
+use nimbus_core::Result;
+use nimbus_engine_backend::Environment;
+use nimbus_engine_operations::StackAccess;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::program::{LocationArgs, confirm};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::Terminal;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    location: LocationArgs,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let location = args.location.location(context);
+    let access = StackAccess::open(&location, &Environment::process()).await?;
+    let stack = access.stack();
+    if !args.yes {
+        let question = match stack.holder().await? {
+            Some(holder) => format!("End the lease of {}?", holder.owner),
+            None => format!("Remove every lock on {}?", access.name),
+        };
+        confirm(context, &question)?;
+    }
+    let unlocked = stack.unlock().await?;
+    context.output.result(&UnlockReport {
+        stack: access.name.to_string(),
+        former_holder: unlocked.former.map(|former| former.owner.to_string()),
+        locks_removed: unlocked.pulumi_locks.len(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct UnlockReport {
+    /// `organization/<project>/<stack>`.
+    stack: String,
+    /// Who held the stack; writers of its time are refused from now on.
+    former_holder: Option<String>,
+    /// Locks of the official command line that were removed.
+    locks_removed: usize,
+}
+
+impl Report for UnlockReport {
+    const SCHEMA: &'static str = "nimbus/state-unlock/1";
+
+    fn text(&self, _: Terminal) -> String {
+        match (&self.former_holder, self.locks_removed) {
+            (Some(holder), _) => format!("{} is free; {holder} held it\n", self.stack),
+            (None, 0) => format!("{} was free already\n", self.stack),
+            (None, count) => format!("{} is free; {count} locks were removed\n", self.stack),
+        }
+    }
+}
