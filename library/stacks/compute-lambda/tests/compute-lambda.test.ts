@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
 import { runStack } from "../../shared/testing/harness";
 
@@ -55,6 +55,8 @@ describe("compute-lambda", () => {
     const { handler } = (await import(join(__dirname, "../src/handler/index.mjs"))) as {
       handler(event: unknown): Promise<unknown>;
     };
+    const log = vi.spyOn(console, "log").mockReturnValue();
+    const error = vi.spyOn(console, "error").mockReturnValue();
     const detail = { bucket: { name: "data" }, object: { key: "incoming/a", size: 1 } };
     const result = await handler({
       Records: [
@@ -66,6 +68,8 @@ describe("compute-lambda", () => {
     expect(result).toEqual({
       batchItemFailures: [{ itemIdentifier: "bad" }, { itemIdentifier: "empty" }],
     });
+    expect([log.mock.calls.length, error.mock.calls.length]).toEqual([1, 2]);
+    vi.restoreAllMocks();
   });
 
   it("refuses an image that may change", async () => {

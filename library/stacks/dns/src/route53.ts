@@ -47,6 +47,8 @@ function logQueries(config: DnsConfig, zone: aws.route53.Zone): void {
   const provider = new aws.Provider(context.logical("query-log-region"), {
     region: QUERY_LOG_REGION,
   });
+  // Without a customer key: it would have to live in that region too, and the names that a public
+  // zone is asked for are no secret.
   const group = new aws.cloudwatch.LogGroup(
     context.logical("query-logs"),
     {

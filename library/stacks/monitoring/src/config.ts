@@ -6,7 +6,6 @@ export const STACK = "monitoring";
 export interface MonitoringConfig {
   readonly context: StackContext;
   readonly alarmTopicArn: string;
-  readonly logsKeyArn: string;
   readonly flowLogGroupName: string;
   readonly natGatewayIds: readonly string[];
   readonly databaseInstanceId: string;
@@ -37,7 +36,6 @@ export function readConfig(): MonitoringConfig {
   return reader.finish({
     context: reader.context(),
     alarmTopicArn: reader.arn("alarmTopicArn"),
-    logsKeyArn: reader.arn("logsKeyArn"),
     flowLogGroupName: reader.id("flowLogGroupName"),
     natGatewayIds: reader.texts("natGatewayIds"),
     databaseInstanceId: reader.id("databaseInstanceId"),

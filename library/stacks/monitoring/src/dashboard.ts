@@ -45,7 +45,12 @@ export function graphs(config: MonitoringConfig): Graph[] {
     {
       title: "API: requests and errors",
       stat: "Sum",
-      metrics: ["Count", "4xx", "5xx"].map((name) => ["AWS/ApiGateway", name, "ApiId", config.apiId]),
+      metrics: ["Count", "4xx", "5xx"].map((name) => [
+        "AWS/ApiGateway",
+        name,
+        "ApiId",
+        config.apiId,
+      ]),
     },
     {
       title: "API: latency (ms)",

@@ -14,7 +14,16 @@ describe("monitoring", () => {
     const body = run.inputs("monitoring-dashboard").dashboardBody as string;
     const { widgets } = JSON.parse(body) as Dashboard;
     const namespaces = new Set(widgets.flatMap((w) => w.properties.metrics.map(([name]) => name)));
-    for (const part of ["ApiGateway", "ApplicationELB", "ECS", "EC2", "Lambda", "SQS", "RDS", "S3"]) {
+    for (const part of [
+      "ApiGateway",
+      "ApplicationELB",
+      "ECS",
+      "EC2",
+      "Lambda",
+      "SQS",
+      "RDS",
+      "S3",
+    ]) {
       expect(namespaces).toContain(`AWS/${part}`);
     }
   });

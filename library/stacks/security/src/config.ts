@@ -6,7 +6,6 @@ export const STACK = "security";
 export interface SecurityConfig {
   readonly context: StackContext;
   readonly vpcId: string;
-  readonly vpcCidr: string;
   readonly publicIngressCidrs: readonly string[];
   readonly appPort: number;
   readonly databasePort: number;
@@ -18,7 +17,6 @@ export function readConfig(): SecurityConfig {
   return reader.finish({
     context: reader.context(),
     vpcId: reader.id("vpcId", "vpc-"),
-    vpcCidr: reader.text("vpcCidr", { pattern: /^\d/, example: "10.0.0.0/16" }),
     publicIngressCidrs: reader.texts("publicIngressCidrs", { default: ["0.0.0.0/0"], min: 1 }),
     appPort: reader.integer("appPort", { default: 8080, min: 1, max: 65535 }),
     databasePort: reader.integer("databasePort", { default: 5432, min: 1, max: 65535 }),

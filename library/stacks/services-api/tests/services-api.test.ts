@@ -28,7 +28,9 @@ describe("services-api", () => {
   it("is reachable under its own name only, over TLS", async () => {
     const run = await runStack("services-api");
     expect(run.inputs("services-api-api").disableExecuteApiEndpoint).toBe(true);
-    expect(run.inputs("services-api-domain").domainNameConfiguration.securityPolicy).toBe("TLS_1_2");
+    expect(run.inputs("services-api-domain").domainNameConfiguration.securityPolicy).toBe(
+      "TLS_1_2",
+    );
     expect(run.outputs.apiUrl).toBe("https://api.dev.example.com");
   });
 

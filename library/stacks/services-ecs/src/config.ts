@@ -13,7 +13,6 @@ export type Insights = "disabled" | "enabled" | "enhanced";
 
 export interface ClusterConfig {
   readonly context: StackContext;
-  readonly vpcId: string;
   readonly loadBalancer: LoadBalancerConfig;
   readonly logsKeyArn: string;
   readonly spotPercent: number;
@@ -25,7 +24,6 @@ export function readConfig(): ClusterConfig {
   const reader = new ConfigReader(STACK);
   return reader.finish({
     context: reader.context(),
-    vpcId: reader.id("vpcId", "vpc-"),
     loadBalancer: readLoadBalancerConfig(reader, "apps"),
     logsKeyArn: reader.arn("logsKeyArn"),
     spotPercent: reader.integer("spotPercent", { default: 0, min: 0, max: 100 }),

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import Ajv from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { reference } from "./reference";
 import { readStackConfig, type Recorded, runStack } from "./harness";
 import {
   ENVIRONMENTS,
@@ -55,6 +56,16 @@ export function keepsItsContract(stack: string): void {
         }
         expect(JSON.stringify(resource.inputs)).not.toContain(":latest");
       }
+    });
+
+    it("is described in its reference", async () => {
+      const runs = await Promise.all(
+        ENVIRONMENTS.map((environment) => runStack(stack, { environment })),
+      );
+      // `npx vitest run -u` writes it anew after a change.
+      await expect(reference(template, runs)).toMatchFileSnapshot(
+        join(STACKS, stack, "docs/Reference.md"),
+      );
     });
 
     it("refuses what the schema refuses, and needs what the schema requires", async () => {

@@ -10,7 +10,9 @@ export async function handler(event) {
     try {
       process(JSON.parse(record.body));
     } catch (error) {
-      console.error(JSON.stringify({ message: "failed", id: record.messageId, error: String(error) }));
+      console.error(
+        JSON.stringify({ message: "failed", id: record.messageId, error: String(error) }),
+      );
       batchItemFailures.push({ itemIdentifier: record.messageId });
     }
   }
