@@ -13,7 +13,7 @@ mod rig;
 
 pub use cloud::{Act, Cloud, Object};
 pub use journal::MemoryJournal;
-pub use program::{Program, Resource, Value};
+pub use program::{Execution, Program, Resource, Value};
 pub use provider::{FakeProvider, Faults};
 pub use render::{render_snapshot, render_steps};
 pub use rig::{PROJECT, RecordedHooks, Rig, Run, STACK};

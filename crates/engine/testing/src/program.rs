@@ -170,14 +170,14 @@ impl Program {
 }
 
 /// One execution of a program.
-pub(crate) struct Execution {
+pub struct Execution {
     program: Program,
     known: Mutex<BTreeMap<String, RegisterResult>>,
     providers: Mutex<BTreeMap<String, String>>,
 }
 
 impl Execution {
-    pub(crate) fn new(program: Program) -> Self {
+    pub fn new(program: Program) -> Self {
         Self {
             program,
             known: Mutex::default(),

@@ -1,0 +1,173 @@
+//! Where an operation starts: what is recorded, what others are doing, and what was asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::{
+    BackendError, Keyring, ORGANIZATION, Owner, Stack, StackSecrets, StateVersion,
+};
+use nimbus_engine_deploy::{Options, Plan, Targets};
+use nimbus_engine_model::Snapshot;
+use nimbus_engine_model::secrets::Crypter;
+use nimbus_engine_ports::DeploymentContext;
+
+use super::{Run, Start};
+use crate::plan::{self, Seal};
+use crate::request::{Action, Choice, Mode};
+use crate::tell;
+
+/// Steps at once, per processor: most of them wait for a network.
+const STEPS_PER_CPU: usize = 4;
+
+impl Run<'_> {
+    pub(super) fn options(&self, start: &Start) -> Result<Options> {
+        let asked = &self.request.options;
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Ok(Options {
+            parallel: asked.parallel.unwrap_or(cpus * STEPS_PER_CPU),
+            dry_run: self.request.mode == Mode::Preview,
+            continue_on_error: asked.continue_on_error,
+            refresh: asked.refresh || self.workspace.project.refresh_always,
+            targets: chosen(&asked.targets),
+            excludes: chosen(&asked.excludes),
+            replace_targets: asked.replace.clone(),
+            plan: self.plan(start)?,
+            generate_plan: asked.save_plan.is_some(),
+            base_serial: serial(start.version.as_ref()),
+            allow_mass_removal: asked.allow_mass_removal,
+            ..Options::default()
+        })
+    }
+
+    /// The plan that this run is held to, if what it was made for is still there.
+    fn plan(&self, start: &Start) -> Result<Option<Plan>> {
+        let Some(path) = &self.request.options.plan else {
+            return Ok(None);
+        };
+        let seal = self.seal(start.version.as_ref())?;
+        let crypter: &dyn Crypter = start.secrets.as_ref();
+        Ok(Some(plan::load(path, &seal, crypter)?))
+    }
+
+    pub(super) fn seal(&self, version: Option<&StateVersion>) -> Result<Seal> {
+        let options = &self.request.options;
+        let file = options.plan.as_ref().or(options.save_plan.as_ref());
+        let root = self.workspace.project.directory();
+        let program = plan::program_digest(root, file.map(|path| path.as_path()));
+        let program = program.map_err(|error| {
+            let message = format!("the files of {} cannot be read: {error}", root.display());
+            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+        })?;
+        Ok(Seal {
+            project: self.workspace.project.name.clone(),
+            stack: self.workspace.access.name.stack().to_owned(),
+            state: serial(version),
+            config: plan::text_digest(&self.config_text()),
+            program,
+        })
+    }
+
+    /// The configuration as a plan remembers it. Secrets count as they are encrypted; those that
+    /// came in memory count by their names, because a digest of a short secret would give it away.
+    fn config_text(&self) -> String {
+        let config = self.config;
+        if !self.config_is_given {
+            return config.encrypted.to_json().to_string();
+        }
+        let shown = config.values.iter().map(|(key, value)| {
+            let secret = config.secret_keys.contains(key);
+            (key, (!secret).then_some(value))
+        });
+        serde_json::to_string(&shown.collect::<BTreeMap<_, _>>()).expect("texts have a JSON form")
+    }
+
+    pub(super) fn context(&self) -> DeploymentContext {
+        let parallel = self.request.options.parallel.unwrap_or(0);
+        DeploymentContext {
+            project: self.workspace.project.name.clone(),
+            stack: self.workspace.access.name.stack().to_owned(),
+            organization: ORGANIZATION.to_owned(),
+            config: self.config.values.clone(),
+            config_secret_keys: self.config.secret_keys.clone(),
+            dry_run: self.request.mode == Mode::Preview,
+            parallel: i32::try_from(parallel).unwrap_or(i32::MAX),
+            monitor_endpoint: String::new(),
+        }
+    }
+
+    /// Reads the state without holding anything. A stack that does not exist yet is empty.
+    pub(super) async fn look(&self, stack: &Stack) -> Result<Start> {
+        let keyring = &self.workspace.access.keyring;
+        let loaded = match stack.load(keyring).await {
+            Ok(loaded) => Some(loaded),
+            Err(BackendError::NotFound { .. }) if self.creates_stacks() => None,
+            Err(error) => return Err(error.into()),
+        };
+        let version = loaded.as_ref().map(|loaded| loaded.version);
+        let snapshot = loaded
+            .and_then(|loaded| loaded.snapshot)
+            .unwrap_or_default();
+        let secrets = self.secrets(keyring, &snapshot)?;
+        Ok(Start {
+            snapshot,
+            version,
+            secrets,
+        })
+    }
+
+    fn secrets(&self, keyring: &Arc<Keyring>, snapshot: &Snapshot) -> Result<Arc<StackSecrets>> {
+        let salt = self.workspace.settings.salt()?;
+        Ok(Arc::new(match salt {
+            Some(salt) => StackSecrets::with_salt(keyring, Some(salt)),
+            None => StackSecrets::new(keyring, snapshot.secrets_provider.clone()),
+        }))
+    }
+
+    /// A preview shows the state as it is written down; whoever is changing it, or died changing
+    /// it, knows more.
+    pub(super) async fn tell_others(&self, stack: &Stack) -> Result<()> {
+        match stack.holder().await? {
+            Some(holder) if !is_dead(&holder.owner) => tell::held(self.events.as_ref(), &holder),
+            Some(_) | None => {
+                if let Some(report) = stack.interrupted().await? {
+                    tell::interrupted(self.events.as_ref(), &report);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn refuse_unknown(&self, snapshot: &Snapshot) -> Result<()> {
+        let asked = &self.request.options;
+        let looks_up = asked.refresh || self.request.action == Action::Refresh;
+        if snapshot.pending_operations.is_empty() || looks_up || asked.allow_unknown {
+            return Ok(());
+        }
+        let list: Vec<String> = snapshot
+            .pending_operations
+            .iter()
+            .map(|operation| format!("{} {}", operation.kind.as_str(), operation.resource.urn))
+            .collect();
+        let message = format!("nobody knows what became of {}", list.join(", "));
+        Err(Error::new(ErrorCode::OUTCOMES_UNKNOWN, message).with_help(
+            "`nimbus program refresh` looks them up; --allow-unknown leaves the question open",
+        ))
+    }
+}
+
+/// Whether the holder of a lease was a process of this machine and is gone.
+fn is_dead(owner: &Owner) -> bool {
+    owner.hostname == Owner::current("").hostname && !owner.is_running_here()
+}
+
+fn chosen(choice: &Choice) -> Targets {
+    Targets {
+        patterns: choice.patterns.clone(),
+        dependents: choice.dependents,
+    }
+}
+
+fn serial(version: Option<&StateVersion>) -> String {
+    version.map_or_else(|| "none".to_owned(), ToString::to_string)
+}

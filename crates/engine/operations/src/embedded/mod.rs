@@ -1,0 +1,314 @@
+//! The engine of this process.
+//!
+//! An operation that changes something holds the stack's session from before it reads the state
+//! until its new state is written: lease, journal and checkpoint belong together. A preview holds
+//! nothing and writes nothing. Whatever goes wrong on the way, processes end and the lease is given
+//! back; what was recorded stays recorded.
+
+mod begin;
+mod finish;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::project::ResolvedConfig;
+use nimbus_engine_backend::{
+    Environment, Owner, Session, SessionRequest, StackSecrets, StateVersion, UpdateKind,
+};
+use nimbus_engine_deploy::{DeploymentSpec, Options, Outcome, RandomIds, SystemClock};
+use nimbus_engine_model::{REDACTED, Snapshot};
+use nimbus_engine_ports::{DeploymentContext, EngineEvent, EventSink, Journal};
+
+use crate::bench::{Setup, Tools, Workbench};
+use crate::cancel::Cancellation;
+use crate::engine::Engine;
+use crate::fan::EventFan;
+use crate::given::GivenConfig;
+use crate::import::ImportScope;
+use crate::plan;
+use crate::processes::Processes;
+use crate::redact;
+use crate::report::RunReport;
+use crate::request::{Action, Mode, RunRequest};
+use crate::restore::Recorded;
+use crate::scratch::NoJournal;
+use crate::stacks::BackendStacks;
+use crate::tell;
+use crate::workspace::Workspace;
+
+pub struct EmbeddedEngine {
+    environment: Environment,
+    workbench: Arc<dyn Workbench>,
+    given: Option<GivenConfig>,
+}
+
+impl EmbeddedEngine {
+    /// Works with real processes and this process's environment.
+    pub fn new() -> Self {
+        Self::with(Environment::process(), Arc::new(Processes::new()))
+    }
+
+    pub fn with(environment: Environment, workbench: Arc<dyn Workbench>) -> Self {
+        Self {
+            environment,
+            workbench,
+            given: None,
+        }
+    }
+
+    /// Gives every run this configuration, whatever the stack's file says.
+    pub fn given(mut self, config: GivenConfig) -> Self {
+        self.given = Some(config);
+        self
+    }
+}
+
+impl Default for EmbeddedEngine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Engine for EmbeddedEngine {
+    async fn run(
+        &self,
+        request: &RunRequest,
+        events: Arc<dyn EventSink>,
+        cancellation: &Cancellation,
+    ) -> Result<RunReport> {
+        let workspace = Workspace::open(&request.location, &self.environment).await?;
+        let config = match &self.given {
+            Some(given) => given.resolved(),
+            None => workspace.config()?,
+        };
+        for key in &config.secret_keys {
+            config
+                .values
+                .get(key)
+                .into_iter()
+                .for_each(|text| redact::hide(text));
+        }
+        let run = Run {
+            request,
+            workspace: &workspace,
+            config: &config,
+            config_is_given: self.given.is_some(),
+            workbench: self.workbench.as_ref(),
+            events: Arc::new(EventFan::new(vec![events])),
+            cancellation,
+            started: Instant::now(),
+        };
+        match request.mode {
+            Mode::Preview => run.preview().await,
+            Mode::Apply => run.apply().await,
+        }
+    }
+}
+
+/// One operation under way.
+struct Run<'a> {
+    request: &'a RunRequest,
+    workspace: &'a Workspace,
+    config: &'a ResolvedConfig,
+    /// Then the stack's file is not this run's to change either.
+    config_is_given: bool,
+    workbench: &'a dyn Workbench,
+    events: Arc<dyn EventSink>,
+    cancellation: &'a Cancellation,
+    started: Instant,
+}
+
+/// The state that an operation starts from.
+struct Start {
+    snapshot: Snapshot,
+    /// `None` before the stack's first operation.
+    version: Option<StateVersion>,
+    secrets: Arc<StackSecrets>,
+}
+
+impl Run<'_> {
+    async fn preview(&self) -> Result<RunReport> {
+        let stack = self.workspace.access.stack();
+        self.tell_others(&stack).await?;
+        let start = self.look(&stack).await?;
+        let outcome = self.operate(&start, Arc::new(NoJournal)).await?;
+        if let (Some(path), Some(plan)) = (&self.request.options.save_plan, &outcome.plan) {
+            let seal = self.seal(start.version.as_ref())?;
+            plan::save(path, plan, &seal, Timestamp::now(), start.secrets.as_ref())?;
+        }
+        Ok(self.report(outcome, Vec::new(), None))
+    }
+
+    async fn apply(&self) -> Result<RunReport> {
+        let stack = self.workspace.access.stack();
+        let owner = Owner::current(&format!("nimbus program {}", self.verb()));
+        if self.creates_stacks() && !stack.exists().await? {
+            stack.create(owner.clone()).await?;
+        }
+        let session = stack
+            .begin(SessionRequest {
+                kind: self.kind(),
+                owner,
+                keyring: Arc::clone(&self.workspace.access.keyring),
+                salt: self.workspace.settings.salt()?.map(str::to_owned),
+                expected: None,
+            })
+            .await?;
+        let recovered = session.recovered().to_vec();
+        tell::recovered(self.events.as_ref(), &recovered);
+        match self.apply_under(&session).await {
+            Ok(Applied::Done(outcome)) => self.finish(session, *outcome, recovered).await,
+            Ok(Applied::Killed) => Ok(self.killed(session, recovered).await),
+            Err(error) => {
+                // What was recorded, if anything, stays in the journal.
+                session.end().await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn apply_under(&self, session: &Session) -> Result<Applied> {
+        let start = Start {
+            snapshot: session.snapshot().cloned().unwrap_or_default(),
+            version: Some(session.version()),
+            secrets: Arc::clone(session.secrets()),
+        };
+        self.refuse_unknown(&start.snapshot)?;
+        let operate = self.operate(&start, session.journal());
+        tokio::select! {
+            outcome = operate => Ok(Applied::Done(Box::new(outcome?))),
+            () = self.cancellation.killed() => Ok(Applied::Killed),
+            holder = session.lease().lost() => {
+                let message = format!("{holder} took over the stack while this was running");
+                Err(Error::new(ErrorCode::LEASE_LOST, message))
+            }
+        }
+    }
+
+    /// Sets the bench up, runs the deployment and clears the bench away, whatever happens.
+    async fn operate(&self, start: &Start, journal: Arc<dyn Journal>) -> Result<Outcome> {
+        let options = self.options(start)?;
+        let context = self.context();
+        self.events.emit(EngineEvent::Prelude {
+            config: shown_config(self.config),
+        });
+        let tools = self
+            .workbench
+            .set_up(Setup {
+                request: self.request,
+                workspace: self.workspace,
+                config: self.config,
+                context: context.clone(),
+                stacks: Arc::new(BackendStacks {
+                    backend: self.workspace.access.backend.clone(),
+                    keyring: Arc::clone(&self.workspace.access.keyring),
+                    project: self.workspace.project.name.clone(),
+                }),
+                events: Arc::clone(&self.events),
+                cancellation: self.cancellation,
+            })
+            .await?;
+        let outcome = self
+            .deploy(tools.as_ref(), start, journal, options, &context)
+            .await;
+        tools.tear_down().await;
+        outcome
+    }
+
+    async fn deploy(
+        &self,
+        tools: &dyn Tools,
+        start: &Start,
+        journal: Arc<dyn Journal>,
+        options: Options,
+        context: &DeploymentContext,
+    ) -> Result<Outcome> {
+        let spec = DeploymentSpec {
+            project: context.project.clone(),
+            stack: context.stack.clone(),
+            organization: context.organization.clone(),
+            base: start.snapshot.clone(),
+            host: tools.host(),
+            journal,
+            events: Arc::clone(&self.events),
+            hooks: tools.hooks(),
+            analyzers: tools.analyzers(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            cancel: self.cancellation.stop_token().clone(),
+            options,
+        };
+        Ok(match &self.request.action {
+            Action::Update => match tools.program() {
+                Some(program) => nimbus_engine_deploy::update(spec, program).await,
+                None => {
+                    let message = "an update was set up without its program";
+                    return Err(Error::new(ErrorCode::INTERNAL, message));
+                }
+            },
+            Action::Destroy => nimbus_engine_deploy::destroy(spec).await,
+            Action::Restore(snapshot) if snapshot.resources.is_empty() => {
+                nimbus_engine_deploy::destroy(spec).await
+            }
+            Action::Restore(snapshot) => {
+                let recorded = Recorded::new(snapshot.as_ref().clone());
+                nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
+            }
+            Action::Refresh => nimbus_engine_deploy::refresh(spec).await,
+            Action::Import(items) => {
+                let packages = tools.packages();
+                let imports = ImportScope { context, packages }.specs(items)?;
+                nimbus_engine_deploy::import(spec, imports).await
+            }
+        })
+    }
+
+    fn kind(&self) -> UpdateKind {
+        match self.request.action {
+            Action::Update | Action::Restore(_) => UpdateKind::Update,
+            Action::Destroy => UpdateKind::Destroy,
+            Action::Refresh => UpdateKind::Refresh,
+            Action::Import(_) => UpdateKind::ResourceImport,
+        }
+    }
+
+    /// The word for it on the command line.
+    fn verb(&self) -> &'static str {
+        match self.request.action {
+            Action::Update => "up",
+            Action::Destroy => "destroy",
+            Action::Refresh => "refresh",
+            Action::Import(_) => "import",
+            Action::Restore(_) => "restore",
+        }
+    }
+
+    /// Whether a stack that does not exist is made, rather than missed.
+    fn creates_stacks(&self) -> bool {
+        match self.request.action {
+            Action::Update | Action::Import(_) => true,
+            Action::Destroy | Action::Refresh | Action::Restore(_) => false,
+        }
+    }
+}
+
+/// How the work under a session ended.
+enum Applied {
+    Done(Box<Outcome>),
+    Killed,
+}
+
+fn shown_config(config: &ResolvedConfig) -> std::collections::BTreeMap<String, String> {
+    let entries = config.values.iter();
+    entries
+        .map(|(key, value)| {
+            let secret = config.secret_keys.contains(key);
+            let shown = if secret { REDACTED } else { value };
+            (key.clone(), shown.to_owned())
+        })
+        .collect()
+}

@@ -1,0 +1,301 @@
+//! A project in a temporary folder, and a workbench without processes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_core::{Error, Result};
+use nimbus_engine_backend::{
+    Environment, Owner, PASSPHRASE, Session, SessionRequest, Stack, UpdateKind,
+};
+use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_monitor::StackReader;
+use nimbus_engine_operations::{
+    Action, Cancellation, EmbeddedEngine, Engine, Mode, RunOptions, RunReport, RunRequest, Setup,
+    StackAccess, StackLocation, Tools, Workbench,
+};
+use nimbus_engine_ports::{Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, ProviderHost};
+use nimbus_engine_testing::{
+    Cloud, Execution, FakeProvider, Faults, Program, RecordedHooks, Resource,
+};
+use parking_lot::Mutex;
+
+type TearDown = Box<dyn FnOnce() + Send + Sync>;
+pub(crate) type OnEvent = Box<dyn Fn(&EngineEvent) + Send + Sync>;
+
+/// Everything that a test can turn.
+#[derive(Default)]
+pub(crate) struct Bench {
+    pub(crate) cloud: Arc<Cloud>,
+    pub(crate) faults: Arc<Mutex<Faults>>,
+    program: Mutex<Program>,
+    stacks: Mutex<Option<Arc<dyn StackReader>>>,
+    says: Mutex<Option<Diagnostic>>,
+    at_tear_down: Arc<Mutex<Option<TearDown>>>,
+}
+
+#[async_trait]
+impl Workbench for Bench {
+    async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
+        *self.stacks.lock() = Some(Arc::clone(&setup.stacks));
+        if let Some(diagnostic) = self.says.lock().clone() {
+            setup.events.emit(EngineEvent::Diagnostic(diagnostic));
+        }
+        let provider = FakeProvider::new(Arc::clone(&self.cloud), Arc::clone(&self.faults));
+        Ok(Box::new(BenchTools {
+            host: Arc::new(provider),
+            program: Arc::new(Execution::new(self.program.lock().clone())),
+            packages: BTreeMap::new(),
+            at_tear_down: Arc::clone(&self.at_tear_down),
+        }))
+    }
+}
+
+struct BenchTools {
+    host: Arc<dyn ProviderHost>,
+    program: Arc<dyn nimbus_engine_ports::Program>,
+    packages: BTreeMap<String, PackageDescriptor>,
+    at_tear_down: Arc<Mutex<Option<TearDown>>>,
+}
+
+#[async_trait]
+impl Tools for BenchTools {
+    fn host(&self) -> Arc<dyn ProviderHost> {
+        Arc::clone(&self.host)
+    }
+
+    fn hooks(&self) -> Arc<dyn HookRunner> {
+        Arc::new(RecordedHooks::default())
+    }
+
+    fn analyzers(&self) -> Vec<Arc<dyn Analyzer>> {
+        Vec::new()
+    }
+
+    fn program(&self) -> Option<Arc<dyn nimbus_engine_ports::Program>> {
+        Some(Arc::clone(&self.program))
+    }
+
+    fn packages(&self) -> &BTreeMap<String, PackageDescriptor> {
+        &self.packages
+    }
+
+    async fn tear_down(self: Box<Self>) {
+        let act = self.at_tear_down.lock().take();
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+/// Keeps events, and may do something when one comes.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    events: Mutex<Vec<EngineEvent>>,
+    on_event: Option<OnEvent>,
+}
+
+impl EventSink for Recorded {
+    fn emit(&self, event: EngineEvent) {
+        if let Some(act) = &self.on_event {
+            act(&event);
+        }
+        self.events.lock().push(event);
+    }
+}
+
+/// A project with one stack, over many runs.
+pub(crate) struct Site {
+    folder: tempfile::TempDir,
+    pub(crate) bench: Arc<Bench>,
+}
+
+/// What one run gave.
+pub(crate) struct Ran {
+    pub(crate) report: Result<RunReport>,
+    pub(crate) events: Vec<EngineEvent>,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = Self {
+            folder,
+            bench: Arc::default(),
+        };
+        site.write("Pulumi.yaml", "name: proj\nruntime: nodejs\n");
+        site
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("program").join(name)
+    }
+
+    pub(crate) fn state_folder(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        fs::write(path, text).expect("it can be written");
+    }
+
+    pub(crate) fn program(&self, resources: impl IntoIterator<Item = Resource>) {
+        *self.bench.program.lock() = Program::new(resources);
+    }
+
+    /// Something that is said during the next runs.
+    pub(crate) fn says(&self, diagnostic: Diagnostic) {
+        *self.bench.says.lock() = Some(diagnostic);
+    }
+
+    /// Happens once, between the last step and the saving of the state.
+    pub(crate) fn before_saving(&self, act: impl FnOnce() + Send + Sync + 'static) {
+        *self.bench.at_tear_down.lock() = Some(Box::new(act));
+    }
+
+    /// Reads other stacks, as the last run could.
+    pub(crate) fn stacks(&self) -> Arc<dyn StackReader> {
+        let stacks = self.bench.stacks.lock();
+        Arc::clone(stacks.as_ref().expect("something was run"))
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        Environment::fixed([(PASSPHRASE, "correct horse")])
+    }
+
+    pub(crate) fn location(&self) -> StackLocation {
+        StackLocation {
+            directory: self.path(""),
+            stack: "test".to_owned(),
+            backend: Some(format!("file://{}", self.state_folder().display())),
+        }
+    }
+
+    pub(crate) async fn stack(&self) -> Stack {
+        let access = StackAccess::open(&self.location(), &self.environment()).await;
+        access.expect("the stack can be opened").stack()
+    }
+
+    /// Holds the stack, as another process would.
+    pub(crate) async fn hold(&self) -> Session {
+        let access = StackAccess::open(&self.location(), &self.environment()).await;
+        let access = access.expect("the stack can be opened");
+        let request = SessionRequest {
+            kind: UpdateKind::Update,
+            owner: Owner::current("somebody else"),
+            keyring: Arc::clone(&access.keyring),
+            salt: None,
+            expected: None,
+        };
+        access
+            .stack()
+            .begin(request)
+            .await
+            .expect("the stack is free")
+    }
+
+    pub(crate) async fn up(&self) -> Ran {
+        self.run(Action::Update, Mode::Apply, RunOptions::default())
+            .await
+    }
+
+    pub(crate) async fn preview(&self) -> Ran {
+        self.run(Action::Update, Mode::Preview, RunOptions::default())
+            .await
+    }
+
+    pub(crate) async fn run(&self, action: Action, mode: Mode, options: RunOptions) -> Ran {
+        self.watched(action, mode, options, &Cancellation::new(), None)
+            .await
+    }
+
+    pub(crate) async fn watched(
+        &self,
+        action: Action,
+        mode: Mode,
+        options: RunOptions,
+        cancellation: &Cancellation,
+        on_event: Option<OnEvent>,
+    ) -> Ran {
+        let request = RunRequest {
+            location: self.location(),
+            action,
+            mode,
+            options: RunOptions {
+                parallel: Some(1),
+                ..options
+            },
+        };
+        let sink = Arc::new(Recorded {
+            events: Mutex::default(),
+            on_event,
+        });
+        let workbench = Arc::clone(&self.bench) as Arc<dyn Workbench>;
+        let engine = EmbeddedEngine::with(self.environment(), workbench);
+        let report = engine
+            .run(&request, Arc::clone(&sink) as _, cancellation)
+            .await;
+        let events = std::mem::take(&mut *sink.events.lock());
+        Ran { report, events }
+    }
+}
+
+impl Ran {
+    pub(crate) fn report(&self) -> &RunReport {
+        self.report.as_ref().expect("the operation started")
+    }
+
+    /// The report of an operation that went well.
+    pub(crate) fn succeeded(&self) -> &RunReport {
+        let report = self.report();
+        assert!(report.result.is_ok(), "{:?}", report.result);
+        report
+    }
+
+    /// The error with which the operation ended, or could not start.
+    pub(crate) fn error(&self) -> &Error {
+        match &self.report {
+            Ok(report) => report.result.as_ref().expect_err("the operation failed"),
+            Err(error) => error,
+        }
+    }
+
+    pub(crate) fn messages(&self) -> Vec<&str> {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                EngineEvent::Diagnostic(diagnostic) => Some(diagnostic.message.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// Every file below a folder, relative to it.
+pub(crate) fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        let Ok(entries) = fs::read_dir(next) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(relative) = path.strip_prefix(folder) {
+                found.push(relative.display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+pub(crate) fn bucket(name: &str) -> Resource {
+    Resource::custom("pkg:index:Bucket", name).prop("size", 1.0)
+}
