@@ -92,8 +92,19 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-telemetry",
         ],
     ),
-    ("nimbus-library", &[]),
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
+    (
+        "nimbus-local",
+        &[
+            "nimbus-core",
+            "nimbus-engine-backend",
+            "nimbus-engine-model",
+            "nimbus-engine-operations",
+            "nimbus-engine-ports",
+            "nimbus-orchestrator",
+            "nimbus-rehearsal",
+        ],
+    ),
     ("nimbus-library", &[]),
     (
         "nimbus-cli",
@@ -107,6 +118,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-operations",
             "nimbus-engine-ports",
             "nimbus-library",
+            "nimbus-local",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
             "nimbus-telemetry",
