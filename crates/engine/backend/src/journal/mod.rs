@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use self::file::FileSink;
 pub use self::frame::Damaged;
 use self::frame::Kind;
-use self::group::{GroupCommit, Ticket};
+use self::group::{GroupCommit, Line, Ticket};
 use self::header::Closed;
 pub(crate) use self::header::{FORMAT, Header, Sealed, Secrets};
 pub(crate) use self::housekeeping::{discard, put_away, seal_abandoned, sweep};
@@ -79,9 +79,21 @@ impl StackJournal {
         self.group.submit(vec![line]).durable().await
     }
 
-    fn submit(&self, entry: &JournalEntry) -> Result<Ticket, JournalError> {
-        let unwritable = |message: String| JournalError::Unwritable { message };
+    /// Hands entries in; they share one write and one sync.
+    fn submit(&self, entries: &[JournalEntry]) -> Result<Ticket, JournalError> {
         let mut says_how = self.says_how.lock();
+        let entries = entries.iter().map(|entry| self.encode(entry));
+        let mut lines = entries.collect::<Result<Vec<Line>, _>>()?;
+        if let (false, Some(provider)) = (*says_how, self.secrets.provider()) {
+            let how = serde_json::to_string(&Secrets::from(provider));
+            let how = how.map_err(|error| unwritable(error.to_string()))?;
+            lines.insert(0, (Kind::Secrets, how));
+            *says_how = true;
+        }
+        Ok(self.group.submit(lines))
+    }
+
+    fn encode(&self, entry: &JournalEntry) -> Result<Line, JournalError> {
         let text = nimbus_engine_model::journal::encode(entry, self.secrets.as_ref())
             .map_err(|error| unwritable(error.to_string()))?;
         // A line break would end the line early. JSON never needs one.
@@ -90,23 +102,21 @@ impl StackJournal {
                 "an entry was encoded with a line break".to_owned(),
             ));
         }
-        let mut lines = vec![(Kind::Entry, text)];
-        if let (false, Some(provider)) = (*says_how, self.secrets.provider()) {
-            let how = serde_json::to_string(&Secrets::from(provider));
-            lines.insert(
-                0,
-                (Kind::Secrets, how.map_err(|e| unwritable(e.to_string()))?),
-            );
-            *says_how = true;
-        }
-        Ok(self.group.submit(lines))
+        Ok((Kind::Entry, text))
     }
 }
 
 #[async_trait]
 impl Journal for StackJournal {
     async fn append(&self, entry: JournalEntry) -> Result<(), JournalError> {
-        let ticket = self.submit(&entry)?;
+        self.append_all(vec![entry]).await
+    }
+
+    async fn append_all(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let ticket = self.submit(&entries)?;
         ticket.durable().await
     }
 }
@@ -134,16 +144,16 @@ fn closed(checkpoint: Digest) -> String {
 fn lease_problem(error: LeaseError) -> JournalError {
     match error {
         LeaseError::Lost { holder, .. } => JournalError::LeaseLost { holder },
-        other => JournalError::Unwritable {
-            message: with_causes(&other),
-        },
+        other => unwritable(with_causes(&other)),
     }
 }
 
+fn unwritable(message: String) -> JournalError {
+    JournalError::Unwritable { message }
+}
+
 fn store_problem(error: StoreError) -> JournalError {
-    JournalError::Unwritable {
-        message: with_causes(&error),
-    }
+    unwritable(with_causes(&error))
 }
 
 /// The port's error is text, so causes go into it.

@@ -103,6 +103,20 @@ async fn a_finished_operation_leaves_no_journal() {
 }
 
 #[tokio::test]
+async fn entries_handed_in_together_are_one_write() {
+    let (backend, storage) = bucket(&ManualClock::new()).await;
+    let stack = created(&backend).await;
+    let session = begin(&stack).await;
+    let entries: Vec<_> = (1..=50)
+        .map(|act| begins(act, &format!("r{act}")))
+        .collect();
+    session.journal().append_all(entries).await.unwrap();
+    assert_eq!(storage.list(".nimbus/journal").await.unwrap().len(), 1);
+    session.end().await.unwrap();
+    assert_eq!(begin(&stack).await.recovered()[0].unknown.len(), 50);
+}
+
+#[tokio::test]
 async fn an_append_costs_the_same_whatever_the_size_of_the_state() {
     let mut sizes = Vec::new();
     for count in [1, 2000] {
