@@ -58,6 +58,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "new",
             "init",
+            "deploy",
+            "preview",
+            "destroy",
+            "why",
             "list",
             "validate",
             "validate-stack",

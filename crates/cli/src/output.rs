@@ -87,6 +87,13 @@ impl Output {
         }
     }
 
+    /// A line of progress, already formatted. Silent with `--quiet` and `--json`.
+    pub(crate) fn progress(&self, line: &str) {
+        if !self.quiet && !self.json {
+            self.complain(&format!("{line}\n"));
+        }
+    }
+
     /// Text for standard error, already formatted. Known secrets are removed.
     pub(crate) fn complain(&self, text: &str) {
         let text = nimbus_telemetry::redact(text);

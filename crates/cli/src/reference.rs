@@ -11,8 +11,8 @@ use crate::commands::{
     CancelReport, ChangeReport, ConfigListReport, ConfigValueReport, DeploymentsReport, DiffReport,
     DoctorReport, EnvironmentsReport, ExplainReport, GraphReport, HistoryReport, ImportReport,
     InitReport, ListReport, NewReport, OutputsReport, RepairReport, ResourceReport,
-    ResourcesReport, ShowReport, StacksReport, StateStacksReport, TemplatesReport, UnlockReport,
-    ValidTemplate, ValidateReport,
+    ResourcesReport, RunSummary, ShowReport, StacksReport, StateStacksReport, TemplatesReport,
+    UnlockReport, ValidTemplate, ValidateReport, WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, exit_code, kind_word};
@@ -46,6 +46,8 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<GraphReport>(),
         report_schema::<InitReport>(),
         report_schema::<NewReport>(),
+        report_schema::<RunSummary>(),
+        report_schema::<WhyReport>(),
         report_schema::<StacksReport>(),
         report_schema::<TemplatesReport>(),
         report_schema::<ValidTemplate>(),

@@ -176,6 +176,8 @@ codes! {
     STACK_UNKNOWN = 707, NotFound, final, "The deployment has no such stack";
     MEMORY_DAMAGED = 708, Invalid, final, "What is remembered of a unit cannot be read";
     RESOLUTION_FAILED = 709, Invalid, final, "A run-time value cannot be had";
+    ENVIRONMENT_DISABLED = 710, Refused, final, "The environment is not enabled";
+    DEPLOYMENT_INVALID = 711, Invalid, final, "Something is wrong with the deployment's manifest";
 }
 
 impl ErrorCode {

@@ -119,12 +119,14 @@ fn report(run: &mut Run, unit: &str, done: Result<Done, String>) -> Vec<Command>
     }
 }
 
+/// What ended comes before what started because of it.
 fn announce(run: &Run, seen: &mut BTreeMap<Name, UnitState>, sink: &dyn RunSink) {
-    for (name, state) in run.units() {
-        if seen.get(name) != Some(state) {
-            sink.unit_changed(name, state);
-            seen.insert(name.clone(), state.clone());
-        }
+    let changed = |(name, state): &(&Name, &UnitState)| seen.get(*name) != Some(*state);
+    let mut news: Vec<_> = run.units().iter().filter(changed).collect();
+    news.sort_by_key(|(_, state)| matches!(state, UnitState::Running | UnitState::RollingBack));
+    for (name, state) in news {
+        sink.unit_changed(name, state);
+        seen.insert(name.clone(), state.clone());
     }
 }
 

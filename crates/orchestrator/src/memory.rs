@@ -1,8 +1,8 @@
 //! What is remembered of a unit between runs: its fingerprint, how its last run ended, and values
 //! that were made up once and must stay the same.
 //!
-//! A small file beside the deployment's manifest for each unit. Made-up values are kept as
-//! ciphertext; whoever uses them brings the key.
+//! A small file beside the deployment's manifest for each unit. Secret ones are kept as ciphertext;
+//! whoever uses them brings the key.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::fingerprint::{Fingerprint, LastRun};
 pub struct Memory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<RememberedRun>,
-    /// By placeholder: what a calculation made, encrypted.
+    /// What calculations made, by name and parameters; secrets encrypted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made: BTreeMap<String, String>,
 }

@@ -67,13 +67,34 @@ pub(crate) fn outputs(
     subject: &Subject<'_>,
 ) -> PropertyMap {
     let mut outputs = inputs.clone();
-    for property in declared.unwrap_or_default() {
-        if !property.optional && !outputs.contains_key(&property.name) {
-            let value = make(&property.name, &property.type_, subject);
-            outputs.insert(property.name.clone(), value);
+    complete(&mut outputs, declared.unwrap_or_default(), subject);
+    outputs
+}
+
+/// Adds what is missing, also inside of objects that were given in part.
+fn complete(map: &mut PropertyMap, declared: &[Property], subject: &Subject<'_>) {
+    for property in declared {
+        match map.get_mut(&property.name) {
+            Some(given) => complete_value(given, &property.type_, subject),
+            None if property.optional => {}
+            None => {
+                let value = make(&property.name, &property.type_, subject);
+                map.insert(property.name.clone(), value);
+            }
         }
     }
-    outputs
+}
+
+fn complete_value(value: &mut PropertyValue, type_: &Type, subject: &Subject<'_>) {
+    match (value, type_) {
+        (PropertyValue::Object(map), Type::Object(declared)) => complete(map, declared, subject),
+        (PropertyValue::Array(items), Type::List(inner)) => {
+            for item in items {
+                complete_value(item, inner, subject);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn make(name: &str, type_: &Type, subject: &Subject<'_>) -> PropertyValue {
@@ -302,6 +323,21 @@ mod tests {
         assert_eq!(
             nested[0].as_object().unwrap()["port"],
             PropertyValue::Number(443.0)
+        );
+
+        let given = PropertyMap::from([("own".to_owned(), PropertyValue::from("mine"))]);
+        let items = PropertyValue::Array(vec![PropertyValue::Object(given)]);
+        let partly = PropertyMap::from([("nested".to_owned(), items)]);
+        let completed = outputs(&partly, Some(&declared), &subject());
+        let PropertyValue::Array(items) = &completed["nested"] else {
+            panic!()
+        };
+        let item = items[0].as_object().unwrap();
+        assert_eq!(item["own"], PropertyValue::from("mine"));
+        assert_eq!(
+            item["port"],
+            PropertyValue::Number(443.0),
+            "added to what was given"
         );
     }
 }

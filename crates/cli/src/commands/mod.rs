@@ -32,9 +32,11 @@ pub(crate) use deployment::graph::GraphReport;
 pub(crate) use deployment::init::InitReport;
 pub(crate) use deployment::list::ListReport as DeploymentsReport;
 pub(crate) use deployment::new::NewReport;
+pub(crate) use deployment::run::RunSummary;
 pub(crate) use deployment::stacks::StacksReport;
 pub(crate) use deployment::templates::{TemplatesReport, ValidTemplate};
 pub(crate) use deployment::validate::ValidateReport;
+pub(crate) use deployment::why::WhyReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ExplainReport, ListReport};
 pub(crate) use program::{CancelReport, OutputsReport};
@@ -54,6 +56,14 @@ pub(crate) enum Command {
     New(deployment::new::Args),
     /// Make a deployment from a template
     Init(deployment::init::Args),
+    /// Deploy an environment: every stack that changed, in order of need
+    Deploy(deployment::run::DeployArgs),
+    /// Show what a deploy would do, with the outputs that stacks would have
+    Preview(deployment::run::PreviewArgs),
+    /// Delete what an environment has, in reverse order
+    Destroy(deployment::run::DestroyArgs),
+    /// Say why a stack would run, or that it would be skipped
+    Why(deployment::why::Args),
     /// List the deployments of this workspace
     List(deployment::list::Args),
     /// Check a deployment's manifest and configuration
@@ -115,7 +125,13 @@ pub(crate) enum Weight {
 impl Command {
     pub(crate) fn weight(&self) -> Weight {
         match self {
-            Self::Config(_) | Self::Program(_) | Self::State(_) => Weight::Heavy,
+            Self::Config(_)
+            | Self::Program(_)
+            | Self::State(_)
+            | Self::Deploy(_)
+            | Self::Preview(_)
+            | Self::Destroy(_)
+            | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
             | Self::Explain(_)
             | Self::StackConfig(_)
@@ -145,6 +161,10 @@ impl Command {
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::New(args) => deployment::new::run(args, context).await,
             Self::Init(args) => deployment::init::run(args, context).await,
+            Self::Deploy(args) => deployment::run::deploy(args, context).await,
+            Self::Preview(args) => deployment::run::preview(args, context).await,
+            Self::Destroy(args) => deployment::run::destroy(args, context).await,
+            Self::Why(args) => deployment::why::run(args, context).await,
             Self::List(args) => deployment::list::run(args, context).await,
             Self::Validate(args) => deployment::validate::run(args, context).await,
             Self::ValidateStack(args) => deployment::validate::stack(args, context).await,

@@ -6,11 +6,14 @@ pub(crate) mod environments;
 pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod list;
+mod local;
 pub(crate) mod new;
 mod prompt;
+pub(crate) mod run;
 pub(crate) mod stacks;
 pub(crate) mod templates;
 pub(crate) mod validate;
+pub(crate) mod why;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::environment::Environment;

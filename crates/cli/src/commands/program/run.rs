@@ -106,6 +106,7 @@ impl Asked<'_> {
             Action::Update => format!("Update {stack}?"),
             Action::Destroy => format!("Delete what is listed above from {stack}?"),
             Action::Refresh => format!("Record what was found in the state of {stack}?"),
+            Action::Restore(_) => format!("Bring {stack} back to the recorded state?"),
             Action::Import(items) => format!("Import {} resources into {stack}?", items.len()),
         }
     }
@@ -132,6 +133,8 @@ fn title(action: &Action, mode: Mode) -> &'static str {
         (Action::Refresh, Mode::Apply) => "Refreshing",
         (Action::Import(_), Mode::Preview) => "Previewing import",
         (Action::Import(_), Mode::Apply) => "Importing",
+        (Action::Restore(_), Mode::Preview) => "Previewing restore",
+        (Action::Restore(_), Mode::Apply) => "Restoring",
     }
 }
 

@@ -1,0 +1,163 @@
+//! What the commands that run a deployment have in common: where its state is, who answers for
+//! providers, and how it is shown.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_operations::Cancellation;
+use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
+use nimbus_local::{EventsOf, LocalEngine, LocalOptions, LocalOutside};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::unit::Board;
+use nimbus_orchestrator::workspace::{Deployment, Workspace};
+use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
+
+use crate::context::Context;
+
+/// How a deployment is run.
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    pub(crate) id: String,
+    /// Environment: dev, stage or prod
+    #[arg(long, short, value_parser = super::environment)]
+    pub(crate) environment: Environment,
+    /// Try it on a simulated cloud: no account is needed and nothing real is touched
+    #[arg(long)]
+    pub(crate) rehearse: bool,
+    /// Orders for the rehearsal: what fails, what is slow
+    #[arg(long, value_name = "FILE", requires = "rehearse")]
+    pub(crate) orders: Option<std::path::PathBuf>,
+    /// Where state is kept: file:///dir or s3://bucket; default is the deployment's own directory
+    #[arg(long, value_name = "URL", conflicts_with = "rehearse")]
+    pub(crate) backend: Option<String>,
+    /// Compile TypeScript without checking its types
+    #[arg(long)]
+    pub(crate) no_typecheck: bool,
+}
+
+/// A deployment with everything that is needed to run it.
+pub(crate) fn open(
+    args: &RunArgs,
+    context: &Context,
+    cancellation: &Cancellation,
+) -> Result<Board> {
+    let workspace = super::workspace(context)?;
+    let deployment = workspace.deployment(&args.id)?;
+    allow(&deployment, args.environment)?;
+    let place = if args.rehearse { "rehearsal" } else { "state" };
+    let directory = deployment.directory.join(".nimbus").join(place);
+    std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
+    let simulated = match args.rehearse {
+        false => None,
+        true => Some(Arc::new(rehearsal(args, context, &workspace, &directory)?) as _),
+    };
+    let backend = args
+        .backend
+        .clone()
+        .unwrap_or_else(|| format!("file://{}", directory.display()));
+    let options = LocalOptions {
+        backend,
+        simulated,
+        transpile_only: args.no_typecheck,
+        parallel: None,
+    };
+    let engine = LocalEngine::new(options, diagnostics(context), cancellation.clone());
+    let outside = LocalOutside::new(args.rehearse);
+    let Deployment {
+        directory,
+        manifest,
+    } = deployment;
+    let directory = if args.rehearse {
+        directory.join(".nimbus/rehearsal")
+    } else {
+        directory
+    };
+    Ok(Board::new(
+        workspace,
+        directory,
+        manifest,
+        args.environment,
+        Arc::new(engine),
+        Arc::new(outside),
+    ))
+}
+
+fn allow(deployment: &Deployment, environment: Environment) -> Result<()> {
+    let id = &deployment.manifest.metadata.id;
+    match deployment.manifest.environments.get(&environment) {
+        Some(target) if target.enabled => Ok(()),
+        Some(_) => {
+            let message = format!("environment {environment} of {id} is not enabled");
+            Err(Error::new(ErrorCode::ENVIRONMENT_DISABLED, message)
+                .with_help(format!("nimbus enable-environment {id} {environment}")))
+        }
+        None => {
+            let message = format!("deployment {id} has no environment {environment}");
+            Err(Error::new(ErrorCode::ENVIRONMENT_UNKNOWN, message))
+        }
+    }
+}
+
+fn rehearsal(
+    args: &RunArgs,
+    context: &Context,
+    workspace: &Workspace,
+    directory: &Path,
+) -> Result<Rehearsal> {
+    let orders = match &args.orders {
+        Some(file) => Orders::read(&context.directory.join(file))?,
+        None => Orders::default(),
+    };
+    let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
+    let declarations = Declarations::of_program(&workspace.root().join("stacks"));
+    let file = directory.join(format!("world-{}.jsonl", args.environment));
+    let world = World::open(&file).map_err(|error| unwritable(&file, &error))?;
+    Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(
+        ErrorCode::FILE_UNWRITABLE,
+        format!("cannot write {}: {error}", path.display()),
+    )
+}
+
+/// Warnings and errors of units go to standard error, with the unit's name in front.
+fn diagnostics(context: &Context) -> EventsOf {
+    let quiet = context.output.is_json();
+    let lock = Arc::new(Mutex::new(()));
+    Arc::new(move |unit: &str| {
+        Arc::new(UnitDiagnostics {
+            unit: unit.to_owned(),
+            quiet,
+            lock: Arc::clone(&lock),
+        }) as _
+    })
+}
+
+struct UnitDiagnostics {
+    unit: String,
+    quiet: bool,
+    lock: Arc<Mutex<()>>,
+}
+
+impl EventSink for UnitDiagnostics {
+    fn emit(&self, event: EngineEvent) {
+        let EngineEvent::Diagnostic(diagnostic) = event else {
+            return;
+        };
+        if self.quiet || diagnostic.ephemeral || diagnostic.severity < Severity::Warning {
+            return;
+        }
+        let _one_at_a_time = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = nimbus_telemetry::redact(&diagnostic.message);
+        for line in text.lines() {
+            // There is nowhere left to report that standard error is closed.
+            let _ = writeln!(std::io::stderr(), "  {}: {line}", self.unit);
+        }
+    }
+}

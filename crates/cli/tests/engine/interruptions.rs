@@ -1,0 +1,128 @@
+//! Operations that are stopped, killed or in each other's way.
+
+use std::process::Child;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Site, end_of, node_sdk};
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).unwrap();
+    kill(Pid::from_raw(pid), signal).unwrap();
+}
+
+#[test]
+fn after_a_kill_the_next_command_explains_and_repairs() {
+    let Some(sdk) = node_sdk("after_a_kill_the_next_command_explains_and_repairs") else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    site.up().ok();
+    let child = site.stalled_up();
+    signal(&child, Signal::SIGKILL);
+    end_of(child).failed(-1);
+
+    let preview = site.program(&["preview"]).ok();
+    assert!(
+        preview.stdout.contains("did not finish"),
+        "{}",
+        preview.stdout
+    );
+    assert!(
+        preview.stdout.contains("creating urn:pulumi:dev::notes"),
+        "{}",
+        preview.stdout
+    );
+    let repair = site.state(&["repair", "--json"]).ok().json();
+    assert!(
+        repair["journal"].as_str().unwrap().contains("::slow"),
+        "{repair}"
+    );
+    assert_eq!(repair["written"], false);
+
+    let refused = site.up().failed(6);
+    assert!(refused.stderr.contains("NIM-0602"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("::slow"), "{}", refused.stderr);
+    let listed = site.state(&["ls", "--stack", "dev", "--json"]).ok().json();
+    assert_eq!(listed["unknown"][0]["kind"], "creating");
+
+    // Somebody looks, finds the note and removes it.
+    std::fs::remove_file(site.path("cloud/slow.note")).unwrap();
+    site.program(&[
+        "refresh",
+        "--yes",
+        "--skip-preview",
+        "--clear-pending-creates",
+    ])
+    .ok();
+    site.go();
+    site.up().ok();
+    assert_eq!(site.cloud(), ["first.note", "second.note", "slow.note"]);
+    let history = site.state(&["history"]).ok();
+    assert!(history.stdout.contains("interrupted"), "{}", history.stdout);
+}
+
+#[test]
+fn a_second_run_is_refused_and_names_the_first() {
+    let Some(sdk) = node_sdk("a_second_run_is_refused_and_names_the_first") else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    let child = site.stalled_up();
+    let second = site
+        .program(&["destroy", "--yes", "--skip-preview", "--json"])
+        .failed(4);
+    let error = &second.json()["error"];
+    assert_eq!(error["code"], "NIM-0209");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains(&format!("process {}", child.id())),
+        "{message}"
+    );
+    assert!(message.contains("nimbus program up"), "{message}");
+    let unlock = site.state(&["unlock", "--yes"]).failed(6);
+    assert!(unlock.stderr.contains("NIM-0211"), "{}", unlock.stderr);
+    site.go();
+    end_of(child).ok();
+    site.program(&["destroy", "--yes", "--skip-preview"]).ok();
+    assert!(site.cloud().is_empty());
+}
+
+#[test]
+fn cancel_lets_the_running_step_end_and_keeps_it() {
+    let Some(sdk) = node_sdk("cancel_lets_the_running_step_end_and_keeps_it") else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    let child = site.stalled_up();
+    let cancel = site.program(&["cancel", "--json"]).ok().json();
+    assert_eq!(cancel["pid"], child.id());
+    site.go();
+    let ended = end_of(child).failed(130);
+    assert!(ended.stderr.contains("NIM-0012"), "{}", ended.stderr);
+    let listed = site.state(&["ls", "--stack", "dev"]).ok();
+    assert!(listed.stdout.contains("::slow  slow"), "{}", listed.stdout);
+    assert!(!listed.stdout.contains("nobody knows"), "{}", listed.stdout);
+    site.up().ok();
+}
+
+#[test]
+fn a_second_request_kills_and_the_journal_knows() {
+    let Some(sdk) = node_sdk("a_second_request_kills_and_the_journal_knows") else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    let child = site.stalled_up();
+    site.program(&["cancel", "--kill"]).ok();
+    end_of(child).failed(130);
+    let refused = site.up().failed(6);
+    assert!(
+        refused.stdout.contains("did not finish"),
+        "{}",
+        refused.stdout
+    );
+    assert!(refused.stderr.contains("NIM-0602"), "{}", refused.stderr);
+    let state = site.state(&["ls", "--stack", "dev"]).ok();
+    assert!(state.stdout.contains("? creating slow"), "{}", state.stdout);
+}

@@ -1,0 +1,64 @@
+//! Policy packs, unmodified, through the command line.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::support::{Site, node_sdk};
+
+fn with_pack(sdk: &Path) -> (Site, String) {
+    let site = Site::notes(sdk);
+    site.write(
+        "pack/PulumiPolicy.yaml",
+        "runtime: nodejs\nversion: 1.2.0\n",
+    );
+    site.write(
+        "pack/package.json",
+        r#"{"name": "house-rules", "main": "index.ts"}"#,
+    );
+    site.write("pack/index.ts", include_str!("../fixtures/house-rules.ts"));
+    symlink(sdk.join("node_modules"), site.path("pack/node_modules")).unwrap();
+    let pack = site.path("pack").display().to_string();
+    (site, pack)
+}
+
+#[test]
+fn a_mandatory_violation_stops_before_any_change() {
+    let Some(sdk) = node_sdk("a_mandatory_violation_stops_before_any_change") else {
+        return;
+    };
+    let (site, pack) = with_pack(&sdk);
+    site.config(&["set", "greeting", "forbidden words"]).ok();
+    let up = ["up", "--yes", "--skip-preview", "--policy-pack", &pack];
+    let refused = site.program(&up).failed(6);
+    assert!(
+        refused
+            .stdout
+            .contains("[mandatory] house-rules@1.2.0: no-forbidden-words"),
+        "{}",
+        refused.stdout
+    );
+    assert!(refused.stderr.contains("NIM-0504"), "{}", refused.stderr);
+    assert!(site.cloud().is_empty(), "nothing was made");
+
+    let json = site
+        .program(&["up", "--yes", "--json", "--policy-pack", &pack])
+        .failed(6);
+    let events = json.events();
+    assert!(
+        events
+            .iter()
+            .any(|event| event["policyEvent"]["enforcementLevel"] == "mandatory")
+    );
+    assert_eq!(events.last().unwrap()["summaryEvent"]["result"], "failed");
+    assert!(site.cloud().is_empty());
+
+    site.config(&["set", "greeting", "kind words"]).ok();
+    let up = site.program(&up).ok();
+    assert!(
+        up.stdout
+            .contains("[advisory] house-rules@1.2.0: short-texts"),
+        "{}",
+        up.stdout
+    );
+    assert_eq!(site.cloud().len(), 2);
+}
