@@ -53,7 +53,7 @@ describe("compute-lambda", () => {
 
   it("has a handler that reports exactly the messages that failed", async () => {
     const { handler } = (await import(join(__dirname, "../src/handler/index.mjs"))) as {
-      handler(event: unknown): Promise<unknown>;
+      handler: (event: unknown) => Promise<unknown>;
     };
     const log = vi.spyOn(console, "log").mockReturnValue();
     const error = vi.spyOn(console, "error").mockReturnValue();

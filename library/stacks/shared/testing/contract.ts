@@ -68,6 +68,10 @@ export function keepsItsContract(stack: string): void {
       );
     });
 
+    it("is as large as its estimate says", async () => {
+      expect((await runStack(stack)).resources).toHaveLength(template.estimate.resources);
+    });
+
     it("refuses what the schema refuses, and needs what the schema requires", async () => {
       for (const [key, schema] of Object.entries(template.parameters.properties)) {
         const required = template.parameters.required.includes(key);

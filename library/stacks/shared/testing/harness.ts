@@ -14,8 +14,7 @@ import { resolvedConfig, STACKS, type Values } from "./template";
 export interface Recorded {
   readonly type: string;
   readonly name: string;
-  // Inputs have the shape of whichever resource it is; tests look at the properties they mean.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  /** They have the shape of whichever resource it is; tests look at the properties they mean. */
   readonly inputs: any;
 }
 
@@ -33,14 +32,12 @@ export class Run {
   }
 
   /** The inputs of the only resource with this logical name. */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   inputs(name: string): any {
     const found = this.resources.filter((resource) => resource.name === name);
     if (found.length !== 1) {
       const names = this.resources.map((resource) => resource.name).join(", ");
       throw new Error(`there are ${found.length} resources ${name} among ${names}`);
     }
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-return
     return found[0]?.inputs;
   }
 
@@ -112,7 +109,7 @@ async function runProgram(stack: string, options: RunOptions): Promise<Run> {
 
 export async function settle<T>(output: pulumi.Output<T>): Promise<T> {
   return new Promise((resolve) => {
-    output.apply((value) => resolve(value as T));
+    output.apply((value) => resolve(value));
   });
 }
 

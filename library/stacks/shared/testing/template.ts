@@ -28,6 +28,8 @@ export interface StackTemplate {
   readonly description: string;
   readonly priority: number;
   readonly dependencies: readonly string[];
+  /** Until there are runs to learn from: how long dev takes, and how many resources it has. */
+  readonly estimate: { readonly minutes: number; readonly resources: number };
   readonly outputs: Record<string, OutputDeclaration>;
   readonly variables?: Record<string, { default: unknown }>;
   readonly parameters: {

@@ -76,7 +76,7 @@ it("makes a component that passes its own tests at once", async () => {
     [join(STACKS, "node_modules/vitest/vitest.mjs"), "run", NAME, "-u"],
     { cwd: join(root, "stacks"), env: { ...process.env, NO_COLOR: "1" } },
   );
-  expect(stdout).toMatch(/Tests +9 passed \(9\)/);
+  expect(stdout).toMatch(/Tests +10 passed \(10\)/);
   expect(readFileSync(join(root, `stacks/${NAME}/docs/Reference.md`), "utf8")).toContain(
     "| `aws:s3/bucket:Bucket` | 1 | 1 | 1 |",
   );

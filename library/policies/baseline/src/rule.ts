@@ -1,0 +1,60 @@
+/** What a rule is: a pure function from a resource to what is wrong with it. */
+
+export interface Resource {
+  /** `aws:ec2/vpc:Vpc`. */
+  readonly type: string;
+  /** The logical name. */
+  readonly name: string;
+  readonly urn: string;
+  readonly props: Props;
+}
+
+export type Props = Readonly<Record<string, unknown>>;
+
+export interface Rule {
+  readonly name: string;
+  readonly description: string;
+  /** Nothing when all is well. Each problem says what to do. */
+  check(this: void, resource: Resource): readonly string[];
+}
+
+/** A rule over all resources of a unit. */
+export interface StackRule {
+  readonly name: string;
+  readonly description: string;
+  check(this: void, resources: readonly Resource[]): readonly string[];
+}
+
+export function isObject(value: unknown): value is Props {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function objects(value: unknown): Props[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+export function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Settings that providers accept as a truth value or as its text. */
+export function isTrue(value: unknown): boolean {
+  return value === true || value === "true";
+}
+
+/** A rule about one type of resource. */
+export function about(
+  types: readonly string[],
+  rule: Omit<Rule, "check">,
+  check: (props: Props, resource: Resource) => readonly string[],
+): Rule {
+  const wanted = new Set(types);
+  return {
+    ...rule,
+    check: (resource) => (wanted.has(resource.type) ? check(resource.props, resource) : []),
+  };
+}
