@@ -1,51 +1,34 @@
 //! `cargo xtask demo`: the main job, on a fresh machine, with nothing but this repository.
 //!
-//! Builds `nimbus`, lays the example out in a folder of its own with the cached SDK beside it, and
-//! takes a stack through its life. Every command is shown before it runs, so that the reader can
-//! repeat it.
+//! Makes a workspace, initialises the full platform from its template and rehearses it: sixteen
+//! real programs with the real AWS SDK on a simulated cloud. Every command is shown before it runs,
+//! so that the reader can repeat it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::process;
 use crate::repo::Repo;
-use crate::setup::{self, Scope};
+use crate::setup;
 
-const EXAMPLE: &str = "examples/quickstart";
 const WORKPLACE: &str = "target/demo";
+const ID: &str = "D1DEMO";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Leave the stack and the files it made instead of destroying them.
+    /// Template to rehearse: default, minimal, microservices or data-platform.
+    #[arg(long, default_value = "default")]
+    template: String,
+    /// Leave the simulated infrastructure instead of destroying it.
     #[arg(long)]
     keep: bool,
 }
 
-/// What is shown, in order; the explanation goes before the command.
-const ACTS: [(&str, &[&str]); 5] = [
-    ("What would be made, changing nothing", &["preview"]),
-    ("Make it", &["up", "--yes", "--skip-preview"]),
-    (
-        "Again: nothing has changed, nothing is done",
-        &["up", "--yes", "--skip-preview"],
-    ),
-    (
-        "What the program exports; the token stays secret",
-        &["outputs"],
-    ),
-    ("Take it away", &["destroy", "--yes", "--skip-preview"]),
-];
-
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
-    let tools = setup::install(repo, Scope::Basic)?;
-    let sdk = tools
-        .node_sdk
-        .path()
-        .context("the Node SDK is not installed")?;
+    setup::check()?;
     println!("building nimbus");
     process::run_foreground(
         Command::new("cargo")
@@ -59,69 +42,98 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             ])
             .current_dir(repo.root()),
     )?;
-    let stage = Stage::build(repo, sdk)?;
-    let count = if options.keep {
-        ACTS.len() - 1
-    } else {
-        ACTS.len()
-    };
-    for (explanation, words) in &ACTS[..count] {
-        stage.play(explanation, words)?;
+    let stage = Stage::build(repo)?;
+    stage.play("A workspace with the shipped components", &["new"])?;
+    stage.install_packages()?;
+    stage.play(
+        "A deployment from a template",
+        &[
+            "init",
+            ID,
+            "--org",
+            "Example",
+            "--project",
+            "shop",
+            "--domain",
+            "shop.example.com",
+            "--template",
+            &options.template,
+            "--account-dev",
+            "111111111111",
+        ],
+    )?;
+    let deploy = [
+        "deploy",
+        ID,
+        "--environment",
+        "dev",
+        "--rehearse",
+        "--no-typecheck",
+    ];
+    stage.play("Which stack needs which", &["graph", ID])?;
+    stage.play("Deploy it on a simulated cloud", &deploy)?;
+    stage.play("Again: nothing has changed, nothing runs", &deploy)?;
+    let why = ["why", ID, "security", "--environment", "dev", "--rehearse"];
+    stage.play("And it can say why", &why)?;
+    if !options.keep {
+        let destroy = ["destroy", ID, "--environment", "dev", "--rehearse"];
+        stage.play("Take it away, in reverse order", &destroy)?;
     }
-    println!("\nThat was {EXAMPLE}: read its index.ts, change it, and run this again.");
+    println!(
+        "\nThe workspace is {}/cloud: change a program and deploy again.",
+        WORKPLACE
+    );
     Ok(())
 }
 
 /// The folder in which the demo happens.
 struct Stage {
     nimbus: PathBuf,
-    program: PathBuf,
-    backend: String,
+    folder: PathBuf,
 }
 
 impl Stage {
-    fn build(repo: &Repo, sdk: &Path) -> Result<Self> {
+    fn build(repo: &Repo) -> Result<Self> {
         let folder = repo.join(WORKPLACE);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        let program = folder.join("quickstart");
-        copy_files(&repo.join(EXAMPLE), &program)?;
-        symlink(sdk.join("node_modules"), program.join("node_modules"))?;
-        let state = folder.join("state");
-        fs::create_dir_all(&state)?;
+        fs::create_dir_all(&folder)?;
         Ok(Self {
             nimbus: repo.join("target/debug/nimbus"),
-            program,
-            backend: format!("file://{}", state.display()),
+            folder,
         })
+    }
+
+    /// What a user of the workspace does once.
+    fn install_packages(&self) -> Result<()> {
+        println!("\n# The programs' packages");
+        println!("$ npm install --prefix cloud/stacks");
+        process::run_logged(
+            Command::new("npm")
+                .args([
+                    "install",
+                    "--no-save",
+                    "--ignore-scripts",
+                    "--no-audit",
+                    "--no-fund",
+                    "--loglevel=error",
+                ])
+                .arg("--prefer-offline")
+                .current_dir(self.folder.join("cloud/stacks")),
+            &self.folder.join("npm.log"),
+        )
+        .context("the packages of the components were not installed")
     }
 
     fn play(&self, explanation: &str, words: &[&str]) -> Result<()> {
         println!("\n# {explanation}");
-        println!(
-            "$ nimbus program {} --dir quickstart --stack dev",
-            words.join(" ")
-        );
+        println!("$ nimbus {}", words.join(" "));
         process::run_foreground(
             Command::new(&self.nimbus)
-                .arg("program")
                 .args(words)
-                .arg("--dir")
-                .arg(&self.program)
-                .args(["--stack", "dev", "--backend", &self.backend])
+                .current_dir(&self.folder)
                 .env("PULUMI_CONFIG_PASSPHRASE", "demo"),
         )
     }
-}
-
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
-        }
-    }
-    Ok(())
 }

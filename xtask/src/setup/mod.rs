@@ -72,6 +72,12 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The tools that nothing works without are there, and new enough.
+pub(crate) fn check() -> Result<()> {
+    version::check_cargo()?;
+    version::check_node().map(|_| ())
+}
+
 /// Installs what is not there yet. Fails only where nothing would work without it.
 pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
     let cache = Cache::locate()?;
