@@ -1,6 +1,8 @@
 //! One registration, from the program's wish to the answer.
 
-use nimbus_engine_model::{Goal, PropertyMap, UNKNOWN_ID, Urn};
+use std::sync::Arc;
+
+use nimbus_engine_model::{Goal, PropertyMap, ResourceState, StepOp, UNKNOWN_ID, Urn};
 use nimbus_engine_ports::{ReadGoal, RegisterResult, RegisterStatus, Severity};
 
 use super::Deployment;
@@ -83,7 +85,7 @@ impl Deployment {
             }
         };
         match settled {
-            Settled::Known(known) => Ok(self.registered_as(StepKind::of_import(), known, None)),
+            Settled::Known(known) => Ok(self.registered_as(StepKind::of_import(), known)),
             Settled::Steps(steps) => self.answer(registration.urn, steps).await,
         }
     }
@@ -176,7 +178,7 @@ impl Deployment {
         if let Some(known) = state_of(&ended) {
             let mut generator = self.generator.lock().await;
             generator.plan.made_outputs(&urn, &known.state.outputs);
-            return Ok(self.registered_as(kind, known, self.base().live(&urn)));
+            return Ok(self.registered_as(kind, known));
         }
         // A create that was left out: everything about it is unknown.
         self.executor
@@ -188,14 +190,13 @@ impl Deployment {
         })
     }
 
-    fn registered_as(&self, kind: StepKind, known: Known, old: Option<Known>) -> RegisterResult {
-        let state = std::sync::Arc::clone(&known.state);
+    fn registered_as(&self, kind: StepKind, known: Known) -> RegisterResult {
+        let state = Arc::clone(&known.state);
         let urn = state.urn.clone();
-        let old = old.map(|old| old.state);
         let made = Registered::Made {
             op: kind.op,
             known,
-            old,
+            old: kind.old,
         };
         self.executor.world.registered(urn.clone(), made);
         RegisterResult {
@@ -223,8 +224,10 @@ impl Deployment {
 
 /// The step that users see as the registration's.
 struct StepKind {
-    op: nimbus_engine_model::StepOp,
+    op: StepOp,
     stable: Vec<String>,
+    /// The resource before the step, whatever it was called then.
+    old: Option<Arc<ResourceState>>,
 }
 
 impl StepKind {
@@ -241,15 +244,17 @@ impl StepKind {
             _ => Vec::new(),
         };
         Self {
-            op: shown.map_or(nimbus_engine_model::StepOp::Same, Step::op),
+            op: shown.map_or(StepOp::Same, Step::op),
             stable,
+            old: shown.and_then(Step::old).map(|old| Arc::clone(&old.state)),
         }
     }
 
     fn of_import() -> Self {
         Self {
-            op: nimbus_engine_model::StepOp::Import,
+            op: StepOp::Import,
             stable: Vec::new(),
+            old: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use futures::FutureExt as _;
 use nimbus_engine_model::{Alias, AliasParent, AliasSpec, Urn};
+use nimbus_engine_ports::EngineEvent;
 
 use super::support::*;
 
@@ -314,4 +315,32 @@ async fn an_alias_may_name_a_parent_that_was_renamed_itself() {
         .await
         .ok();
     assert!(run.steps().is_empty(), "{:?}", run.steps());
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_renamed_component_starts_from_its_old_record() {
+    let mut lab = Lab::new();
+    let program = |name: &'static str, earlier: &'static [&'static str]| {
+        move |m: Monitor| {
+            async move {
+                let aliases = earlier.iter().map(|name| named(name)).collect();
+                let comp = m.component(name, |goal| goal.aliases = aliases).await?;
+                let outputs = props(&[("url", name.into())]);
+                m.registrar.register_outputs(comp.urn, outputs).await?;
+                m.done();
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    lab.up(program("old", &[])).await.ok();
+    let run = lab.up(program("new", &["old"])).await.ok();
+    let told = run.events.iter().filter_map(|event| match event {
+        EngineEvent::ResourceOutputs { step, .. } if step.urn.name() == "new" => Some(step),
+        _ => None,
+    });
+    let old: Vec<_> = told
+        .map(|step| step.old.as_ref().map(|old| old.outputs.clone()))
+        .collect();
+    assert_eq!(old, [Some(props(&[("url", "old".into())]))]);
 }
