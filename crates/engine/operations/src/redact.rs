@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, ResourceState};
 use nimbus_engine_ports::{EngineEvent, StepEvent};
 use nimbus_telemetry::redact;
@@ -15,6 +16,27 @@ use nimbus_telemetry::redact;
 pub(crate) fn hide(secret: &str) {
     if !matches!(secret.trim(), "true" | "false" | "null" | "yes" | "no") {
         nimbus_telemetry::register_secret(secret);
+    }
+}
+
+/// Makes the secrets of a configuration known: the ones inside a value each for itself, because the
+/// program takes the value apart, and the whole text as the program gets it.
+pub(crate) fn hide_config(config: &ResolvedConfig) {
+    for value in config.properties.values() {
+        value.walk(&mut |part| {
+            if let PropertyValue::Secret(secret) = part
+                && let Some(text) = secret.as_str()
+            {
+                hide(text);
+            }
+        });
+    }
+    for key in &config.secret_keys {
+        config
+            .values
+            .get(key)
+            .into_iter()
+            .for_each(|text| hide(text));
     }
 }
 
@@ -132,6 +154,7 @@ fn value(value: &PropertyValue) -> PropertyValue {
 
 #[cfg(test)]
 mod tests {
+    use nimbus_engine_backend::project::ConfigMap;
     use nimbus_engine_model::{StepOp, Urn};
     use nimbus_engine_ports::{Diagnostic, Severity};
 
@@ -149,6 +172,24 @@ mod tests {
             EngineEvent::Diagnostic(diagnostic) => diagnostic.message,
             other => panic!("the kind of event stays, got {other:?}"),
         }
+    }
+
+    #[test]
+    fn a_secret_inside_a_configured_value_is_hidden_by_itself() {
+        let secret = PropertyValue::secret("nested-in-config".into());
+        let list = PropertyValue::Array(vec!["open".into(), secret]);
+        hide_config(&ResolvedConfig {
+            encrypted: ConfigMap::default(),
+            values: [(
+                "p:list".to_owned(),
+                r#"["open","nested-in-config"]"#.to_owned(),
+            )]
+            .into(),
+            secret_keys: ["p:list".to_owned()].into(),
+            properties: [("p:list".into(), list)].into_iter().collect(),
+        });
+        assert_eq!(message("got nested-in-config"), "got [secret]");
+        assert_eq!(message("got open"), "got open");
     }
 
     #[test]

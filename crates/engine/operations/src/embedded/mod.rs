@@ -85,13 +85,7 @@ impl Engine for EmbeddedEngine {
             Some(given) => given.resolved(),
             None => workspace.config()?,
         };
-        for key in &config.secret_keys {
-            config
-                .values
-                .get(key)
-                .into_iter()
-                .for_each(|text| redact::hide(text));
-        }
+        redact::hide_config(&config);
         let run = Run {
             request,
             workspace: &workspace,
