@@ -1,24 +1,24 @@
 //! `cargo xtask bench cli`: how long the command line takes to say its first word.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
 
+use super::measure;
 use super::report::{Report, machine};
-use super::{measure, release_build};
 use crate::repo::Repo;
 use crate::setup;
 
-pub(super) fn run(repo: &Repo, rounds: u32) -> Result<()> {
-    let nimbus = release_build(repo)?.into_os_string();
+pub(super) fn run(repo: &Repo, nimbus: PathBuf, rounds: u32) -> Result<()> {
     let pulumi = setup::find(repo)?
         .pulumi
         .path()
         .map(|path| path.clone().into_os_string());
     // What any program costs to start here: the floor for the others.
     let mut alternatives = vec![
-        ("nimbus", nimbus, Some("--help")),
+        ("nimbus", nimbus.into_os_string(), Some("--help")),
         ("true", "true".into(), None),
     ];
     alternatives.extend(pulumi.map(|path| ("pulumi", path, Some("--help"))));

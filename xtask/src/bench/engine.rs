@@ -11,8 +11,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::measure;
 use super::report::{Report, machine};
-use super::{measure, release_build};
 use crate::process;
 use crate::repo::Repo;
 use crate::setup::{self, Scope};
@@ -40,13 +40,13 @@ enum Engine {
     Pulumi(PathBuf),
 }
 
-pub(super) fn run(repo: &Repo, rounds: u32, sizes: &[u32]) -> Result<()> {
+pub(super) fn run(repo: &Repo, nimbus: PathBuf, rounds: u32, sizes: &[u32]) -> Result<()> {
     let tools = setup::install(repo, Scope::Integration)?;
     let sdk = tools
         .node_sdk
         .path()
         .context("the Node SDK is not installed")?;
-    let mut engines = vec![Engine::Nimbus(release_build(repo)?)];
+    let mut engines = vec![Engine::Nimbus(nimbus)];
     match tools.pulumi.path() {
         Some(path) => engines.push(Engine::Pulumi(path.clone())),
         None => println!("the official command line is not installed: nothing to compare with"),

@@ -14,13 +14,16 @@ mod report;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::process;
 use crate::repo::Repo;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
+    /// Measure this build of nimbus instead of a new release build of the tree.
+    #[arg(long, global = true)]
+    nimbus: Option<PathBuf>,
     #[command(subcommand)]
     bench: Bench,
 }
@@ -43,9 +46,15 @@ enum Bench {
 }
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    let nimbus = match &options.nimbus {
+        Some(path) => path
+            .canonicalize()
+            .with_context(|| format!("no {}", path.display()))?,
+        None => release_build(repo)?,
+    };
     match &options.bench {
-        Bench::Cli { rounds } => cli::run(repo, *rounds),
-        Bench::Engine { rounds, sizes } => engine::run(repo, *rounds, sizes),
+        Bench::Cli { rounds } => cli::run(repo, nimbus, *rounds),
+        Bench::Engine { rounds, sizes } => engine::run(repo, nimbus, *rounds, sizes),
     }
 }
 
