@@ -158,11 +158,9 @@ impl Engine {
         match self {
             Self::Nimbus(program) => {
                 let mut command = with_environment(Command::new(program), stack);
-                command.args(["program", word, "--yes", "--stack", "dev", "--dir"]);
-                command
-                    .arg(stack.program())
-                    .arg("--backend")
-                    .arg(stack.backend());
+                command.args(["program", word, "--yes", "--skip-preview", "--stack", "dev"]);
+                command.arg("--dir").arg(stack.program());
+                command.arg("--backend").arg(stack.backend());
                 command
             }
             Self::Pulumi(program) => {
@@ -215,7 +213,9 @@ mod tests {
                 .get_args()
                 .map(|word| word.to_string_lossy())
                 .collect();
-            assert!(words.iter().any(|word| word == "dev"), "{words:?}");
+            for word in ["up", "--skip-preview", "dev"] {
+                assert!(words.iter().any(|known| known == word), "{words:?}");
+            }
             assert_eq!(command.get_current_dir(), Some(stack.program().as_path()));
         }
     }
