@@ -1,6 +1,11 @@
 //! Programs, their state and their configuration, through the real binary.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![allow(
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests, and say what they skip"
+)]
 
 mod interruptions;
 mod policies;
