@@ -65,7 +65,11 @@ pub async fn execute(
                 cancelled = true;
                 run.cancel()
             }
-            Some((unit, done)) = tasks.next() => report(&mut run, &unit, done),
+            Some((unit, done)) = tasks.next() => {
+                let done = outcome_of(&run, &unit, done);
+                announce_failure(&unit, &done, &mut seen, sink);
+                report(&mut run, &unit, done)
+            }
         };
     };
     announce(&run, &mut seen, sink);
@@ -108,14 +112,37 @@ impl Tasks {
     }
 }
 
-fn report(run: &mut Run, unit: &str, done: Result<Done, String>) -> Vec<Command> {
+/// A worker that panicked has failed at what it was doing.
+fn outcome_of(run: &Run, unit: &str, done: Result<Done, String>) -> Done {
     match done {
-        Ok(Done::Started(outcome)) => run.unit_ended(unit, outcome),
-        Ok(Done::RolledBack(result)) => run.rolled_back(unit, result),
+        Ok(done) => done,
         Err(message) if run.units().get(unit) == Some(&UnitState::RollingBack) => {
-            run.rolled_back(unit, Err(message))
+            Done::RolledBack(Err(message))
         }
-        Err(message) => run.unit_ended(unit, UnitOutcome::Failed { message }),
+        Err(message) => Done::Started(UnitOutcome::Failed { message }),
+    }
+}
+
+/// The state machine may go on to undo the unit at once; that it failed must be told before.
+fn announce_failure(
+    unit: &str,
+    done: &Done,
+    seen: &mut BTreeMap<Name, UnitState>,
+    sink: &dyn RunSink,
+) {
+    if let Done::Started(UnitOutcome::Failed { message }) = done {
+        let failed = UnitState::Failed {
+            message: message.clone(),
+        };
+        sink.unit_changed(unit, &failed);
+        seen.insert(unit.to_owned(), failed);
+    }
+}
+
+fn report(run: &mut Run, unit: &str, done: Done) -> Vec<Command> {
+    match done {
+        Done::Started(outcome) => run.unit_ended(unit, outcome),
+        Done::RolledBack(result) => run.rolled_back(unit, result),
     }
 }
 
@@ -224,8 +251,12 @@ mod tests {
             fails: BTreeSet::from(["b"]),
             ..scripted()
         };
-        let (report, _) = run(worker, CancellationToken::new()).await;
+        let (report, log) = run(worker, CancellationToken::new()).await;
         assert_eq!(report.result, RunResult::RolledBack);
+        assert!(
+            log.iter().any(|line| line.starts_with("b Failed")),
+            "{log:?}"
+        );
         assert_eq!(report.units["a"], UnitState::RolledBack);
         assert_eq!(
             report.units["c"],
