@@ -13,7 +13,7 @@ fn with_pack(sdk: &Path) -> (Site, String) {
     );
     site.write(
         "pack/package.json",
-        r#"{"name": "house-rules", "main": "index.ts"}"#,
+        r#"{"name": "house-rules", "version": "1.2.0", "main": "index.ts"}"#,
     );
     site.write("pack/index.ts", include_str!("../fixtures/house-rules.ts"));
     symlink(sdk.join("node_modules"), site.path("pack/node_modules")).unwrap();

@@ -201,7 +201,7 @@ fn targets_and_replacements_touch_only_what_they_name() {
         .program(&["destroy", "--yes", "--target", &urn("nobody")])
         .failed(3);
     assert!(unknown.stderr.contains("NIM-0510"), "{}", unknown.stderr);
-    assert_eq!(site.cloud().len(), 2);
+    assert_eq!(site.read("cloud/second.note"), "hi again");
 }
 
 #[test]

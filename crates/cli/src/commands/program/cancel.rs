@@ -35,9 +35,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         let message = format!("no operation is running on {}", access.name);
         return Err(Error::new(ErrorCode::NOTHING_RUNNING, message));
     };
-    let requests = if args.kill { 2 } else { 1 };
-    for _ in 0..requests {
-        interrupt(&holder)?;
+    ask_to_stop(&holder, Signal::SIGINT)?;
+    if args.kill {
+        // Another signal, because two of the same that come together count as one.
+        ask_to_stop(&holder, Signal::SIGTERM)?;
     }
     context.output.result(&CancelReport {
         stack: access.name.to_string(),
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn interrupt(holder: &HeldBy) -> Result<()> {
+fn ask_to_stop(holder: &HeldBy, signal: Signal) -> Result<()> {
     let owner = &holder.owner;
     let unreachable = |why: &str| {
         let message = format!("{owner} holds the stack, {why}");
@@ -62,7 +63,7 @@ fn interrupt(holder: &HeldBy) -> Result<()> {
     let Ok(pid) = pid else {
         return Err(unreachable("under a process number that makes no sense"));
     };
-    match kill(pid, Signal::SIGINT) {
+    match kill(pid, signal) {
         Ok(()) => Ok(()),
         Err(Errno::EPERM) => Err(unreachable("as another user")),
         Err(Errno::ESRCH) => {
