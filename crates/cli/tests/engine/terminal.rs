@@ -91,6 +91,13 @@ fn a_person_sees_a_tree_is_asked_and_decides() {
     let (code, seen) = session.end();
     assert_eq!(code, 130, "{seen}");
     assert!(seen.contains("nothing was changed"), "{seen}");
+
+    // Ctrl-C is an answer too.
+    let mut session = Session::start(&site, &["program", "up"]);
+    session.wait_for("Update dev? [y/N]");
+    session.answer("\u{3}");
+    let (code, seen) = session.end();
+    assert_eq!(code, 130, "{seen}");
     assert!(site.cloud().is_empty());
 
     let mut session = Session::start(&site, &["program", "up"]);

@@ -7,17 +7,32 @@ use nimbus_core::{Error, ErrorCode, Result};
 use crate::context::Context;
 
 /// Asks, and takes nothing but a clear yes for one. Without anybody to ask it is an error.
-pub(crate) fn confirm(context: &Context, question: &str) -> Result<()> {
+pub(crate) async fn confirm(context: &Context, question: &str) -> Result<()> {
     let interactive = io::stdin().is_terminal() && context.output.stderr_terminal().interactive;
     if context.output.is_json() || !interactive {
         let message = format!("{question} Nobody is there to answer");
         return Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message)
             .with_help("look at the preview, then give --yes"));
     }
-    if ask(&mut io::stdin().lock(), &mut io::stderr(), question) {
+    if answered(question.to_owned()).await {
         Ok(())
     } else {
         Err(Error::new(ErrorCode::CANCELLED, "nothing was changed"))
+    }
+}
+
+/// Waits on a thread of its own, which may be left behind, so that Ctrl-C is an answer too: an
+/// operation before this may have taken over what the signal does.
+async fn answered(question: String) -> bool {
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let answer = ask(&mut io::stdin().lock(), &mut io::stderr(), &question);
+        // Whoever pressed Ctrl-C has stopped waiting.
+        let _ = sender.send(answer);
+    });
+    tokio::select! {
+        answer = answer => answer.unwrap_or(false),
+        _ = tokio::signal::ctrl_c() => false,
     }
 }
 

@@ -51,7 +51,7 @@ impl Asked<'_> {
             agreed |= !preview.has_changes();
         }
         if !agreed {
-            confirm(context, &self.question())?;
+            confirm(context, &self.question()).await?;
             // Whoever answered has read the warnings above.
             self.options.allow_unknown = true;
         }

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     }
     if !args.yes {
         let question = format!("Replace the state of {} by this?", access.name);
-        confirm(context, &question)?;
+        confirm(context, &question).await?;
     }
     let owner = Owner::current("nimbus state import");
     if current.is_none() && !stack.exists().await? {

@@ -67,12 +67,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             context,
             &report,
             "Put the journal away without applying it?",
-        )?;
+        )
+        .await?;
         let owner = Owner::current("nimbus state repair");
         report.journal_kept_as = stack.set_journal_aside(owner).await?;
     }
     if args.write && !mended.actions.is_empty() {
-        ask(&args, context, &report, "Make this the state of the stack?")?;
+        ask(&args, context, &report, "Make this the state of the stack?").await?;
         write(&access, &stack, &state, &mended).await?;
         report.written = true;
     }
@@ -93,7 +94,7 @@ async fn journal(stack: &Stack) -> Result<Option<String>> {
     }
 }
 
-fn ask(args: &Args, context: &Context, report: &RepairReport, question: &str) -> Result<()> {
+async fn ask(args: &Args, context: &Context, report: &RepairReport, question: &str) -> Result<()> {
     if args.yes {
         return Ok(());
     }
@@ -102,7 +103,7 @@ fn ask(args: &Args, context: &Context, report: &RepairReport, question: &str) ->
             .output
             .raw(&report.text(context.output.stdout_terminal()))?;
     }
-    confirm(context, question)
+    confirm(context, question).await
 }
 
 async fn write(

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             Some(holder) => format!("End the lease of {}?", holder.owner),
             None => format!("Remove every lock on {}?", access.name),
         };
-        confirm(context, &question)?;
+        confirm(context, &question).await?;
     }
     let unlocked = stack.unlock().await?;
     context.output.result(&UnlockReport {
