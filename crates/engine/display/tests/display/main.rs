@@ -1,5 +1,6 @@
 //! What people and tools get to see of an operation.
 
+mod audience;
 mod events;
 mod snapshots;
 mod steps;
