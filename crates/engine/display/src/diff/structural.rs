@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
+use nimbus_engine_model::diff::deep_equals;
+use nimbus_engine_model::{Archive, PropertyMap, PropertyValue};
 
 use super::{Change, Node, ObjectDiff};
 
@@ -40,8 +41,10 @@ fn array(old: &[PropertyValue], new: &[PropertyValue]) -> BTreeMap<usize, Node> 
         .collect()
 }
 
+/// A null is as good as absent.
 fn optional(old: Option<&PropertyValue>, new: Option<&PropertyValue>) -> Option<Change> {
-    match (old, new) {
+    let present = |value: &&PropertyValue| **value != PropertyValue::Null;
+    match (old.filter(present), new.filter(present)) {
         (None, None) => None,
         (Some(old), None) => Some(Change::Removed(old.clone())),
         (None, Some(new)) => Some(Change::Added(new.clone())),
@@ -63,7 +66,7 @@ pub(super) fn value(old: &PropertyValue, new: &PropertyValue) -> Option<Change> 
             PropertyValue::Archive(Archive::Assets { assets: old, .. }),
             PropertyValue::Archive(Archive::Assets { assets: new, .. }),
         ) => non_empty(object(old, new)).map(Change::Object),
-        (old, new) if same(old, new) => None,
+        (old, new) if deep_equals(old, new) => None,
         (old, new) => Some(Change::Set {
             old: old.clone(),
             new: new.clone(),
@@ -73,41 +76,6 @@ pub(super) fn value(old: &PropertyValue, new: &PropertyValue) -> Option<Change> 
 
 fn non_empty(diff: ObjectDiff) -> Option<ObjectDiff> {
     (!diff.is_empty()).then_some(diff)
-}
-
-/// Content with the same hash is the same, wherever it comes from.
-fn same(old: &PropertyValue, new: &PropertyValue) -> bool {
-    let hashes = match (old, new) {
-        (PropertyValue::Asset(old), PropertyValue::Asset(new)) => {
-            Some((asset_hash(old), asset_hash(new)))
-        }
-        (PropertyValue::Archive(old), PropertyValue::Archive(new)) => {
-            Some((archive_hash(old), archive_hash(new)))
-        }
-        _ => None,
-    };
-    match hashes {
-        Some((old, new)) if !old.is_empty() && !new.is_empty() => old == new,
-        _ => old == new,
-    }
-}
-
-pub(super) fn asset_hash(asset: &Asset) -> &str {
-    match asset {
-        Asset::Text { hash, .. }
-        | Asset::Path { hash, .. }
-        | Asset::Uri { hash, .. }
-        | Asset::HashOnly { hash } => hash,
-    }
-}
-
-pub(super) fn archive_hash(archive: &Archive) -> &str {
-    match archive {
-        Archive::Assets { hash, .. }
-        | Archive::Path { hash, .. }
-        | Archive::Uri { hash, .. }
-        | Archive::HashOnly { hash } => hash,
-    }
 }
 
 /// The value without the wrapping that says where it comes from.
@@ -128,7 +96,7 @@ pub(super) fn settled(value: &PropertyValue) -> Cow<'_, PropertyValue> {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_model::OutputValue;
+    use nimbus_engine_model::{Asset, OutputValue};
 
     use super::*;
 

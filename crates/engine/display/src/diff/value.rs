@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, ResourceReference};
 
 use super::render::Renderer;
-use super::structural::{archive_hash, asset_hash, is_internal, settled};
+use super::structural::{is_internal, settled};
 use crate::line::Tone;
 use crate::text::{clean, number, quoted, short_hash};
 
@@ -113,7 +113,7 @@ fn shortened(text: &str, max: usize) -> String {
 }
 
 fn asset(value: &Asset) -> String {
-    let hash = short_hash(asset_hash(value));
+    let hash = short_hash(value.hash());
     match value {
         Asset::Text { .. } => format!("asset(text:{hash})"),
         Asset::Path { path, .. } => format!("asset(file:{hash}) {}", quoted(path)),
@@ -123,7 +123,7 @@ fn asset(value: &Asset) -> String {
 }
 
 fn archive(value: &Archive) -> String {
-    let hash = short_hash(archive_hash(value));
+    let hash = short_hash(value.hash());
     match value {
         Archive::Assets { .. } => format!("archive(assets:{hash})"),
         Archive::Path { path, .. } => format!("archive(file:{hash}) {}", quoted(path)),
@@ -152,7 +152,7 @@ impl Renderer {
         match value.as_ref() {
             PropertyValue::Object(map) => self.object_block(title, "{", map, mark, note),
             PropertyValue::Archive(archive @ Archive::Assets { assets, .. }) => {
-                let open = format!("archive(assets:{}) {{", short_hash(archive_hash(archive)));
+                let open = format!("archive(assets:{}) {{", short_hash(archive.hash()));
                 self.object_block(title, &open, assets, mark, note);
             }
             PropertyValue::Array(items) => {
