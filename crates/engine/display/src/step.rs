@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nimbus_engine_model::{ProviderRef, ResourceState, StepOp};
 use nimbus_engine_ports::StepEvent;
 
-use crate::diff::{Mark, ObjectDiff, Renderer, Sides, TextLimits, detailed, structural};
+use crate::diff::{Mark, ObjectDiff, Renderer, Sides, TextLimits, detailed, hide, structural};
 use crate::line::{Line, Tone};
 use crate::ops;
 use crate::text::clean;
@@ -130,7 +130,18 @@ fn body(step: &StepEvent, depth: usize, basis: Basis, detail: Detail) -> Vec<Lin
     let mut renderer = Renderer::new(depth, detail.limits());
     match (step.old.as_deref(), step.new.as_deref()) {
         _ if step.op == StepOp::Same => {}
-        (Some(old), Some(new)) => renderer.diff(&differences(step, old, new, basis)),
+        (Some(old), Some(new)) => {
+            let mut tree = differences(step, old, new, basis);
+            let hidden = hide(&mut tree, &new.hide_diff);
+            renderer.diff(&tree);
+            if hidden > 0 {
+                let mark = Mark {
+                    tone: Tone::Dim,
+                    ..Mark::NONE
+                };
+                renderer.line(mark, format!("({hidden} differences hidden)"), "");
+            }
+        }
         (None, Some(new)) => renderer.properties(&new.inputs, Mark::NONE),
         (Some(old), None) if detail == Detail::Full => {
             renderer.properties(&old.inputs, Mark::REMOVED);
@@ -191,7 +202,9 @@ pub(crate) fn key_summary(step: &StepEvent, basis: Basis) -> Line {
         return Line::new();
     };
     let mut line = Line::new();
-    for (key, node) in differences(step, old, new, basis) {
+    let mut tree = differences(step, old, new, basis);
+    hide(&mut tree, &new.hide_diff);
+    for (key, node) in tree {
         let mark = match node.change {
             Change::Added(_) => Mark::ADDED,
             Change::Removed(_) => Mark::REMOVED,

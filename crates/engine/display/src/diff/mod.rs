@@ -5,6 +5,7 @@
 //! lines. What lies inside a secret is never looked into: a secret differs as a whole.
 
 mod detailed;
+mod hide;
 mod render;
 mod structural;
 mod text;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use nimbus_engine_model::PropertyValue;
 
 pub(crate) use detailed::{Sides, detailed};
+pub(crate) use hide::hide;
 pub(crate) use render::{Renderer, TextLimits};
 pub(crate) use structural::structural;
 pub(crate) use value::Mark;

@@ -258,3 +258,16 @@ fn escape_codes_in_values_stay_text() {
         "{text:?}"
     );
 }
+
+#[test]
+fn differences_that_the_program_hides_are_counted_only() {
+    let old = bucket(map([("noise", 1.0.into()), ("size", 1.0.into())]));
+    let mut new = bucket(map([("noise", 2.0.into()), ("size", 2.0.into())]));
+    new.hide_diff = vec![serde_json::json!(["noise"])];
+    let text = short(&step(StepOp::Update, Some(old), Some(new)));
+    assert!(
+        text.contains("~ size: 1 => 2") && !text.contains("noise"),
+        "{text}"
+    );
+    assert!(text.contains("(1 differences hidden)"), "{text}");
+}
