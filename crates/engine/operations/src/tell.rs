@@ -1,8 +1,14 @@
 //! What an operation says about those before and beside it.
 
-use nimbus_engine_backend::{Fate, HeldBy, RecoveryReport};
+use nimbus_engine_backend::{Fate, HeldBy, RecoveryReport, StackRef};
 use nimbus_engine_model::integrity::Finding;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
+
+/// A misspelled name would be a stack of its own.
+pub(crate) fn new_stack(events: &dyn EventSink, name: &StackRef) {
+    let message = format!("{name} does not exist yet; it would be made");
+    emit(events, Severity::Info, message);
+}
 
 /// Somebody else is changing the stack.
 pub(crate) fn held(events: &dyn EventSink, holder: &HeldBy) {

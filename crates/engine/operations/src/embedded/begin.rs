@@ -101,7 +101,10 @@ impl Run<'_> {
         let keyring = &self.workspace.access.keyring;
         let loaded = match stack.load(keyring).await {
             Ok(loaded) => Some(loaded),
-            Err(BackendError::NotFound { .. }) if self.creates_stacks() => None,
+            Err(BackendError::NotFound { .. }) if self.creates_stacks() => {
+                tell::new_stack(self.events.as_ref(), &self.workspace.access.name);
+                None
+            }
             Err(error) => return Err(error.into()),
         };
         let version = loaded.as_ref().map(|loaded| loaded.version);
