@@ -125,8 +125,6 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // A test can run only programs of its own package.
-    ("nimbus-engine-parity", &["nimbus-cli"]),
-    ("nimbus-engine-parity", &["nimbus-cli"]),
     ("nimbus-test-tools", &[]),
     ("xtask", &[]),
 ];
