@@ -98,7 +98,8 @@ pub(crate) struct Ready {
     pub(crate) audience: Arc<Audience>,
     pub(crate) hooks: Arc<HookRegistry>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) directory: TempDir,
+    /// Kept until the test ends.
+    _directory: TempDir,
 }
 
 fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
@@ -256,7 +257,7 @@ impl Bench {
             audience,
             hooks,
             cancel,
-            directory: self.directory,
+            _directory: self.directory,
         })
     }
 
