@@ -59,7 +59,7 @@ impl Session {
         while !self.seen.contains(text) {
             match self.screen.recv_timeout(Duration::from_secs(120)) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(_) => panic!("{text:?} never came: {}", self.seen),
+                Err(reason) => panic!("{text:?} never came, {reason}: {}", self.seen),
             }
         }
     }

@@ -207,6 +207,27 @@ mod tests {
         assert_eq!(process.end(LIMIT).await, Exit::Code(3));
     }
 
+    #[tokio::test]
+    async fn a_program_listens_even_if_we_were_started_deaf() {
+        // The shell makes this test again with the request to end ignored, as `nohup` and scripts
+        // do to what they put in the background.
+        let listens = "process::tests::a_program_that_listens_ends_as_it_likes";
+        let script = format!("trap '' INT; exec \"$0\" --exact {listens}");
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(script)
+            .arg(std::env::current_exe().expect("this test"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        let status = timeout(LIMIT / 2, command.status()).await;
+        let status = status
+            .expect("the request is heard at once")
+            .expect("a shell");
+        assert!(status.success());
+    }
+
     const HELPER: &str = "NIMBUS_TEST_DYING_PARENT";
 
     /// Not a test of its own: the parent that the next test kills.

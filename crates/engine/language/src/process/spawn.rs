@@ -17,7 +17,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Starts the command as the leader of its own process group.
 pub(super) async fn spawn(mut command: Command) -> io::Result<Child> {
     command.process_group(0).kill_on_drop(true);
-    tie_to_parent(&mut command);
+    prepare_child(&mut command);
     let (reply, started) = oneshot::channel();
     let runtime = Handle::current();
     let job = move || {
@@ -43,31 +43,30 @@ fn starter() -> io::Result<Sender<Job>> {
     Ok(STARTER.get_or_init(|| sender).clone())
 }
 
+/// What the child does for itself before it becomes the program: it listens to the request to end
+/// even if we were started deaf to it, as in the background of a script, and it dies with us.
 #[allow(
     unsafe_code,
     reason = "what a child does between fork and exec cannot be said otherwise"
 )]
-fn tie_to_parent(command: &mut Command) {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::sys::prctl::set_pdeathsig;
-        use nix::sys::signal::Signal;
-        use nix::unistd::{getpid, getppid};
+fn prepare_child(command: &mut Command) {
+    use nix::sys::signal::{SigHandler, Signal, signal};
 
-        let parent = getpid();
-        // SAFETY: between fork and exec only two system calls are made and nothing is allocated.
-        unsafe {
-            command.pre_exec(move || {
-                set_pdeathsig(Signal::SIGKILL)?;
+    #[cfg(target_os = "linux")]
+    let parent = nix::unistd::getpid();
+    // SAFETY: between fork and exec only system calls are made and nothing is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            signal(Signal::SIGINT, SigHandler::SigDfl)?;
+            #[cfg(target_os = "linux")]
+            {
+                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
                 // The parent may have gone before the kernel was asked.
-                if getppid() == parent {
-                    Ok(())
-                } else {
-                    Err(io::Error::from_raw_os_error(nix::libc::ESRCH))
+                if nix::unistd::getppid() != parent {
+                    return Err(io::Error::from_raw_os_error(nix::libc::ESRCH));
                 }
-            });
-        }
+            }
+            Ok(())
+        });
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = command;
 }
