@@ -2,17 +2,43 @@
 
 use nimbus_engine_model::format::write_property;
 use nimbus_engine_model::secrets::{CryptError, Crypter};
-use nimbus_engine_model::{PropertyMap, PropertyValue, REDACTED};
+use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, REDACTED};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 pub(super) fn blinded_map(map: &PropertyMap) -> Map<String, Value> {
-    let text = write_property(&PropertyValue::Object(map.clone()), &Blind)
-        .expect("a crypter that knows no failure");
+    let mut shown = PropertyValue::Object(map.clone());
+    elide(&mut shown);
+    let text = write_property(&shown, &Blind).expect("a crypter that knows no failure");
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => map,
         // Nested more deeply than JSON readers go; such a value cannot be shown.
         _ => Map::new(),
+    }
+}
+
+/// Takes out the content of files that are given as text: a file can be of any size, and its hash
+/// says whether it changed.
+fn elide(value: &mut PropertyValue) {
+    match value {
+        PropertyValue::Asset(Asset::Text { text, .. }) => *text = "<contents elided>".to_owned(),
+        PropertyValue::Archive(Archive::Assets { assets, .. }) => {
+            assets.values_mut().for_each(elide)
+        }
+        PropertyValue::Array(items) => items.iter_mut().for_each(elide),
+        PropertyValue::Object(map) => map.values_mut().for_each(elide),
+        PropertyValue::Output(output) => output.value.iter_mut().for_each(|value| elide(value)),
+        // Nothing of a secret is shown.
+        PropertyValue::Secret(_)
+        | PropertyValue::Null
+        | PropertyValue::Bool(_)
+        | PropertyValue::Number(_)
+        | PropertyValue::String(_)
+        | PropertyValue::Bytes(_)
+        | PropertyValue::Asset(_)
+        | PropertyValue::Archive(_)
+        | PropertyValue::Computed
+        | PropertyValue::ResourceReference(_) => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use insta::assert_snapshot;
 use jiff::Timestamp;
 use nimbus_engine_display::EventLog;
-use nimbus_engine_model::{Asset, PropertyValue, ResourceState, StepOp};
+use nimbus_engine_model::{Archive, Asset, PropertyValue, ResourceState, StepOp};
 use nimbus_engine_ports::{
     Diagnostic, DiffKind, EnforcementLevel, EngineEvent, PolicyViolation, Severity, Summary,
 };
@@ -87,6 +87,29 @@ fn values_are_written_as_in_state_files_but_for_secrets() {
     assert!(!line.contains("root"), "{line}");
     let event: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_snapshot!(event["resourcePreEvent"]["metadata"]["new"]["inputs"].to_string());
+}
+
+#[test]
+fn the_content_of_files_is_left_out_at_any_depth() {
+    let text = || {
+        PropertyValue::Asset(Asset::Text {
+            hash: "ff".into(),
+            text: "line after line".into(),
+        })
+    };
+    let archive = PropertyValue::Archive(Archive::Assets {
+        hash: "ee".into(),
+        assets: [("a.txt".to_owned(), text())].into(),
+    });
+    let mut new = bucket("a");
+    new.inputs = map([
+        ("file", text()),
+        ("list", array([object([("all", archive)])])),
+    ]);
+    let line = lines([pre(&step(StepOp::Create, None, Some(new)))]).remove(0);
+    assert!(!line.contains("line after line"), "{line}");
+    assert_eq!(line.matches("<contents elided>").count(), 2, "{line}");
+    assert_eq!(line.matches("\"hash\":\"ff\"").count(), 2, "{line}");
 }
 
 #[test]
