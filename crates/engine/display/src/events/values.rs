@@ -23,11 +23,11 @@ fn elide(value: &mut PropertyValue) {
     match value {
         PropertyValue::Asset(Asset::Text { text, .. }) => *text = "<contents elided>".to_owned(),
         PropertyValue::Archive(Archive::Assets { assets, .. }) => {
-            assets.values_mut().for_each(elide)
+            assets.values_mut().for_each(elide);
         }
         PropertyValue::Array(items) => items.iter_mut().for_each(elide),
         PropertyValue::Object(map) => map.values_mut().for_each(elide),
-        PropertyValue::Output(output) => output.value.iter_mut().for_each(|value| elide(value)),
+        PropertyValue::Output(output) => output.value.iter_mut().for_each(elide),
         // Nothing of a secret is shown.
         PropertyValue::Secret(_)
         | PropertyValue::Null
