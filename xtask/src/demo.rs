@@ -108,12 +108,11 @@ impl Stage {
     /// What a user of the workspace does once.
     fn install_packages(&self) -> Result<()> {
         println!("\n# The programs' packages");
-        println!("$ npm install --prefix cloud/stacks");
+        println!("$ npm ci --prefix cloud/stacks");
         process::run_logged(
             Command::new("npm")
                 .args([
-                    "install",
-                    "--no-save",
+                    "ci",
                     "--ignore-scripts",
                     "--no-audit",
                     "--no-fund",

@@ -28,6 +28,7 @@ pub(crate) fn variables(tools: &Tools) -> Vec<(&'static str, OsString)> {
         ("NIMBUS_TEST_MOTO", &tools.moto),
         ("NIMBUS_TEST_PULUMI", &tools.pulumi),
         ("NIMBUS_TEST_PLUGINS", &tools.plugins),
+        ("NIMBUS_TEST_LIBRARY", &tools.library),
     ]
     .into_iter()
     .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
@@ -52,6 +53,7 @@ mod tests {
             moto: missing(),
             pulumi: missing(),
             plugins: Tool::Ready("plugins".into()),
+            library: missing(),
         };
         assert_eq!(
             variables(&tools),

@@ -13,6 +13,7 @@ mod bench;
 mod cache;
 mod demo;
 mod env;
+mod library;
 mod process;
 mod repo;
 mod setup;

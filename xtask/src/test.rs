@@ -12,6 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::env;
+use crate::library;
 use crate::process;
 use crate::repo::Repo;
 use crate::setup::{self, Scope, Tools};
@@ -51,6 +52,12 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         })?;
     }
     let mut counts = Counts::default();
+    if options.cargo.is_empty() {
+        stage(&mut failed, "library", || {
+            counts.passed += library::check(repo)?;
+            Ok(())
+        })?;
+    }
     stage(&mut failed, "tests", || {
         run_tests(repo, options, &tools, &mut counts)
     })?;

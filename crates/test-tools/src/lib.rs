@@ -23,6 +23,8 @@ pub enum Tool {
     PulumiCli,
     /// A folder of `pulumi-resource-*` programs.
     ProviderPlugins,
+    /// The shipped `stacks` folder with its packages installed.
+    Library,
 }
 
 impl Tool {
@@ -33,6 +35,7 @@ impl Tool {
             Self::S3Server => "NIMBUS_TEST_MOTO",
             Self::PulumiCli => "NIMBUS_TEST_PULUMI",
             Self::ProviderPlugins => "NIMBUS_TEST_PLUGINS",
+            Self::Library => "NIMBUS_TEST_LIBRARY",
         }
     }
 
@@ -43,6 +46,7 @@ impl Tool {
             Self::S3Server => "no S3 server",
             Self::PulumiCli => "no pulumi CLI",
             Self::ProviderPlugins => "no provider plugins",
+            Self::Library => "no packages of the library",
         }
     }
 

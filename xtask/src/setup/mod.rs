@@ -5,6 +5,7 @@
 //! is said with the way to get it, and the tests that need it report themselves as skipped.
 
 mod go;
+pub(crate) mod library;
 mod node;
 mod python;
 mod version;
@@ -28,7 +29,8 @@ pub(crate) struct Options {
 pub(crate) enum Scope {
     /// The SDKs that programs run with.
     Basic,
-    /// These, an S3 server, the official command line and provider plugins.
+    /// These, the packages of `library/`, an S3 server, the official command line and provider
+    /// plugins.
     Integration,
 }
 
@@ -59,6 +61,8 @@ pub(crate) struct Tools {
     pub(crate) pulumi: Tool,
     /// A folder of `pulumi-resource-*` executables.
     pub(crate) plugins: Tool,
+    /// `library/stacks` with its packages.
+    pub(crate) library: Tool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
@@ -92,6 +96,7 @@ pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
             ..find(repo)?
         });
     }
+    let library = report("library", library::install(repo))?;
     let moto = report("S3 server", python::install_moto(repo, &cache))?;
     let go::GoTools { pulumi, plugins } = go::install(repo, &cache)?;
     let pulumi = report("Pulumi command line", Ok(pulumi))?;
@@ -102,6 +107,7 @@ pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
         moto,
         pulumi,
         plugins,
+        library,
     })
 }
 
@@ -115,6 +121,7 @@ pub(crate) fn find(repo: &Repo) -> Result<Tools> {
         moto: python::find_moto(repo, &cache)?,
         pulumi,
         plugins,
+        library: library::find(repo)?,
     })
 }
 

@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-config", &["nimbus-core", "nimbus-document"]),
     ("nimbus-telemetry", &["nimbus-core"]),
     ("nimbus-engine-model", &["nimbus-core"]),
+    ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
     (
         "nimbus-engine-wire",
@@ -38,7 +39,18 @@ const EDGES: &[(&str, &[&str])] = &[
         &["nimbus-core", "nimbus-engine-model", "nimbus-engine-ports"],
     ),
     ("nimbus-engine-monitor", ON_THE_WIRE),
-    ("nimbus-engine-plugin", ON_THE_WIRE),
+    (
+        "nimbus-engine-plugin",
+        &[
+            "nimbus-core",
+            "nimbus-document",
+            "nimbus-engine-model",
+            "nimbus-engine-ports",
+            "nimbus-engine-process",
+            "nimbus-engine-proto",
+            "nimbus-engine-wire",
+        ],
+    ),
     // A launcher serves the monitor that its program talks to.
     (
         "nimbus-engine-language",
@@ -47,6 +59,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-model",
             "nimbus-engine-monitor",
             "nimbus-engine-ports",
+            "nimbus-engine-process",
         ],
     ),
     (
