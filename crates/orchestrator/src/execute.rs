@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::graph::Name;
-use crate::run::{Command, Run, RunResult, UnitOutcome, UnitState};
+use crate::run::{Command, Run, RunResult, Trigger, UnitOutcome, UnitState};
 
 /// Does the work of one unit. Calls for different units run at once.
 #[async_trait]
@@ -26,6 +27,8 @@ pub trait RunSink: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunReport {
     pub result: RunResult,
+    /// What made it undo its work, if something did.
+    pub trigger: Option<Trigger>,
     pub units: BTreeMap<Name, UnitState>,
 }
 
@@ -41,40 +44,57 @@ struct Tasks {
     units: HashMap<Id, Name>,
 }
 
-/// `cancel` stops new units; what runs is finished by its worker, which may listen to the same
-/// token.
+/// What can end a run from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Stops new units; what runs is finished by its worker, which may listen to the same token.
+    pub cancel: CancellationToken,
+    /// After so long nothing more is started and what was done is undone.
+    pub overtime: Option<Duration>,
+}
+
+/// Drives a run to its end.
 pub async fn execute(
     mut run: Run,
     worker: Arc<dyn Worker>,
     sink: &dyn RunSink,
-    cancel: &CancellationToken,
+    limits: &Limits,
 ) -> RunReport {
     let mut tasks = Tasks::default();
-    let mut seen: BTreeMap<Name, UnitState> = run.units().clone();
     let mut commands = run.begin();
-    let mut cancelled = false;
+    let (mut cancelled, mut late) = (false, false);
+    let overtime = tokio::time::sleep(limits.overtime.unwrap_or(Duration::MAX / 4));
+    let mut overtime = std::pin::pin!(overtime);
     let result = loop {
-        announce(&run, &mut seen, sink);
+        for (unit, state) in run.take_news() {
+            sink.unit_changed(&unit, &state);
+        }
         if let Some(result) = tasks.carry_out(commands, &worker) {
             break result;
         }
         commands = tokio::select! {
-            // When both are ready, nothing more may start.
+            // When several are ready, nothing more may start.
             biased;
-            () = cancel.cancelled(), if !cancelled => {
+            () = limits.cancel.cancelled(), if !cancelled => {
                 cancelled = true;
                 run.cancel()
             }
+            () = &mut overtime, if limits.overtime.is_some() && !late => {
+                late = true;
+                run.overtime()
+            }
             Some((unit, done)) = tasks.next() => {
                 let done = outcome_of(&run, &unit, done);
-                announce_failure(&unit, &done, &mut seen, sink);
                 report(&mut run, &unit, done)
             }
         };
     };
-    announce(&run, &mut seen, sink);
+    for (unit, state) in run.take_news() {
+        sink.unit_changed(&unit, &state);
+    }
     RunReport {
         result,
+        trigger: run.trigger(),
         units: run.units().clone(),
     }
 }
@@ -119,23 +139,10 @@ fn outcome_of(run: &Run, unit: &str, done: Result<Done, String>) -> Done {
         Err(message) if run.units().get(unit) == Some(&UnitState::RollingBack) => {
             Done::RolledBack(Err(message))
         }
-        Err(message) => Done::Started(UnitOutcome::Failed { message }),
-    }
-}
-
-/// The state machine may go on to undo the unit at once; that it failed must be told before.
-fn announce_failure(
-    unit: &str,
-    done: &Done,
-    seen: &mut BTreeMap<Name, UnitState>,
-    sink: &dyn RunSink,
-) {
-    if let Done::Started(UnitOutcome::Failed { message }) = done {
-        let failed = UnitState::Failed {
-            message: message.clone(),
-        };
-        sink.unit_changed(unit, &failed);
-        seen.insert(unit.to_owned(), failed);
+        Err(message) => Done::Started(UnitOutcome::Failed {
+            message,
+            trigger: None,
+        }),
     }
 }
 
@@ -143,17 +150,6 @@ fn report(run: &mut Run, unit: &str, done: Done) -> Vec<Command> {
     match done {
         Done::Started(outcome) => run.unit_ended(unit, outcome),
         Done::RolledBack(result) => run.rolled_back(unit, result),
-    }
-}
-
-/// What ended comes before what started because of it.
-fn announce(run: &Run, seen: &mut BTreeMap<Name, UnitState>, sink: &dyn RunSink) {
-    let changed = |(name, state): &(&Name, &UnitState)| seen.get(*name) != Some(*state);
-    let mut news: Vec<_> = run.units().iter().filter(changed).collect();
-    news.sort_by_key(|(_, state)| matches!(state, UnitState::Running | UnitState::RollingBack));
-    for (name, state) in news {
-        sink.unit_changed(name, state);
-        seen.insert(name.clone(), state.clone());
     }
 }
 
@@ -193,6 +189,7 @@ mod tests {
             if self.fails.contains(unit) {
                 UnitOutcome::Failed {
                     message: "no".to_owned(),
+                    trigger: None,
                 }
             } else {
                 UnitOutcome::Succeeded
@@ -216,7 +213,11 @@ mod tests {
     async fn run(worker: Scripted, cancel: CancellationToken) -> (RunReport, Vec<String>) {
         let log = Log::default();
         let run = Run::new(chain(), Direction::Forward, OnFailure::Rollback, 4);
-        let report = execute(run, Arc::new(worker), &log, &cancel).await;
+        let limits = Limits {
+            cancel,
+            overtime: None,
+        };
+        let report = execute(run, Arc::new(worker), &log, &limits).await;
         (report, log.0.into_inner().unwrap())
     }
 
@@ -284,7 +285,7 @@ mod tests {
             ..scripted()
         };
         let (report, _) = run(worker, token).await;
-        assert_eq!(report.result, RunResult::Cancelled);
+        assert_eq!(report.result, RunResult::Interrupted);
         assert_eq!(report.units["a"], UnitState::Succeeded);
         assert!(matches!(report.units["b"], UnitState::NotStarted { .. }));
     }

@@ -99,6 +99,23 @@ impl Graph {
         self.nodes.iter().map(|node| node.name.as_str())
     }
 
+    /// Place of a unit in [`names`](Self::names).
+    pub(crate) fn place_of(&self, name: &str) -> Option<usize> {
+        self.index.get(name).copied()
+    }
+
+    pub(crate) fn name_at(&self, place: usize) -> &str {
+        &self.nodes[place].name
+    }
+
+    pub(crate) fn needs_at(&self, place: usize) -> &[usize] {
+        &self.nodes[place].needs
+    }
+
+    pub(crate) fn needed_by_at(&self, place: usize) -> &[usize] {
+        &self.nodes[place].needed_by
+    }
+
     pub fn needs(&self, name: &str) -> impl Iterator<Item = &str> {
         self.neighbours(name, |node| &node.needs)
     }

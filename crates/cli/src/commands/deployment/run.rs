@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::execute::{RunSink, Worker, execute};
+use nimbus_orchestrator::execute::{Limits, RunSink, Worker, execute};
 use nimbus_orchestrator::run::{Direction, OnFailure, Run, RunResult, UnitOutcome, UnitState};
 use nimbus_orchestrator::unit::{Board, Deployed, JobReport};
 use nimbus_orchestrator::validate::{Severity, validate};
@@ -156,7 +156,10 @@ async fn start(
         crew: Arc::clone(&crew),
         started,
     };
-    let stop = cancellation.stop_token().clone();
+    let limits = Limits {
+        cancel: cancellation.stop_token().clone(),
+        overtime: None,
+    };
     let signal = tokio::spawn({
         let cancellation = cancellation.clone();
         async move {
@@ -166,13 +169,19 @@ async fn start(
             }
         }
     });
-    let ended = execute(run, Arc::clone(&crew) as Arc<dyn Worker>, &progress, &stop).await;
+    let ended = execute(
+        run,
+        Arc::clone(&crew) as Arc<dyn Worker>,
+        &progress,
+        &limits,
+    )
+    .await;
     signal.abort();
     let report = RunSummary::new(&board, args, &ended.units, &crew, ended.result, started);
     context.output.result(&report)?;
     Ok(match ended.result {
         RunResult::Succeeded => Outcome::Done,
-        RunResult::Cancelled => Outcome::Reported(ErrorKind::Cancelled),
+        RunResult::Interrupted => Outcome::Reported(ErrorKind::Cancelled),
         RunResult::Failed | RunResult::RolledBack | RunResult::NeedsAttention => {
             Outcome::Reported(ErrorKind::Failed)
         }
@@ -251,6 +260,7 @@ impl Worker for Crew {
                     Some(help) => format!("{error} ({help})"),
                     None => error.to_string(),
                 },
+                trigger: None,
             })
     }
 
@@ -371,7 +381,7 @@ pub(crate) struct RunSummary {
     deployment: String,
     environment: String,
     rehearsal: bool,
-    /// `succeeded`, `failed`, `cancelled`, `rolled_back` or `needs_attention`.
+    /// `succeeded`, `failed`, `interrupted`, `rolled_back` or `needs_attention`.
     result: &'static str,
     seconds: u64,
     units: Vec<UnitSummary>,
@@ -421,7 +431,7 @@ impl RunSummary {
             result: match result {
                 RunResult::Succeeded => "succeeded",
                 RunResult::Failed => "failed",
-                RunResult::Cancelled => "cancelled",
+                RunResult::Interrupted => "interrupted",
                 RunResult::RolledBack => "rolled_back",
                 RunResult::NeedsAttention => "needs_attention",
             },

@@ -1,0 +1,406 @@
+//! One run over many units, as a pure state machine.
+//!
+//! It is told what happened and answers what to do next; the local executor and the durable
+//! workflow both drive it. A unit starts when everything it needs is done, so there are no layers
+//! to wait for. After a failure, what depends on it is not started, what does not is finished, and
+//! then the policy decides. The cost of an event does not grow with the number of units: what is
+//! ready is kept, not searched for.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use state::{Direction, Earlier, OnFailure, RunResult, Trigger, UnitOutcome, UnitState};
+
+use crate::graph::{Graph, Name};
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Start(Name),
+    RollBack(Name),
+    Finish(RunResult),
+}
+
+#[derive(Clone, Debug)]
+pub struct Run {
+    graph: Graph,
+    direction: Direction,
+    on_failure: OnFailure,
+    parallel: usize,
+    units: BTreeMap<Name, UnitState>,
+    /// How many of those that must come before a unit are not done yet; by place in the graph.
+    open: Vec<usize>,
+    /// Places of units that may start, best first.
+    ready: BTreeSet<usize>,
+    running: usize,
+    /// Units that changed something, in the order in which they ended.
+    changed: Vec<Name>,
+    /// Units that something which could not be undone may still use, and what that is.
+    blocked: BTreeMap<Name, Name>,
+    /// Changes that nobody was told of yet, in order.
+    news: Vec<(Name, UnitState)>,
+    trigger: Option<Trigger>,
+    cancelled: bool,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Going,
+    /// Nothing new starts.
+    Draining,
+    Undoing,
+    Ended(RunResult),
+}
+
+impl Run {
+    /// `parallel` of zero means one.
+    pub fn new(graph: Graph, direction: Direction, on_failure: OnFailure, parallel: usize) -> Self {
+        let units: BTreeMap<Name, UnitState> = graph
+            .names()
+            .map(|name| (name.to_owned(), UnitState::Waiting))
+            .collect();
+        let mut run = Self {
+            direction,
+            on_failure,
+            parallel: parallel.max(1),
+            units,
+            open: Vec::new(),
+            ready: BTreeSet::new(),
+            running: 0,
+            changed: Vec::new(),
+            blocked: BTreeMap::new(),
+            news: Vec::new(),
+            trigger: None,
+            cancelled: false,
+            phase: Phase::Going,
+            graph,
+        };
+        run.count_open();
+        run
+    }
+
+    /// Goes on where an earlier attempt was interrupted. What was done stays done; what was under
+    /// way or failed is started again, unless the attempt was already undoing things: then that is
+    /// what goes on.
+    pub fn after(mut self, earlier: Earlier) -> Self {
+        for (name, state) in earlier.units {
+            if !self.units.contains_key(&name) {
+                continue;
+            }
+            let kept = match state {
+                UnitState::Succeeded => {
+                    self.changed.push(name.clone());
+                    UnitState::Succeeded
+                }
+                UnitState::Skipped => UnitState::Skipped,
+                _ if !earlier.undoing => UnitState::Waiting,
+                // It may have done part of its work.
+                UnitState::Running | UnitState::RollingBack | UnitState::Failed { .. } => {
+                    self.changed.push(name.clone());
+                    UnitState::Failed {
+                        message: "the run was interrupted".to_owned(),
+                    }
+                }
+                UnitState::Waiting => UnitState::NotStarted {
+                    because: "the run stopped".to_owned(),
+                },
+                other => other,
+            };
+            self.units.insert(name, kept);
+        }
+        if earlier.undoing {
+            self.phase = Phase::Undoing;
+        }
+        self.count_open();
+        self
+    }
+
+    pub fn units(&self) -> &BTreeMap<Name, UnitState> {
+        &self.units
+    }
+
+    /// Changes since the last call: what ended comes before what started because of it.
+    pub fn take_news(&mut self) -> Vec<(Name, UnitState)> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// What made this run undo its work, if something did.
+    pub fn trigger(&self) -> Option<Trigger> {
+        self.trigger
+    }
+
+    pub fn result(&self) -> Option<RunResult> {
+        match self.phase {
+            Phase::Ended(result) => Some(result),
+            Phase::Going | Phase::Draining | Phase::Undoing => None,
+        }
+    }
+
+    /// What to do first.
+    pub fn begin(&mut self) -> Vec<Command> {
+        self.next()
+    }
+
+    /// A started unit ended. Reports about units that are not running are ignored: a message that
+    /// arrives twice must not count twice.
+    pub fn unit_ended(&mut self, name: &str, outcome: UnitOutcome) -> Vec<Command> {
+        if self.units.get(name) != Some(&UnitState::Running) {
+            return Vec::new();
+        }
+        self.running -= 1;
+        match outcome {
+            UnitOutcome::Succeeded => {
+                self.changed.push(name.to_owned());
+                self.set(name, UnitState::Succeeded);
+                self.free_followers(name);
+            }
+            UnitOutcome::Skipped => {
+                self.set(name, UnitState::Skipped);
+                self.free_followers(name);
+            }
+            UnitOutcome::Failed { message, trigger } => {
+                // It may have done part of its work, so it is among those to restore.
+                self.changed.push(name.to_owned());
+                self.set(name, UnitState::Failed { message });
+                self.give_up_after(name);
+                self.trigger = self.trigger.or(trigger);
+                if self.on_failure != OnFailure::Continue && self.phase == Phase::Going {
+                    self.phase = Phase::Draining;
+                }
+            }
+        }
+        self.next()
+    }
+
+    /// A rollback ended.
+    pub fn rolled_back(&mut self, name: &str, result: Result<(), String>) -> Vec<Command> {
+        if self.units.get(name) != Some(&UnitState::RollingBack) {
+            return Vec::new();
+        }
+        match result {
+            Ok(()) => self.set(name, UnitState::RolledBack),
+            // Nobody knows whether it would have worked; going on with the run will tell.
+            Err(message) if self.cancelled => self.set(name, UnitState::Failed { message }),
+            Err(message) => {
+                self.set(name, UnitState::Stuck { message });
+                self.block_needs_of(name);
+            }
+        }
+        self.next()
+    }
+
+    /// Somebody asked to stop: what runs finishes, nothing starts, nothing more is undone.
+    pub fn cancel(&mut self) -> Vec<Command> {
+        match self.phase {
+            Phase::Going | Phase::Draining => {
+                self.cancelled = true;
+                self.phase = Phase::Draining;
+                self.next()
+            }
+            Phase::Undoing => {
+                self.cancelled = true;
+                Vec::new()
+            }
+            Phase::Ended(_) => Vec::new(),
+        }
+    }
+
+    /// The run takes twice as long as planned: nothing more starts, and what was done is undone.
+    pub fn overtime(&mut self) -> Vec<Command> {
+        if self.phase != Phase::Going && self.phase != Phase::Draining {
+            return Vec::new();
+        }
+        self.trigger = self.trigger.or(Some(Trigger::Overtime));
+        if self.on_failure == OnFailure::Hold || self.on_failure == OnFailure::Continue {
+            return Vec::new();
+        }
+        self.phase = Phase::Draining;
+        self.next()
+    }
+
+    fn set(&mut self, name: &str, state: UnitState) {
+        self.news.push((name.to_owned(), state.clone()));
+        self.units.insert(name.to_owned(), state);
+    }
+
+    fn next(&mut self) -> Vec<Command> {
+        match self.phase {
+            Phase::Going => {
+                let started = self.start_ready();
+                if started.is_empty() && self.running == 0 {
+                    self.settle()
+                } else {
+                    started
+                }
+            }
+            Phase::Draining if self.running == 0 => self.settle(),
+            Phase::Draining | Phase::Ended(_) => Vec::new(),
+            Phase::Undoing => self.undo(),
+        }
+    }
+
+    fn start_ready(&mut self) -> Vec<Command> {
+        let mut started = Vec::new();
+        while self.running < self.parallel {
+            let Some(place) = self.ready.pop_first() else {
+                break;
+            };
+            let name = self.graph.name_at(place).to_owned();
+            self.set(&name, UnitState::Running);
+            self.running += 1;
+            started.push(Command::Start(name));
+        }
+        started
+    }
+
+    /// Counts anew what every waiting unit still waits for.
+    fn count_open(&mut self) {
+        self.open = vec![0; self.graph.len()];
+        self.ready.clear();
+        for place in 0..self.graph.len() {
+            if self.units[self.graph.name_at(place)] != UnitState::Waiting {
+                continue;
+            }
+            let before = self.direction.before(&self.graph, place);
+            let open = before
+                .iter()
+                .filter(|&&need| !self.units[self.graph.name_at(need)].is_done())
+                .count();
+            self.open[place] = open;
+            if open == 0 {
+                self.ready.insert(place);
+            }
+        }
+    }
+
+    /// A unit is done: those that waited for nothing else may start.
+    fn free_followers(&mut self, name: &str) {
+        let Some(place) = self.graph.place_of(name) else {
+            return;
+        };
+        for &follower in self.direction.after(&self.graph, place) {
+            self.open[follower] = self.open[follower].saturating_sub(1);
+            let waiting = self.units[self.graph.name_at(follower)] == UnitState::Waiting;
+            if self.open[follower] == 0 && waiting {
+                self.ready.insert(follower);
+            }
+        }
+    }
+
+    /// Everything that waits for `name`, directly or not, will never start.
+    fn give_up_after(&mut self, name: &str) {
+        let mut open: Vec<usize> = self.graph.place_of(name).into_iter().collect();
+        while let Some(place) = open.pop() {
+            for follower in self.direction.after(&self.graph, place).to_vec() {
+                let next = self.graph.name_at(follower).to_owned();
+                if self.units[&next] == UnitState::Waiting {
+                    let because = format!("{name} failed");
+                    self.set(&next, UnitState::NotStarted { because });
+                    open.push(follower);
+                }
+            }
+        }
+    }
+
+    /// Nothing runs any more and nothing will start.
+    fn settle(&mut self) -> Vec<Command> {
+        let because = if self.cancelled {
+            "the run was interrupted"
+        } else {
+            "the run stopped"
+        };
+        let waiting = |(name, state): (&Name, &UnitState)| {
+            (*state == UnitState::Waiting).then(|| name.clone())
+        };
+        let left: Vec<Name> = self.units.iter().filter_map(waiting).collect();
+        let unfinished = !left.is_empty();
+        for name in left {
+            let because = because.to_owned();
+            self.set(&name, UnitState::NotStarted { because });
+        }
+        let failed = self
+            .units
+            .values()
+            .any(|state| matches!(state, UnitState::Failed { .. }));
+        let undoes = match self.on_failure {
+            OnFailure::Rollback => failed || self.trigger.is_some(),
+            OnFailure::Automatic => self.trigger.is_some(),
+            OnFailure::Hold | OnFailure::Continue => false,
+        };
+        if self.cancelled {
+            return self.end(RunResult::Interrupted);
+        }
+        if undoes && (failed || unfinished) {
+            self.phase = Phase::Undoing;
+            return self.undo();
+        }
+        self.end(if failed {
+            RunResult::Failed
+        } else {
+            RunResult::Succeeded
+        })
+    }
+
+    /// One after the other, the last to change first. After one that cannot be undone, the ones
+    /// that it needs are left alone: it may still use them.
+    fn undo(&mut self) -> Vec<Command> {
+        if self
+            .changed
+            .last()
+            .is_some_and(|name| self.units[name] == UnitState::RollingBack)
+        {
+            return Vec::new();
+        }
+        if self.cancelled {
+            return self.end(RunResult::Interrupted);
+        }
+        while let Some(name) = self.changed.last().cloned() {
+            if matches!(
+                self.units[&name],
+                UnitState::RolledBack | UnitState::Stuck { .. }
+            ) {
+                self.changed.pop();
+                continue;
+            }
+            if let Some(dependant) = self.blocked.get(&name) {
+                let message = format!("left as it is: {dependant} could not be rolled back");
+                self.set(&name, UnitState::Stuck { message });
+                continue;
+            }
+            self.set(&name, UnitState::RollingBack);
+            return vec![Command::RollBack(name)];
+        }
+        let stuck = self
+            .units
+            .values()
+            .any(|state| matches!(state, UnitState::Stuck { .. }));
+        self.end(if stuck {
+            RunResult::NeedsAttention
+        } else {
+            RunResult::RolledBack
+        })
+    }
+
+    /// What `name` needs, directly or not, must stay.
+    fn block_needs_of(&mut self, name: &str) {
+        let mut open: Vec<Name> = vec![name.to_owned()];
+        while let Some(at) = open.pop() {
+            let needs: Vec<Name> = self.graph.needs(&at).map(str::to_owned).collect();
+            for need in needs {
+                if !self.blocked.contains_key(&need) {
+                    self.blocked.insert(need.clone(), name.to_owned());
+                    open.push(need);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, result: RunResult) -> Vec<Command> {
+        self.phase = Phase::Ended(result);
+        vec![Command::Finish(result)]
+    }
+}

@@ -1,0 +1,368 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::graph::Unit;
+
+fn graph(units: &[(&str, &[&str])]) -> Graph {
+    Graph::new(units.iter().map(|(name, needs)| Unit {
+        name: (*name).to_owned(),
+        priority: 0,
+        needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+    }))
+    .unwrap()
+}
+
+fn diamond() -> Graph {
+    graph(&[
+        ("a", &[]),
+        ("b", &["a"]),
+        ("c", &["a"]),
+        ("d", &["b", "c"]),
+        ("x", &[]),
+    ])
+}
+
+fn run(on_failure: OnFailure, parallel: usize) -> Run {
+    Run::new(diamond(), Direction::Forward, on_failure, parallel)
+}
+
+fn start(names: &[&str]) -> Vec<Command> {
+    names
+        .iter()
+        .map(|name| Command::Start((*name).to_owned()))
+        .collect()
+}
+
+fn failed() -> UnitOutcome {
+    UnitOutcome::Failed {
+        message: "no".to_owned(),
+        trigger: None,
+    }
+}
+
+#[test]
+fn a_unit_starts_as_soon_as_what_it_needs_is_done() {
+    let mut run = run(OnFailure::Hold, 10);
+    assert_eq!(run.begin(), start(&["a", "x"]));
+    assert_eq!(
+        run.unit_ended("a", UnitOutcome::Succeeded),
+        start(&["b", "c"]),
+        "x still runs"
+    );
+    assert_eq!(run.unit_ended("b", UnitOutcome::Skipped), []);
+    assert_eq!(run.unit_ended("c", UnitOutcome::Succeeded), start(&["d"]));
+    assert_eq!(run.unit_ended("x", UnitOutcome::Succeeded), []);
+    assert_eq!(
+        run.unit_ended("d", UnitOutcome::Succeeded),
+        [Command::Finish(RunResult::Succeeded)]
+    );
+}
+
+#[test]
+fn no_more_than_the_limit_run_at_once() {
+    let mut run = run(OnFailure::Hold, 1);
+    assert_eq!(run.begin(), start(&["a"]));
+    assert_eq!(run.unit_ended("a", UnitOutcome::Succeeded), start(&["b"]));
+}
+
+#[test]
+fn destroying_walks_the_other_way() {
+    let mut run = Run::new(diamond(), Direction::Reverse, OnFailure::Hold, 10);
+    assert_eq!(run.begin(), start(&["d", "x"]));
+    assert_eq!(
+        run.unit_ended("d", UnitOutcome::Succeeded),
+        start(&["b", "c"])
+    );
+}
+
+#[test]
+fn after_a_failure_running_units_finish_and_then_all_changed_ones_are_rolled_back() {
+    let mut run = run(OnFailure::Rollback, 10);
+    run.begin();
+    run.unit_ended("a", UnitOutcome::Succeeded);
+    assert_eq!(run.unit_ended("b", failed()), []);
+    assert_eq!(
+        run.units()["d"],
+        UnitState::NotStarted {
+            because: "b failed".to_owned()
+        }
+    );
+    run.unit_ended("x", UnitOutcome::Skipped);
+    let mut undone = run.unit_ended("c", UnitOutcome::Succeeded);
+    let mut order = Vec::new();
+    while let [Command::RollBack(name)] = undone.as_slice() {
+        order.push(name.clone());
+        undone = run.rolled_back(&order[order.len() - 1], Ok(()));
+    }
+    assert_eq!(order, ["c", "b", "a"], "x changed nothing");
+    assert_eq!(undone, [Command::Finish(RunResult::RolledBack)]);
+}
+
+#[test]
+fn a_rollback_that_fails_stops_at_what_it_needs() {
+    let mut run = run(OnFailure::Rollback, 10);
+    run.begin();
+    run.unit_ended("x", UnitOutcome::Succeeded);
+    run.unit_ended("a", UnitOutcome::Succeeded);
+    run.unit_ended("c", UnitOutcome::Succeeded);
+    assert_eq!(
+        run.unit_ended("b", failed()),
+        [Command::RollBack("b".to_owned())]
+    );
+    assert_eq!(
+        run.rolled_back("b", Err("gone".to_owned())),
+        [Command::RollBack("c".to_owned())]
+    );
+    let next = run.rolled_back("c", Ok(()));
+    assert_eq!(
+        next,
+        [Command::RollBack("x".to_owned())],
+        "a is still used by b"
+    );
+    assert_eq!(
+        run.rolled_back("x", Ok(())),
+        [Command::Finish(RunResult::NeedsAttention)]
+    );
+}
+
+#[test]
+fn continue_runs_what_does_not_depend_on_the_failure() {
+    let mut run = run(OnFailure::Continue, 1);
+    run.begin();
+    run.unit_ended("a", UnitOutcome::Succeeded);
+    assert_eq!(run.unit_ended("b", failed()), start(&["c"]));
+    assert_eq!(run.unit_ended("c", UnitOutcome::Succeeded), start(&["x"]));
+    assert_eq!(
+        run.unit_ended("x", UnitOutcome::Succeeded),
+        [Command::Finish(RunResult::Failed)]
+    );
+}
+
+#[test]
+fn hold_stops_and_undoes_nothing() {
+    let mut run = run(OnFailure::Hold, 1);
+    run.begin();
+    assert_eq!(
+        run.unit_ended("a", failed()),
+        [Command::Finish(RunResult::Failed)]
+    );
+}
+
+#[test]
+fn cancelling_starts_nothing_more_and_undoes_nothing() {
+    let mut run = run(OnFailure::Rollback, 1);
+    run.begin();
+    assert_eq!(run.cancel(), []);
+    assert_eq!(
+        run.unit_ended("a", UnitOutcome::Succeeded),
+        [Command::Finish(RunResult::Interrupted)]
+    );
+}
+
+#[test]
+fn a_report_that_comes_twice_counts_once() {
+    let mut run = run(OnFailure::Hold, 10);
+    run.begin();
+    run.unit_ended("a", UnitOutcome::Succeeded);
+    assert_eq!(run.unit_ended("a", failed()), []);
+    assert_eq!(run.units()["a"], UnitState::Succeeded);
+    assert_eq!(run.unit_ended("nobody", failed()), []);
+}
+
+#[test]
+fn an_empty_run_is_over_at_once() {
+    let mut run = Run::new(graph(&[]), Direction::Forward, OnFailure::Rollback, 4);
+    assert_eq!(run.begin(), [Command::Finish(RunResult::Succeeded)]);
+}
+
+fn triggered(trigger: Trigger) -> UnitOutcome {
+    UnitOutcome::Failed {
+        message: "no".to_owned(),
+        trigger: Some(trigger),
+    }
+}
+
+#[test]
+fn each_trigger_undoes_the_run_and_other_failures_hold_it() {
+    let triggers = [
+        Trigger::Creation,
+        Trigger::ServiceLimit,
+        Trigger::StateCorruption,
+    ];
+    for trigger in triggers {
+        let mut run = run(OnFailure::Automatic, 1);
+        run.begin();
+        assert_eq!(
+            run.unit_ended("a", triggered(trigger)),
+            [Command::RollBack("a".to_owned())]
+        );
+        assert_eq!(run.trigger(), Some(trigger));
+    }
+    let mut held = run(OnFailure::Automatic, 1);
+    held.begin();
+    assert_eq!(
+        held.unit_ended("a", failed()),
+        [Command::Finish(RunResult::Failed)]
+    );
+    let mut told = run(OnFailure::Hold, 1);
+    told.begin();
+    assert_eq!(
+        told.unit_ended("a", triggered(Trigger::Creation)),
+        [Command::Finish(RunResult::Failed)],
+        "whoever says hold is obeyed"
+    );
+}
+
+#[test]
+fn a_run_that_takes_too_long_starts_nothing_more_and_is_undone() {
+    let mut run = run(OnFailure::Automatic, 1);
+    run.begin();
+    assert_eq!(run.overtime(), [], "what runs is finished");
+    assert_eq!(
+        run.unit_ended("a", UnitOutcome::Succeeded),
+        [Command::RollBack("a".to_owned())]
+    );
+    assert_eq!(
+        run.rolled_back("a", Ok(())),
+        [Command::Finish(RunResult::RolledBack)]
+    );
+    assert_eq!(run.trigger(), Some(Trigger::Overtime));
+}
+
+#[test]
+fn a_run_that_is_late_with_its_last_unit_is_not_undone() {
+    let mut run = Run::new(
+        graph(&[("a", &[])]),
+        Direction::Forward,
+        OnFailure::Automatic,
+        1,
+    );
+    run.begin();
+    run.overtime();
+    assert_eq!(
+        run.unit_ended("a", UnitOutcome::Succeeded),
+        [Command::Finish(RunResult::Succeeded)],
+        "everything is there; undoing it would help nobody"
+    );
+}
+
+#[test]
+fn a_resumed_run_does_what_is_left_and_can_undo_what_was_done_before() {
+    let units = |list: &[(&str, UnitState)]| Earlier {
+        units: list
+            .iter()
+            .map(|(name, state)| ((*name).to_owned(), state.clone()))
+            .collect(),
+        undoing: false,
+    };
+    let earlier = units(&[
+        ("a", UnitState::Succeeded),
+        ("x", UnitState::Skipped),
+        ("b", UnitState::Running),
+    ]);
+    let mut run = run(OnFailure::Rollback, 10).after(earlier);
+    assert_eq!(run.begin(), start(&["b", "c"]), "b did not end");
+    run.unit_ended("c", UnitOutcome::Succeeded);
+    let mut next = run.unit_ended("b", failed());
+    let mut order = Vec::new();
+    while let [Command::RollBack(name)] = next.as_slice() {
+        order.push(name.clone());
+        next = run.rolled_back(&order[order.len() - 1], Ok(()));
+    }
+    assert_eq!(order, ["b", "c", "a"]);
+}
+
+#[test]
+fn an_interrupted_rollback_goes_on_as_a_rollback() {
+    let mut first = run(OnFailure::Rollback, 1);
+    first.begin();
+    first.unit_ended("a", UnitOutcome::Succeeded);
+    assert_eq!(
+        first.unit_ended("b", failed()),
+        [Command::RollBack("b".to_owned())]
+    );
+    assert_eq!(first.cancel(), []);
+    assert_eq!(
+        first.rolled_back("b", Err("stopped".to_owned())),
+        [Command::Finish(RunResult::Interrupted)]
+    );
+    let earlier = Earlier {
+        units: vec![
+            ("a".to_owned(), UnitState::Succeeded),
+            ("b".to_owned(), UnitState::RollingBack),
+        ],
+        undoing: true,
+    };
+    let mut second = run(OnFailure::Rollback, 1).after(earlier);
+    assert_eq!(second.begin(), [Command::RollBack("b".to_owned())]);
+    assert_eq!(
+        second.rolled_back("b", Ok(())),
+        [Command::RollBack("a".to_owned())]
+    );
+    assert_eq!(
+        second.rolled_back("a", Ok(())),
+        [Command::Finish(RunResult::RolledBack)]
+    );
+}
+
+proptest! {
+    /// Random graphs, outcomes and cancellations: every run ends, no unit starts twice or too
+    /// early, and the limit holds.
+    #[test]
+    fn every_run_ends_and_no_unit_starts_early_or_twice(
+        edges in proptest::collection::vec((0..12_usize, 0..12_usize), 0..30),
+        outcomes in proptest::collection::vec(0..8_u8, 64),
+        parallel in 1..5_usize,
+        policy in 0..3_u8,
+    ) {
+        let names: Vec<String> = (0..12).map(|i| format!("u{i:02}")).collect();
+        let mut needs = vec![BTreeSet::new(); 12];
+        for (a, b) in edges {
+            if a != b {
+                needs[a.max(b)].insert(names[a.min(b)].clone());
+            }
+        }
+        let graph = Graph::new(names.iter().zip(&needs).map(|(name, needs)| Unit {
+            name: name.clone(), priority: 0, needs: needs.clone(),
+        })).unwrap();
+        let on_failure = [OnFailure::Rollback, OnFailure::Hold, OnFailure::Continue, OnFailure::Automatic][usize::from(policy)];
+        let mut run = Run::new(graph, Direction::Forward, on_failure, parallel);
+        let mut open = run.begin();
+        let mut started = BTreeSet::new();
+        let mut done = BTreeSet::new();
+        let mut running: Vec<Name> = Vec::new();
+        for outcome in outcomes.iter().cycle().take(500) {
+            for command in std::mem::take(&mut open) {
+                match command {
+                    Command::Start(name) => {
+                        prop_assert!(started.insert(name.clone()), "{} twice", name);
+                        let at = names.iter().position(|n| *n == name).unwrap();
+                        prop_assert!(needs[at].iter().all(|need| done.contains(need)));
+                        running.push(name);
+                        prop_assert!(running.len() <= parallel);
+                    }
+                    Command::RollBack(name) => {
+                        prop_assert!(running.is_empty());
+                        let result = if *outcome == 0 { Err("no".to_owned()) } else { Ok(()) };
+                        open.extend(run.rolled_back(&name, result));
+                    }
+                    Command::Finish(_) => prop_assert!(running.is_empty()),
+                }
+            }
+            if !open.is_empty() {
+                continue;
+            }
+            if running.is_empty() {
+                break;
+            }
+            let name = running.remove(0);
+            open = match outcome {
+                0 => run.unit_ended(&name, failed()),
+                1 => { done.insert(name.clone()); run.unit_ended(&name, UnitOutcome::Skipped) }
+                2 if started.len() > 6 => { running.insert(0, name); run.cancel() }
+                _ => { done.insert(name.clone()); run.unit_ended(&name, UnitOutcome::Succeeded) }
+            };
+        }
+        prop_assert!(run.result().is_some(), "{:?}", run.units());
+    }
+}
