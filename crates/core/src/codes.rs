@@ -5,7 +5,7 @@
 //! line crate fails when one is missing. Blocks: 0001–0099 command line, configuration and files;
 //! 0100–0199 engine values and state files; 0200–0299 backends, journals and leases; 0300–0399
 //! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations;
-//! 0700–0799 orchestration.
+//! 0700–0799 orchestration; 0850–0899 identity, authorisation, audit and secrets.
 
 use std::fmt;
 
@@ -178,6 +178,27 @@ codes! {
     RESOLUTION_FAILED = 709, Invalid, final, "A run-time value cannot be had";
     ENVIRONMENT_DISABLED = 710, Refused, final, "The environment is not enabled";
     DEPLOYMENT_INVALID = 711, Invalid, final, "Something is wrong with the deployment's manifest";
+
+    // Identity, authorisation, audit and secrets of the control plane.
+    VAULT_KEY_MISSING = 850, Refused, final, "The key that protects stored secrets is not there";
+    VAULT_KEY_UNUSABLE = 851, Invalid, final, "The key that protects stored secrets cannot be used";
+    VAULT_VALUE_DAMAGED = 852, Invalid, final, "A stored secret does not open";
+    SIGN_IN_REFUSED = 853, Forbidden, final, "The sign-in was refused";
+    SIGN_IN_NEEDED = 854, Forbidden, final, "Nobody is signed in";
+    NOT_PERMITTED = 855, Forbidden, final, "This is not permitted";
+    RESOURCE_NOT_FOUND = 856, NotFound, final, "There is no such thing, or it may not be seen";
+    PASSWORD_REFUSED = 857, Invalid, final, "The password is too easy to guess";
+    TOO_MANY_REQUESTS = 858, Unavailable, retry, "Too many requests";
+    INPUT_INVALID = 859, Invalid, final, "A field of the request is not acceptable";
+    RESOURCE_EXISTS = 860, Exists, final, "The name is taken";
+    RESOURCE_CHANGED = 861, Conflict, retry, "Something changed at the same time";
+    AUDIT_BROKEN = 862, Refused, final, "The audit trail was changed";
+    AUDIT_KEY_UNUSABLE = 863, Invalid, final, "The key that signs the audit trail cannot be used";
+    SERVER_UNREACHABLE = 864, Unavailable, retry, "The Nimbus server does not answer";
+    SERVER_ANSWER = 865, Unavailable, final, "The Nimbus server answered in a way that is not understood";
+    PROFILE_UNUSABLE = 866, Invalid, final, "The stored sign-in cannot be used";
+    QUOTA_EXCEEDED = 867, Refused, final, "A quota would be exceeded";
+    REQUEST_FORGED = 868, Forbidden, final, "The request may come from another site";
 }
 
 impl ErrorCode {
