@@ -12,6 +12,7 @@ use nimbus_engine_monitor::{Completion, MonitorPorts, MonitorServer, MonitorSett
 use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, Program, ProgramError, Registrar, Severity,
 };
+use nimbus_engine_process::Exit;
 use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -19,7 +20,7 @@ use tokio::time::timeout;
 use crate::entry::Entry;
 use crate::error::LaunchError;
 use crate::node::NodeLaunch;
-use crate::process::{Exit, ProgramProcess};
+use crate::process::ProgramProcess;
 use crate::python::PythonLaunch;
 use crate::spec::{ProgramPorts, ProgramSpec, Runtime};
 
@@ -206,18 +207,10 @@ fn judge(exit: &Exit, completion: Completion, last_errors: &[String]) -> Result<
              on its account"
                 .to_owned(),
         ),
-        (Exit::Code(code), _) => failed(with_errors(
-            format!("the program ended with exit code {code}"),
+        (exit, _) => failed(with_errors(
+            format!("the program ended ({exit})"),
             last_errors,
         )),
-        (Exit::Signal(number), _) => {
-            let name = nix::sys::signal::Signal::try_from(*number);
-            let name = name.map_or_else(|_| format!("signal {number}"), |s| s.to_string());
-            failed(with_errors(
-                format!("the program was killed by {name}"),
-                last_errors,
-            ))
-        }
     }
 }
 
@@ -254,7 +247,7 @@ mod tests {
             (Exit::Signal(9), Completion::Complete),
         ] {
             assert!(
-                judged(exit.clone(), completion).is_err(),
+                judged(exit, completion).is_err(),
                 "{exit:?} {completion:?}"
             );
         }

@@ -5,33 +5,30 @@
 
 mod output;
 mod port;
-mod spawn;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nimbus_engine_ports::Severity;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nimbus_engine_process::{Exit, Process, Pump, Signal, Started};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::ChildStdout;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub(crate) use output::Output;
 
 /// How long output may take to arrive after its process is gone.
 const DRAIN: Duration = Duration::from_secs(1);
-/// How long a killed process may take to be gone.
-const KILLED: Duration = Duration::from_secs(5);
+/// How long a plugin that closed its output may take to be gone.
+const CLOSED: Duration = Duration::from_secs(5);
 
 /// What to run. Its environment may hold credentials, so it cannot be printed.
 pub(crate) struct Launch {
@@ -67,8 +64,9 @@ fn shown(output: &str) -> String {
 
 pub(crate) struct PluginProcess {
     label: String,
-    group: Pid,
-    exit: watch::Receiver<Option<ExitStatus>>,
+    process: Process,
+    /// Known when its last words have been heard as well.
+    exit: watch::Receiver<Option<Exit>>,
     output: Arc<Output>,
     /// Its end is wanted, and no news.
     ending: Arc<AtomicBool>,
@@ -82,42 +80,30 @@ impl PluginProcess {
         output: Output,
         patience: Duration,
     ) -> Result<(Self, NonZeroU16), StartError> {
-        let program = launch.program.clone();
-        let spawn_error = |source| StartError::Spawn {
-            program: program.clone(),
+        let started = Process::start(launch.command()).await;
+        let Started {
+            process,
+            mut stdout,
+            stderr,
+        } = started.map_err(|source| StartError::Spawn {
+            program: launch.program,
             source,
-        };
-        let mut child = spawn::spawn(launch.command()).await.map_err(spawn_error)?;
+        })?;
         let output = Arc::new(output);
-        let group = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .map(Pid::from_raw);
-        let (Some(group), Some(stdout), Some(stderr)) =
-            (group, child.stdout.take(), child.stderr.take())
-        else {
-            return Err(spawn_error(std::io::Error::other(
-                "it has no process or no output",
-            )));
-        };
-        let errors = tokio::spawn({
-            let output = output.clone();
-            async move { output.forward(BufReader::new(stderr)).await }
-        });
         let (exit_sender, exit) = watch::channel(None);
-        let process = Self {
+        let plugin = Self {
             label: label.to_owned(),
-            group,
+            process,
             exit,
             output: output.clone(),
             ending: Arc::new(AtomicBool::new(false)),
         };
-        let mut stdout = BufReader::new(stdout);
+        let errors = Pump::start(stderr, output.clone().shower());
         // From here on, leaving drops the process, which kills it.
-        tokio::spawn(watch_exit(child, process.watcher(), exit_sender, errors));
-        let port = process.read_port(&mut stdout, patience).await?;
-        tokio::spawn(async move { output.forward(stdout).await });
-        Ok((process, port))
+        tokio::spawn(plugin.watch_exit(exit_sender, errors));
+        let port = plugin.read_port(&mut stdout, patience).await?;
+        Pump::start(stdout, output.shower());
+        Ok((plugin, port))
     }
 
     async fn read_port(
@@ -147,7 +133,7 @@ impl PluginProcess {
                 line: port::printable(&text),
             }),
             Ok(_) => {
-                let status = match self.wait(KILLED).await {
+                let status = match self.wait(CLOSED).await {
                     Some(status) => status.to_string(),
                     None => "it closed its output".to_owned(),
                 };
@@ -167,21 +153,35 @@ impl PluginProcess {
             .join("\n")
     }
 
-    fn watcher(&self) -> Watcher {
-        Watcher {
-            label: self.label.clone(),
-            group: self.group,
-            output: self.output.clone(),
-            ending: self.ending.clone(),
+    /// Waits for the end and tells it, unless it was wanted.
+    fn watch_exit(
+        &self,
+        exit: watch::Sender<Option<Exit>>,
+        mut errors: Pump,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let ended = self.process.ended();
+        let label = self.label.clone();
+        let output = self.output.clone();
+        let ending = self.ending.clone();
+        async move {
+            let status = ended.await;
+            // The last words come before the news of the end.
+            errors.drain(DRAIN).await;
+            exit.send_replace(Some(status));
+            if !ending.load(Ordering::Relaxed) {
+                let last_words = shown(&output.tail());
+                let message = format!("{label} ended by itself ({status}){last_words}");
+                output.say(Severity::Error, message);
+            }
         }
     }
 
-    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+    pub(crate) fn exit_status(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
     /// The exit status, if the process ends soon enough.
-    pub(crate) async fn wait(&self, patience: Duration) -> Option<ExitStatus> {
+    pub(crate) async fn wait(&self, patience: Duration) -> Option<Exit> {
         let mut exit = self.exit.clone();
         let ended = timeout(patience, exit.wait_for(Option::is_some)).await;
         ended.ok().and_then(Result::ok).and_then(|status| *status)
@@ -195,33 +195,21 @@ impl PluginProcess {
     /// Asks the whole group to end, and kills what is left of it after `grace`.
     pub(crate) async fn end(&self, grace: Duration) {
         self.expect_end();
-        if self.exit_status().is_none() {
-            self.signal(Signal::SIGTERM);
-            if self.wait(grace).await.is_none() {
-                self.signal(Signal::SIGKILL);
-                self.wait(KILLED).await;
-            }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        // The group is gone already when this fails.
-        let _ = killpg(self.group, signal);
+        self.process.end(Signal::SIGTERM, grace).await;
+        self.wait(DRAIN).await;
     }
 }
 
 impl Drop for PluginProcess {
     fn drop(&mut self) {
+        // The process is killed when it is dropped, a moment later.
         self.expect_end();
-        if self.exit_status().is_none() {
-            self.signal(Signal::SIGKILL);
-        }
     }
 }
 
 impl fmt::Debug for PluginProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (process {})", self.label, self.group)
+        write!(f, "{} ({:?})", self.label, self.process)
     }
 }
 
@@ -232,42 +220,7 @@ impl Launch {
             .args(&self.arguments)
             .current_dir(&self.directory)
             .env_clear()
-            .envs(&self.environment)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .envs(&self.environment);
         command
-    }
-}
-
-/// The part of a process that waits for its end.
-struct Watcher {
-    label: String,
-    group: Pid,
-    output: Arc<Output>,
-    ending: Arc<AtomicBool>,
-}
-
-async fn watch_exit(
-    mut child: Child,
-    watcher: Watcher,
-    exit: watch::Sender<Option<ExitStatus>>,
-    errors: JoinHandle<()>,
-) {
-    let Ok(status) = child.wait().await else {
-        return;
-    };
-    // Whatever the plugin started has no one left to serve.
-    let _ = killpg(watcher.group, Signal::SIGKILL);
-    // The last words come before the news of the end.
-    let _ = timeout(DRAIN, errors).await;
-    let _ = exit.send(Some(status));
-    if !watcher.ending.load(Ordering::Relaxed) {
-        let message = format!(
-            "{} ended by itself ({status}){}",
-            watcher.label,
-            shown(&watcher.output.tail())
-        );
-        watcher.output.say(Severity::Error, message);
     }
 }

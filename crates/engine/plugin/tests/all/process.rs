@@ -109,7 +109,7 @@ async fn pid_in(file: PathBuf) -> i32 {
 async fn a_plugin_that_ends_at_once_is_reported_with_its_status_and_last_words() {
     let reason = reason("echo 'no licence' >&2; exit 3").await;
     assert!(
-        reason.starts_with("it ended (exit status: 3) before it said"),
+        reason.starts_with("it ended (exit code 3) before it said"),
         "{reason}"
     );
     assert!(reason.contains("no licence"), "{reason}");
@@ -119,7 +119,7 @@ async fn a_plugin_that_ends_at_once_is_reported_with_its_status_and_last_words()
 async fn a_plugin_that_ends_in_the_middle_of_its_first_line_is_reported_with_it() {
     let reason = reason("printf 12").await;
     assert!(
-        reason.contains("exit status: 0") && reason.ends_with("12"),
+        reason.contains("exit code 0") && reason.ends_with("12"),
         "{reason}"
     );
 }
@@ -162,7 +162,7 @@ async fn a_plugin_that_ends_by_itself_takes_its_children_with_it() {
     let audience = Arc::new(Audience::default());
     let (folder, options) = script(&audience, "sleep 600 & echo $! > child; exit 4");
     let error = load(options).await.err().unwrap().to_string();
-    assert!(error.contains("exit status: 4"), "{error}");
+    assert!(error.contains("exit code 4"), "{error}");
     let child = pid_in(folder.path().join("child")).await;
     eventually("the end of the child", || {
         (!is_running(child)).then_some(())
@@ -240,7 +240,7 @@ async fn a_plugin_that_dies_during_a_call_leaves_the_outcome_unknown() {
     };
     assert_eq!(
         message,
-        "the plugin fake ended (exit status: 7) during Create"
+        "the plugin fake ended (exit code 7) during Create"
     );
     eventually("the news", || {
         let told = audience.told(Severity::Error);

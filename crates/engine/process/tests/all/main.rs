@@ -1,0 +1,4 @@
+//! Real processes: what happens to them and to what they start, whoever ends.
+
+mod lifetime;
+mod support;
