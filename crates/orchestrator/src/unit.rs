@@ -276,13 +276,6 @@ impl Board {
             let message = format!("cannot read the program of {stack}: {error}");
             Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
         })?;
-        let shared = root.join("shared");
-        if shared.is_dir() {
-            add_program(&mut fingerprint, &shared, &shared).map_err(|error| {
-                let message = format!("cannot read {}: {error}", shared.display());
-                Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
-            })?;
-        }
         for (key, value) in &resolution.config {
             fingerprint.add(Input::Config(key.clone()), content(value));
         }
