@@ -119,6 +119,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("nimbus-library", &[]),
+    ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),
     (
         "nimbus-cli",

@@ -244,7 +244,7 @@ mod tests {
             },
             WrappedKey {
                 number: 2,
-                ..wrapped.clone()
+                ..wrapped
             },
         ] {
             assert!(matches!(

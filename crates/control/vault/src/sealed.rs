@@ -37,16 +37,18 @@ impl Sealed {
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, VaultError> {
         let malformed = |reason| VaultError::Malformed { reason };
-        let (version, rest) = bytes.split_first().ok_or(malformed("it is empty"))?;
+        let (version, rest) = bytes
+            .split_first()
+            .ok_or_else(|| malformed("it is empty"))?;
         if *version != VERSION {
             return Err(malformed("its version is not known"));
         }
         let (number, rest) = rest
             .split_first_chunk::<4>()
-            .ok_or(malformed("too short"))?;
+            .ok_or_else(|| malformed("too short"))?;
         let (nonce, ciphertext) = rest
             .split_first_chunk::<NONCE_BYTES>()
-            .ok_or(malformed("too short"))?;
+            .ok_or_else(|| malformed("too short"))?;
         if ciphertext.len() < TAG_BYTES {
             return Err(malformed("too short"));
         }

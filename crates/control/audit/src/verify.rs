@@ -1,0 +1,433 @@
+//! Judges a chain: whether it is what was written, and if not, where it first differs.
+//!
+//! Entries are given in the order of their numbers, one at a time, so a chain of any length is
+//! judged in constant memory. The first fault ends the judgement, because after it nothing that
+//! the chain says can be believed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use nimbus_core::TenantId;
+use serde::Serialize;
+
+use crate::checkpoint::{Checkpoint, VerifyingKey};
+use crate::entry::{ChainHash, Entry, Priority};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The content is not what was hashed.
+    Edited,
+    /// Entries are missing before this one.
+    Missing,
+    /// It does not follow the entry before it: something was inserted or the order changed.
+    OutOfPlace,
+    /// The chain ends before an entry that a checkpoint names.
+    Truncated,
+    /// Each entry fits, and a checkpoint says that another one stood here.
+    Rewritten,
+    /// A critical entry has no valid signature.
+    Unproven,
+    /// A checkpoint is not ours, or was changed.
+    CheckpointForged,
+}
+
+/// The first thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    pub kind: FaultKind,
+    /// The entry that it shows at.
+    pub sequence: u64,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.sequence;
+        match self.kind {
+            FaultKind::Edited => write!(f, "entry {n} was edited"),
+            FaultKind::Missing => write!(f, "entry {n} is missing"),
+            FaultKind::OutOfPlace => write!(f, "entry {n} does not follow the entry before it"),
+            FaultKind::Truncated => {
+                write!(
+                    f,
+                    "the trail ends before entry {n}, which a checkpoint names"
+                )
+            }
+            FaultKind::Rewritten => {
+                write!(
+                    f,
+                    "entry {n} is not the one that a checkpoint names: the trail was rewritten"
+                )
+            }
+            FaultKind::Unproven => {
+                write!(f, "entry {n} is critical and its signature is not valid")
+            }
+            FaultKind::CheckpointForged => {
+                write!(
+                    f,
+                    "the checkpoint at entry {n} is not signed by this installation"
+                )
+            }
+        }
+    }
+}
+
+/// The judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Verdict {
+    Intact { entries: u64, checkpoints: u64 },
+    Broken { fault: Fault },
+}
+
+/// Takes a chain entry by entry.
+#[derive(Debug)]
+pub struct Verifier {
+    key: VerifyingKey,
+    tenant: TenantId,
+    /// The number and the hash of the last entry, or where the chain starts.
+    last: (u64, ChainHash),
+    first: u64,
+    expected: BTreeMap<u64, ChainHash>,
+    checkpoints: u64,
+    fault: Option<Fault>,
+}
+
+impl Verifier {
+    /// A whole chain from its beginning, held against the checkpoints that were kept.
+    pub fn new(key: VerifyingKey, tenant: TenantId, checkpoints: &[Checkpoint]) -> Self {
+        Self::starting_after(key, tenant, (0, ChainHash::genesis(tenant)), checkpoints)
+    }
+
+    /// A chain whose older part was moved to an archive: `last` is the archive's last entry.
+    pub fn starting_after(
+        key: VerifyingKey,
+        tenant: TenantId,
+        last: (u64, ChainHash),
+        checkpoints: &[Checkpoint],
+    ) -> Self {
+        let mut verifier = Self {
+            key,
+            tenant,
+            last,
+            first: last.0,
+            expected: BTreeMap::new(),
+            checkpoints: 0,
+            fault: None,
+        };
+        for checkpoint in checkpoints {
+            verifier.expect(checkpoint);
+        }
+        verifier
+    }
+
+    fn expect(&mut self, checkpoint: &Checkpoint) {
+        let genuine = checkpoint.tenant == self.tenant && self.key.accepts(checkpoint);
+        match checkpoint.chain_hash() {
+            Some(hash) if genuine => {
+                let other = self.expected.insert(checkpoint.sequence, hash);
+                if other.is_some_and(|other| other != hash) {
+                    self.find(FaultKind::Rewritten, checkpoint.sequence);
+                }
+            }
+            _ => self.find(FaultKind::CheckpointForged, checkpoint.sequence),
+        }
+    }
+
+    /// The next entry. Whether there is any point in giving another.
+    pub fn next(&mut self, entry: &Entry) -> bool {
+        if self.fault.is_none() {
+            match self.judge(entry) {
+                Some(fault) => self.fault = Some(fault),
+                None => self.last = (entry.sequence, entry.hash),
+            }
+        }
+        self.fault.is_none()
+    }
+
+    fn judge(&mut self, entry: &Entry) -> Option<Fault> {
+        let (last_sequence, last_hash) = self.last;
+        let fault = |kind, sequence| Some(Fault { kind, sequence });
+        if entry.tenant != self.tenant || entry.sequence <= last_sequence {
+            return fault(FaultKind::OutOfPlace, entry.sequence);
+        }
+        if entry.sequence > last_sequence + 1 {
+            return fault(FaultKind::Missing, last_sequence + 1);
+        }
+        if entry.computed_hash() != entry.hash {
+            return fault(FaultKind::Edited, entry.sequence);
+        }
+        if entry.previous != last_hash {
+            return fault(FaultKind::OutOfPlace, entry.sequence);
+        }
+        if let Some(expected) = self.expected.get(&entry.sequence) {
+            if *expected != entry.hash {
+                return fault(FaultKind::Rewritten, entry.sequence);
+            }
+            self.checkpoints += 1;
+        }
+        let proven = match &entry.proof {
+            Some(proof) => self.key.accepts_proof(entry, proof),
+            None => entry.record.priority != Priority::Critical,
+        };
+        (!proven)
+            .then_some(FaultKind::Unproven)
+            .and_then(|kind| fault(kind, entry.sequence))
+    }
+
+    /// The judgement, once every entry was given.
+    pub fn finish(mut self) -> Verdict {
+        let beyond = self
+            .expected
+            .keys()
+            .find(|sequence| **sequence > self.last.0)
+            .copied();
+        if let Some(sequence) = beyond {
+            self.find(FaultKind::Truncated, sequence);
+        }
+        match self.fault {
+            Some(fault) => Verdict::Broken { fault },
+            None => Verdict::Intact {
+                entries: self.last.0 - self.first,
+                checkpoints: self.checkpoints,
+            },
+        }
+    }
+
+    fn find(&mut self, kind: FaultKind, sequence: u64) {
+        self.fault.get_or_insert(Fault { kind, sequence });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::checkpoint::SigningKey;
+    use crate::entry::{Actor, Record};
+
+    struct Chain {
+        key: SigningKey,
+        tenant: TenantId,
+        entries: Vec<Entry>,
+    }
+
+    impl Chain {
+        fn of(length: u64) -> Self {
+            Self::written(SigningKey::generate(), TenantId::random(), length, "note")
+        }
+
+        fn written(key: SigningKey, tenant: TenantId, length: u64, note: &str) -> Self {
+            let mut entries: Vec<Entry> = Vec::new();
+            for number in 0..length {
+                let record = Record::new(Actor::system(), "things.create", "thing")
+                    .on(number)
+                    .after(json!({ note: number }))
+                    .priority(if number % 3 == 2 {
+                        Priority::Critical
+                    } else {
+                        Priority::Low
+                    });
+                let last = entries.last().map(|entry| (entry.sequence, entry.hash));
+                let at = Timestamp::from_second(1_700_000_000 + number.cast_signed()).unwrap();
+                let mut entry = Entry::append(tenant, last, at, record);
+                if entry.record.priority == Priority::Critical {
+                    entry.proof = Some(key.prove(&entry));
+                }
+                entries.push(entry);
+            }
+            Self {
+                key,
+                tenant,
+                entries,
+            }
+        }
+
+        fn checkpoint(&self, sequence: usize) -> Checkpoint {
+            self.key
+                .checkpoint(&self.entries[sequence - 1], Timestamp::UNIX_EPOCH)
+        }
+
+        fn verdict(&self, checkpoints: &[Checkpoint]) -> Verdict {
+            let mut verifier = Verifier::new(self.key.verifying_key(), self.tenant, checkpoints);
+            for entry in &self.entries {
+                verifier.next(entry);
+            }
+            verifier.finish()
+        }
+
+        fn fault(&self, checkpoints: &[Checkpoint]) -> (FaultKind, u64) {
+            match self.verdict(checkpoints) {
+                Verdict::Broken { fault } => (fault.kind, fault.sequence),
+                intact => panic!("{intact:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_untouched_chain_is_intact() {
+        let chain = Chain::of(9);
+        let checkpoints = [chain.checkpoint(4), chain.checkpoint(9)];
+        let verdict = chain.verdict(&checkpoints);
+        assert_eq!(
+            verdict,
+            Verdict::Intact {
+                entries: 9,
+                checkpoints: 2
+            }
+        );
+        assert_eq!(
+            Chain::of(0).verdict(&[]),
+            Verdict::Intact {
+                entries: 0,
+                checkpoints: 0
+            }
+        );
+    }
+
+    #[test]
+    fn an_edited_entry_is_named() {
+        type Edit = fn(&mut Entry);
+        let edits: &[Edit] = &[
+            |entry| entry.record.action.push('x'),
+            |entry| entry.record.actor.id = "somebody else".to_owned(),
+            |entry| entry.record.actor.original = Some("a".to_owned()),
+            |entry| entry.record.resource_id = None,
+            |entry| entry.record.outcome = crate::Outcome::Denied,
+            |entry| entry.record.ip_address = Some("10.0.0.1".to_owned()),
+            |entry| entry.record.trace_id = Some("t".to_owned()),
+            |entry| entry.at = Timestamp::UNIX_EPOCH,
+            |entry| {
+                entry.record = entry
+                    .record
+                    .clone()
+                    .with_stored_values(None, Some("{}".to_owned()));
+            },
+            |entry| {
+                entry.record = entry
+                    .record
+                    .clone()
+                    .with_stored_values(Some("{}".to_owned()), None);
+            },
+        ];
+        for (number, edit) in edits.iter().enumerate() {
+            let mut chain = Chain::of(7);
+            edit(&mut chain.entries[4]);
+            assert_eq!(chain.fault(&[]), (FaultKind::Edited, 5), "edit {number}");
+        }
+    }
+
+    #[test]
+    fn an_edit_with_a_new_hash_shows_at_the_next_entry() {
+        let mut chain = Chain::of(7);
+        chain.entries[3].record.action.push('x');
+        chain.entries[3].hash = chain.entries[3].computed_hash();
+        assert_eq!(chain.fault(&[]), (FaultKind::OutOfPlace, 5));
+    }
+
+    #[test]
+    fn removals_insertions_and_swaps_are_named() {
+        let mut removed = Chain::of(7);
+        removed.entries.remove(2);
+        assert_eq!(removed.fault(&[]), (FaultKind::Missing, 3));
+
+        let mut first_removed = Chain::of(7);
+        first_removed.entries.remove(0);
+        assert_eq!(first_removed.fault(&[]), (FaultKind::Missing, 1));
+
+        let mut doubled = Chain::of(7);
+        doubled.entries.insert(3, doubled.entries[2].clone());
+        assert_eq!(doubled.fault(&[]), (FaultKind::OutOfPlace, 3));
+
+        let mut swapped = Chain::of(7);
+        swapped.entries.swap(2, 3);
+        swapped.entries[2].sequence = 3;
+        swapped.entries[3].sequence = 4;
+        assert_eq!(swapped.fault(&[]), (FaultKind::Edited, 3));
+    }
+
+    #[test]
+    fn an_entry_of_another_tenant_is_out_of_place() {
+        let mut chain = Chain::of(3);
+        chain.entries.push(Chain::of(4).entries.remove(3));
+        assert_eq!(chain.fault(&[]), (FaultKind::OutOfPlace, 4));
+    }
+
+    #[test]
+    fn a_cut_tail_shows_against_a_checkpoint() {
+        let mut chain = Chain::of(8);
+        let checkpoint = chain.checkpoint(8);
+        chain.entries.truncate(5);
+        assert!(
+            matches!(chain.verdict(&[]), Verdict::Intact { .. }),
+            "the chain alone cannot tell"
+        );
+        assert_eq!(chain.fault(&[checkpoint]), (FaultKind::Truncated, 8));
+    }
+
+    #[test]
+    fn a_rewritten_chain_shows_against_a_checkpoint() {
+        let honest = Chain::of(8);
+        let checkpoints = [honest.checkpoint(2), honest.checkpoint(6)];
+        let Chain { key, tenant, .. } = honest;
+        let forged = Chain::written(key, tenant, 8, "lie");
+        assert_eq!(forged.fault(&checkpoints), (FaultKind::Rewritten, 2));
+    }
+
+    #[test]
+    fn a_critical_entry_without_its_signature_is_named() {
+        let mut chain = Chain::of(4);
+        chain.entries[2].proof = None;
+        assert_eq!(chain.fault(&[]), (FaultKind::Unproven, 3));
+        chain.entries[2].proof = Some(SigningKey::generate().prove(&chain.entries[2]));
+        assert_eq!(chain.fault(&[]), (FaultKind::Unproven, 3));
+    }
+
+    #[test]
+    fn a_forged_checkpoint_is_named() {
+        let chain = Chain::of(4);
+        let foreign = SigningKey::generate().checkpoint(&chain.entries[3], Timestamp::UNIX_EPOCH);
+        assert_eq!(chain.fault(&[foreign]), (FaultKind::CheckpointForged, 4));
+    }
+
+    #[test]
+    fn what_follows_an_archive_is_judged_from_its_last_entry() {
+        let chain = Chain::of(8);
+        let last = (3, chain.entries[2].hash);
+        let key = chain.key.verifying_key();
+        let mut verifier =
+            Verifier::starting_after(key, chain.tenant, last, &[chain.checkpoint(8)]);
+        for entry in &chain.entries[3..] {
+            assert!(verifier.next(entry));
+        }
+        assert_eq!(
+            verifier.finish(),
+            Verdict::Intact {
+                entries: 5,
+                checkpoints: 1
+            }
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// With a checkpoint at the end, no choice of entries but the original one passes.
+        #[test]
+        fn any_other_selection_or_order_is_found(
+            order in prop::collection::vec(0usize..6, 0..8),
+        ) {
+            let mut chain = Chain::of(6);
+            let checkpoint = chain.checkpoint(6);
+            let original = chain.entries.clone();
+            chain.entries = order.iter().map(|position| original[*position].clone()).collect();
+            let untouched = chain.entries == original;
+            let intact = matches!(chain.verdict(&[checkpoint]), Verdict::Intact { .. });
+            prop_assert_eq!(intact, untouched);
+        }
+    }
+}
