@@ -71,7 +71,11 @@ impl Executor {
         let urn = (!step.is_internal()).then(|| step.urn());
         self.diagnose(Severity::Error, urn, error.message());
         if !self.rules.dry_run {
-            let event = step.event(step.op(), step.new_state().cloned());
+            let new = match error {
+                StepError::HalfDone { state, .. } => Some(Arc::clone(state)),
+                _ => step.new_state().cloned(),
+            };
+            let event = step.event(step.op(), new);
             self.emit(EngineEvent::ResourceFailed {
                 step: event,
                 planning: false,

@@ -80,6 +80,7 @@ pub(crate) enum StepError {
     /// The object exists but is not as it should be; that is recorded.
     HalfDone {
         message: String,
+        state: Arc<ResourceState>,
     },
     /// Nobody knows whether it happened.
     Unknown {
@@ -96,7 +97,7 @@ impl StepError {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Failed { message }
-            | Self::HalfDone { message }
+            | Self::HalfDone { message, .. }
             | Self::Unknown { message }
             | Self::Protected { message } => message.clone(),
             Self::Journal(error) => error.to_string(),
@@ -255,10 +256,10 @@ impl Executor {
                 })
             }
             Answer::HalfDone { message, value } => {
-                let (change, _) = change(value);
+                let (change, state) = change(value);
                 self.world.apply(&change);
                 self.recorder.failure(act, change).await?;
-                Err(StepError::HalfDone { message })
+                Err(StepError::HalfDone { message, state })
             }
             Answer::Failed { message } => {
                 self.recorder.failure(act, Change::default()).await?;

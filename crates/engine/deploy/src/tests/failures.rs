@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use nimbus_engine_model::{JournalEntry, OperationKind, StepOp};
 use nimbus_engine_ports::{
-    InitFailure, Journal, JournalError, ProviderError, RegisterError, RegisterStatus,
+    EngineEvent, InitFailure, Journal, JournalError, ProviderError, RegisterError, RegisterStatus,
 };
 use parking_lot::Mutex;
 
@@ -141,12 +141,18 @@ async fn a_half_done_update_records_new_outputs_with_the_old_inputs() {
             }))))
         }));
     });
-    chain(&mut lab, "2").await.error();
+    let run = chain(&mut lab, "2").await;
+    run.error();
     let a = lab.resource("a");
     assert_eq!(a.inputs["x"], "1".into());
     assert_eq!(a.outputs["x"], "half".into());
     assert_eq!(a.init_errors, ["not ready"]);
     assert!(lab.snapshot.pending_operations.is_empty());
+    let shown = run.events.iter().find_map(|event| match event {
+        EngineEvent::ResourceFailed { step, .. } => step.new.clone(),
+        _ => None,
+    });
+    assert_eq!(shown.unwrap().init_errors, ["not ready"]);
 }
 
 #[tokio::test]
