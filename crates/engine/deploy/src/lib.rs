@@ -28,7 +28,6 @@ pub use import::{ImportProvider, ImportSpec};
 pub use operation::{destroy, import, refresh, update};
 pub use outcome::Outcome;
 pub use plan::{GoalPlan, Plan, PlannedDiff, ResourcePlan};
-pub use registry::provider_inputs;
 pub use spec::{DeploymentSpec, Options, Targets};
 pub use time::{Clock, IdSource, RandomIds, SystemClock};
 

@@ -112,6 +112,7 @@ impl PluginInfo {
             download_url: self.server.unwrap_or_default(),
             checksums: BTreeMap::new(),
             parameterization,
+            ..PackageDescriptor::default()
         }))
     }
 }

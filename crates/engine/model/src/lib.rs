@@ -13,6 +13,7 @@ pub mod journal;
 mod op;
 mod package;
 mod path;
+pub mod provider_inputs;
 mod resource;
 pub mod secrets;
 mod snapshot;

@@ -20,6 +20,8 @@ pub struct PackageDescriptor {
     /// Hex sha256 per `os-arch`.
     pub checksums: BTreeMap<String, String>,
     pub parameterization: Option<Parameterization>,
+    /// Variables of ours that the plugin sees under another name: ours to its.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// A package that a base provider becomes after being given a value.

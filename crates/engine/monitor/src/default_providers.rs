@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
+use nimbus_engine_model::provider_inputs;
 use nimbus_engine_model::{
     Goal, PackageDescriptor, ProviderRef, UNKNOWN_ID, default_provider_name, provider_type,
 };
@@ -18,7 +19,6 @@ use parking_lot::Mutex;
 use crate::config::{denies_default_provider, package_config};
 use crate::error::MonitorError;
 use crate::packages::canonical;
-use crate::provider_inputs;
 
 type Pending = Shared<BoxFuture<'static, Result<ProviderRef, MonitorError>>>;
 

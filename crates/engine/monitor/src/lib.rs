@@ -24,7 +24,6 @@ mod options;
 mod outputs;
 mod packages;
 mod position;
-mod provider_inputs;
 mod read;
 mod register;
 mod requests;

@@ -77,7 +77,7 @@ fn describe(package: &str, hints: PluginHints<'_>) -> Result<PackageDescriptor, 
         checksums: checksums
             .map(|(platform, sum)| (platform.clone(), hex(sum)))
             .collect(),
-        parameterization: None,
+        ..PackageDescriptor::default()
     }))
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nimbus_engine_model::provider_inputs;
 use nimbus_engine_model::{
     Goal, PathSegment, PropertyMap, PropertyPath, ProviderRef, ROOT_STACK_TYPE, Urn,
     provider_package,
@@ -18,7 +19,6 @@ use crate::monitor::{Handover, Monitor, parse_provider};
 use crate::options::ResourceOptions;
 use crate::outputs::{self, PropertyDependencies};
 use crate::packages::{PluginHints, check_type, package_of, parse_version};
-use crate::provider_inputs;
 use crate::requests::{Registered, Registration};
 use crate::tracker::Existence;
 use crate::transforms::Subject;
@@ -192,7 +192,7 @@ impl Monitor {
             provider_inputs::set_download_url(inputs, &options.plugin_download_url);
         }
         if !request.env_var_mappings.is_empty() {
-            provider_inputs::set_env_var_mappings(inputs, &request.env_var_mappings);
+            provider_inputs::set_environment(inputs, &request.env_var_mappings);
         }
         if !request.package_reference.is_empty() {
             let described = self.packages.get(&request.package_reference)?;

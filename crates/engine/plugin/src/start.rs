@@ -1,7 +1,7 @@
 //! From a package to a plugin that has been reached.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use nimbus_engine_model::PackageDescriptor;
@@ -70,7 +70,7 @@ fn locate(
     label: &str,
 ) -> Result<Found, PluginError> {
     let dynamic = Dynamic::of_package(&package.name);
-    let environment = environment(options, dynamic);
+    let environment = environment(options, package, dynamic);
     let runtimes = runtimes(options, &environment);
     let located = options.search.locate(
         PluginKind::Resource,
@@ -131,9 +131,19 @@ pub(crate) fn runtimes<'a>(
     }
 }
 
-/// The environment of a provider: what the host gives to all, and what the protocol adds.
-fn environment(options: &HostOptions, dynamic: Option<Dynamic>) -> BTreeMap<OsString, OsString> {
+/// The environment of a provider: what the host gives to all, what this provider shall see under
+/// another name, and what the protocol adds.
+fn environment(
+    options: &HostOptions,
+    package: &PackageDescriptor,
+    dynamic: Option<Dynamic>,
+) -> BTreeMap<OsString, OsString> {
     let mut environment = options.environment.clone();
+    for (ours, theirs) in &package.environment {
+        if let Some(value) = options.environment.get(OsStr::new(ours)) {
+            environment.insert(theirs.into(), value.clone());
+        }
+    }
     for (name, value) in &options.runtime_options {
         environment.insert(
             format!("PULUMI_RUNTIME_{}", name.to_uppercase()).into(),

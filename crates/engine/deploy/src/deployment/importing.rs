@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
+use nimbus_engine_model::provider_inputs::provider_inputs;
 use nimbus_engine_model::{
     PropertyMap, ProviderRef, ResourceState, Urn, default_provider_name, provider_type,
 };
@@ -15,7 +16,6 @@ use crate::error::DeployError;
 use crate::executor::Done;
 use crate::import::{ImportProvider, ImportSpec};
 use crate::known::Known;
-use crate::registry::provider_inputs;
 use crate::steps::{CreateStep, ImportOrigin, ImportStep, SameStep, Step};
 
 impl Deployment {

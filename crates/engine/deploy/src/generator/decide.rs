@@ -1,6 +1,7 @@
 //! The second half of a registration: from checked inputs to steps, or to a comparison.
 
 use nimbus_engine_model::diff::maps_equal;
+use nimbus_engine_model::provider_inputs::configuration;
 use nimbus_engine_model::{PropertyMap, ProviderRef, Urn};
 use nimbus_engine_ports::{DiffRequest, DiffResponse, Diffs, Severity};
 
@@ -8,7 +9,6 @@ use super::register::Registration;
 use super::{Generator, diff};
 use crate::error::DeployError;
 use crate::known::Known;
-use crate::registry::configuration;
 use crate::steps::{
     CreateStep, Reasons, ReplaceStep, Replacement, SameStep, SkippedCreateStep, Step,
 };

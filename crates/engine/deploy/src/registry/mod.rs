@@ -5,29 +5,25 @@
 //! provider that nobody registered, but which a recorded resource needs, is loaded and configured
 //! from the record.
 
-mod inputs;
 mod unconfigured;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use nimbus_engine_model::diff::maps_equal;
+use nimbus_engine_model::provider_inputs::{self, INTERNAL, InputError, VERSION, configuration};
 use nimbus_engine_model::{
     PropertyMap, ProviderRef, ResourceState, UNKNOWN_ID, Urn, provider_package,
 };
 use nimbus_engine_ports::{
-    CheckRequest, CheckResponse, ConfigureRequest, CreateResponse, DiffRequest, DiffResponse,
-    Diffs, Provider, ProviderError, ProviderHost, UpdateResponse,
+    CheckFailure, CheckRequest, CheckResponse, ConfigureRequest, CreateResponse, DiffRequest,
+    DiffResponse, Diffs, Provider, ProviderError, ProviderHost, UpdateResponse,
 };
 use parking_lot::Mutex;
 
 use crate::known::Base;
 use crate::time::IdSource;
 use unconfigured::Unconfigured;
-
-pub(crate) use inputs::configuration;
-pub use inputs::provider_inputs;
-use inputs::{INTERNAL, VERSION};
 
 pub(crate) struct Registry {
     host: Arc<dyn ProviderHost>,
@@ -90,7 +86,10 @@ impl Registry {
             Err(Refusal::Inputs(failure)) => {
                 return Ok(CheckResponse {
                     properties: news.clone(),
-                    failures: vec![failure],
+                    failures: vec![CheckFailure {
+                        property: failure.property,
+                        reason: failure.reason,
+                    }],
                 });
             }
             Err(Refusal::Provider(error)) => return Err(error),
@@ -306,7 +305,7 @@ impl Registry {
 
     async fn load(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, Refusal> {
         let package = provider_package(urn.type_()).unwrap_or_default();
-        let descriptor = inputs::descriptor(package, inputs).map_err(Refusal::Inputs)?;
+        let descriptor = provider_inputs::descriptor(package, inputs).map_err(Refusal::Inputs)?;
         let provider = self.host.load(&descriptor).await.map_err(|error| {
             Refusal::Provider(ProviderError::Failed {
                 message: error.to_string(),
@@ -380,7 +379,7 @@ enum Registration {
 
 /// Why a provider could not be loaded.
 enum Refusal {
-    Inputs(nimbus_engine_ports::CheckFailure),
+    Inputs(InputError),
     Provider(ProviderError),
 }
 

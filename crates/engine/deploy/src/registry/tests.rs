@@ -162,7 +162,7 @@ async fn a_provider_keeps_its_version_and_what_the_engine_put_there() {
         version: Some(semver::Version::new(1, 0, 0)),
         ..PackageDescriptor::default()
     };
-    let inputs = provider_inputs(&package, region("x"));
+    let inputs = provider_inputs::provider_inputs(&package, region("x"));
     let checked = registry.check(&urn("mine"), None, &inputs).await.unwrap();
     assert_eq!(checked.properties, inputs);
     registry

@@ -290,6 +290,7 @@ pub(super) fn package(
             .map(|(platform, sum)| (platform, hex(&sum)))
             .collect(),
         parameterization,
+        ..PackageDescriptor::default()
     })
 }
 

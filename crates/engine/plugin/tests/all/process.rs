@@ -229,6 +229,27 @@ async fn a_plugin_sees_its_own_environment_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_plugin_sees_variables_under_the_names_that_its_provider_gives_them() {
+    let running = Running::start(simple()).await;
+    let audience = Arc::new(Audience::default());
+    let text = format!("env > environment; echo {}; exec sleep 600", running.port);
+    let (folder, mut options) = script(&audience, &text);
+    options
+        .environment
+        .insert("STAGING_KEY".into(), "key".into());
+    let names = [("STAGING_KEY", "KEY"), ("NOT_SET", "REGION")];
+    let mut fake = package("fake");
+    fake.environment = names
+        .map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned()))
+        .into();
+    PluginHost::new(options).load(&fake).await.unwrap();
+    let environment = fs::read_to_string(folder.path().join("environment")).unwrap();
+    let has = |line: &str| environment.lines().any(|found| found == line);
+    assert!(has("KEY=key") && has("STAGING_KEY=key"), "{environment}");
+    assert!(!environment.contains("REGION="), "{environment}");
+}
+
+#[tokio::test]
 async fn a_plugin_that_dies_during_a_call_leaves_the_outcome_unknown() {
     let audience = Arc::new(Audience::default());
     let (_folder, options) = script(&audience, &role("dies"));
@@ -238,10 +259,7 @@ async fn a_plugin_that_dies_during_a_call_leaves_the_outcome_unknown() {
     let Err(ProviderError::Unknown { message }) = created else {
         panic!("{created:?}")
     };
-    assert_eq!(
-        message,
-        "the plugin fake ended (exit code 7) during Create"
-    );
+    assert_eq!(message, "the plugin fake ended (exit code 7) during Create");
     eventually("the news", || {
         let told = audience.told(Severity::Error);
         told.iter()
