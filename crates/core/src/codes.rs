@@ -5,7 +5,8 @@
 //! line crate fails when one is missing. Blocks: 0001–0099 command line, configuration and files;
 //! 0100–0199 engine values and state files; 0200–0299 backends, journals and leases; 0300–0399
 //! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations;
-//! 0700–0799 orchestration; 0850–0899 identity, authorisation, audit and secrets.
+//! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
+//! 0850–0899 identity, authorisation, audit and secrets.
 
 use std::fmt;
 
@@ -130,6 +131,8 @@ codes! {
     VIRTUALENV_MISSING = 403, Unavailable, final, "The program's Python environment is missing";
     PROGRAM_MISSING = 404, NotFound, final, "The program's entry does not exist";
     PROGRAM_NOT_STARTED = 405, Unavailable, final, "The program could not be started";
+    ISOLATION_WEAK = 450, Refused, final, "This machine cannot isolate programs as it is asked to";
+    SANDBOX_FAILED = 451, Unavailable, final, "The sandbox could not be closed around a program";
 
     // Deployments.
     STEPS_FAILED = 500, Failed, final, "Steps of a deployment failed";
@@ -178,6 +181,46 @@ codes! {
     RESOLUTION_FAILED = 709, Invalid, final, "A run-time value cannot be had";
     ENVIRONMENT_DISABLED = 710, Refused, final, "The environment is not enabled";
     DEPLOYMENT_INVALID = 711, Invalid, final, "Something is wrong with the deployment's manifest";
+    AWS_CREDENTIALS = 730, Unavailable, final, "There are no usable AWS credentials";
+    AWS_REFUSED = 731, Forbidden, final, "AWS refuses a request";
+    AWS_UNAVAILABLE = 732, Unavailable, retry, "AWS does not answer";
+    STACK_PROGRAM_MISSING = 733, NotFound, final, "A stack has no program";
+    STACK_REGISTERED = 734, Exists, final, "The stack is registered already";
+    STACK_IN_USE = 735, Refused, final, "The stack is in use";
+    PROJECT_NOT_MINIMAL = 736, Invalid, final, "A stack's Pulumi.yaml says more than it may";
+    TEMPLATE_EXISTS = 737, Exists, final, "The template's name is taken";
+    MIGRATION_UNKNOWN = 738, NotFound, final, "There is nothing to migrate, or nothing to undo";
+    MIGRATION_CONFLICT = 739, Refused, final, "A migration would overwrite or lose something";
+    ROLLBACK_UNPROVED = 750, Failed, final, "A rollback could not be proved";
+    ENVIRONMENT_LOCKED = 751, Conflict, retry, "Another run is changing the environment";
+    LOCK_HOLDER_ALIVE = 752, Refused, final, "The lock's holder is alive";
+    RUN_UNKNOWN = 753, NotFound, final, "There is no such run";
+    RUN_OVER = 754, Refused, final, "The run is over";
+    RUN_DAMAGED = 755, Invalid, final, "The record of a run cannot be read";
+    VERSION_UNKNOWN = 756, NotFound, final, "The environment has no such version";
+    GATE_CLOSED = 757, Refused, final, "An environment before this one is not ready";
+    CHECK_FAILED = 758, Failed, final, "A check after the deployment failed";
+    BACKUP_UNREADABLE = 759, Invalid, final, "A backup cannot be restored";
+    DEPENDENCY_NOT_DEPLOYED = 760, Refused, final, "A stack that this one needs is not deployed";
+
+    // The control plane's database, tenancy and server.
+    DATABASE_UNAVAILABLE = 800, Unavailable, retry, "The database cannot be reached";
+    DATABASE_ADDRESS = 801, Invalid, final, "The address of the database is not understood";
+    DATABASE_BOOTSTRAP = 802, Refused, final, "The database could not be set up";
+    DATABASE_WEAK = 803, Refused, final, "The database does not keep tenants apart";
+    MIGRATION_FAILED = 804, Failed, final, "A migration of the database failed";
+    MIGRATION_CHANGED = 805, Refused, final, "A migration was changed after it was applied";
+    DATABASE_NEWER = 806, Refused, final, "The database was migrated by a newer version";
+    ISOLATION_CHANGED = 807, Refused, final, "The installation keeps tenants apart in another way";
+    TENANT_REFUSED = 808, Refused, final, "This cannot be done to this tenant";
+    DATABASE_FAILED = 809, Internal, final, "The database refused a statement";
+    BACKUP_UNUSABLE = 810, Invalid, final, "A backup cannot be used";
+    POSTGRES_MISSING = 811, Unavailable, final, "PostgreSQL is not installed";
+    POSTGRES_NOT_STARTED = 812, Unavailable, final, "The private PostgreSQL did not start";
+    DATA_DIR_IN_USE = 813, Conflict, final, "Another Nimbus runs on the data directory";
+    DATA_DIR_UNUSABLE = 814, Unavailable, final, "The data directory cannot be used";
+    LISTEN_FAILED = 815, Unavailable, final, "The server cannot listen on its address";
+    RESTORE_TARGET_IN_USE = 816, Refused, final, "There is something where the backup would be restored";
 
     // Identity, authorisation, audit and secrets of the control plane.
     VAULT_KEY_MISSING = 850, Refused, final, "The key that protects stored secrets is not there";

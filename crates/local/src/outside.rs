@@ -11,22 +11,51 @@ use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remember
 use nimbus_orchestrator::memory::Memory;
 use nimbus_orchestrator::resolve::{Answer, LookupError};
 use nimbus_orchestrator::unit::Outside;
+use nimbus_resolvers::aws::{Aws, AwsError, Found, Settings, Variables};
+use tokio::sync::OnceCell;
 
-/// The process's environment and this machine's chance. AWS is not asked: those placeholders are
-/// answered in a rehearsal only.
+/// The process's environment, this machine's chance, and the AWS account of its credentials.
 pub struct LocalOutside {
     rehearsing: bool,
+    variables: Variables,
+    /// Set up when the first value comes from there: most deployments never ask.
+    aws: OnceCell<Aws>,
     /// Keys by salt: making one from a passphrase takes a moment, by design.
     keys: Mutex<BTreeMap<String, Arc<PassphraseManager>>>,
 }
 
 impl LocalOutside {
-    /// In a rehearsal, queries to AWS have believable answers.
+    /// In a rehearsal, queries to AWS have believable answers and nobody is asked.
     pub fn new(rehearsing: bool) -> Self {
+        Self::with_variables(rehearsing, Variables::process())
+    }
+
+    /// With AWS set up by these variables instead of the process's own.
+    pub fn with_variables(rehearsing: bool, variables: Variables) -> Self {
         Self {
             rehearsing,
+            variables,
+            aws: OnceCell::new(),
             keys: Mutex::default(),
         }
+    }
+
+    async fn ask_aws(
+        &self,
+        region: &str,
+        query: &str,
+        parameters: &[String],
+    ) -> Result<Answer, AwsError> {
+        let set_up = || async { Aws::new(Settings::load(self.variables.clone())?) };
+        let aws = self.aws.get_or_try_init(set_up).await?;
+        Ok(match aws.lookup(region, query, parameters).await? {
+            Found::Value(value) => Answer::open(value),
+            Found::Secret(value) => Answer::Known {
+                value,
+                secret: true,
+            },
+            Found::Absent => Answer::Absent,
+        })
     }
 
     /// `<salt>|<ciphertext>`.
@@ -89,25 +118,13 @@ impl Outside for LocalOutside {
         query: &str,
         parameters: &[String],
     ) -> Result<Answer, LookupError> {
-        if !self.rehearsing {
-            let message =
-                format!("queries to AWS ({query}) are not possible yet; give a default after `|`");
-            return Err(LookupError { message });
-        }
-        let first = parameters.first().map_or("", String::as_str);
-        Ok(match query {
-            "latestAmiId" => Answer::open("ami-0rehearsal00000001"),
-            "availabilityZones" => Answer::open(
-                ["a", "b", "c"]
-                    .map(|zone| format!("{region}{zone}"))
-                    .to_vec(),
-            ),
-            "ssmParameter" => Answer::open(format!("rehearsal:{first}")),
-            "secret" => Answer::Known {
-                value: format!("rehearsal:{first}").into(),
-                secret: true,
-            },
-            _ => Answer::Absent,
+        let answer = if self.rehearsing {
+            rehearsed(region, query, parameters)
+        } else {
+            self.ask_aws(region, query, parameters).await
+        };
+        answer.map_err(|error| LookupError {
+            message: format!("{error}; {}", error.help()),
         })
     }
 
@@ -152,6 +169,29 @@ impl Outside for LocalOutside {
     }
 }
 
+/// Believable answers; questions that AWS would not understand are refused here too.
+fn rehearsed(region: &str, query: &str, parameters: &[String]) -> Result<Answer, AwsError> {
+    nimbus_resolvers::aws::check(query, parameters)?;
+    let whole = parameters.join(":");
+    Ok(match query {
+        "latestAmiId" => Answer::open("ami-0rehearsal00000001"),
+        "availabilityZones" => {
+            let count = whole.parse().unwrap_or(3);
+            let zones = ('a'..='z').take(count);
+            Answer::open(
+                zones
+                    .map(|zone| format!("{region}{zone}"))
+                    .collect::<Vec<_>>(),
+            )
+        }
+        "secret" => Answer::Known {
+            value: format!("rehearsal:{whole}").into(),
+            secret: true,
+        },
+        _ => Answer::open(format!("rehearsal:{whole}")),
+    })
+}
+
 struct Machine;
 
 impl Entropy for Machine {
@@ -164,5 +204,48 @@ impl Entropy for Machine {
 
     fn fill(&mut self, bytes: &mut [u8]) {
         rand::fill(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    async fn ask(outside: &LocalOutside, query: &str, parameter: &str) -> Result<Answer, String> {
+        let parameters = [parameter.to_owned()];
+        let answer = outside.aws("eu-west-1", query, &parameters).await;
+        answer.map_err(|error| error.message)
+    }
+
+    #[tokio::test]
+    async fn a_rehearsal_answers_without_an_account_and_refuses_what_aws_would() {
+        let outside = LocalOutside::with_variables(true, Variables::default());
+        let zones = ask(&outside, "availabilityZones", "2").await.unwrap();
+        assert_eq!(zones, Answer::open(json!(["eu-west-1a", "eu-west-1b"])));
+        let secret = ask(&outside, "secret", "shop/db").await.unwrap();
+        assert!(matches!(secret, Answer::Known { secret: true, .. }));
+        let error = ask(&outside, "weather", "today").await.unwrap_err();
+        assert!(error.contains("there is no query `weather`"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn without_credentials_a_query_says_where_they_are_looked_for() {
+        let outside = LocalOutside::with_variables(false, Variables::default());
+        let error = ask(&outside, "secret", "shop/db").await.unwrap_err();
+        assert!(error.contains("AWS_PROFILE"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn what_was_made_up_stays_the_same_until_it_is_forgotten() {
+        let outside = LocalOutside::with_variables(true, Variables::default());
+        let mut memory = Memory::default();
+        let make =
+            async |memory: &mut Memory| outside.calculate("uuid", &[], memory).await.unwrap();
+        let first = make(&mut memory).await;
+        assert_eq!(make(&mut memory).await, first);
+        memory.made.clear();
+        assert_ne!(make(&mut memory).await, first);
     }
 }

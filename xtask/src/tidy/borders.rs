@@ -106,6 +106,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
+    ("nimbus-resolvers", &["nimbus-core"]),
     (
         "nimbus-local",
         &[
@@ -116,9 +117,12 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-ports",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
+            "nimbus-resolvers",
         ],
     ),
     ("nimbus-library", &[]),
+    ("nimbus-control-audit", &["nimbus-core"]),
+    ("nimbus-control-vault", &["nimbus-core"]),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),
     (
@@ -136,6 +140,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-local",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
+            "nimbus-resolvers",
             "nimbus-telemetry",
         ],
     ),
@@ -189,7 +194,11 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
     ("indicatif", &["nimbus-cli"], "only the command line draws"),
     ("sqlx", &[], "no crate of this stage talks to a database"),
     ("axum", &[], "no crate of this stage serves HTTP"),
-    ("reqwest", &[], "no crate of this stage is an HTTP client"),
+    (
+        "reqwest",
+        &["nimbus-resolvers"],
+        "only resolvers ask services over HTTP",
+    ),
 ];
 
 const WIRE: &[&str] = &[
