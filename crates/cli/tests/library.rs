@@ -1,0 +1,273 @@
+//! The shipped library, whole, on the simulated cloud: sixteen real programs with the real AWS SDK.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use nimbus_test_tools::{Tool, tool_or_skip};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ID: &str = "D1LIB";
+
+/// A workspace with the shipped library, its packages and one deployment.
+struct Place {
+    home: TempDir,
+}
+
+impl Place {
+    /// Everything but packages: programs cannot run.
+    fn bare(template: &str) -> Self {
+        let place = Self {
+            home: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+        };
+        place.ok(&["new"]);
+        let init = [
+            "init",
+            ID,
+            "--template",
+            template,
+            "--org",
+            "Example",
+            "--project",
+            "shop",
+            "--domain",
+            "shop.example.com",
+            "--account-dev",
+            "111111111111",
+            "--account-stage",
+            "222222222222",
+            "--account-prod",
+            "333333333333",
+        ];
+        place.ok(&init);
+        place
+    }
+
+    /// `library` has the packages; they are hard links here, so that this costs no space.
+    fn new(library: &Path, template: &str) -> Self {
+        let place = Self::bare(template);
+        for (from, to) in [
+            (library.join("node_modules"), "cloud/stacks/node_modules"),
+            (
+                library.join("../policies/baseline/node_modules"),
+                "cloud/policies/baseline/node_modules",
+            ),
+        ] {
+            link_tree(&from, &place.path(to));
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn deployment(&self) -> PathBuf {
+        self.path(&format!("cloud/deploy/{ID}-Example-shop"))
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::cargo_bin("nimbus")
+            .unwrap()
+            .current_dir(self.home.path())
+            .env("HOME", self.home.path())
+            .env("PULUMI_CONFIG_PASSPHRASE", "rehearsed")
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code().unwrap_or(-1),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        let (code, stdout, stderr) = self.run(arguments);
+        assert_eq!(code, 0, "{arguments:?}\n{stdout}\n{stderr}");
+        stdout
+    }
+
+    /// Runs a command on every stack; returns how each of them ended.
+    fn every_stack(&self, command: &str, environment: &str, more: &[&str]) -> Statuses {
+        let usual = [
+            command,
+            ID,
+            "--environment",
+            environment,
+            "--rehearse",
+            "--json",
+        ];
+        let stdout = self.ok(&[&usual[..], more].concat());
+        Statuses::read(&stdout)
+    }
+
+    /// Resources that the engine's records know, over all units of an environment.
+    fn recorded(&self, environment: &str) -> usize {
+        let mut count = 0;
+        let mut open = vec![self.deployment().join(".nimbus/rehearsal/.pulumi/stacks")];
+        while let Some(next) = open.pop() {
+            for entry in fs::read_dir(&next).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    open.push(path);
+                } else if path
+                    .to_string_lossy()
+                    .ends_with(&format!("-{environment}.json"))
+                {
+                    let state: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+                    let latest = &state["checkpoint"]["latest"]["resources"];
+                    count += latest.as_array().map_or(0, Vec::len);
+                }
+            }
+        }
+        count
+    }
+}
+
+/// How each stack ended.
+struct Statuses(BTreeMap<String, String>);
+
+impl Statuses {
+    /// From the last event of a run, which sums it up.
+    fn read(stdout: &str) -> Self {
+        let last = stdout.lines().last().unwrap_or_default();
+        let summary: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{stdout}"));
+        let units = summary["units"].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let status = |unit: &Value| (text(&unit["name"]), text(&unit["status"]));
+        Self(units.iter().map(status).collect())
+    }
+
+    fn with(&self, wanted: &str) -> BTreeSet<&str> {
+        let all = self.0.iter();
+        all.filter(|(_, status)| *status == wanted)
+            .map(|(stack, _)| stack.as_str())
+            .collect()
+    }
+}
+
+fn link_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            link_tree(&entry.path(), &target);
+        } else if kind.is_symlink() {
+            // Links between packages are relative: here they lead to the copies.
+            std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
+        } else {
+            fs::hard_link(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Types are checked by the library's own tests.
+const QUICK: &[&str] = &["--no-typecheck"];
+
+#[test]
+fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
+    let library = tool_or_skip!(Tool::Library);
+    let place = Place::new(&library, "default");
+    let first = place.every_stack("deploy", "dev", QUICK);
+    assert_eq!(first.with("succeeded").len(), 16, "{:?}", first.0);
+    assert!(place.recorded("dev") > 250);
+
+    let second = place.every_stack("deploy", "dev", QUICK);
+    assert_eq!(second.with("skipped").len(), 16, "{:?}", second.0);
+
+    // A NAT gateway in every zone: of all stacks only monitoring asks which ones there are.
+    let manifest = place.deployment().join("Deployment_Manifest.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let changed = text.replacen("natStrategy: single", "natStrategy: perZone", 1);
+    assert_ne!(changed, text);
+    fs::write(&manifest, changed).unwrap();
+    let third = place.every_stack("deploy", "dev", QUICK);
+    let ran = BTreeSet::from(["monitoring", "network"]);
+    assert_eq!(third.with("succeeded"), ran);
+    assert_eq!(third.with("skipped").len(), 14, "{:?}", third.0);
+
+    place.every_stack("destroy", "dev", &["--yes"]);
+    assert_eq!(place.recorded("dev"), 0);
+}
+
+fn deploys_and_goes_away(environment: &str) {
+    let library = tool_or_skip!(Tool::Library);
+    let place = Place::new(&library, "default");
+    place.ok(&["enable-environment", ID, environment]);
+    let deployed = place.every_stack("deploy", environment, QUICK);
+    assert_eq!(deployed.with("succeeded").len(), 16, "{:?}", deployed.0);
+    assert!(place.recorded(environment) > 250);
+    place.every_stack("destroy", environment, &["--yes"]);
+    assert_eq!(place.recorded(environment), 0);
+}
+
+#[test]
+fn everything_deploys_in_stage_and_goes_away() {
+    deploys_and_goes_away("stage");
+}
+
+#[test]
+fn everything_deploys_in_prod_and_goes_away() {
+    deploys_and_goes_away("prod");
+}
+
+#[test]
+fn every_template_initialises_and_validates() {
+    for (template, stacks, environments) in [
+        ("default", 16, 3),
+        ("minimal", 3, 1),
+        ("microservices", 9, 3),
+        ("data-platform", 6, 3),
+    ] {
+        let place = Place::bare(template);
+        place.ok(&["validate-template", template]);
+        place.ok(&["validate", ID]);
+        place.ok(&["validate-dependencies", ID]);
+        place.ok(&["graph", ID]);
+        let files = fs::read_dir(place.deployment().join("config")).unwrap();
+        assert_eq!(files.count(), stacks * environments, "{template}");
+    }
+}
+
+#[test]
+fn the_policy_pack_passes_the_library_and_stops_what_breaks_a_rule() {
+    let library = tool_or_skip!(Tool::Library);
+    let place = Place::new(&library, "minimal");
+    let held = [QUICK, &["--policy-pack", "cloud/policies/baseline"]].concat();
+    let deployed = place.every_stack("deploy", "dev", &held);
+    assert_eq!(deployed.with("succeeded").len(), 3, "{:?}", deployed.0);
+
+    let program = place.path("cloud/stacks/network/src/index.ts");
+    let mut text = fs::read_to_string(&program).unwrap();
+    text.push_str(
+        "\nimport * as awsForAll from \"@pulumi/aws\";\n\
+         new awsForAll.vpc.SecurityGroupIngressRule(\"network-door\", {\n\
+         securityGroupId: \"sg-1\", ipProtocol: \"tcp\", fromPort: 22, toPort: 22,\n\
+         cidrIpv4: \"0.0.0.0/0\" });\n",
+    );
+    fs::write(&program, text).unwrap();
+    let before = place.recorded("dev");
+    let deploy = [
+        "deploy",
+        ID,
+        "--environment",
+        "dev",
+        "--rehearse",
+        "--on-failure",
+        "hold",
+    ];
+    let (code, stdout, stderr) = place.run(&[&deploy[..], &held].concat());
+    assert_ne!(code, 0, "{stdout}\n{stderr}");
+    assert!(
+        format!("{stdout}{stderr}").contains("open-ports"),
+        "{stdout}\n{stderr}"
+    );
+    assert_eq!(place.recorded("dev"), before, "nothing was made");
+}
