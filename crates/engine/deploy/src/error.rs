@@ -118,6 +118,7 @@ impl DeployError {
             }
             Self::OutsideTargets { .. } => Some("add them to the targets, or include dependents"),
             Self::StalePlan { .. } => Some("make a new plan"),
+            Self::HooksNeedProgram { .. } => Some("add --run-program, so that they can be called"),
             Self::StepsFailed { failures } if failures.iter().any(|f| f.unknown) => {
                 Some("refresh to find out what really happened before going on")
             }

@@ -25,7 +25,7 @@ mod time;
 
 pub use error::{DeployError, StepFailure};
 pub use import::{ImportProvider, ImportSpec};
-pub use operation::{destroy, import, refresh, update};
+pub use operation::{destroy, destroy_with_program, import, refresh, refresh_with_program, update};
 pub use outcome::Outcome;
 pub use plan::{GoalPlan, Plan, PlannedDiff, ResourcePlan};
 pub use spec::{DeploymentSpec, Options, Targets};

@@ -9,11 +9,11 @@ use crate::deployment::{Deployment, Gate, ProgramEnd, Scope};
 use crate::error::DeployError;
 use crate::import::ImportSpec;
 use crate::outcome::Outcome;
-use crate::spec::DeploymentSpec;
+use crate::spec::{DeploymentSpec, Purpose};
 
 /// Brings the stack to what the program asks for; a preview when `options.dry_run` is set.
 pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
-    operate(spec, false, async |deployment| {
+    operate(spec, Purpose::Update, async |deployment| {
         deployment.tell_policies();
         prepare(deployment).await?;
         deployment
@@ -36,7 +36,7 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome 
 
 /// Deletes what the stack has, or its targets.
 pub async fn destroy(spec: DeploymentSpec) -> Outcome {
-    operate(spec, false, async |deployment| {
+    operate(spec, Purpose::Destroy, async |deployment| {
         deployment
             .refuse_unknown_targets(&[true, true, false])
             .await?;
@@ -51,9 +51,48 @@ pub async fn destroy(spec: DeploymentSpec) -> Outcome {
     .await
 }
 
+/// As [`destroy`], after the program was run: providers are configured as it says now, and its
+/// delete hooks are there to be called. It creates and changes no other resource.
+pub async fn destroy_with_program(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
+    operate(spec, Purpose::Destroy, async |deployment| {
+        prepare(deployment).await?;
+        listen_to(deployment, program.as_ref()).await?;
+        if !deployment.troubles.is_stopped() {
+            deployment
+                .refuse_unknown_targets(&[true, true, false])
+                .await?;
+            refuse_lost_hooks(deployment)?;
+            deployment.delete_unwanted(ProgramEnd::NoProgram).await?;
+        }
+        end_program(deployment, program.as_ref()).await
+    })
+    .await
+}
+
+/// As [`refresh`], after the program was run: providers are configured as it says now.
+pub async fn refresh_with_program(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
+    operate(spec, Purpose::Refresh, async |deployment| {
+        listen_to(deployment, program.as_ref()).await?;
+        if !deployment.troubles.is_stopped() {
+            deployment.refresh_base(Scope::Chosen).await?;
+        }
+        end_program(deployment, program.as_ref()).await
+    })
+    .await
+}
+
+/// Runs the program and goes on from the record that it leaves.
+async fn listen_to(deployment: &Arc<Deployment>, program: &dyn Program) -> Result<(), DeployError> {
+    run_program(deployment, program).await;
+    match deployment.troubles.is_stopped() {
+        true => Ok(()),
+        false => deployment.start_over().await,
+    }
+}
+
 /// Records what is really there.
 pub async fn refresh(spec: DeploymentSpec) -> Outcome {
-    operate(spec, true, async |deployment| {
+    operate(spec, Purpose::Refresh, async |deployment| {
         deployment.refresh_base(Scope::Chosen).await
     })
     .await
@@ -61,7 +100,7 @@ pub async fn refresh(spec: DeploymentSpec) -> Outcome {
 
 /// Takes existing objects under management.
 pub async fn import(spec: DeploymentSpec, imports: Vec<ImportSpec>) -> Outcome {
-    operate(spec, false, async |deployment| {
+    operate(spec, Purpose::Update, async |deployment| {
         deployment.import_all(imports).await
     })
     .await
@@ -70,10 +109,10 @@ pub async fn import(spec: DeploymentSpec, imports: Vec<ImportSpec>) -> Outcome {
 /// What all operations have in common.
 async fn operate(
     spec: DeploymentSpec,
-    refresh_only: bool,
+    purpose: Purpose,
     work: impl AsyncFnOnce(&Arc<Deployment>) -> Result<(), DeployError>,
 ) -> Outcome {
-    let deployment = match Deployment::new(spec, refresh_only) {
+    let deployment = match Deployment::new(spec, purpose) {
         Ok(deployment) => deployment,
         Err(failed) => return (*failed).into(),
     };

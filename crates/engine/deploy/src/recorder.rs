@@ -27,6 +27,8 @@ enum Message {
     Write(JournalEntry, oneshot::Sender<Result<(), JournalError>>),
     /// May wait for the next write.
     Note(JournalEntry),
+    /// Asks for everything that was handed over so far.
+    Look(oneshot::Sender<Vec<JournalEntry>>),
     Finish(oneshot::Sender<Recorded>),
 }
 
@@ -83,6 +85,13 @@ impl Recorder {
 
     pub(crate) async fn clear_pending(&self) -> Result<(), JournalError> {
         self.write(JournalEntry::ClearPending).await
+    }
+
+    /// Everything that was recorded so far.
+    pub(crate) async fn so_far(&self) -> Result<Vec<JournalEntry>, JournalError> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Message::Look(sender));
+        receiver.await.map_err(|_| writer_is_gone())
     }
 
     /// Writes what still waits and returns everything that was written.
@@ -175,6 +184,12 @@ impl Writer {
                 self.noted.push(entry);
                 None
             }
+            Message::Look(sender) => {
+                let entries = self.recorded.entries.iter().chain(&self.noted);
+                // Whoever no longer waits does not need the answer.
+                let _ = sender.send(entries.cloned().collect());
+                None
+            }
             Message::Finish(sender) => Some(sender),
         }
     }
@@ -249,6 +264,8 @@ mod tests {
             "earlier notes go along, in order"
         );
         recorder.note(Change::default());
+        assert_eq!(recorder.so_far().await.unwrap().len(), 4);
+        assert_eq!(*journal.batches.lock(), [3], "looking writes nothing");
         let recorded = recorder.finish().await;
         assert_eq!(*journal.batches.lock(), [3, 1]);
         assert_eq!(recorded.entries.len(), 4);

@@ -33,7 +33,7 @@ use crate::known::Base;
 use crate::outcome::Outcome;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
-use crate::spec::{DeploymentSpec, Options};
+use crate::spec::{DeploymentSpec, Options, Purpose};
 use crate::time::IdSource;
 
 pub(crate) use finish::ProgramEnd;
@@ -42,6 +42,7 @@ pub(crate) use registrar::Gate;
 pub(crate) use troubles::Troubles;
 
 pub(crate) struct Deployment {
+    purpose: Purpose,
     pub(crate) options: Options,
     pub(crate) executor: Executor,
     pub(crate) troubles: Troubles,
@@ -61,7 +62,7 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    pub(crate) fn new(spec: DeploymentSpec, refresh_only: bool) -> Result<Arc<Self>, Box<Failed>> {
+    pub(crate) fn new(spec: DeploymentSpec, purpose: Purpose) -> Result<Arc<Self>, Box<Failed>> {
         let DeploymentSpec {
             project,
             stack,
@@ -82,7 +83,7 @@ impl Deployment {
         let rules = Rules {
             dry_run,
             ignore_protect: options.ignore_protect,
-            refresh_only,
+            refresh_only: purpose == Purpose::Refresh,
         };
         let started = spec.clock.now();
         let executor = Executor::new(
@@ -93,9 +94,10 @@ impl Deployment {
             spec.clock,
             rules,
         );
-        let generator = Generator::new(&project, &stack, &options, Arc::clone(&base));
+        let generator = Generator::new(&project, &stack, &options, purpose, Arc::clone(&base));
         let parallel = options.parallel.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Arc::new(Self {
+            purpose,
             executor,
             troubles: Troubles::new(spec.cancel, options.continue_on_error),
             generator: tokio::sync::Mutex::new(generator),

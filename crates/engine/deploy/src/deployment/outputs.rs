@@ -13,6 +13,7 @@ use super::register::NoAnswer;
 use crate::error::DeployError;
 use crate::executor::{Registered, Views};
 use crate::known::Known;
+use crate::spec::Purpose;
 
 impl Deployment {
     pub(super) async fn register_outputs(
@@ -22,6 +23,10 @@ impl Deployment {
     ) -> Result<(), NoAnswer> {
         if self.troubles.is_stopped() {
             return Err(NoAnswer::Stopped);
+        }
+        if self.purpose != Purpose::Update {
+            // The program is only listened to: what it computes is not for the record.
+            return Ok(());
         }
         if urn.qualified_type() == ROOT_STACK_TYPE {
             *self.root_outputs.lock() = Some(outputs);

@@ -135,6 +135,21 @@ impl Deployment {
         Ok(())
     }
 
+    /// Takes what was recorded so far for the beginning: nothing counts as registered any more.
+    pub(crate) async fn start_over(&self) -> Result<(), DeployError> {
+        let recorder = &self.executor.recorder;
+        let entries = recorder.so_far().await?;
+        let (snapshot, _) = crate::outcome::replayed(&self.snapshot, &entries);
+        let resources = snapshot
+            .map_err(|message| DeployError::Internal { message })?
+            .resources;
+        recorder.rebase(resources.clone()).await?;
+        self.executor.world.forget_marks();
+        self.replace_base(resources).await?;
+        self.generator.lock().await.start_over();
+        Ok(())
+    }
+
     /// Interrupted acts on resources that were just looked at are no longer unknown. A create is:
     /// nobody knows what to look for.
     async fn settle_pending(&self, base: &Base, selected: &[usize]) -> Result<(), DeployError> {

@@ -45,6 +45,12 @@ impl Deployment {
                 .registry
                 .register_alias(&registration.urn, recorded);
         }
+        if let Some(steps) = self
+            .decide(|generator| generator.heard(&registration))
+            .await?
+        {
+            return self.answer(registration.urn, steps).await;
+        }
         let asker = self.asker(&registration).await?;
         if let Some(steps) = self
             .decide(|generator| generator.import(&registration))

@@ -49,6 +49,11 @@ impl World {
         }
     }
 
+    /// What was marked is marked in the record itself from now on.
+    pub(crate) fn forget_marks(&self) {
+        self.inner.lock().marks = Marks::default();
+    }
+
     pub(crate) fn marks(&self) -> Marks {
         self.inner.lock().marks.clone()
     }

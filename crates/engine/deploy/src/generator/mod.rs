@@ -10,6 +10,7 @@ mod decide;
 mod deletes;
 mod dependents;
 mod diff;
+mod heard;
 mod read;
 mod register;
 mod replace;
@@ -25,7 +26,7 @@ use nimbus_engine_ports::{Diagnostic, Severity};
 use crate::error::DeployError;
 use crate::known::Base;
 use crate::plan::Constraint;
-use crate::spec::Options;
+use crate::spec::{Options, Purpose};
 use crate::steps::{SameStep, Step};
 use crate::targets::Choice;
 
@@ -67,6 +68,7 @@ pub(crate) struct Generator {
 struct Rules {
     dry_run: bool,
     ignore_protect: bool,
+    purpose: Purpose,
 }
 
 /// URNs by what was decided for them.
@@ -112,13 +114,20 @@ impl Seen {
 }
 
 impl Generator {
-    pub(crate) fn new(project: &str, stack: &str, options: &Options, base: Arc<Base>) -> Self {
+    pub(crate) fn new(
+        project: &str,
+        stack: &str,
+        options: &Options,
+        purpose: Purpose,
+        base: Arc<Base>,
+    ) -> Self {
         Self {
             project: project.to_owned(),
             stack: stack.to_owned(),
             rules: Rules {
                 dry_run: options.dry_run,
                 ignore_protect: options.ignore_protect,
+                purpose,
             },
             base,
             seen: Seen::default(),
@@ -134,6 +143,17 @@ impl Generator {
             findings: Vec::new(),
             failure: None,
         }
+    }
+
+    /// Forgets what was decided so far; what was found out about targets and plans stays.
+    pub(crate) fn start_over(&mut self) {
+        self.seen = Seen::default();
+        self.condemned.clear();
+        self.skipped_creates.clear();
+        self.carried.clear();
+        self.carried_urns.clear();
+        self.dependent_keys.clear();
+        self.names = aliases::Names::default();
     }
 
     /// What was found since the last time, for the audience.

@@ -5,6 +5,7 @@ mod basics;
 mod failures;
 mod hooks;
 mod importing;
+mod listening;
 mod options;
 mod plans;
 mod policies;

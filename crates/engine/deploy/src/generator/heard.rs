@@ -1,0 +1,51 @@
+//! Programs that are only listened to, before everything is deleted or looked at.
+
+use super::Generator;
+use super::register::Registration;
+use crate::error::DeployError;
+use crate::spec::Purpose;
+use crate::steps::{SameStep, SkippedCreateStep, Step};
+
+impl Generator {
+    /// Steps of a resource that stays as it is whatever the program says; `None` if the program's
+    /// wish counts. What is not there is not made, and neither is what would need it.
+    pub(crate) fn heard(
+        &mut self,
+        registration: &Registration,
+    ) -> Result<Option<Vec<Step>>, DeployError> {
+        let Registration { new, old, .. } = registration;
+        let obeyed = match self.rules.purpose {
+            Purpose::Update => return Ok(None),
+            Purpose::Destroy => !new.custom || registration.is_provider(),
+            Purpose::Refresh => registration.is_provider(),
+        };
+        let incomplete = new
+            .all_dependencies()
+            .any(|urn| self.skipped_creates.contains(&urn));
+        let step = match old {
+            Some(old) if !obeyed && !incomplete => {
+                self.seen.sames.insert(registration.urn.clone());
+                Step::Same(self.left_alone(registration, old.clone())?)
+            }
+            _ if obeyed && !incomplete => return Ok(None),
+            _ => {
+                self.skipped_creates.insert(registration.urn.clone());
+                Step::SkippedCreate(SkippedCreateStep::new(new.clone())?)
+            }
+        };
+        self.validate(vec![step]).map(Some)
+    }
+
+    fn left_alone(
+        &self,
+        registration: &Registration,
+        old: crate::known::Known,
+    ) -> Result<SameStep, DeployError> {
+        if self.rules.purpose == Purpose::Refresh {
+            return SameStep::untargeted(old);
+        }
+        let mut new = registration.new.clone();
+        new.inputs.clone_from(&old.state.inputs);
+        SameStep::new(old, new)
+    }
+}
