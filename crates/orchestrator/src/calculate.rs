@@ -1,7 +1,9 @@
 //! The calculations of `{{RUNTIME:calculate:…}}`.
 //!
 //! `subnets` is a function of its parameters. `timestamp`, `password` and `uuid` are made once for
-//! a unit and remembered by the caller, so that a second run asks for the same infrastructure.
+//! a unit and remembered by the caller, so that a second run asks for the same infrastructure. Equal
+//! texts mean equal values; a name as the last parameter tells two of them apart:
+//! `password:32:admin` and `password:32:reader`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -42,6 +44,18 @@ pub enum CalculateError {
     },
 }
 
+/// Refuses what [`calculate`] would refuse, without making anything.
+pub fn check(function: &str, parameters: &[String]) -> Result<(), CalculateError> {
+    struct Nothing;
+    impl Entropy for Nothing {
+        fn timestamp(&mut self) -> String {
+            String::new()
+        }
+        fn fill(&mut self, _: &mut [u8]) {}
+    }
+    calculate(function, parameters, &mut Nothing).map(|_| ())
+}
+
 /// Whether the result must be remembered to stay the same.
 pub fn is_remembered(function: &str) -> bool {
     matches!(function, "timestamp" | "password" | "uuid")
@@ -73,24 +87,24 @@ pub fn calculate(
             function: "subnets",
             takes: "a network, a prefix length and a count: subnets:10.0.0.0/16:24:3",
         }),
-        ("timestamp", []) => open(json!(entropy.timestamp())),
+        ("timestamp", [] | [_]) => open(json!(entropy.timestamp())),
         ("timestamp", _) => Err(CalculateError::Parameters {
             function: "timestamp",
-            takes: "no parameters",
+            takes: "nothing, or a name that tells one from another",
         }),
-        ("uuid", []) => open(json!(uuid(entropy))),
+        ("uuid", [] | [_]) => open(json!(uuid(entropy))),
         ("uuid", _) => Err(CalculateError::Parameters {
             function: "uuid",
-            takes: "no parameters",
+            takes: "nothing, or a name that tells one from another",
         }),
         ("password", rest) => {
             let takes = CalculateError::Parameters {
                 function: "password",
-                takes: "a length from 8 to 256, or nothing for 32",
+                takes: "a length from 8 to 256, or nothing for 32, and then a name that tells one from another",
             };
             let length = match rest {
                 [] => 32,
-                [length] => length.parse().map_err(|_| takes.clone())?,
+                [length] | [length, _] => length.parse().map_err(|_| takes.clone())?,
                 _ => return Err(takes),
             };
             if !(8..=256).contains(&length) {
@@ -277,8 +291,9 @@ mod tests {
             ("subnets", &["10.0.0.0/16", "x", "1"]),
             ("password", &["3"]),
             ("password", &["1", "2"]),
-            ("uuid", &["x"]),
-            ("timestamp", &["x"]),
+            ("password", &["12", "admin", "x"]),
+            ("uuid", &["a", "b"]),
+            ("timestamp", &["a", "b"]),
             ("median", &[]),
         ] {
             assert!(

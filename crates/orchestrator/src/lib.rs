@@ -14,6 +14,7 @@ pub mod program;
 pub mod render;
 pub mod resolve;
 pub mod run;
+pub mod spot;
 pub mod template;
 pub mod unit;
 pub mod validate;

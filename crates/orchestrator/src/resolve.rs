@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+use crate::environment::Environment;
 use crate::placeholder::{Part, Placeholder, PlaceholderError, Source, Template};
+use crate::spot::Spot;
 
 /// What a lookup found.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +69,26 @@ pub enum ResolveError {
     },
     #[error("{key}: {placeholder} is a list or a mapping and cannot stand inside a text")]
     NotText { key: String, placeholder: String },
+}
+
+impl ResolveError {
+    /// Where the value is in the manifest. The key may go on into lists and mappings.
+    pub fn spot(&self, stack: &str, environment: Environment) -> Spot {
+        let (key, text) = match self {
+            Self::Malformed { key, .. } => (key, None),
+            Self::Absent { key, placeholder }
+            | Self::Failed {
+                key, placeholder, ..
+            }
+            | Self::NotText { key, placeholder } => (key, Some(placeholder)),
+        };
+        let top = key.split(['.', '[']).next().unwrap_or_default();
+        let spot = Spot::config(stack, environment, top);
+        match text {
+            Some(text) => spot.with_text(text),
+            None => spot,
+        }
+    }
 }
 
 /// A configuration value, ready for a program.

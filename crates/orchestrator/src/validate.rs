@@ -8,11 +8,13 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::calculate;
 use crate::environment::Environment;
 use crate::graph::GraphError;
 use crate::manifest::Manifest;
-use crate::placeholder::{Placeholder, Template};
+use crate::placeholder::{Placeholder, Source, Template};
 use crate::render::Library;
+use crate::spot::Spot;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -20,6 +22,8 @@ pub struct Finding {
     pub title: &'static str,
     pub detail: String,
     pub help: String,
+    /// Where in the manifest, if it is there.
+    pub spot: Option<Spot>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,13 @@ impl Finding {
             title,
             detail,
             help: help.into(),
+            spot: None,
         }
+    }
+
+    fn at(mut self, spot: Spot) -> Self {
+        self.spot = Some(spot);
+        self
     }
 }
 
@@ -94,11 +104,14 @@ fn stacks(manifest: &Manifest, library: &Library) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, entry) in manifest.enabled() {
         let Some(template) = library.stacks.get(name) else {
-            findings.push(Finding::error(
-                UNKNOWN,
-                format!("Stack '{name}' is in the manifest but not registered"),
-                format!("register it with `nimbus register-stack {name}`, or disable it"),
-            ));
+            findings.push(
+                Finding::error(
+                    UNKNOWN,
+                    format!("Stack '{name}' is in the manifest but not registered"),
+                    format!("register it with `nimbus register-stack {name}`, or disable it"),
+                )
+                .at(Spot::of(&["spec", "stacks", name])),
+            );
             continue;
         };
         for missing in template.dependencies.difference(&entry.dependencies) {
@@ -106,14 +119,16 @@ fn stacks(manifest: &Manifest, library: &Library) -> Vec<Finding> {
                 "Template dependency mismatch",
                 format!("Stack '{name}' declares dependency on '{missing}' in template but not in manifest"),
                 format!("add '{missing}' to spec.stacks.{name}.dependencies"),
-            ));
+            )
+            .at(Spot::of(&["spec", "stacks", name, "dependencies"])));
         }
         for extra in entry.dependencies.difference(&template.dependencies) {
             findings.push(Finding::error(
                 "Template dependency mismatch",
                 format!("Stack '{name}' declares dependency on '{extra}' in manifest but not in template"),
                 format!("templates are the source: `nimbus update-stack {name}`, or remove it"),
-            ));
+            )
+            .at(Spot::of(&["spec", "stacks", name, "dependencies"]).with_text(extra)));
         }
     }
     findings
@@ -131,26 +146,37 @@ fn target(manifest: &Manifest, environment: Environment) -> Option<Finding> {
             ),
             format!("set spec.environments.{environment}.account to 12 digits, in quotes"),
         )
+        .at(Spot::of(&[
+            "spec",
+            "environments",
+            environment.as_str(),
+            "account",
+        ]))
     })
 }
 
 fn graph(manifest: &Manifest, environment: Environment) -> Option<Finding> {
     let error = manifest.graph(environment).err()?;
-    let (title, help) = match &error {
+    let (title, help, spot) = match &error {
         GraphError::Cycle { .. } => (
             CYCLE,
             "remove one of these dependencies, or the placeholder that implies it".to_owned(),
+            None,
         ),
         GraphError::Missing { unit, needs } => (
             MISSING,
             format!("enable '{needs}' under spec.stacks, or disable '{unit}'"),
+            Some(Spot::of(&["spec", "stacks", needs, "enabled"])),
         ),
     };
     let text = error.to_string();
     let detail = text
         .split_once("\n  ")
         .map_or(text.as_str(), |(_, detail)| detail);
-    Some(Finding::error(title, detail.to_owned(), help))
+    Some(Finding {
+        spot,
+        ..Finding::error(title, detail.to_owned(), help)
+    })
 }
 
 fn config_of(
@@ -164,19 +190,26 @@ fn config_of(
     let mut has_placeholder = BTreeSet::new();
     for (key, value) in config {
         let place = format!("spec.stacks.{stack}.config.{environment}.{key}");
+        let spot = Spot::config(stack, environment, key);
         for text in texts(value) {
             match Template::parse(text) {
-                Err(error) => findings.push(Finding::error(
-                    "Malformed placeholder",
-                    format!("{place}: {error}: {text}"),
-                    "write {{RUNTIME:<type>:<parameters>}}; see the reference of placeholders",
-                )),
+                Err(error) => findings.push(
+                    Finding::error(
+                        "Malformed placeholder",
+                        format!("{place}: {error}: {text}"),
+                        "write {{RUNTIME:<type>:<parameters>}}; see the reference of placeholders",
+                    )
+                    .at(spot.clone().with_text(text)),
+                ),
                 Ok(template) => {
                     if !template.is_literal() {
                         has_placeholder.insert(key.clone());
                     }
                     for placeholder in template.placeholders() {
-                        findings.extend(reference(stack, placeholder, manifest, library));
+                        let found = reference(stack, placeholder, manifest, library)
+                            .or_else(|| calculation(&place, placeholder));
+                        let spot = spot.clone().with_text(&placeholder.to_string());
+                        findings.extend(found.map(|finding| finding.at(spot)));
                     }
                 }
             }
@@ -221,6 +254,26 @@ fn reference(
     ))
 }
 
+/// A calculation that would be refused at run time. One whose parameters are not known yet is
+/// trusted.
+fn calculation(place: &str, placeholder: &Placeholder) -> Option<Finding> {
+    let Source::Calculate {
+        function,
+        parameters,
+    } = &placeholder.source
+    else {
+        return None;
+    };
+    let literal = |template: &Template| template.is_literal().then(|| template.to_string());
+    let parameters = parameters.iter().map(literal).collect::<Option<Vec<_>>>()?;
+    let error = calculate::check(function, &parameters).err()?;
+    Some(Finding::error(
+        "Invalid calculation",
+        format!("{place}: {error}"),
+        "correct the placeholder",
+    ))
+}
+
 /// Checks values against the stack's schema. A value that is known only at run time is taken out,
 /// and with it the demand that it be there.
 fn parameters(
@@ -247,6 +300,10 @@ fn parameters(
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     let place = format!("spec.stacks.{stack}.config.{environment}");
+    let spot = |path: &str| {
+        let key = path.trim_start_matches('.').split('.').next();
+        Spot::config(stack, environment, key.unwrap_or_default())
+    };
     let validator = match jsonschema::validator_for(&schema) {
         Ok(validator) => validator,
         Err(error) => {
@@ -268,6 +325,7 @@ fn parameters(
                     "change it in the manifest; the rules are in templates/config/{stack}.yaml"
                 ),
             )
+            .at(spot(&path))
         })
         .collect()
 }
@@ -293,7 +351,38 @@ fn shared_production_account(manifest: &Manifest) -> Option<Finding> {
             production.account
         ),
         help: "give production an account of its own".to_owned(),
+        spot: Some(Spot::of(&["spec", "environments", "prod", "account"])),
     })
+}
+
+/// A placeholder, and where it is.
+#[derive(Clone, Debug)]
+pub struct FoundPlaceholder {
+    pub placeholder: Placeholder,
+    /// Keys, for people.
+    pub place: String,
+    pub spot: Spot,
+}
+
+/// Every well-formed placeholder of the enabled stacks.
+pub fn placeholders(manifest: &Manifest, environments: &[Environment]) -> Vec<FoundPlaceholder> {
+    let mut found = Vec::new();
+    for (stack, entry) in manifest.enabled() {
+        for environment in environments {
+            for (key, value) in entry.config.get(environment).into_iter().flatten() {
+                let templates = texts(value).into_iter().filter_map(|text| Template::parse(text).ok());
+                for placeholder in templates.flat_map(|t| t.placeholders().into_iter().cloned().collect::<Vec<_>>()) {
+                    let spot = Spot::config(stack, *environment, key);
+                    found.push(FoundPlaceholder {
+                        place: format!("spec.stacks.{stack}.config.{environment}.{key}"),
+                        spot: spot.with_text(&placeholder.to_string()),
+                        placeholder,
+                    });
+                }
+            }
+        }
+    }
+    found
 }
 
 fn texts(value: &Value) -> Vec<&str> {

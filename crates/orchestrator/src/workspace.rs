@@ -126,6 +126,22 @@ impl Workspace {
         })
     }
 
+    /// The manifest of a deployment as it is written, for complaints that point into it.
+    pub fn manifest_document(&self, id: &str) -> Result<Document> {
+        let directory = self.deployment(id)?.directory;
+        Document::read(&directory.join(FILE_NAME))
+    }
+
+    /// Manifests of all deployments, without those that cannot be read: they are reported where
+    /// they are asked for.
+    pub fn readable_deployments(&self) -> Result<Vec<Manifest>> {
+        let directories = self.deployment_directories()?;
+        let read = |directory: &PathBuf| {
+            Document::read(&directory.join(FILE_NAME)).and_then(|document| Manifest::read(&document))
+        };
+        Ok(directories.iter().filter_map(|directory| read(directory).ok()).collect())
+    }
+
     /// Writes a new deployment: all of it or nothing. Returns its directory.
     pub fn create(&self, rendered: &Rendered, log: &str) -> Result<PathBuf> {
         let metadata = &rendered.manifest.metadata;

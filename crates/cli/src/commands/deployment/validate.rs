@@ -106,6 +106,7 @@ fn programs<'a>(
                 workspace.stack_source(stack).join("Pulumi.yaml").display()
             ),
             help: "put the program there, or disable the stack in the manifest".to_owned(),
+            spot: None,
         })
         .collect()
 }

@@ -1,0 +1,89 @@
+//! Where in a manifest something is, so that a complaint can point at a line and a column.
+//!
+//! What is wrong is mostly found in values that have left their file. A spot is remembered with
+//! the finding and looked up in the file when it is shown.
+
+use nimbus_core::{Error, ErrorCode};
+use nimbus_document::{Document, Position, Span};
+
+use crate::environment::Environment;
+
+/// Keys from the root of the manifest, and a text inside of the value there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spot {
+    pub path: Vec<String>,
+    pub text: Option<String>,
+}
+
+impl Spot {
+    pub fn of(path: &[&str]) -> Self {
+        Self {
+            path: path.iter().map(|key| (*key).to_owned()).collect(),
+            text: None,
+        }
+    }
+
+    /// A configuration value of a stack.
+    pub fn config(stack: &str, environment: Environment, key: &str) -> Self {
+        Self::of(&["spec", "stacks", stack, "config", environment.as_str(), key])
+    }
+
+    pub fn with_text(mut self, text: &str) -> Self {
+        self.text = Some(text.to_owned());
+        self
+    }
+
+    /// The bytes that are meant. Where the path ends early, what is there of it.
+    pub fn span(&self, document: &Document) -> Span {
+        let mut node = document.root();
+        let mut span = Span::at(node.span.start);
+        for key in &self.path {
+            let Some(entry) = node.as_mapping().and_then(|mapping| mapping.entry(key)) else {
+                break;
+            };
+            node = &entry.value;
+            span = entry.key_span;
+            if !node.span.is_empty() && node.as_mapping().is_none() {
+                span = node.span;
+            }
+        }
+        let inside = self.text.as_deref().and_then(|text| {
+            let start = node.span.start + document.source(node.span).find(text)?;
+            Some(Span::new(start, start + text.len()))
+        });
+        inside.unwrap_or(span)
+    }
+
+    pub fn position(&self, document: &Document) -> Position {
+        document.position(self.span(document))
+    }
+
+    /// The error again, pointing at this place.
+    pub fn point(&self, document: &Document, code: ErrorCode, message: String) -> Error {
+        document.error(code, self.span(document), message, "here")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "spec:\n  stacks:\n    web:\n      config:\n        dev:\n          list:\n            - \
+                        a-{{RUNTIME:network:vpcId}}\n          size: 3\n";
+
+    fn at(spot: &Spot) -> (usize, usize) {
+        let document = Document::parse("m.yaml", TEXT).unwrap();
+        let Position { line, column } = spot.position(&document);
+        (line, column)
+    }
+
+    #[test]
+    fn values_texts_and_missing_keys_are_found() {
+        let list = Spot::config("web", Environment::Dev, "list");
+        assert_eq!(at(&list.with_text("{{RUNTIME:network:vpcId}}")), (7, 17));
+        assert_eq!(at(&Spot::config("web", Environment::Dev, "size")), (8, 17));
+        let missing = Spot::config("web", Environment::Dev, "nope");
+        assert_eq!(at(&missing), (5, 9), "the mapping that lacks it");
+        assert_eq!(at(&Spot::default()), (1, 1));
+    }
+}
