@@ -1,19 +1,27 @@
 //! Many Pulumi programs as one deployment: manifests, templates, placeholders, graph, plan and execution.
 
 pub mod calculate;
+pub mod custom;
+pub mod edit;
 pub mod environment;
 pub mod execute;
+pub mod files;
 pub mod fingerprint;
 pub mod graph;
+pub mod init_file;
 pub mod manifest;
 pub mod memory;
+pub mod migration;
 pub mod naming;
 pub mod placeholder;
 pub mod plan;
 pub mod program;
+pub mod registration;
 pub mod render;
 pub mod resolve;
 pub mod run;
+pub mod scaffold;
+pub mod schema;
 pub mod spot;
 pub mod template;
 pub mod unit;

@@ -16,6 +16,18 @@ pub const FILE_NAME: &str = "Deployment_Manifest.yaml";
 const API_VERSION: &str = "nimbus/v1";
 const KIND: &str = "DeploymentManifest";
 
+pub(crate) const KEYS: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
+pub(crate) const METADATA_KEYS: &[&str] = &[
+    "deploymentId",
+    "organization",
+    "project",
+    "template",
+    "labels",
+];
+pub(crate) const SPEC_KEYS: &[&str] = &["environments", "stacks"];
+pub(crate) const TARGET_KEYS: &[&str] = &["enabled", "account", "region"];
+pub(crate) const STACK_KEYS: &[&str] = &["enabled", "priority", "dependencies", "config"];
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     pub metadata: Metadata,
@@ -53,11 +65,11 @@ pub struct StackEntry {
 impl Manifest {
     pub fn read(document: &Document) -> Result<Self> {
         let view = document.view();
-        view.only_keys(&["apiVersion", "kind", "metadata", "spec"])?;
+        view.only_keys(KEYS)?;
         expect(&view, "apiVersion", API_VERSION)?;
         expect(&view, "kind", KIND)?;
         let spec = view.required("spec")?;
-        spec.only_keys(&["environments", "stacks"])?;
+        spec.only_keys(SPEC_KEYS)?;
         spec.required("environments")?;
         spec.required("stacks")?;
         Ok(Self {
@@ -142,13 +154,7 @@ pub fn referenced<'a>(values: impl IntoIterator<Item = &'a Value>) -> BTreeSet<N
 
 impl Metadata {
     fn read(view: &View<'_>) -> Result<Self> {
-        view.only_keys(&[
-            "deploymentId",
-            "organization",
-            "project",
-            "template",
-            "labels",
-        ])?;
+        view.only_keys(METADATA_KEYS)?;
         let text = |key: &str| view.required(key).and_then(|v| Ok(v.str()?.to_owned()));
         Ok(Self {
             id: view.required("deploymentId")?.parse()?,
@@ -172,7 +178,7 @@ impl Metadata {
 
 impl Target {
     fn read(view: &View<'_>) -> Result<Self> {
-        view.only_keys(&["enabled", "account", "region"])?;
+        view.only_keys(TARGET_KEYS)?;
         let account = view
             .optional("account")?
             .map(|v| v.scalar_text())
@@ -191,7 +197,7 @@ impl Target {
 
 impl StackEntry {
     fn read(view: &View<'_>) -> Result<Self> {
-        view.only_keys(&["enabled", "priority", "dependencies", "config"])?;
+        view.only_keys(STACK_KEYS)?;
         let priority = view.optional("priority")?.map(|v| v.i64()).transpose()?;
         Ok(Self {
             enabled: view.required("enabled")?.bool()?,

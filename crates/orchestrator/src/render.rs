@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::graph::Name;
 use crate::manifest::{Manifest, Metadata, StackEntry, Target};
 use crate::naming;
-use crate::template::{ManifestTemplate, StackTemplate};
+use crate::template::{ManifestTemplate, StackChoice, StackTemplate};
 use crate::variables::{GLOBAL, Variables};
 use crate::yaml;
 
@@ -53,9 +53,13 @@ pub struct Rendered {
 /// Renders and validates.
 pub fn render(library: &Library, id: &DeploymentId, answers: &Answers) -> Result<Rendered> {
     let template = library.manifest(&answers.template)?;
+    // A stack that is switched off may be gone from the registry.
+    let wanted =
+        |name: &str, choice: &StackChoice| choice.enabled || library.stacks.contains_key(name);
     let stacks = template
         .stacks
         .iter()
+        .filter(|(name, choice)| wanted(name, choice))
         .map(|(name, choice)| Ok((name, choice, library.stack(name, &template.name)?)))
         .collect::<Result<Vec<_>>>()?;
     let variables = variables(id, answers, stacks.iter().map(|(_, _, stack)| *stack))?;
@@ -149,7 +153,7 @@ impl Library {
         })
     }
 
-    fn stack(&self, name: &str, template: &str) -> Result<&StackTemplate> {
+    pub(crate) fn stack(&self, name: &str, template: &str) -> Result<&StackTemplate> {
         self.stacks.get(name).ok_or_else(|| {
             let message =
                 format!("template `{template}` uses the stack `{name}`, which is not registered");

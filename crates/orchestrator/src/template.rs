@@ -80,21 +80,29 @@ pub struct StackChoice {
 
 const PRIORITY: i64 = 100;
 
+pub(crate) const STACK_TEMPLATE_KEYS: &[&str] = &[
+    "name",
+    "description",
+    "priority",
+    "dependencies",
+    "outputs",
+    "variables",
+    "parameters",
+    "config",
+    "environments",
+    "estimate",
+];
+pub(crate) const OUTPUT_KEYS: &[&str] = &["description", "type", "secret"];
+pub(crate) const VARIABLE_KEYS: &[&str] = &["description", "default"];
+pub(crate) const ESTIMATE_KEYS: &[&str] = &["minutes", "resources"];
+pub(crate) const MANIFEST_TEMPLATE_KEYS: &[&str] =
+    &["name", "description", "environments", "stacks"];
+pub(crate) const CHOICE_KEYS: &[&str] = &["enabled", "config"];
+
 impl StackTemplate {
     pub fn read(document: &Document) -> Result<Self> {
         let view = document.view();
-        view.only_keys(&[
-            "name",
-            "description",
-            "priority",
-            "dependencies",
-            "outputs",
-            "variables",
-            "parameters",
-            "config",
-            "environments",
-            "estimate",
-        ])?;
+        view.only_keys(STACK_TEMPLATE_KEYS)?;
         let priority = view.optional("priority")?.map(|v| v.i64()).transpose()?;
         let parameters = view.optional("parameters")?;
         Ok(Self {
@@ -106,7 +114,7 @@ impl StackTemplate {
                 if output.node().is_null() {
                     return Ok(Output::default());
                 }
-                output.only_keys(&["description", "type", "secret"])?;
+                output.only_keys(OUTPUT_KEYS)?;
                 let secret = output.optional("secret")?.map(|v| v.bool()).transpose()?;
                 Ok(Output {
                     description: text(&output, "description")?,
@@ -114,7 +122,7 @@ impl StackTemplate {
                 })
             })?,
             variables: entries(&view, "variables", |variable| {
-                variable.only_keys(&["description", "default"])?;
+                variable.only_keys(VARIABLE_KEYS)?;
                 let default = variable.optional("default")?;
                 Ok(Variable {
                     description: text(&variable, "description")?,
@@ -148,11 +156,14 @@ impl StackTemplate {
 impl ManifestTemplate {
     pub fn read(document: &Document) -> Result<Self> {
         let view = document.view();
-        view.only_keys(&["name", "description", "environments", "stacks"])?;
+        view.only_keys(MANIFEST_TEMPLATE_KEYS)?;
         Ok(Self {
             name: view.required("name")?.str()?.to_owned(),
             description: text(&view, "description")?,
-            environments: environments(&view, "environments", |v| object(&v))?,
+            environments: environments(&view, "environments", |v| {
+                v.only_keys(crate::manifest::TARGET_KEYS)?;
+                object(&v)
+            })?,
             stacks: entries(&view, "stacks", |stack| {
                 if stack.node().is_null() {
                     return Ok(StackChoice {
@@ -160,7 +171,7 @@ impl ManifestTemplate {
                         ..StackChoice::default()
                     });
                 }
-                stack.only_keys(&["enabled", "config"])?;
+                stack.only_keys(CHOICE_KEYS)?;
                 let enabled = stack.optional("enabled")?.map(|v| v.bool()).transpose()?;
                 Ok(StackChoice {
                     enabled: enabled.unwrap_or(true),
@@ -230,7 +241,7 @@ fn estimate(view: &View<'_>) -> Result<Estimate> {
     let Some(value) = view.optional("estimate")? else {
         return Ok(Estimate::default());
     };
-    value.only_keys(&["minutes", "resources"])?;
+    value.only_keys(ESTIMATE_KEYS)?;
     let usual = Estimate::default();
     let minutes = value.optional("minutes")?.map(|v| v.u64()).transpose()?;
     let resources = value.optional("resources")?.map(|v| v.u64()).transpose()?;

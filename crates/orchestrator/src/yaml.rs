@@ -20,8 +20,18 @@ pub fn write(header: &[String], root: &Map<String, Value>) -> String {
     text
 }
 
+/// A single value on one line.
+pub fn scalar(value: &Value) -> String {
+    let mut text = String::new();
+    inline(&mut text, value);
+    text
+}
+
 fn mapping(text: &mut String, map: &Map<String, Value>, indent: usize) {
-    for (key, value) in map {
+    // Whether a map keeps an order of its own depends on who else is in the build.
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| *key);
+    for (key, value) in entries {
         pad(text, indent);
         text.push_str(&scalar_text(key));
         text.push(':');

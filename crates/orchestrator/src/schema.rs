@@ -1,0 +1,349 @@
+//! JSON Schemas of the files that people write: manifest, templates and init files.
+//!
+//! The types here have the shape of the files and exist for their schemas alone; editors complete
+//! and check with them. The readers are the judges. A test holds the two together: every key that a
+//! reader takes is described here, and no other.
+
+#![allow(
+    dead_code,
+    reason = "fields describe files; nothing reads them but the derive"
+)]
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+/// Name of the file under `tools/schemas/`, and the schema.
+pub fn all() -> Vec<(&'static str, Value)> {
+    vec![
+        ("manifest.schema.json", of::<Manifest>()),
+        ("stack-template.schema.json", of::<StackTemplate>()),
+        ("manifest-template.schema.json", of::<ManifestTemplate>()),
+        ("init.schema.json", of::<InitFile>()),
+        ("defaults.schema.json", of::<Defaults>()),
+    ]
+}
+
+fn of<T: JsonSchema>() -> Value {
+    ordered(
+        SchemaGenerator::default()
+            .into_root_schema_for::<T>()
+            .to_value(),
+    )
+}
+
+/// With keys in order of the alphabet, whatever else is in the build.
+pub fn ordered(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<String, Value> = map
+                .into_iter()
+                .map(|(key, value)| (key, ordered(value)))
+                .collect();
+            Value::Object(sorted.into_iter().collect())
+        }
+        Value::Array(items) => items.into_iter().map(ordered).collect(),
+        scalar => scalar,
+    }
+}
+
+/// What one deployment is, over all its environments: `Deployment_Manifest.yaml`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct Manifest {
+    /// Version of this format.
+    #[schemars(extend("const" = "nimbus/v1"))]
+    api_version: String,
+    /// Kind of this file.
+    #[schemars(extend("const" = "DeploymentManifest"))]
+    kind: String,
+    metadata: Metadata,
+    spec: Spec,
+}
+
+/// Who a deployment belongs to and where it comes from.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct Metadata {
+    /// Id of the deployment, as in the name of its directory.
+    #[schemars(regex(pattern = r"^D[0-9A-Z]{1,15}$"))]
+    deployment_id: String,
+    /// Organisation that owns the deployment.
+    #[schemars(length(min = 1))]
+    organization: String,
+    /// Business project; the Pulumi project of every unit.
+    #[schemars(length(min = 1))]
+    project: String,
+    /// Template that the manifest was rendered from.
+    template: String,
+    /// Anything else that was written down: domain, team, cost centre, who and when.
+    labels: Option<BTreeMap<String, Scalar>>,
+}
+
+/// Where and what.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Spec {
+    /// Accounts and regions. Promotion goes from dev over stage to prod.
+    environments: PerEnvironment<Target>,
+    /// The stacks of this deployment, by name.
+    stacks: BTreeMap<String, StackEntry>,
+}
+
+/// One value for each environment.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PerEnvironment<T> {
+    /// Development.
+    dev: Option<T>,
+    /// Staging.
+    stage: Option<T>,
+    /// Production.
+    prod: Option<T>,
+}
+
+/// Where an environment lives.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Target {
+    /// Whether this environment may be deployed.
+    enabled: bool,
+    /// AWS account, 12 digits in quotes.
+    #[schemars(regex(pattern = r"^([0-9]{12})?$"))]
+    account: Option<String>,
+    /// AWS region.
+    #[schemars(length(min = 1))]
+    region: String,
+}
+
+/// One stack of a deployment.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct StackEntry {
+    /// Whether this deployment uses the stack.
+    enabled: bool,
+    /// Smaller starts first among stacks that are ready; 100 when left out.
+    priority: Option<i64>,
+    /// Stacks that must be deployed first: a copy of the stack template's.
+    dependencies: Option<Vec<String>>,
+    /// Configuration for each environment; values may be `{{RUNTIME:…}}` placeholders.
+    config: Option<PerEnvironment<Map<String, Value>>>,
+}
+
+/// What a stack is: dependencies, contract and defaults. `tools/templates/config/<stack>.yaml`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct StackTemplate {
+    /// Name of the stack, of its directory and of this file.
+    #[schemars(regex(pattern = r"^[a-z][a-z0-9-]*$"), length(max = 40))]
+    name: String,
+    /// What it makes, in a few words.
+    description: Option<String>,
+    /// Smaller starts first among stacks that are ready; 100 when left out.
+    priority: Option<i64>,
+    /// Stacks that must be deployed first.
+    dependencies: Option<Vec<String>>,
+    /// What other stacks may use with `{{RUNTIME:<stack>:<output>}}`.
+    outputs: Option<BTreeMap<String, Option<Output>>>,
+    /// Template variables of this stack, filled in at init.
+    variables: Option<BTreeMap<String, Variable>>,
+    /// JSON Schema of the stack's configuration.
+    parameters: Option<Map<String, Value>>,
+    /// Default configuration for every environment.
+    config: Option<Map<String, Value>>,
+    /// Default configuration of one environment, over the common one.
+    environments: Option<PerEnvironment<Map<String, Value>>>,
+    estimate: Option<Estimate>,
+}
+
+/// An output of a stack.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Output {
+    /// What it is.
+    description: Option<String>,
+    /// Its type, for readers.
+    r#type: Option<String>,
+    /// Whether nobody may see it.
+    secret: Option<bool>,
+}
+
+/// A template variable.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Variable {
+    /// What it is.
+    description: Option<String>,
+    /// Its value unless one is given at init.
+    default: Option<Scalar>,
+}
+
+/// What a deploy takes, until there are runs to learn from.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Estimate {
+    /// Minutes; 5 when left out.
+    minutes: Option<u64>,
+    /// Resources; 10 when left out.
+    resources: Option<u64>,
+}
+
+/// Which stacks make a deployment. `tools/templates/default/` and `tools/templates/custom/`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ManifestTemplate {
+    /// Name of the template and of this file.
+    #[schemars(length(min = 1))]
+    name: String,
+    /// What it is for, in a few words.
+    description: Option<String>,
+    /// Environments; values may be template variables.
+    environments: Option<PerEnvironment<TargetTemplate>>,
+    /// Stacks by name; one without anything is enabled.
+    stacks: Option<BTreeMap<String, Option<StackChoice>>>,
+}
+
+/// Where an environment lives, with variables such as `{{AWS_ACCOUNT_DEV}}`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct TargetTemplate {
+    /// Whether the environment may be deployed at once; true when left out.
+    enabled: Option<bool>,
+    /// AWS account.
+    account: Option<String>,
+    /// AWS region.
+    region: Option<String>,
+}
+
+/// What a template says of one stack.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct StackChoice {
+    /// Whether deployments use the stack; true when left out.
+    enabled: Option<bool>,
+    /// Configuration over the stack template's defaults.
+    config: Option<PerEnvironment<Map<String, Value>>>,
+}
+
+/// Answers for `nimbus init --from-file`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct InitFile {
+    /// Id of the deployment; made from the time when left out.
+    #[schemars(regex(pattern = r"^D[0-9A-Z]{1,15}$"))]
+    id: Option<String>,
+    /// Organisation.
+    #[schemars(length(min = 1, max = 63))]
+    org: String,
+    /// Business project; the Pulumi project of every unit.
+    #[schemars(length(min = 1, max = 63))]
+    project: String,
+    /// Primary domain.
+    domain: Option<String>,
+    /// Template; `default` when left out.
+    template: Option<String>,
+    /// Primary region; us-east-1 when left out.
+    region: Option<String>,
+    /// Secondary region; us-west-2 when left out.
+    secondary_region: Option<String>,
+    /// What this deployment is for.
+    description: Option<String>,
+    /// Team, for tags.
+    team: Option<String>,
+    /// Cost centre, for tags.
+    cost_center: Option<String>,
+    /// AWS accounts, 12 digits in quotes.
+    accounts: Option<PerEnvironment<Scalar>>,
+    /// Network of the first enabled environment.
+    vpc_cidr: Option<String>,
+    /// Any other template variable, by name.
+    variables: Option<BTreeMap<String, Scalar>>,
+    /// Use every stack of the template, also those that it leaves off.
+    all_stacks: Option<bool>,
+}
+
+/// Defaults for `nimbus register-stack --defaults-file`: parts of a stack template.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Defaults {
+    /// Default configuration for every environment.
+    config: Option<Map<String, Value>>,
+    /// Default configuration of one environment, over the common one.
+    environments: Option<PerEnvironment<Map<String, Value>>>,
+    estimate: Option<Estimate>,
+    /// What other stacks may use.
+    outputs: Option<BTreeMap<String, Option<Output>>>,
+    /// JSON Schema of the stack's configuration.
+    parameters: Option<Map<String, Value>>,
+    /// Template variables of this stack.
+    variables: Option<BTreeMap<String, Variable>>,
+}
+
+/// A text, a number, or true or false.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Scalar {
+    Text(String),
+    Number(f64),
+    Flag(bool),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{init_file, manifest, registration, template};
+
+    fn keys<T: JsonSchema>() -> BTreeSet<String> {
+        let schema = of::<T>();
+        let properties = schema["properties"].as_object().unwrap();
+        assert_eq!(schema["additionalProperties"], Value::Bool(false));
+        properties.keys().cloned().collect()
+    }
+
+    fn same<T: JsonSchema>(taken: &[&str]) {
+        let taken: BTreeSet<String> = taken.iter().map(|key| (*key).to_owned()).collect();
+        assert_eq!(keys::<T>(), taken, "{}", T::schema_name());
+    }
+
+    #[test]
+    fn schemas_describe_exactly_what_the_readers_take() {
+        same::<Manifest>(manifest::KEYS);
+        same::<Metadata>(manifest::METADATA_KEYS);
+        same::<Spec>(manifest::SPEC_KEYS);
+        same::<Target>(manifest::TARGET_KEYS);
+        same::<StackEntry>(manifest::STACK_KEYS);
+        same::<StackTemplate>(template::STACK_TEMPLATE_KEYS);
+        same::<Output>(template::OUTPUT_KEYS);
+        same::<Variable>(template::VARIABLE_KEYS);
+        same::<Estimate>(template::ESTIMATE_KEYS);
+        same::<ManifestTemplate>(template::MANIFEST_TEMPLATE_KEYS);
+        same::<StackChoice>(template::CHOICE_KEYS);
+        same::<InitFile>(init_file::KEYS);
+        same::<Defaults>(registration::DEFAULTS_KEYS);
+    }
+
+    #[test]
+    fn every_schema_is_one_and_says_what_its_keys_are() {
+        for (name, schema) in all() {
+            assert!(jsonschema::meta::is_valid(&schema), "{name}");
+            let mut open = vec![&schema];
+            while let Some(value) = open.pop() {
+                if let Some(properties) = value.get("properties").and_then(Value::as_object) {
+                    for (key, property) in properties {
+                        let described = property.get("description").is_some()
+                            || property.to_string().contains("$ref");
+                        assert!(described, "{name}: {key} is not described");
+                    }
+                }
+                match value {
+                    Value::Object(map) => open.extend(map.values()),
+                    Value::Array(items) => open.extend(items),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
