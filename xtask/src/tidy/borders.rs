@@ -122,6 +122,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("nimbus-library", &[]),
     ("nimbus-control-audit", &["nimbus-core"]),
+    ("nimbus-control-auth", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),

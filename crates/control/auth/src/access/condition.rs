@@ -1,0 +1,174 @@
+//! Conditions on attributes: addresses, times, places and tags.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+/// All of what is given must hold; what is not given does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Conditions {
+    /// Networks such as `10.0.0.0/8`; the caller's address is in one of them.
+    pub ip: BTreeSet<String>,
+    pub time: Option<TimeWindow>,
+    /// Places as the server's settings name them; the caller is in one of them.
+    pub location: BTreeSet<String>,
+    /// Tags that the resource has, with their values.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Hours of a day, in a time zone. `from` after `to` goes over midnight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeWindow {
+    /// `08:00`
+    pub from: String,
+    /// `18:00`, not included.
+    pub to: String,
+    /// 1 is Monday; none means every day.
+    #[serde(default)]
+    pub weekdays: BTreeSet<i8>,
+    /// An IANA name such as `Europe/Berlin`.
+    #[serde(default = "utc")]
+    pub zone: String,
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+/// What is wrong with a condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    #[error("`{0}` is not a network such as 10.0.0.0/8")]
+    Network(String),
+    #[error("`{0}` is not a time of day such as 08:30")]
+    Time(String),
+    #[error("`{0}` is not a day of the week: 1 is Monday, 7 is Sunday")]
+    Weekday(i8),
+    #[error("`{0}` is not a time zone such as Europe/Berlin")]
+    Zone(String),
+}
+
+impl Conditions {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses what could never be evaluated.
+    pub fn check(&self) -> Result<(), ConditionError> {
+        for network in &self.ip {
+            if !is_network(network) {
+                return Err(ConditionError::Network(network.clone()));
+            }
+        }
+        self.time.as_ref().map_or(Ok(()), TimeWindow::check)
+    }
+
+    /// The Cedar expression; `true` for no condition. Values are quoted, never pasted.
+    pub(super) fn expression(&self) -> String {
+        let mut all = Vec::new();
+        if !self.ip.is_empty() {
+            let any: Vec<_> = self
+                .ip
+                .iter()
+                .map(|network| format!("context.ip.isInRange(ip({}))", quoted(network)))
+                .collect();
+            all.push(format!("(context has ip && ({}))", any.join(" || ")));
+        }
+        if let Some(window) = &self.time {
+            all.push(window.expression());
+        }
+        if !self.location.is_empty() {
+            let places: Vec<_> = self.location.iter().map(|place| quoted(place)).collect();
+            all.push(format!(
+                "(context has location && [{}].contains(context.location))",
+                places.join(", ")
+            ));
+        }
+        for (tag, value) in &self.tags {
+            let (tag, value) = (quoted(tag), quoted(value));
+            all.push(format!(
+                "(resource.tags has {tag} && resource.tags[{tag}] == {value})"
+            ));
+        }
+        if all.is_empty() {
+            "true".to_owned()
+        } else {
+            all.join(" && ")
+        }
+    }
+}
+
+impl TimeWindow {
+    fn check(&self) -> Result<(), ConditionError> {
+        for time in [&self.from, &self.to] {
+            minute_of(time).ok_or_else(|| ConditionError::Time(time.clone()))?;
+        }
+        if let Some(day) = self.weekdays.iter().find(|day| !(1..=7).contains(*day)) {
+            return Err(ConditionError::Weekday(*day));
+        }
+        TimeZone::get(&self.zone)
+            .map(drop)
+            .map_err(|_| ConditionError::Zone(self.zone.clone()))
+    }
+
+    fn expression(&self) -> String {
+        // A window that cannot be read permits nothing.
+        let (Some(from), Some(to)) = (minute_of(&self.from), minute_of(&self.to)) else {
+            return "false".to_owned();
+        };
+        let zone = quoted(&self.zone);
+        let minute = format!("context.times[{zone}].minute");
+        let joined = if from <= to { "&&" } else { "||" };
+        let mut text =
+            format!("(context.times has {zone} && ({minute} >= {from} {joined} {minute} < {to})");
+        if !self.weekdays.is_empty() {
+            let days: Vec<_> = self.weekdays.iter().map(ToString::to_string).collect();
+            text.push_str(&format!(
+                " && [{}].contains(context.times[{zone}].weekday)",
+                days.join(", ")
+            ));
+        }
+        text + ")"
+    }
+}
+
+fn minute_of(text: &str) -> Option<i64> {
+    if text == "24:00" {
+        return Some(24 * 60);
+    }
+    let time = Time::strptime("%H:%M", text).ok()?;
+    Some(i64::from(time.hour()) * 60 + i64::from(time.minute()))
+}
+
+fn is_network(text: &str) -> bool {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let Ok(address) = address.parse::<std::net::IpAddr>() else {
+        return false;
+    };
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= most))
+}
+
+/// A Cedar string literal.
+pub(super) fn quoted(text: &str) -> String {
+    let mut literal = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                literal.push('\\');
+                literal.push(letter);
+            }
+            letter if letter.is_ascii_graphic() || letter == ' ' => literal.push(letter),
+            letter => literal.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
+        }
+    }
+    literal.push('"');
+    literal
+}

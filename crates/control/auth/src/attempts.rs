@@ -1,0 +1,137 @@
+//! How guessing passwords is slowed without locking the owner out.
+//!
+//! Two counts decide, both over the last quarter of an hour. Wrong attempts from one address make
+//! that address wait, longer each time. Wrong attempts on one account from everywhere make
+//! *strangers* wait; an address from which the owner signed in before is held to its own count
+//! alone. So an attacker who floods an account from many places stops other strangers, never the
+//! owner at the usual desk, and no wait is longer than the window.
+
+/// What the last quarter of an hour saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Times of wrong attempts on the account from this address, any order.
+    pub from_here: Vec<i64>,
+    /// Times of wrong attempts on the account from everywhere, any order.
+    pub from_anywhere: Vec<i64>,
+    /// Whether the owner signed in from this address in the past.
+    pub known_here: bool,
+}
+
+/// Whether an attempt is made at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Try,
+    /// Say nothing about the password; say when to come back.
+    Wait {
+        seconds: i64,
+    },
+}
+
+/// How far back attempts count, and the longest wait there is.
+pub const WINDOW_SECONDS: i64 = 15 * 60;
+
+/// So many mistakes are free.
+const FREE_HERE: usize = 5;
+const FREE_ANYWHERE: usize = 20;
+/// The first wait; each further mistake doubles it.
+const FIRST_WAIT_SECONDS: i64 = 5;
+
+impl History {
+    pub fn judge(&self, now: i64) -> Verdict {
+        let here = wait(&self.from_here, FREE_HERE, now);
+        let anywhere = if self.known_here {
+            0
+        } else {
+            wait(&self.from_anywhere, FREE_ANYWHERE, now)
+        };
+        match here.max(anywhere) {
+            seconds if seconds > 0 => Verdict::Wait { seconds },
+            _ => Verdict::Try,
+        }
+    }
+}
+
+fn wait(mistakes: &[i64], free: usize, now: i64) -> i64 {
+    let recent = || {
+        mistakes
+            .iter()
+            .copied()
+            .filter(|at| now - at < WINDOW_SECONDS)
+    };
+    let beyond = recent().count().saturating_sub(free);
+    let (Some(last), true) = (recent().max(), beyond > 0) else {
+        return 0;
+    };
+    let doublings = u32::try_from(beyond - 1).unwrap_or(u32::MAX).min(20);
+    let wait = (FIRST_WAIT_SECONDS << doublings).min(WINDOW_SECONDS);
+    // A clock that went back must not make the wait longer.
+    (last + wait - now).clamp(0, WINDOW_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn mistakes(count: usize) -> Vec<i64> {
+        vec![NOW; count]
+    }
+
+    #[test]
+    fn a_few_mistakes_are_free_and_each_further_one_doubles_the_wait() {
+        for (count, seconds) in [(5, 0), (6, 5), (7, 10), (8, 20), (14, 900), (100, 900)] {
+            let history = History {
+                from_here: mistakes(count),
+                ..History::default()
+            };
+            let expected = match seconds {
+                0 => Verdict::Try,
+                seconds => Verdict::Wait { seconds },
+            };
+            assert_eq!(history.judge(NOW), expected, "{count}");
+        }
+    }
+
+    #[test]
+    fn a_flood_from_elsewhere_stops_strangers_and_not_the_owner_at_the_usual_desk() {
+        let flood = History {
+            from_anywhere: mistakes(10_000),
+            ..History::default()
+        };
+        assert!(matches!(flood.judge(NOW), Verdict::Wait { .. }));
+        let at_home = History {
+            known_here: true,
+            ..flood
+        };
+        assert_eq!(at_home.judge(NOW), Verdict::Try);
+    }
+
+    #[test]
+    fn a_known_address_does_not_get_unlimited_guesses() {
+        let history = History {
+            from_here: mistakes(50),
+            from_anywhere: mistakes(50),
+            known_here: true,
+        };
+        assert!(matches!(history.judge(NOW), Verdict::Wait { .. }));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_waits_longer_than_the_window(
+            from_here in prop::collection::vec(NOW - 2_000..NOW + 2_000, 0..60),
+            from_anywhere in prop::collection::vec(NOW - 2_000..NOW + 2_000, 0..60),
+            known_here: bool,
+        ) {
+            let last = from_here.iter().chain(&from_anywhere).copied().max().unwrap_or(NOW);
+            let history = History { from_here, from_anywhere, known_here };
+            if let Verdict::Wait { seconds } = history.judge(NOW) {
+                prop_assert!((1..=WINDOW_SECONDS).contains(&seconds));
+            }
+            prop_assert_eq!(history.judge(last + WINDOW_SECONDS), Verdict::Try);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Every operation of the API, and what it needs.
+//!
+//! The API makes its routes from this list and cannot make one without it; the matrix of operations,
+//! roles and tenants is tested from it. So an operation without a decision about access cannot exist.
+
+use serde::Serialize;
+
+/// Who may call an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// Anybody; the operation proves its caller itself.
+    Nothing,
+    /// Somebody who is signed in, about themselves.
+    SignIn,
+    /// This permission, in the tenant that the path names.
+    Permission(&'static str),
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Operation {
+    /// As the audit trail names it.
+    pub id: &'static str,
+    pub method: &'static str,
+    pub path: &'static str,
+    pub need: Need,
+}
+
+impl Operation {
+    /// Whether it changes nothing.
+    pub fn is_read(&self) -> bool {
+        self.method == "GET"
+    }
+}
+
+macro_rules! operations {
+    ($($name:ident = $id:literal $method:ident $path:literal $need:expr;)*) => {
+        $(pub const $name: Operation = Operation {
+            id: $id,
+            method: stringify!($method),
+            path: $path,
+            need: $need,
+        };)*
+
+        /// The registry.
+        pub const OPERATIONS: &[Operation] = &[$($name,)*];
+    };
+}
+
+use Need::{Nothing, Permission, SignIn};
+
+operations! {
+    SETUP_STATUS = "setup.status" GET "/api/v1/setup/status" Nothing;
+    SETUP_COMPLETE = "setup.complete" POST "/api/v1/setup/complete" Nothing;
+    LOGIN = "auth.login" POST "/api/v1/auth/login" Nothing;
+    REFRESH = "auth.refresh" POST "/api/v1/auth/refresh" Nothing;
+    REFRESH_TOKEN = "auth.refresh_token" POST "/api/v1/auth/refresh-token" Nothing;
+    LOGOUT = "auth.logout" POST "/api/v1/auth/logout" SignIn;
+    ME = "auth.me" GET "/api/v1/auth/me" SignIn;
+    OWN_SESSIONS = "auth.sessions.list" GET "/api/v1/auth/sessions" SignIn;
+    REVOKE_OWN_SESSION = "auth.sessions.revoke" DELETE "/api/v1/auth/sessions/{session}" SignIn;
+    CHANGE_PASSWORD = "auth.password.change" POST "/api/v1/auth/password" SignIn;
+    LIST_PERMISSIONS = "permissions.list" GET "/api/v1/permissions" SignIn;
+
+    LIST_TENANTS = "tenants.list" GET "/api/v1/tenants" SignIn;
+    GET_TENANT = "tenants.get" GET "/api/v1/tenants/{tenant}" Permission("tenant:definition:read");
+    CREATE_TENANT = "tenants.create" POST "/api/v1/tenants/{tenant}/tenants" Permission("tenant:definition:create");
+    UPDATE_TENANT = "tenants.update" PATCH "/api/v1/tenants/{tenant}" Permission("tenant:definition:update");
+    MOVE_TENANT = "tenants.move" POST "/api/v1/tenants/{tenant}/move" Permission("tenant:definition:move");
+    DELETE_TENANT = "tenants.delete" DELETE "/api/v1/tenants/{tenant}" Permission("tenant:definition:delete");
+    SET_QUOTAS = "tenants.quotas.set" PUT "/api/v1/tenants/{tenant}/quotas" Permission("tenant:quota:manage");
+
+    LIST_USERS = "users.list" GET "/api/v1/tenants/{tenant}/users" Permission("users:read");
+    GET_USER = "users.get" GET "/api/v1/tenants/{tenant}/users/{user}" Permission("users:read");
+    CREATE_USER = "users.create" POST "/api/v1/tenants/{tenant}/users" Permission("users:account:create");
+    UPDATE_USER = "users.update" PATCH "/api/v1/tenants/{tenant}/users/{user}" Permission("users:account:update");
+    DELETE_USER = "users.delete" DELETE "/api/v1/tenants/{tenant}/users/{user}" Permission("users:account:delete");
+    LIST_SESSIONS = "users.sessions.list" GET "/api/v1/tenants/{tenant}/users/{user}/sessions" Permission("users:session:read");
+    REVOKE_SESSIONS = "users.sessions.revoke" DELETE "/api/v1/tenants/{tenant}/users/{user}/sessions" Permission("users:session:revoke");
+
+    LIST_GROUPS = "groups.list" GET "/api/v1/tenants/{tenant}/groups" Permission("users:read");
+    CREATE_GROUP = "groups.create" POST "/api/v1/tenants/{tenant}/groups" Permission("users:group:manage");
+    DELETE_GROUP = "groups.delete" DELETE "/api/v1/tenants/{tenant}/groups/{group}" Permission("users:group:manage");
+    ADD_MEMBER = "groups.members.add" PUT "/api/v1/tenants/{tenant}/groups/{group}/members/{user}" Permission("users:group:manage");
+    REMOVE_MEMBER = "groups.members.remove" DELETE "/api/v1/tenants/{tenant}/groups/{group}/members/{user}" Permission("users:group:manage");
+
+    LIST_KEYS = "keys.list" GET "/api/v1/tenants/{tenant}/keys" Permission("users:key:read");
+    CREATE_KEY = "keys.create" POST "/api/v1/tenants/{tenant}/keys" Permission("users:key:manage");
+    REVOKE_KEY = "keys.revoke" DELETE "/api/v1/tenants/{tenant}/keys/{key}" Permission("users:key:manage");
+
+    LIST_ROLES = "roles.list" GET "/api/v1/tenants/{tenant}/roles" Permission("rbac:role:read");
+    CREATE_ROLE = "roles.create" POST "/api/v1/tenants/{tenant}/roles" Permission("rbac:role:manage");
+    DELETE_ROLE = "roles.delete" DELETE "/api/v1/tenants/{tenant}/roles/{role}" Permission("rbac:role:manage");
+    LIST_ASSIGNMENTS = "roles.assignments.list" GET "/api/v1/tenants/{tenant}/role-assignments" Permission("rbac:role:read");
+    ASSIGN_ROLE = "roles.assign" POST "/api/v1/tenants/{tenant}/role-assignments" Permission("rbac:assignment:manage");
+    UNASSIGN_ROLE = "roles.unassign" DELETE "/api/v1/tenants/{tenant}/role-assignments/{assignment}" Permission("rbac:assignment:manage");
+    EXPLAIN = "roles.explain" POST "/api/v1/tenants/{tenant}/explain" Permission("rbac:decision:explain");
+
+    LIST_AUDIT = "audit.list" GET "/api/v1/tenants/{tenant}/audit" Permission("audit:log:read");
+    EXPORT_AUDIT = "audit.export" GET "/api/v1/tenants/{tenant}/audit/export" Permission("audit:log:export");
+    VERIFY_AUDIT = "audit.verify" GET "/api/v1/tenants/{tenant}/audit/verify" Permission("audit:log:verify");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::permission;
+
+    #[test]
+    fn operations_are_unique_by_name_and_by_route() {
+        let names: BTreeSet<_> = OPERATIONS.iter().map(|operation| operation.id).collect();
+        let routes: BTreeSet<_> = OPERATIONS
+            .iter()
+            .map(|operation| (operation.method, operation.path))
+            .collect();
+        assert_eq!(
+            (names.len(), routes.len()),
+            (OPERATIONS.len(), OPERATIONS.len())
+        );
+    }
+
+    #[test]
+    fn every_need_is_a_permission_that_exists() {
+        for operation in OPERATIONS {
+            if let Permission(key) = operation.need {
+                assert!(permission::find(key).is_some(), "{}", operation.id);
+                assert!(operation.path.contains("{tenant}"), "{}", operation.id);
+            }
+        }
+    }
+
+    #[test]
+    fn only_signing_in_and_setting_up_need_nothing() {
+        for operation in OPERATIONS
+            .iter()
+            .filter(|operation| operation.need == Nothing)
+        {
+            let open = operation.id.starts_with("setup.")
+                || ["auth.login", "auth.refresh", "auth.refresh_token"].contains(&operation.id);
+            assert!(open, "{}", operation.id);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Argon2id, with the cost written into every hash, so that it can be raised: a hash of a lower
+//! cost still verifies, and the caller is told to store a new one.
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use argon2::{Algorithm, Argon2, Params, Version};
+
+/// Longer input is refused before any hashing: nobody remembers it, and it would cost memory.
+pub const MAX_BYTES: usize = 1024;
+
+/// How hard a hash is to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    pub memory_kib: u32,
+    pub rounds: u32,
+}
+
+impl Cost {
+    /// 19 MiB and two rounds: 50 to 100 ms on a common machine, and what OWASP asks for at least.
+    pub const STANDARD: Self = Self {
+        memory_kib: 19 * 1024,
+        rounds: 2,
+    };
+}
+
+/// The result of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verified {
+    No,
+    Yes,
+    /// Right, and the stored hash is of a lower cost: store a new one.
+    YesOutdated,
+}
+
+/// Makes and checks hashes.
+#[derive(Clone, Debug)]
+pub struct Hasher {
+    cost: Cost,
+    /// A hash of nothing in particular, for accounts that do not exist.
+    decoy: String,
+}
+
+impl Hasher {
+    pub fn new(cost: Cost) -> Self {
+        let decoy = hash_with(cost, &rand::random::<[u8; 16]>());
+        Self { cost, decoy }
+    }
+
+    /// The text to store. `None` for a password that is too long to be hashed.
+    pub fn hash(&self, password: &str) -> Option<String> {
+        (password.len() <= MAX_BYTES).then(|| hash_with(self.cost, password.as_bytes()))
+    }
+
+    /// Compares. Without a stored hash the same work is done and the answer is no, so that the time
+    /// does not tell whether the account exists.
+    pub fn verify(&self, password: &str, stored: Option<&str>) -> Verified {
+        if password.len() > MAX_BYTES {
+            return Verified::No;
+        }
+        let text = stored.unwrap_or(&self.decoy);
+        let Ok(parsed) = PasswordHash::new(text) else {
+            return Verified::No;
+        };
+        let equal = argon2(self.cost)
+            .verify_password(password.as_bytes(), &parsed)
+            .is_ok();
+        match (equal && stored.is_some(), self.is_current(&parsed)) {
+            (false, _) => Verified::No,
+            (true, true) => Verified::Yes,
+            (true, false) => Verified::YesOutdated,
+        }
+    }
+
+    fn is_current(&self, hash: &PasswordHash) -> bool {
+        let current = argon2(self.cost);
+        Params::try_from(hash).is_ok_and(|params| {
+            params.m_cost() >= current.params().m_cost()
+                && params.t_cost() >= current.params().t_cost()
+        }) && hash.algorithm.as_str() == "argon2id"
+    }
+}
+
+fn argon2(cost: Cost) -> Argon2<'static> {
+    let params = Params::new(cost.memory_kib, cost.rounds, 1, None).unwrap_or(Params::DEFAULT);
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+fn hash_with(cost: Cost, password: &[u8]) -> String {
+    argon2(cost)
+        .hash_password(password)
+        .expect("the parameters are in range and the system gives random bytes")
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHEAP: Cost = Cost {
+        memory_kib: 64,
+        rounds: 1,
+    };
+
+    #[test]
+    fn the_right_password_and_only_that_one_verifies() {
+        let hasher = Hasher::new(CHEAP);
+        let stored = hasher.hash("correct horse battery staple").unwrap();
+        assert!(stored.starts_with("$argon2id$"), "{stored}");
+        assert_eq!(
+            hasher.verify("correct horse battery staple", Some(&stored)),
+            Verified::Yes
+        );
+        for wrong in [
+            "",
+            "correct horse battery stapl",
+            "Correct horse battery staple",
+        ] {
+            assert_eq!(hasher.verify(wrong, Some(&stored)), Verified::No, "{wrong}");
+        }
+        let other = hasher.hash("correct horse battery staple").unwrap();
+        assert_ne!(stored, other, "each hash has its own salt");
+    }
+
+    #[test]
+    fn long_and_foreign_passwords_are_kept_exact() {
+        let hasher = Hasher::new(CHEAP);
+        let long = "ß𝄞 ".repeat(100);
+        let stored = hasher.hash(&long).unwrap();
+        assert_eq!(hasher.verify(&long, Some(&stored)), Verified::Yes);
+        assert_eq!(hasher.verify(long.trim_end(), Some(&stored)), Verified::No);
+    }
+
+    #[test]
+    fn an_endless_password_is_refused_without_hashing_it() {
+        // At a cost that would take minutes, so that hashing would be noticed.
+        let hasher = Hasher {
+            cost: Cost {
+                memory_kib: 1024 * 1024,
+                rounds: 100,
+            },
+            decoy: String::new(),
+        };
+        let endless = "x".repeat(1_000_000);
+        assert_eq!(hasher.hash(&endless), None);
+        assert_eq!(hasher.verify(&endless, None), Verified::No);
+    }
+
+    #[test]
+    fn a_hash_of_lower_cost_verifies_and_asks_to_be_replaced() {
+        let stored = Hasher::new(CHEAP)
+            .hash("correct horse battery staple")
+            .unwrap();
+        let dearer = Hasher::new(Cost { rounds: 2, ..CHEAP });
+        let verified = dearer.verify("correct horse battery staple", Some(&stored));
+        assert_eq!(verified, Verified::YesOutdated);
+    }
+
+    #[test]
+    fn nobody_signs_in_to_an_account_that_does_not_exist() {
+        let hasher = Hasher::new(CHEAP);
+        assert_eq!(hasher.verify("anything", None), Verified::No);
+        assert_eq!(hasher.verify("anything", Some("not a hash")), Verified::No);
+    }
+
+    #[test]
+    fn the_standard_cost_is_at_least_what_is_asked_for() {
+        let stored = Hasher::new(Cost::STANDARD).hash("x").unwrap();
+        assert!(stored.contains("m=19456,t=2,p=1"), "{stored}");
+    }
+}
