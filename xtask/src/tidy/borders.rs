@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-engine-model", &["nimbus-core"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
+    ("nimbus-engine-transpile", &[]),
     (
         "nimbus-engine-wire",
         &["nimbus-engine-model", "nimbus-engine-proto"],

@@ -1,0 +1,30 @@
+//! TypeScript programs as JavaScript, without a TypeScript compiler in the way.
+//!
+//! A program is its entry and what that reaches: own files and packages of the same workspace. Each
+//! file is translated by itself and the translation is kept under a key of everything it depends
+//! on, so an unchanged program costs a few reads. What cannot be translated file by file with the
+//! result that the compiler has (see [`Unsupported`]) is refused as a whole: the SDK's own way of
+//! running TypeScript is slower but always there. Types are not checked here.
+//!
+//! Reading order: `options` (what `tsconfig.json` says), `resolve` and `graph` (which files),
+//! `survey` and `emit` (one file), `cache` (where it is kept), `bundle` (what a program is run from).
+
+mod bundle;
+mod cache;
+mod emit;
+mod entry;
+mod fields;
+mod graph;
+mod jsonc;
+mod options;
+mod paths;
+mod resolve;
+mod survey;
+mod unsupported;
+
+pub use bundle::{Bundle, Compiled, Format};
+pub use cache::{Cache, Key};
+pub use entry::entry_file;
+pub use graph::{Request, transpile};
+pub use options::Compiler;
+pub use unsupported::Unsupported;
