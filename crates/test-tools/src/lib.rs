@@ -65,6 +65,11 @@ impl Tool {
     }
 }
 
+/// Records that `test` was skipped because this machine lacks something that no set-up can install.
+pub fn record_skip(reason: &str, test: &str) {
+    record(env::var_os("NIMBUS_TEST_SKIPS"), reason, test);
+}
+
 /// The path of a tool; without the tool the enclosing test returns and is counted as skipped.
 #[macro_export]
 macro_rules! tool_or_skip {

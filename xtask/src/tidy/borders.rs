@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-config", &["nimbus-core", "nimbus-document"]),
     ("nimbus-telemetry", &["nimbus-core"]),
     ("nimbus-engine-model", &["nimbus-core"]),
+    ("nimbus-engine-sandbox", &["nimbus-core"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
     ("nimbus-engine-transpile", &[]),

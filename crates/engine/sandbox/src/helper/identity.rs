@@ -1,0 +1,165 @@
+//! Who a program is.
+//!
+//! An ordinary user's program is that user, without any right over anything that belongs to others.
+//! The superuser's program must not be the superuser: it gets a number that nobody has, different
+//! for every run, and the one privilege to use what it is shown.
+
+use std::fs;
+use std::io;
+
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::sys::prctl;
+use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
+
+/// What the program is inside of its user namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// Who started it.
+    Same,
+    /// A number of its own.
+    Own(u32),
+}
+
+/// Far above the numbers that people, services and containers get.
+const FIRST_OWN: u32 = 1_900_000_000;
+const NOBODY: u32 = 65_534;
+
+impl Identity {
+    /// Who the program may become, best first.
+    fn candidates(root: bool, helper: Pid) -> Vec<Self> {
+        if !root {
+            return vec![Self::Same];
+        }
+        let offset = helper.as_raw().unsigned_abs();
+        vec![Self::Own(FIRST_OWN + offset), Self::Own(NOBODY), Self::Same]
+    }
+
+    /// The numbers that exist inside; each keeps its value.
+    fn map(self, own: u32) -> String {
+        match self {
+            Self::Same => format!("{own} {own} 1\n"),
+            Self::Own(number) => format!("0 0 {NOBODY}\n{number} {number} 1\n"),
+        }
+    }
+
+    /// Gives the namespaces of `child` their numbers. Runs outside of them.
+    pub(super) fn give(child: Pid) -> io::Result<Self> {
+        let (uid, gid) = (geteuid(), getegid());
+        let mut refused = io::Error::other("nobody to become");
+        for identity in Self::candidates(uid.is_root(), nix::unistd::getpid()) {
+            let directory = format!("/proc/{child}");
+            let result = fs::write(format!("{directory}/uid_map"), identity.map(uid.as_raw()))
+                .and_then(|()| match identity {
+                    // Without privileges the kernel wants groups to be given up first.
+                    Self::Same => fs::write(format!("{directory}/setgroups"), "deny"),
+                    Self::Own(_) => Ok(()),
+                })
+                .and_then(|()| {
+                    fs::write(format!("{directory}/gid_map"), identity.map(gid.as_raw()))
+                });
+            match result {
+                Ok(()) => return Ok(identity),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    pub(super) fn encode(self) -> [u8; 4] {
+        match self {
+            Self::Same => 0,
+            Self::Own(number) => number,
+        }
+        .to_le_bytes()
+    }
+
+    pub(super) fn decode(bytes: [u8; 4]) -> Self {
+        match u32::from_le_bytes(bytes) {
+            0 => Self::Same,
+            number => Self::Own(number),
+        }
+    }
+
+    /// Whose its temporary directory is.
+    pub(super) fn uid(self) -> u32 {
+        match self {
+            Self::Same => geteuid().as_raw(),
+            Self::Own(number) => number,
+        }
+    }
+
+    pub(super) fn gid(self) -> u32 {
+        match self {
+            Self::Same => getegid().as_raw(),
+            Self::Own(number) => number,
+        }
+    }
+
+    /// Becomes the program's identity and gives up every privilege but to use what it is shown:
+    /// to read, and where something is shown to be written, to write. What it is shown belongs to
+    /// whoever runs the engine, and nothing else can be named.
+    pub(super) fn assume(self, writes: bool) -> io::Result<()> {
+        let failed = |error: caps::errors::CapsError| io::Error::other(error.to_string());
+        let Self::Own(number) = self else {
+            return drop_all().map_err(failed);
+        };
+        let mut kept: CapsHashSet = [Capability::CAP_DAC_READ_SEARCH].into();
+        if writes {
+            kept.insert(Capability::CAP_DAC_OVERRIDE);
+        }
+        keep_in_bounding_set(&kept).map_err(failed)?;
+        caps::set(None, CapSet::Inheritable, &kept).map_err(failed)?;
+        prctl::set_keepcaps(true)?;
+        let (uid, gid) = (Uid::from_raw(number), Gid::from_raw(number));
+        setgroups(&[])?;
+        setresgid(gid, gid, gid)?;
+        setresuid(uid, uid, uid)?;
+        caps::set(None, CapSet::Effective, &kept).map_err(failed)?;
+        caps::set(None, CapSet::Permitted, &kept).map_err(failed)?;
+        caps::set(None, CapSet::Ambient, &kept).map_err(failed)
+    }
+}
+
+fn keep_in_bounding_set(kept: &CapsHashSet) -> Result<(), caps::errors::CapsError> {
+    let had = caps::read(None, CapSet::Bounding)?;
+    had.difference(kept)
+        .try_for_each(|cap| caps::drop(None, CapSet::Bounding, *cap))
+}
+
+/// Outside of namespaces an ordinary user has nothing to give up, and may not even try.
+fn drop_all() -> Result<(), caps::errors::CapsError> {
+    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
+        keep_in_bounding_set(&CapsHashSet::new())?;
+    }
+    caps::clear(None, CapSet::Ambient)?;
+    caps::clear(None, CapSet::Inheritable)?;
+    caps::clear(None, CapSet::Effective)?;
+    caps::clear(None, CapSet::Permitted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_superusers_program_is_never_the_superuser_if_that_can_be_helped() {
+        let helper = Pid::from_raw(77);
+        let candidates = Identity::candidates(true, helper);
+        assert_eq!(candidates[0], Identity::Own(FIRST_OWN + 77));
+        assert_eq!(candidates.last(), Some(&Identity::Same));
+        assert_eq!(Identity::candidates(false, helper), [Identity::Same]);
+    }
+
+    #[test]
+    fn identities_survive_the_pipe() {
+        for identity in [Identity::Same, Identity::Own(FIRST_OWN)] {
+            assert_eq!(Identity::decode(identity.encode()), identity);
+        }
+    }
+
+    #[test]
+    fn numbers_mean_the_same_inside_and_outside() {
+        assert_eq!(Identity::Same.map(1000), "1000 1000 1\n");
+        assert_eq!(Identity::Own(7).map(0), "0 0 65534\n7 7 1\n");
+    }
+}

@@ -1,0 +1,296 @@
+//! What a program sees of the file system: a tree made for it, in which everything is either
+//! read-only or its own.
+//!
+//! The tree is built on an empty temporary file system and becomes the root. What was not put into
+//! it cannot be named, which is a stronger thing than being refused.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::{chdir, pivot_root, sethostname};
+
+use super::identity::Identity;
+use super::report::{SetupError, Step as _};
+use crate::plan::Plan;
+
+/// Programs and libraries of the system. Where they are links, the links are made again.
+pub(super) const SYSTEM: &[&str] = &[
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/sbin",
+    "/usr",
+    "/opt/nodejs",
+    "/nix/store",
+];
+
+/// What of the system's settings programs need: how to link, whom to trust, what time it is.
+pub(super) const SETTINGS: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/pki",
+    "/etc/ssl",
+];
+
+/// More of them for a program with a network.
+pub(super) const NETWORK_SETTINGS: &[&str] = &[
+    "/etc/gai.conf",
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/etc/services",
+];
+
+const DEVICES: &[&str] = &["full", "null", "random", "urandom", "zero"];
+
+/// Where the program's temporary directory is, for it.
+pub(super) const TEMPORARY: &str = "/tmp";
+
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Builds the view and enters it.
+pub(super) fn enter(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
+    let nothing: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(nothing, "/", nothing, private, nothing).step("keep mounts to ourselves")?;
+    let tree = Tree {
+        root: plan.root.clone(),
+    };
+    tree.empty(identity, plan)?;
+    for path in SYSTEM.iter().chain(SETTINGS) {
+        tree.show_if_there(Path::new(path))?;
+    }
+    if plan.policy.network == crate::Network::Full {
+        for path in NETWORK_SETTINGS {
+            tree.show_if_there(Path::new(path))?;
+        }
+    }
+    for path in widest(&plan.policy.read_only) {
+        tree.show(path)?;
+    }
+    tree.make_read_only()?;
+    for path in &plan.policy.writable {
+        tree.show(path)?;
+    }
+    for path in &plan.policy.sockets {
+        tree.show(path)?;
+    }
+    tree.become_root()?;
+    sethostname("sandbox").step("take another host name")
+}
+
+/// Paths without those that lie below others.
+fn widest(paths: &[PathBuf]) -> Vec<&Path> {
+    let mut sorted: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    sorted.sort();
+    let mut widest: Vec<&Path> = Vec::new();
+    for path in sorted {
+        if !widest.iter().any(|wider| path.starts_with(wider)) {
+            widest.push(path);
+        }
+    }
+    widest
+}
+
+struct Tree {
+    root: PathBuf,
+}
+
+impl Tree {
+    fn inside(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// A tree with what every program has and nobody else.
+    fn empty(&self, identity: Identity, plan: &Plan) -> Result<(), SetupError> {
+        let limits = &plan.policy.limits;
+        let owner = format!("uid={},gid={}", identity.uid(), identity.gid());
+        let own = |bytes: u64| {
+            let files = limits.temporary_files;
+            format!("mode=0700,{owner},size={bytes},nr_inodes={files}")
+        };
+        file_system("tmpfs", &self.root, "mode=0755,size=4m")?;
+        for directory in [TEMPORARY, "/etc", "/proc", SHARED_MEMORY] {
+            fs::create_dir_all(self.inside(directory)).step("make directories")?;
+        }
+        file_system(
+            "tmpfs",
+            &self.inside(TEMPORARY),
+            &own(limits.temporary_bytes),
+        )?;
+        file_system(
+            "tmpfs",
+            &self.inside(SHARED_MEMORY),
+            &own(limits.temporary_bytes / 4),
+        )?;
+        file_system("proc", &self.inside("/proc"), "")?;
+        for device in DEVICES {
+            self.show_if_there(&Path::new("/dev").join(device))?;
+        }
+        for (link, target) in [
+            ("fd", "/proc/self/fd"),
+            ("stdin", "/proc/self/fd/0"),
+            ("stdout", "/proc/self/fd/1"),
+            ("stderr", "/proc/self/fd/2"),
+        ] {
+            symlink(target, self.inside("/dev").join(link)).step("make /dev")?;
+        }
+        if plan.policy.network == crate::Network::None {
+            let names = "127.0.0.1 localhost sandbox\n::1 localhost\n";
+            fs::write(self.inside("/etc/hosts"), names).step("write /etc/hosts")?;
+        }
+        let (uid, gid) = (identity.uid(), identity.gid());
+        let user = format!("program:x:{uid}:{gid}::{TEMPORARY}:/usr/sbin/nologin\n");
+        fs::write(self.inside("/etc/passwd"), user).step("write /etc/passwd")?;
+        let group = format!("program:x:{gid}:\n");
+        fs::write(self.inside("/etc/group"), group).step("write /etc/group")
+    }
+
+    fn show_if_there(&self, path: &Path) -> Result<(), SetupError> {
+        let Ok(kind) = fs::symlink_metadata(path) else {
+            return Ok(());
+        };
+        let is_device = path.starts_with("/dev");
+        if kind.is_symlink() && !is_device {
+            let inside = self.inside(path);
+            let target = fs::read_link(path).step(format!("read {}", path.display()))?;
+            // What it leads to is looked at as well: settings often live elsewhere.
+            if path.starts_with("/etc") {
+                return match fs::canonicalize(path) {
+                    Ok(real) => self.bind(&real, &inside),
+                    Err(_) => Ok(()),
+                };
+            }
+            return symlink(target, inside).step(format!("link {}", path.display()));
+        }
+        self.show(path)
+    }
+
+    /// Puts a file or directory where it is outside.
+    fn show(&self, path: &Path) -> Result<(), SetupError> {
+        self.bind(path, &self.inside(path))
+    }
+
+    fn bind(&self, path: &Path, inside: &Path) -> Result<(), SetupError> {
+        let shown = || format!("show {}", path.display());
+        let kind = fs::metadata(path).step(shown())?;
+        if fs::symlink_metadata(inside).is_err() {
+            make_place(inside, kind.is_dir()).step(shown())?;
+        }
+        let nothing: Option<&str> = None;
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+        mount(Some(path), inside, nothing, flags, nothing).step(shown())
+    }
+
+    /// Everything that is mounted below so far cannot be written, except what is the program's own.
+    fn make_read_only(&self) -> Result<(), SetupError> {
+        let table = fs::read_to_string("/proc/self/mountinfo").step("list mounts")?;
+        let own = [TEMPORARY, SHARED_MEMORY, "/proc"].map(|path| self.inside(path));
+        for (place, options) in mounts(&table) {
+            // Its own places have limits of their own; devices are written to.
+            let is_device = place.starts_with(self.inside("/dev"));
+            let skipped = own.contains(&place) || place == self.root || is_device;
+            if place.starts_with(&self.root) && !skipped {
+                restrict(&place, options | MsFlags::MS_RDONLY)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn become_root(&self) -> Result<(), SetupError> {
+        let step = "make it the root";
+        chdir(&self.root).step(step)?;
+        pivot_root(".", ".").step(step)?;
+        umount2(".", MntFlags::MNT_DETACH).step(step)?;
+        chdir("/").step(step)?;
+        restrict(Path::new("/"), MsFlags::MS_RDONLY | MsFlags::MS_NODEV)
+    }
+}
+
+fn make_place(path: &Path, directory: bool) -> io::Result<()> {
+    if directory {
+        return fs::create_dir_all(path);
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, "")
+}
+
+fn file_system(kind: &str, place: &Path, options: &str) -> Result<(), SetupError> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    let flags = match kind {
+        "proc" => flags | MsFlags::MS_NOEXEC,
+        _ => flags,
+    };
+    mount(Some(kind), place, Some(kind), flags, Some(options))
+        .step(format!("mount {kind} on {}", place.display()))
+}
+
+fn restrict(place: &Path, flags: MsFlags) -> Result<(), SetupError> {
+    let nothing: Option<&str> = None;
+    let again = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_NOSUID;
+    mount(nothing, place, nothing, again | flags, nothing)
+        .step(format!("restrict {}", place.display()))
+}
+
+/// Places and options of the kernel's table of mounts. Options that were set may not be taken away.
+fn mounts(table: &str) -> impl Iterator<Item = (PathBuf, MsFlags)> {
+    table.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(4);
+        let place = PathBuf::from(unescape(fields.next()?));
+        let options = fields.next()?.split(',').map(|option| match option {
+            "ro" => MsFlags::MS_RDONLY,
+            "nodev" => MsFlags::MS_NODEV,
+            "noexec" => MsFlags::MS_NOEXEC,
+            _ => MsFlags::empty(),
+        });
+        Some((place, options.collect()))
+    })
+}
+
+/// Spaces and the like are written as three octal digits.
+fn unescape(field: &str) -> String {
+    [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ]
+    .iter()
+    .fold(field.to_owned(), |text, (code, char)| {
+        text.replace(code, char)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_mounts_is_read() {
+        let table = "1 2 0:3 / /a rw,nodev,relatime - tmpfs x rw\n\
+                     4 1 8:1 /x /with\\040space ro,noexec - ext4 y rw\n";
+        let read: Vec<_> = mounts(table).collect();
+        assert_eq!(read[0], (PathBuf::from("/a"), MsFlags::MS_NODEV));
+        let options = MsFlags::MS_RDONLY | MsFlags::MS_NOEXEC;
+        assert_eq!(read[1], (PathBuf::from("/with space"), options));
+    }
+
+    #[test]
+    fn a_path_below_another_is_shown_with_it() {
+        let paths = ["/b/c", "/a", "/b", "/a/b/c", "/bc"].map(PathBuf::from);
+        let expected: Vec<_> = ["/a", "/b", "/bc"].iter().map(Path::new).collect();
+        assert_eq!(widest(&paths), expected);
+    }
+}

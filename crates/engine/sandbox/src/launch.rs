@@ -1,0 +1,348 @@
+//! The engine's side: a room per run, the command that starts the helper in it, and what the helper
+//! had to say.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, IoSliceMut, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use tempfile::TempDir;
+
+use crate::cgroup::{Group, Offer};
+use crate::environment;
+use crate::error::SandboxError;
+use crate::plan::{Measures, Plan};
+use crate::policy::{Limits, Mode, Network, SandboxPolicy};
+use crate::probe::{Probe, Tried};
+use crate::verdict::{Cause, Report, explain};
+
+/// The first argument that makes a program the helper.
+pub(crate) const HELPER: &str = "internal-sandbox";
+pub(crate) const PROBE: &str = "probe";
+pub(crate) const RUN: &str = "run";
+
+/// The program that becomes the helper: the one that is running, outside of tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Helper {
+    program: PathBuf,
+}
+
+impl Helper {
+    /// A program that calls [`crate::help`] before it does anything else.
+    pub fn at(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+        }
+    }
+
+    /// The program that is running.
+    pub fn this_program() -> io::Result<Self> {
+        // The link stays good when the file is replaced by an upgrade while we run.
+        let own = Path::new("/proc/self/exe");
+        match own.exists() {
+            true => Ok(Self::at(format!("/proc/{}/exe", std::process::id()))),
+            false => std::env::current_exe().map(Self::at),
+        }
+    }
+
+    pub(crate) fn probe(&self) -> Result<Tried, String> {
+        let answer = Command::new(&self.program)
+            .args([HELPER, PROBE])
+            .env_clear()
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())?;
+        serde_json::from_slice(&answer.stdout).map_err(|_| "the helper did not answer".to_owned())
+    }
+}
+
+/// What is asked of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub mode: Mode,
+    pub network: Network,
+    pub limits: Limits,
+    /// Names of variables that programs get beside the usual ones.
+    pub environment: Vec<String>,
+}
+
+/// How programs are run on this machine.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    helper: Helper,
+    settings: Settings,
+    measures: Measures,
+    cgroup: Option<PathBuf>,
+}
+
+impl Sandbox {
+    /// Decides what is done, or that nothing is run.
+    pub fn new(helper: Helper, probe: &Probe, settings: Settings) -> Result<Self, SandboxError> {
+        if !cfg!(target_os = "linux") {
+            let missing = probe.missing();
+            return Err(SandboxError::Weak { missing });
+        }
+        let measures = Measures::choose(probe, settings.mode, settings.network)?;
+        let cgroup = match &probe.cgroup {
+            Offer::Delegated { parent } => Some(parent.clone()),
+            Offer::Missing { .. } => None,
+        };
+        Ok(Self {
+            helper,
+            settings,
+            measures,
+            cgroup,
+        })
+    }
+
+    pub fn network(&self) -> Network {
+        self.settings.network
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    /// A place for one run.
+    pub fn open(&self) -> Result<Room, SandboxError> {
+        let prepare = |what| move |source| SandboxError::Prepare { what, source };
+        let directory = tempfile::Builder::new()
+            .prefix("nimbus-")
+            .tempdir()
+            .map_err(prepare("a private directory"))?;
+        for name in ["root", "tmp"] {
+            fs::DirBuilder::new()
+                .mode(0o700)
+                .create(directory.path().join(name))
+                .map_err(prepare("a private directory"))?;
+        }
+        let control = UnixListener::bind(directory.path().join("control"))
+            .and_then(|control| control.set_nonblocking(true).map(|()| control))
+            .map_err(prepare("a socket for the helper"))?;
+        let group = match &self.cgroup {
+            None => None,
+            Some(parent) => {
+                let name = directory.path().file_name().unwrap_or_default();
+                let group = Group::create(parent, &name.to_string_lossy(), &self.settings.limits);
+                Some(group.map_err(prepare("a control group"))?)
+            }
+        };
+        Ok(Room {
+            sandbox: self.clone(),
+            policy: SandboxPolicy {
+                network: self.settings.network,
+                limits: self.settings.limits,
+                ..SandboxPolicy::default()
+            },
+            group,
+            control,
+            directory,
+        })
+    }
+}
+
+/// The place of one run: its sockets, its limits, and what became of it.
+#[derive(Debug)]
+pub struct Room {
+    sandbox: Sandbox,
+    policy: SandboxPolicy,
+    // Dropped before the directory, whose name it has.
+    group: Option<Group>,
+    control: UnixListener,
+    directory: TempDir,
+}
+
+/// How a run in a sandbox was ended by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intervention {
+    /// The program was not run, because the sandbox could not be closed around it.
+    NotRun { step: String, reason: String },
+    /// The program used too much.
+    Stopped(Cause),
+}
+
+impl Room {
+    /// Where the engine listens for this program. Nobody else can get there.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("engine")
+    }
+
+    pub fn policy(&self) -> &SandboxPolicy {
+        &self.policy
+    }
+
+    /// The command that runs `command` inside. It sees these paths and what the system has.
+    pub fn enclose(
+        &mut self,
+        command: &Command,
+        read_only: &[PathBuf],
+        writable: &[PathBuf],
+    ) -> Result<Command, SandboxError> {
+        let shown = read_only.iter().chain(writable);
+        if let Some(path) = shown.into_iter().find(|path| is_too_wide(path)) {
+            return Err(SandboxError::TooWide { path: path.clone() });
+        }
+        self.policy.read_only = read_only.to_vec();
+        self.policy.writable = writable.to_vec();
+        let socket = self.socket();
+        self.policy.sockets = Vec::from_iter(socket.exists().then_some(socket));
+        let plan = serde_json::to_string(&self.plan(command.get_current_dir()));
+        let plan = plan.map_err(|error| SandboxError::Prepare {
+            what: "a plan that can be written down",
+            source: error.into(),
+        })?;
+        let mut enclosed = Command::new(&self.sandbox.helper.program);
+        enclosed
+            .args([HELPER, RUN])
+            .arg(plan)
+            .arg(command.get_program())
+            .args(command.get_args())
+            // Where the helper starts does not matter, as long as it exists.
+            .current_dir(self.directory.path())
+            .env_clear()
+            .envs(self.environment(command));
+        Ok(enclosed)
+    }
+
+    fn plan(&self, directory: Option<&Path>) -> Plan {
+        let place = |name: &str| self.directory.path().join(name);
+        Plan {
+            measures: self.sandbox.measures,
+            policy: self.policy.clone(),
+            directory: directory.map_or_else(|| "/".into(), Path::to_owned),
+            root: place("root"),
+            temporary: place("tmp"),
+            control: place("control"),
+            dial: place("dial"),
+            cgroup: self.group.as_ref().map(|group| group.path().to_owned()),
+        }
+    }
+
+    /// What of the command's own environment is let through. What it would inherit is not.
+    fn environment(&self, command: &Command) -> BTreeMap<OsString, OsString> {
+        let given: Vec<(&OsStr, &OsStr)> = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
+        environment::filter(given, &self.sandbox.settings.environment)
+    }
+
+    /// A way to reach ports that the program listens on; `None` where they are this machine's.
+    pub fn dialer(&self) -> Option<Dialer> {
+        use crate::plan::Walls;
+        let alone = self.sandbox.measures.walls == Walls::Namespaces;
+        (alone && self.policy.network == Network::None).then(|| Dialer {
+            socket: self.directory.path().join("dial").into(),
+        })
+    }
+
+    /// What the sandbox did to the program. Asked when its process has ended.
+    pub fn intervention(&self) -> Option<Intervention> {
+        let report = self.report();
+        match report {
+            Some(Report::Failed { step, reason }) => {
+                return Some(Intervention::NotRun { step, reason });
+            }
+            Some(Report::Stopped { cause }) => return Some(Intervention::Stopped(cause)),
+            None => {}
+        }
+        let group = self.group.as_ref()?;
+        let limits = &self.policy.limits;
+        if group.ran_out_of_memory() {
+            let bytes = limits.memory_bytes;
+            return Some(Intervention::Stopped(Cause::Memory { bytes }));
+        }
+        let count = limits.processes;
+        group
+            .ran_out_of_processes()
+            .then_some(Intervention::Stopped(Cause::Processes { count }))
+    }
+
+    fn report(&self) -> Option<Report> {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let (mut helper, _) = self.control.accept().ok()?;
+        helper.set_nonblocking(false).ok()?;
+        helper.set_read_timeout(Some(PATIENCE)).ok()?;
+        let mut text = Vec::new();
+        // The helper has ended, and with it the other end of this.
+        let _ = helper.read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut reports = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        reports.next()
+    }
+
+    /// What the words of a failure have to do with the sandbox.
+    pub fn explain(&self, words: &str) -> Option<&'static str> {
+        explain(words, &self.policy)
+    }
+}
+
+/// A program that sees all of these sees everybody's files.
+fn is_too_wide(path: &Path) -> bool {
+    const PUBLIC: [&str; 9] = [
+        "/", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/var",
+    ];
+    let public = PUBLIC.iter().chain(&["/tmp", "/var/tmp", "/dev/shm"]);
+    public.map(Path::new).any(|wide| path == wide) || !path.is_absolute()
+}
+
+/// Makes connections to a program that is alone in its network.
+#[derive(Clone, Debug)]
+pub struct Dialer {
+    socket: Arc<Path>,
+}
+
+impl Dialer {
+    /// A connection to a port of the program's own loopback. Blocks until it is made.
+    pub fn connect(&self, port: u16) -> io::Result<TcpStream> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let mut helper = UnixStream::connect(&*self.socket)?;
+        helper.set_read_timeout(Some(PATIENCE))?;
+        helper.write_all(&port.to_le_bytes())?;
+        let mut byte = [0];
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        let mut space = nix::cmsg_space!([std::os::fd::RawFd; 1]);
+        #[cfg(target_os = "linux")]
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        #[cfg(not(target_os = "linux"))]
+        let flags = MsgFlags::empty();
+        let message = recvmsg::<()>(helper.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(descriptors) = control
+                && let Some(descriptor) = descriptors.first()
+            {
+                #[expect(unsafe_code, reason = "descriptors arrive as numbers")]
+                // SAFETY: the kernel has just opened this descriptor for us, and nobody else knows.
+                let owned = unsafe { OwnedFd::from_raw_fd(*descriptor) };
+                return Ok(owned.into());
+            }
+        }
+        let refused = "the program does not listen on this port";
+        Err(io::Error::new(io::ErrorKind::ConnectionRefused, refused))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_shown_everything() {
+        for path in ["/", "/home", "/tmp", "/proc", "relative"] {
+            assert!(is_too_wide(Path::new(path)), "{path}");
+        }
+        assert!(!is_too_wide(Path::new("/home/me/program")));
+    }
+}

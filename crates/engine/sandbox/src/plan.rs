@@ -1,0 +1,118 @@
+//! From what is wanted and what there is to what is done.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SandboxError;
+use crate::policy::{Mode, Network, SandboxPolicy};
+use crate::probe::{Primitive, Probe};
+
+/// How a program's processes are kept from everybody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Walls {
+    /// Namespaces of its own for files, processes, network and users.
+    Namespaces,
+    /// Only what landlock and seccomp can refuse.
+    Refusals,
+}
+
+/// The measures for every program of a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Measures {
+    pub(crate) walls: Walls,
+    pub(crate) landlock_abi: u32,
+    pub(crate) seccomp: bool,
+}
+
+/// What the helper is told to do: exactly this, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) measures: Measures,
+    pub(crate) policy: SandboxPolicy,
+    pub(crate) directory: PathBuf,
+    /// An empty directory that becomes the root of the program's view.
+    pub(crate) root: PathBuf,
+    /// The temporary directory where there is no view of its own.
+    pub(crate) temporary: PathBuf,
+    /// Where the helper reports.
+    pub(crate) control: PathBuf,
+    /// Where the helper takes requests to connect to the program.
+    pub(crate) dial: PathBuf,
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+impl Measures {
+    pub(crate) fn choose(
+        probe: &Probe,
+        mode: Mode,
+        network: Network,
+    ) -> Result<Self, SandboxError> {
+        if mode == (Mode::Strict { allow_weak: false }) {
+            let missing = probe.missing();
+            if !missing.is_empty() {
+                return Err(SandboxError::Weak { missing });
+            }
+            if network == Network::Full {
+                return Err(SandboxError::SharedNetwork);
+            }
+        }
+        Ok(Self {
+            walls: match probe.has_namespaces() {
+                true => Walls::Namespaces,
+                false => Walls::Refusals,
+            },
+            landlock_abi: probe.landlock_abi(),
+            seccomp: probe.has(Primitive::Seccomp),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::tests::capable;
+
+    const STRICT: Mode = Mode::Strict { allow_weak: false };
+    const WEAK: Mode = Mode::Strict { allow_weak: true };
+
+    #[test]
+    fn strict_is_everything_or_nothing() {
+        assert!(Measures::choose(&capable(), STRICT, Network::None).is_ok());
+        for primitive in Primitive::ALL.into_iter().filter(|p| p.is_required()) {
+            let weaker = capable().without(primitive);
+            let refused = Measures::choose(&weaker, STRICT, Network::None);
+            let Err(SandboxError::Weak { missing }) = refused else {
+                panic!("{primitive:?}: {refused:?}");
+            };
+            assert_eq!(missing, [primitive]);
+            assert!(Measures::choose(&weaker, WEAK, Network::None).is_ok());
+            assert!(Measures::choose(&weaker, Mode::BestEffort, Network::None).is_ok());
+        }
+    }
+
+    #[test]
+    fn strict_does_not_share_the_network_unless_told_to() {
+        let choose = |mode| Measures::choose(&capable(), mode, Network::Full);
+        assert!(matches!(choose(STRICT), Err(SandboxError::SharedNetwork)));
+        assert!(choose(WEAK).is_ok() && choose(Mode::BestEffort).is_ok());
+    }
+
+    #[test]
+    fn namespaces_are_used_together_or_not_at_all() {
+        let walls = |probe: Probe| {
+            let measures = Measures::choose(&probe, Mode::BestEffort, Network::None);
+            measures.expect("best effort never refuses").walls
+        };
+        assert_eq!(walls(capable()), Walls::Namespaces);
+        assert_eq!(
+            walls(capable().without(Primitive::PrivateNetwork)),
+            Walls::Refusals
+        );
+        assert_eq!(
+            walls(capable().without(Primitive::Landlock)),
+            Walls::Namespaces
+        );
+    }
+}

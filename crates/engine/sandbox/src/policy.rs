@@ -1,0 +1,78 @@
+//! What a program may see, reach and use: a plain value, computed before anything is started.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Which network a program has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// A loopback of its own and nothing else.
+    #[default]
+    None,
+    /// The network of this machine, with everything that listens on it.
+    Full,
+}
+
+/// How much isolation is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Everything that this machine offers, and no complaint about the rest.
+    BestEffort,
+    /// Everything, or the program is not run. For code of strangers.
+    Strict {
+        /// The operator has said that less is acceptable.
+        allow_weak: bool,
+    },
+}
+
+/// What a program may use at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Memory of all its processes together.
+    pub memory_bytes: u64,
+    /// Processes and threads together.
+    pub processes: u64,
+    /// Descriptors of one process.
+    pub open_files: u64,
+    /// Size of one file.
+    pub file_bytes: u64,
+    /// What its temporary directory holds.
+    pub temporary_bytes: u64,
+    /// How many files and directories that are.
+    pub temporary_files: u64,
+    /// What it may print in all.
+    pub output_bytes: u64,
+}
+
+const MIB: u64 = 1 << 20;
+
+impl Default for Limits {
+    /// Room for type-checking a large TypeScript program, with some to spare.
+    fn default() -> Self {
+        Self {
+            memory_bytes: 4096 * MIB,
+            processes: 512,
+            open_files: 4096,
+            file_bytes: 1024 * MIB,
+            temporary_bytes: 512 * MIB,
+            temporary_files: 50_000,
+            output_bytes: 64 * MIB,
+        }
+    }
+}
+
+/// What one program may see and use. Directories stand for everything below them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxPolicy {
+    pub network: Network,
+    /// Its code, its packages and its interpreter. The system's own programs and libraries are
+    /// visible without being named.
+    pub read_only: Vec<PathBuf>,
+    /// What it may change. Empty for programs: they have a temporary directory.
+    pub writable: Vec<PathBuf>,
+    /// Sockets that it may connect to.
+    pub sockets: Vec<PathBuf>,
+    pub limits: Limits,
+}

@@ -1,0 +1,189 @@
+//! Why a program that was made to end was made to end, and what its failures have to do with the
+//! sandbox.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Limits, Network, SandboxPolicy};
+
+/// What the helper tells the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// The program was not run.
+    Failed { step: String, reason: String },
+    /// The program was made to end.
+    Stopped { cause: Cause },
+}
+
+/// What a program used too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    Memory { bytes: u64 },
+    Processes { count: u64 },
+    OpenFiles { count: u64 },
+    TemporarySpace { bytes: u64 },
+    TemporaryFiles { count: u64 },
+    Output { bytes: u64 },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { bytes } => write!(f, "it used more than {} of memory", Size(*bytes)),
+            Self::Processes { count } => {
+                write!(
+                    f,
+                    "it ran {count} processes and threads, which is the limit"
+                )
+            }
+            Self::OpenFiles { count } => {
+                write!(
+                    f,
+                    "one of its processes had {count} files open, which is the limit"
+                )
+            }
+            Self::TemporarySpace { bytes } => {
+                write!(f, "it filled its temporary directory of {}", Size(*bytes))
+            }
+            Self::TemporaryFiles { count } => {
+                write!(f, "it made {count} temporary files, which is the limit")
+            }
+            Self::Output { bytes } => write!(f, "it printed more than {}", Size(*bytes)),
+        }
+    }
+}
+
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        let unit = units
+            .iter()
+            .find(|(_, bits)| self.0 >= 1 << bits && self.0 % (1 << bits) == 0);
+        match unit {
+            Some((name, bits)) => write!(f, "{} {name}", self.0 >> bits),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+/// What was used at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) memory_bytes: u64,
+    pub(crate) processes: u64,
+    /// Of the process that has most.
+    pub(crate) open_files: u64,
+    pub(crate) temporary_full: bool,
+    pub(crate) temporary_files_full: bool,
+}
+
+impl Usage {
+    /// The limit that was reached, if one was.
+    pub(crate) fn judge(&self, limits: &Limits) -> Option<Cause> {
+        // A program that opens as many files as it may has one more to open.
+        let open_files = limits.open_files.saturating_sub(1);
+        if self.memory_bytes > limits.memory_bytes {
+            let bytes = limits.memory_bytes;
+            Some(Cause::Memory { bytes })
+        } else if self.processes >= limits.processes {
+            let count = limits.processes;
+            Some(Cause::Processes { count })
+        } else if self.open_files >= open_files {
+            let count = limits.open_files;
+            Some(Cause::OpenFiles { count })
+        } else if self.temporary_full {
+            let bytes = limits.temporary_bytes;
+            Some(Cause::TemporarySpace { bytes })
+        } else if self.temporary_files_full {
+            let count = limits.temporary_files;
+            Some(Cause::TemporaryFiles { count })
+        } else {
+            None
+        }
+    }
+}
+
+/// Words that runtimes use when there is no network.
+const NO_NETWORK: &[&str] = &[
+    "ENETUNREACH",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+    "EHOSTUNREACH",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "fetch failed",
+];
+
+/// Words that runtimes use when something may not be written or read.
+const NO_FILE: &[&str] = &["EROFS", "Read-only file system"];
+
+/// What a failure's own words have to do with the sandbox, with what to do about it.
+pub fn explain(words: &str, policy: &SandboxPolicy) -> Option<&'static str> {
+    let says = |list: &[&str]| list.iter().any(|word| words.contains(word));
+    if policy.network == Network::None && says(NO_NETWORK) {
+        return Some(
+            "the program runs without network (network: none); if it needs one, give --network \
+             full, or set engine.sandbox_network to full",
+        );
+    }
+    if says(NO_FILE) {
+        return Some(
+            "in the sandbox a program can write only to its temporary directory, which the \
+             variable TMPDIR names",
+        );
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_within_the_limits_is_nobodys_business() {
+        let limits = Limits::default();
+        let usage = Usage {
+            memory_bytes: limits.memory_bytes,
+            processes: limits.processes - 1,
+            open_files: limits.open_files - 2,
+            ..Usage::default()
+        };
+        assert_eq!(usage.judge(&limits), None);
+    }
+
+    #[test]
+    fn each_limit_has_its_own_name() {
+        let limits = Limits::default();
+        let usage = |change: fn(&mut Usage)| {
+            let mut usage = Usage::default();
+            change(&mut usage);
+            let cause = usage.judge(&limits).expect("a limit was reached");
+            cause.to_string()
+        };
+        assert_eq!(
+            usage(|u| u.memory_bytes = u64::MAX),
+            "it used more than 4 GiB of memory"
+        );
+        assert!(usage(|u| u.processes = 512).contains("512 processes"));
+        assert!(usage(|u| u.open_files = 4096).contains("4096 files"));
+        assert!(usage(|u| u.temporary_full = true).contains("512 MiB"));
+        assert!(usage(|u| u.temporary_files_full = true).contains("50000 temporary files"));
+    }
+
+    #[test]
+    fn a_missing_network_is_explained_only_where_it_is_missing() {
+        let mut policy = SandboxPolicy::default();
+        let words = "Error: getaddrinfo EAI_AGAIN example.com";
+        let hint = explain(words, &policy).expect("a hint");
+        assert!(hint.contains("network: none") && hint.contains("engine.sandbox_network"));
+        assert_eq!(explain("TypeError: x is not a function", &policy), None);
+        policy.network = Network::Full;
+        assert_eq!(explain(words, &policy), None);
+    }
+}

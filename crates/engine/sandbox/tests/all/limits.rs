@@ -1,0 +1,230 @@
+//! X2: programs that use up what there is.
+
+use std::time::{Duration, Instant};
+
+use nimbus_engine_sandbox::{Cause, Intervention, Limits, Settings};
+
+use crate::support::*;
+
+fn limited(change: impl Fn(&mut Limits)) -> Settings {
+    let mut settings = strict();
+    change(&mut settings.limits);
+    settings
+}
+
+/// Runs a greedy program and sees that it is stopped for that reason.
+#[track_caller]
+fn assert_stopped(test: &str, settings: Settings, node: &str, python: &str, expected: Cause) {
+    in_each_language(test, |language, interpreter| {
+        let program = Hostile::new(language, interpreter, &source(language, node, python));
+        let start = Instant::now();
+        let outcome = program.run(settings.clone());
+        let expected = Some(Intervention::Stopped(expected));
+        assert_eq!(outcome.intervention, expected, "{language:?} {outcome:#?}");
+        assert_eq!(outcome.signal, Some(9), "{language:?} {outcome:#?}");
+        assert!(start.elapsed() < Duration::from_secs(120));
+    });
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_fork_bomb_is_stopped() {
+    let node = r#"
+        const bomb = () => {
+            const child = child_process.spawn("sleep", ["1000"]);
+            child.on("error", () => {});
+            setImmediate(bomb);
+        };
+        bomb();
+    "#;
+    let python = r#"
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"#;
+    let settings = limited(|limits| limits.processes = 100);
+    let count = 100;
+    assert_stopped(
+        "fork bomb",
+        settings,
+        node,
+        python,
+        Cause::Processes { count },
+    );
+}
+
+#[test]
+fn endless_memory_is_stopped() {
+    let node = r#"
+        const kept = [];
+        const more = () => { kept.push(Buffer.alloc(8 << 20, 1)); setImmediate(more); };
+        more();
+    "#;
+    let python = r#"
+kept = []
+while True:
+    kept.append(bytearray(os.urandom(1 << 20)) * 8)
+"#;
+    let settings = limited(|limits| limits.memory_bytes = 400 * MIB);
+    let bytes = 400 * MIB;
+    assert_stopped("memory", settings, node, python, Cause::Memory { bytes });
+}
+
+#[test]
+fn memory_of_many_processes_is_counted_together() {
+    let node = r#"
+        const hog = "x='" + "y".repeat(100) + "'; const b = Buffer.alloc(120 << 20, 1); setInterval(() => b, 1000)";
+        for (let n = 0; n < 6; n++) child_process.spawn(process.execPath, ["-e", hog]);
+        setInterval(() => {}, 1000);
+    "#;
+    let python = r#"
+for n in range(6):
+    if os.fork() == 0:
+        kept = bytearray(os.urandom(1 << 20)) * 120
+        while True:
+            import time
+            time.sleep(1)
+while True:
+    import time
+    time.sleep(1)
+"#;
+    let settings = limited(|limits| limits.memory_bytes = 500 * MIB);
+    let bytes = 500 * MIB;
+    assert_stopped(
+        "memory of many",
+        settings,
+        node,
+        python,
+        Cause::Memory { bytes },
+    );
+}
+
+#[test]
+fn a_hundred_gigabytes_at_once_are_not_given() {
+    in_each_language("a hundred gigabytes", |language, interpreter| {
+        let node = r#"
+            const kept = [];
+            try {
+                for (let n = 0; n < 100; n++) kept.push(new ArrayBuffer(1024 ** 3));
+                report("all of it", "ALLOWED");
+            } catch (error) { report("all of it", why(error)); }
+        "#;
+        let python = "attempt('all of it', lambda: len(bytearray(100 << 30)))";
+        let program = Hostile::new(language, interpreter, &source(language, node, python));
+        program.run(strict()).assert_refused(&["all of it"]);
+    });
+}
+
+#[test]
+fn a_disk_filler_is_stopped() {
+    let node = r#"
+        const block = Buffer.alloc(1 << 20);
+        const file = fs.openSync(path.join(process.env.TMPDIR, "big"), "w");
+        const more = () => { try { fs.writeSync(file, block); } catch {} setImmediate(more); };
+        more();
+    "#;
+    let python = r#"
+file = open(os.environ["TMPDIR"] + "/big", "wb", buffering=0)
+while True:
+    try:
+        file.write(bytes(1 << 20))
+    except OSError:
+        pass
+"#;
+    let settings = limited(|limits| limits.temporary_bytes = 32 * MIB);
+    let bytes = 32 * MIB;
+    assert_stopped(
+        "disk",
+        settings,
+        node,
+        python,
+        Cause::TemporarySpace { bytes },
+    );
+}
+
+#[test]
+fn a_tree_of_a_million_files_is_stopped() {
+    let node = r#"
+        for (let n = 0; n < 1e6; n++) {
+            try { fs.writeFileSync(path.join(process.env.TMPDIR, String(n)), ""); } catch {}
+        }
+    "#;
+    let python = r#"
+for n in range(10 ** 9):
+    try:
+        open(f"{os.environ['TMPDIR']}/{n}", "w").close()
+    except OSError:
+        pass
+"#;
+    let settings = limited(|limits| limits.temporary_files = 2000);
+    let count = 2000;
+    assert_stopped(
+        "files",
+        settings,
+        node,
+        python,
+        Cause::TemporaryFiles { count },
+    );
+}
+
+#[test]
+fn a_collector_of_open_files_is_stopped() {
+    let node = r#"
+        const kept = [];
+        const more = () => { try { kept.push(fs.openSync("/dev/null")); } catch {} setImmediate(more); };
+        more();
+    "#;
+    let python = r#"
+kept = []
+while True:
+    try:
+        kept.append(open("/dev/null"))
+    except OSError:
+        pass
+"#;
+    let settings = limited(|limits| limits.open_files = 200);
+    let count = 200;
+    assert_stopped(
+        "open files",
+        settings,
+        node,
+        python,
+        Cause::OpenFiles { count },
+    );
+}
+
+/// While one program explodes, another does its work, and nothing of the first is counted against it.
+#[test]
+fn a_neighbour_is_not_stopped_for_what_another_uses() {
+    in_each_language("neighbour", |language, interpreter| {
+        let bomb = source(
+            language,
+            "for (;;) child_process.spawnSync('sh', ['-c', 'sleep 1000 &'], { stdio: 'ignore' });",
+            "while True:\n    os.system('sleep 1000 &')",
+        );
+        let honest = source(
+            language,
+            "attempt('work', () => run('echo', 'hi'))",
+            "attempt('work', lambda: run('echo', 'hi'))",
+        );
+        let bomb = Hostile::new(language, interpreter.clone(), &bomb);
+        let honest = Hostile::new(language, interpreter, &honest);
+        let settings = limited(|limits| limits.processes = 60);
+        let exploding = std::thread::scope(|scope| {
+            let exploding = scope.spawn(|| bomb.run(settings.clone()));
+            let outcome = honest.run(settings.clone());
+            assert_eq!(outcome.intervention, None);
+            assert!(
+                outcome.attempts()["work"].starts_with("ALLOWED"),
+                "{outcome:?}"
+            );
+            exploding.join().unwrap()
+        });
+        let count = 60;
+        let expected = Intervention::Stopped(Cause::Processes { count });
+        assert_eq!(exploding.intervention, Some(expected), "{exploding:?}");
+    });
+}
