@@ -131,6 +131,7 @@ codes! {
     VIRTUALENV_MISSING = 403, Unavailable, final, "The program's Python environment is missing";
     PROGRAM_MISSING = 404, NotFound, final, "The program's entry does not exist";
     PROGRAM_NOT_STARTED = 405, Unavailable, final, "The program could not be started";
+    PACKAGES_NOT_INSTALLED = 406, Unavailable, final, "The program's packages could not be installed";
     ISOLATION_WEAK = 450, Refused, final, "This machine cannot isolate programs as it is asked to";
     SANDBOX_FAILED = 451, Unavailable, final, "The sandbox could not be closed around a program";
 

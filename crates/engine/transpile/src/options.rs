@@ -204,7 +204,7 @@ fn inherited(file: &Path, document: &Value, depth: usize) -> Result<Layer, Unsup
 
 /// Puts a file's own settings on top.
 fn overlay(layer: &mut Layer, file: &Path, document: &Value) {
-    let folder = file.parent().unwrap_or(Path::new("."));
+    let folder = file.parent().unwrap_or_else(|| Path::new("."));
     let Some(Value::Object(own)) = document.get("compilerOptions") else {
         return;
     };

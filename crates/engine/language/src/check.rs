@@ -1,0 +1,252 @@
+//! Whether a program's types are right, beside its start.
+//!
+//! One process checks the programs of a run one after another: most of what a check reads are
+//! declarations of installed packages, and programs of one workspace share them. What was found out
+//! is kept under a key of everything it depends on: the own files that were read, the options, the
+//! list of installed packages and the compiler's version.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nimbus_engine_transpile::{Cache, Key};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::Mutex;
+
+const CHECK: &str = include_str!("node/scripts/check.cjs");
+
+/// Counts up when the same program may get another verdict than before.
+const REVISION: u32 = 1;
+
+/// Checks types for everybody in this process.
+#[derive(Debug)]
+pub struct TypeChecker {
+    cache: Cache,
+    server: Mutex<Option<Server>>,
+    checked: AtomicUsize,
+}
+
+/// A program whose types are to be checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckRequest {
+    pub(crate) node: PathBuf,
+    /// The SDK's entry point; from there it finds its compiler.
+    pub(crate) sdk: PathBuf,
+    pub(crate) entry: PathBuf,
+    pub(crate) tsconfig: PathBuf,
+    /// Whether modules are taken as Node.js takes them, unless the project says otherwise.
+    pub(crate) node_modules: bool,
+    pub(crate) compiler: String,
+    /// The list of installed packages. Without one nothing is kept.
+    pub(crate) locked: Option<PathBuf>,
+}
+
+/// What a check finds out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Verdict {
+    Passed,
+    Failed(Vec<TypeProblem>),
+    /// The program needs to be compiled as a whole, which the SDK can do.
+    Whole,
+    /// Nothing was found out; the SDK checks types as well, while it compiles.
+    Unavailable(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TypeProblem {
+    #[serde(default)]
+    file: Option<PathBuf>,
+    #[serde(default)]
+    line: u32,
+    #[serde(default)]
+    column: u32,
+    code: u32,
+    message: String,
+}
+
+impl fmt::Display for TypeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            column,
+            code,
+            message,
+            ..
+        } = self;
+        match &self.file {
+            Some(file) => {
+                let file = file.display();
+                write!(f, "{file}:{line}:{column} - error TS{code}: {message}")
+            }
+            None => write!(f, "error TS{code}: {message}"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<Found>,
+    failure: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    whole: bool,
+    files: Vec<PathBuf>,
+    errors: Vec<TypeProblem>,
+}
+
+/// The process that checks.
+#[derive(Debug)]
+struct Server {
+    node: PathBuf,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    /// Ends with us: it is killed when dropped, and ends by itself when nobody asks any more.
+    _process: Child,
+}
+
+impl TypeChecker {
+    /// Keeps what it finds out in this folder.
+    pub fn new(cache: &Path) -> Self {
+        Self {
+            cache: Cache::at(cache),
+            server: Mutex::default(),
+            checked: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many programs had to be checked, because nothing was known about them.
+    pub fn checked(&self) -> usize {
+        self.checked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn check(&self, request: &CheckRequest) -> Verdict {
+        let base = request.base();
+        if let Some(verdict) = base.as_ref().and_then(|base| self.known(base)) {
+            return verdict;
+        }
+        self.checked.fetch_add(1, Ordering::Relaxed);
+        let found = match self.ask(request).await {
+            Ok(found) => found,
+            Err(reason) => return Verdict::Unavailable(reason),
+        };
+        let verdict = match (found.errors, found.whole) {
+            (errors, _) if !errors.is_empty() => Verdict::Failed(errors),
+            (_, true) => Verdict::Whole,
+            (_, false) => Verdict::Passed,
+        };
+        if let Some(base) = base
+            && let Some(key) = verdict_key(&base, &found.files)
+        {
+            self.cache.put(&key, &verdict);
+            self.cache.put(&base, &found.files);
+        }
+        verdict
+    }
+
+    /// What was found out about the very same files.
+    fn known(&self, base: &Key) -> Option<Verdict> {
+        let files: Vec<PathBuf> = self.cache.get(base)?;
+        self.cache.get(&verdict_key(base, &files)?)
+    }
+
+    async fn ask(&self, request: &CheckRequest) -> Result<Found, String> {
+        let mut server = self.server.lock().await;
+        let mut asked = match server.take().filter(|server| server.node == request.node) {
+            Some(server) => server,
+            None => Server::start(&request.node, &self.cache)?,
+        };
+        let answer = asked
+            .ask(request)
+            .await
+            .map_err(|error| format!("the process that checks types ended: {error}"))?;
+        // Only a process that answered is asked again.
+        *server = Some(asked);
+        match (answer.result, answer.failure) {
+            (Some(found), _) => Ok(found),
+            (None, failure) => Err(failure.unwrap_or_default()),
+        }
+    }
+}
+
+impl Server {
+    fn start(node: &Path, cache: &Cache) -> Result<Self, String> {
+        let told = |error: std::io::Error| format!("types cannot be checked: {error}");
+        let script = cache.file("check.cjs", CHECK).map_err(told)?;
+        let mut process = Command::new(node)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(told)?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (input, output) = pipes.ok_or("the process that checks types has no pipes")?;
+        Ok(Self {
+            node: node.to_owned(),
+            input,
+            output: BufReader::new(output).lines(),
+            _process: process,
+        })
+    }
+
+    async fn ask(&mut self, request: &CheckRequest) -> std::io::Result<Answer> {
+        let mut line = request.line();
+        line.push('\n');
+        self.input.write_all(line.as_bytes()).await?;
+        self.input.flush().await?;
+        let answer = self.output.next_line().await?;
+        let answer = answer.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+impl CheckRequest {
+    fn line(&self) -> String {
+        let (module, resolution) = if self.node_modules {
+            ("nodenext", "nodenext")
+        } else {
+            ("commonjs", "node")
+        };
+        json!({
+            "id": 1,
+            "sdk": self.sdk,
+            "entry": self.entry,
+            "tsconfig": self.tsconfig,
+            "defaults": {"target": "es2020", "module": module, "moduleResolution": resolution},
+        })
+        .to_string()
+    }
+
+    /// Everything that is known before a check.
+    fn base(&self) -> Option<Key> {
+        let locked = std::fs::read(self.locked.as_ref()?).ok()?;
+        let tsconfig = std::fs::read(&self.tsconfig).unwrap_or_default();
+        let revision = format!("{REVISION} {} {}", self.compiler, self.node_modules);
+        Some(Key::of([
+            b"types".as_slice(),
+            revision.as_bytes(),
+            CHECK.as_bytes(),
+            self.entry.as_os_str().as_encoded_bytes(),
+            &tsconfig,
+            &locked,
+        ]))
+    }
+}
+
+/// `None` when a file is gone, and with it the verdict.
+fn verdict_key(base: &Key, files: &[PathBuf]) -> Option<Key> {
+    let contents: Option<Vec<Vec<u8>>> =
+        files.iter().map(|file| std::fs::read(file).ok()).collect();
+    let contents = contents?;
+    let names = files.iter().map(|file| file.as_os_str().as_encoded_bytes());
+    let parts = names.zip(contents.iter().map(Vec::as_slice));
+    let parts = parts.flat_map(|(name, content)| [name, content]);
+    Some(Key::of([base.as_str().as_bytes()].into_iter().chain(parts)))
+}

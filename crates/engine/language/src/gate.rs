@@ -1,0 +1,94 @@
+//! Holds a program's requests back until its types are known to be right.
+//!
+//! The program starts and runs meanwhile, but nothing that it asks for is decided, let alone done,
+//! before the verdict. A program that is turned away here has changed nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_engine_model::{Goal, PropertyMap, ProviderRef, ResourceState, Urn};
+use nimbus_engine_ports::{Provider, ReadGoal, RegisterError, RegisterResult, Registrar};
+use tokio::sync::watch;
+
+use crate::check::Verdict;
+
+pub(crate) struct Gate {
+    registrar: Arc<dyn Registrar>,
+    verdict: watch::Receiver<Option<Verdict>>,
+}
+
+impl Gate {
+    /// `check` says when to open. It is not waited for once nobody holds the gate.
+    pub(crate) fn before(
+        registrar: Arc<dyn Registrar>,
+        check: impl Future<Output = Verdict> + Send + 'static,
+    ) -> Arc<Self> {
+        let (sender, verdict) = watch::channel(None);
+        tokio::spawn(async move {
+            tokio::select! {
+                found = check => {
+                    sender.send_replace(Some(found));
+                }
+                () = sender.closed() => {}
+            }
+        });
+        Arc::new(Self { registrar, verdict })
+    }
+
+    /// Waits for the verdict.
+    pub(crate) async fn verdict(&self) -> Verdict {
+        let mut verdict = self.verdict.clone();
+        let known = verdict.wait_for(Option::is_some).await;
+        let gone = || Verdict::Unavailable("the check ended without a verdict".to_owned());
+        known
+            .ok()
+            .and_then(|known| known.clone())
+            .unwrap_or_else(gone)
+    }
+
+    /// Waits for a verdict other than that all is well.
+    pub(crate) async fn denied(&self) {
+        if self.verdict().await == Verdict::Passed {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether the program was turned away only to be compiled in another way.
+    pub(crate) fn wants_whole_program(&self) -> bool {
+        let verdict = self.verdict.borrow();
+        matches!(*verdict, Some(Verdict::Whole | Verdict::Unavailable(_)))
+    }
+
+    async fn pass(&self) -> Result<(), RegisterError> {
+        match self.verdict().await {
+            Verdict::Passed => Ok(()),
+            _ => Err(RegisterError::ShuttingDown),
+        }
+    }
+}
+
+#[async_trait]
+impl Registrar for Gate {
+    async fn register(&self, goal: Goal) -> Result<RegisterResult, RegisterError> {
+        self.pass().await?;
+        self.registrar.register(goal).await
+    }
+
+    async fn register_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), RegisterError> {
+        self.pass().await?;
+        self.registrar.register_outputs(urn, outputs).await
+    }
+
+    async fn read(&self, goal: ReadGoal) -> Result<RegisterResult, RegisterError> {
+        self.pass().await?;
+        self.registrar.read(goal).await
+    }
+
+    fn provider(&self, reference: &ProviderRef) -> Option<Arc<dyn Provider>> {
+        self.registrar.provider(reference)
+    }
+
+    fn resource(&self, urn: &Urn) -> Option<Arc<ResourceState>> {
+        self.registrar.resource(urn)
+    }
+}

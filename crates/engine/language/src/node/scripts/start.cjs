@@ -1,0 +1,229 @@
+// Runs in the process of a program before the SDK's own entry point.
+//
+//   - It keeps the SDK from loading what hardly any program uses.
+//   - It gives Node.js the translated files in place of the TypeScript on disk.
+//   - It makes stack traces point into that TypeScript.
+//
+// A program must not be able to observe anything else of it.
+"use strict";
+
+const fs = require("node:fs");
+const Module = require("node:module");
+const path = require("node:path");
+const { isMainThread } = require("node:worker_threads");
+
+const own = /[\\/]@pulumi[\\/]pulumi[\\/](?!node_modules)/;
+
+// Threads and processes of the program itself are not ours to change.
+if (isMainThread) {
+    leaveNoTrace();
+    loadLess();
+    measure();
+    const file = take("NIMBUS_PROGRAM");
+    if (file) {
+        serve(JSON.parse(fs.readFileSync(file, "utf8")), process.argv[1]);
+    }
+}
+
+function take(variable) {
+    const value = process.env[variable];
+    delete process.env[variable];
+    return value;
+}
+
+function leaveNoTrace() {
+    const at = process.execArgv.findIndex((word, index, words) => word === "--require" && words[index + 1] === __filename);
+    if (at >= 0) {
+        process.execArgv.splice(at, 2);
+    }
+}
+
+// ---- What the SDK loads only to store functions as text ----
+
+function loadLess() {
+    const load = Module._load;
+    Module._load = function (request, parent, ...rest) {
+        const from = parent?.filename;
+        if (from && own.test(from) && isRarelyNeeded(request, from)) {
+            return lazily(() => load.call(this, request, parent, ...rest));
+        }
+        return load.call(this, request, parent, ...rest);
+    };
+}
+
+function isRarelyNeeded(request, from) {
+    const closures = /[\\/]runtime[\\/]closure[\\/]/.test(from);
+    return closures && (request === "@npmcli/arborist" || request.endsWith("/typescript-shim"));
+}
+
+// A module that is loaded when it is first looked into. Loaders of the SDK ask it one thing without
+// looking: whether it was made from an ES module.
+function lazily(get) {
+    let real;
+    const module = () => (real ??= get());
+    return new Proxy(function () {}, {
+        get: (_, key) => (key === "__esModule" ? true : module()[key]),
+        set: (_, key, value) => ((module()[key] = value), true),
+        has: (_, key) => key in module(),
+        ownKeys: () => Reflect.ownKeys(module()),
+        getOwnPropertyDescriptor: (_, key) => {
+            const found = Reflect.getOwnPropertyDescriptor(module(), key);
+            return found && { ...found, configurable: true };
+        },
+        apply: (_, self, values) => Reflect.apply(module(), self, values),
+        construct: (_, values) => Reflect.construct(module(), values),
+    });
+}
+
+// ---- Translated files ----
+
+function serve(program, main) {
+    const files = new Map(Object.entries(program.files));
+    traceIntoSources(files, main);
+    findTypeScript(program);
+    for (const ending of [".ts", ".tsx", ".cts"]) {
+        const otherwise = Module._extensions[".js"];
+        Module._extensions[ending] = function (module, filename) {
+            const file = files.get(filename) ?? compileLate(files, program, filename);
+            if (file === undefined) {
+                return otherwise(module, filename);
+            }
+            module._compile(file.code, filename);
+        };
+    }
+    if (program.modules) {
+        const { pathToFileURL } = require("node:url");
+        Module.register(pathToFileURL(path.join(__dirname, "modules.mjs")), { data: program });
+    }
+}
+
+function isInstalled(filename) {
+    return filename.split(path.sep).includes("node_modules");
+}
+
+// A file that nobody could foresee: asked for by a name that was put together at run time.
+function compileLate(files, program, filename) {
+    if (isInstalled(filename)) {
+        return undefined;
+    }
+    const ts = Module.createRequire(filename)("typescript");
+    const { outputText, sourceMapText } = ts.transpileModule(fs.readFileSync(filename, "utf8"), {
+        fileName: filename,
+        compilerOptions: {
+            ...ts.convertCompilerOptionsFromJson(program.compilerOptions, path.dirname(filename)).options,
+            module: ts.ModuleKind.CommonJS,
+            sourceMap: true,
+            inlineSourceMap: false,
+            noEmit: false,
+        },
+    });
+    const file = { format: "commonjs", code: outputText, map: sourceMapText };
+    files.set(filename, file);
+    return file;
+}
+
+// Names that end as the compiled file will, and names that only the compiler's `paths` explain.
+// What Node.js finds by itself comes first.
+function findTypeScript(program) {
+    const resolve = Module._resolveFilename;
+    Module._resolveFilename = function (request, parent, ...rest) {
+        try {
+            return resolve.call(this, request, parent, ...rest);
+        } catch (error) {
+            if (error?.code !== "MODULE_NOT_FOUND" || !parent?.filename || isInstalled(parent.filename)) {
+                throw error;
+            }
+            for (const candidate of candidates(program, request)) {
+                try {
+                    return resolve.call(this, candidate, parent, ...rest);
+                } catch {
+                    // The next one, or the first complaint.
+                }
+            }
+            throw error;
+        }
+    };
+}
+
+function candidates(program, request) {
+    const compiled = /\.(c|m)?js$/;
+    if (/^\.{0,2}\//.test(request)) {
+        if (!compiled.test(request)) {
+            return [];
+        }
+        return request.endsWith(".js")
+            ? [request.replace(/js$/, "ts"), request.replace(/js$/, "tsx")]
+            : [request.replace(/js$/, "ts")];
+    }
+    for (const { pattern, targets } of program.paths) {
+        const [prefix, suffix] = pattern.split("*");
+        const starred = suffix !== undefined;
+        const fits = starred
+            ? request.length >= prefix.length + suffix.length && request.startsWith(prefix) && request.endsWith(suffix)
+            : request === pattern;
+        if (fits) {
+            const star = starred ? request.slice(prefix.length, request.length - suffix.length) : "";
+            return targets.map((target) => target.replace("*", star));
+        }
+    }
+    return program.baseUrl ? [path.join(program.baseUrl, request)] : [];
+}
+
+// The SDK shows traces with this package; it only has to be told where maps are.
+function traceIntoSources(files, main) {
+    let support;
+    try {
+        support = Module.createRequire(main)("source-map-support");
+    } catch {
+        process.setSourceMapsEnabled?.(true);
+        return;
+    }
+    const { fileURLToPath } = require("node:url");
+    support.install({
+        environment: "node",
+        handleUncaughtExceptions: false,
+        retrieveSourceMap(source) {
+            const name = source.startsWith("file:") ? fileURLToPath(source) : source;
+            const file = files.get(name);
+            return file ? { url: name, map: file.map } : null;
+        },
+    });
+}
+
+// ---- Where the time goes ----
+
+// Writes how long the process took to start, the SDK to load and the program to run. For
+// developers: a line of JSON per program, in the file that a variable names.
+function measure() {
+    const file = take("NIMBUS_PHASES");
+    if (!file) {
+        return;
+    }
+    const phases = { start: performance.now(), sdk: 0, modules: 0 };
+    const load = Module.prototype.require;
+    let inside = false;
+    Module.prototype.require = function (name) {
+        if (inside) {
+            return load.call(this, name);
+        }
+        inside = true;
+        const from = performance.now();
+        try {
+            return load.call(this, name);
+        } finally {
+            inside = false;
+            const bySdk = own.test(this.filename ?? "") && !path.isAbsolute(name);
+            phases[bySdk ? "sdk" : "modules"] += performance.now() - from;
+        }
+    };
+    process.on("exit", () => {
+        Object.assign(phases, { total: performance.now(), ...cpu() });
+        phases.memory = process.resourceUsage().maxRSS;
+        fs.appendFileSync(file, JSON.stringify(phases) + "\n");
+    });
+}
+
+function cpu() {
+    const { userCPUTime, systemCPUTime } = process.resourceUsage();
+    return { user: userCPUTime / 1000, system: systemCPUTime / 1000 };
+}

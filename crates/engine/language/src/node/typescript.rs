@@ -1,0 +1,225 @@
+//! How a program's TypeScript becomes JavaScript.
+//!
+//! It is translated here before the program starts, unless something stands in the way; then the
+//! SDK compiles it while it loads it, as it does under its own command line.
+
+use std::path::{Path, PathBuf};
+
+use nimbus_engine_transpile::{Bundle, Cache, Compiler, Request, entry_file, transpile};
+use serde_json::Value;
+
+use crate::check::CheckRequest;
+use crate::entry::Entry;
+use crate::error::LaunchError;
+use crate::spec::ProgramSpec;
+
+/// Runs in the program's process before the SDK does.
+const START: &str = include_str!("scripts/start.cjs");
+/// Beside it: what Node.js asks for ES modules.
+const MODULES: &str = include_str!("scripts/modules.mjs");
+
+/// `sdk` leaves TypeScript to the SDK: a way out for programs that want it so.
+const CHOICE: &str = "NIMBUS_TYPESCRIPT";
+
+/// Flags of Node.js that bring code which wants to load files its own way.
+const LOADERS: [&str; 5] = [
+    "--require",
+    "-r",
+    "--import",
+    "--loader",
+    "--experimental-loader",
+];
+
+#[derive(Clone, Debug)]
+pub(crate) enum TypeScript {
+    /// The SDK runs the program as it likes, and why.
+    BySdk { reason: String },
+    /// JavaScript, or TypeScript that has become it.
+    Ours(Prepared),
+}
+
+/// Files that a program is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    /// Loaded before the SDK.
+    pub(crate) start: PathBuf,
+    /// The translated program, if there was any TypeScript in it.
+    pub(crate) program: Option<PathBuf>,
+    /// What is to be known about its types before it may change anything.
+    pub(crate) check: Option<CheckRequest>,
+}
+
+/// What is known about the SDK and the project before its program is looked at.
+pub(crate) struct Project<'a> {
+    pub(crate) spec: &'a ProgramSpec,
+    pub(crate) entry: &'a Entry,
+    pub(crate) node: &'a Path,
+    pub(crate) node_args: &'a [String],
+    pub(crate) run_module: &'a Path,
+}
+
+impl Project<'_> {
+    pub(crate) async fn typescript(&self) -> Result<TypeScript, LaunchError> {
+        let decided = self.decide().await?;
+        if let TypeScript::BySdk { reason } = &decided {
+            tracing::info!(%reason, "the SDK compiles the program, which takes longer");
+        }
+        Ok(decided)
+    }
+
+    async fn decide(&self) -> Result<TypeScript, LaunchError> {
+        let by_sdk = |reason: &str| {
+            Ok(TypeScript::BySdk {
+                reason: reason.to_owned(),
+            })
+        };
+        let options = &self.spec.options;
+        let wanted = options.flag("typescript")?.unwrap_or(true);
+        let tsconfig = options.text("tsconfig")?;
+        let Some(root) = &self.spec.typescript_cache else {
+            return by_sdk("there is no folder to keep translations in");
+        };
+        if self
+            .spec
+            .environment
+            .get(CHOICE)
+            .is_some_and(|choice| choice == "sdk")
+        {
+            return by_sdk("a variable says so");
+        }
+        let checked = !self.spec.transpile_only;
+        if checked && (self.spec.checker.is_none() || self.spec.sandbox.is_some()) {
+            // The compiler is one of the program's own packages and runs where the program does.
+            return by_sdk("types are checked in the program's own process");
+        }
+        if self.brings_loaders() {
+            return by_sdk("other loaders are set for Node.js");
+        }
+        let cache = Cache::at(root);
+        let Ok(start) = scripts(&cache) else {
+            return by_sdk("nothing can be written to the cache");
+        };
+        if !wanted {
+            return Ok(TypeScript::Ours(Prepared {
+                start,
+                program: None,
+                check: None,
+            }));
+        }
+        let Some(entry) = entry_file(&self.entry.directory, &self.entry.name) else {
+            return by_sdk("there is no file to begin with");
+        };
+        let file = self
+            .entry
+            .directory
+            .join(tsconfig.unwrap_or("tsconfig.json"));
+        if tsconfig.is_some() && !file.is_file() {
+            return by_sdk("the file that the option tsconfig names is not there");
+        }
+        let compiler = self.compiler();
+        let (work_cache, work_entry, work_file) = (cache.clone(), entry.clone(), file.clone());
+        let translated = tokio::task::spawn_blocking(move || {
+            let request = Request {
+                entry: &work_entry,
+                tsconfig: &work_file,
+                compiler: compiler.0,
+            };
+            transpile(&request, &work_cache)
+        });
+        let bundle = match translated.await {
+            Ok(Ok(bundle)) => bundle,
+            Ok(Err(unsupported)) => return by_sdk(&unsupported.to_string()),
+            Err(_) => return by_sdk("its translation ended before its time"),
+        };
+        self.ours(&cache, start, &bundle, |project| {
+            project.check(entry, file, &compiler)
+        })
+    }
+
+    fn ours(
+        &self,
+        cache: &Cache,
+        start: PathBuf,
+        bundle: &Bundle,
+        check: impl FnOnce(&Self) -> CheckRequest,
+    ) -> Result<TypeScript, LaunchError> {
+        let text = serde_json::to_string(bundle).unwrap_or_default();
+        let Ok(program) = cache.file("program.json", &text) else {
+            return Ok(TypeScript::BySdk {
+                reason: "nothing can be written to the cache".to_owned(),
+            });
+        };
+        let checked = !self.spec.transpile_only && !bundle.files.is_empty();
+        Ok(TypeScript::Ours(Prepared {
+            start,
+            program: Some(program),
+            check: checked.then(|| check(self)),
+        }))
+    }
+
+    fn check(
+        &self,
+        entry: PathBuf,
+        tsconfig: PathBuf,
+        compiler: &(Compiler, String),
+    ) -> CheckRequest {
+        CheckRequest {
+            node: self.node.to_owned(),
+            sdk: self.run_module.to_owned(),
+            entry,
+            tsconfig,
+            node_modules: compiler.0.knows_nodenext(),
+            compiler: compiler.1.clone(),
+            locked: locked(&self.entry.directory),
+        }
+    }
+
+    fn brings_loaders(&self) -> bool {
+        let is_loader = |word: &str| {
+            let name = word.split('=').next().unwrap_or(word);
+            LOADERS.contains(&name)
+        };
+        let options = self.spec.environment.get("NODE_OPTIONS");
+        let options = options.map(|options| options.to_string_lossy().into_owned());
+        let mut words = options
+            .iter()
+            .flat_map(|options| options.split_whitespace());
+        words.any(is_loader) || self.node_args.iter().any(|word| is_loader(word))
+    }
+
+    /// The compiler that the SDK would find, with its version.
+    fn compiler(&self) -> (Compiler, String) {
+        let sources = self.run_module.with_file_name("run.js");
+        let asks = std::fs::read_to_string(sources).is_ok_and(|text| text.contains("\"nodenext\""));
+        let found = self.run_module.ancestors().find_map(|folder| {
+            let file = folder.join("node_modules/typescript/package.json");
+            let manifest: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+            manifest["version"].as_str().map(str::to_owned)
+        });
+        let version = found.unwrap_or_else(|| "3.8.3".to_owned());
+        let compiler = Compiler::of_version(&version, asks).unwrap_or(Compiler::BUNDLED);
+        (compiler, version)
+    }
+}
+
+/// Puts our scripts where Node.js can read them.
+fn scripts(cache: &Cache) -> std::io::Result<PathBuf> {
+    // The first looks for the second beside itself.
+    let names = [("modules.mjs", MODULES), ("start.cjs", START)];
+    cache.folder(&names).map(|folder| folder.join("start.cjs"))
+}
+
+/// What stands for the installed packages. Npm keeps a list of what it really installed.
+fn locked(folder: &Path) -> Option<PathBuf> {
+    let names = [
+        "node_modules/.package-lock.json",
+        "package-lock.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "bun.lock",
+    ];
+    folder.ancestors().find_map(|ancestor| {
+        let mut files = names.iter().map(|name| ancestor.join(name));
+        files.find(|file| file.is_file())
+    })
+}
