@@ -9,14 +9,20 @@ use nimbus_core::ErrorKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
+    /// A preview of a deployment found something to change.
+    WouldChange,
     /// The command has shown what is wrong itself; only the exit code is left to say it.
     Reported(ErrorKind),
 }
+
+/// Nothing is wrong, and there is something to do.
+pub(crate) const WOULD_CHANGE: u8 = 8;
 
 impl Outcome {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,
+            Self::WouldChange => WOULD_CHANGE,
             Self::Reported(kind) => exit_code(kind),
         }
     }

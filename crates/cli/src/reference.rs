@@ -10,12 +10,13 @@ use crate::args;
 use crate::commands::{
     CancelReport, ChangeReport, ConfigListReport, ConfigValueReport, DeploymentsReport, DiffReport,
     DoctorReport, EnvironmentsReport, ExplainReport, GraphReport, HistoryReport, ImportReport,
-    InitReport, ListReport, NewReport, OutputsReport, RepairReport, ResourceReport,
-    ResourcesReport, RunSummary, ShowReport, StacksReport, StateStacksReport, TemplatesReport,
-    UnlockReport, ValidTemplate, ValidateReport, WhyReport,
+    InitReport, ListReport, LocksReport, NewReport, OutputsReport, RepairReport, ResourceReport,
+    ResourcesReport, RunSummary, ShowReport, StacksReport, StateStacksReport, StatusReport,
+    TemplatesReport, UnlockReport, UnlockedReport, ValidTemplate, ValidateReport, VersionsReport,
+    WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
-use crate::exit::{MEANINGS, exit_code, kind_word};
+use crate::exit::{MEANINGS, WOULD_CHANGE, exit_code, kind_word};
 use crate::output::Report;
 
 /// Name and text of every document.
@@ -47,6 +48,10 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<InitReport>(),
         report_schema::<NewReport>(),
         report_schema::<RunSummary>(),
+        report_schema::<VersionsReport>(),
+        report_schema::<StatusReport>(),
+        report_schema::<LocksReport>(),
+        report_schema::<UnlockedReport>(),
         report_schema::<WhyReport>(),
         report_schema::<StacksReport>(),
         report_schema::<TemplatesReport>(),
@@ -154,6 +159,11 @@ fn exit_code_page() -> String {
             kind_word(*kind)
         );
     }
+    let _ = writeln!(
+        page,
+        "| {WOULD_CHANGE} | | `nimbus preview` went well and found something to change; 0 means \
+         that nothing would change. |"
+    );
     page.push_str(
         "\nA command that shows findings instead of failing, such as `nimbus doctor`, ends with the \
          code of what it found.\n",

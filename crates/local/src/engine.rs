@@ -1,23 +1,24 @@
 //! A unit on the embedded engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_core::{Error, Result};
+use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Environment};
-use nimbus_engine_model::Snapshot;
+use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
     Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, Processes, RunOptions,
-    RunRequest, StackAccess, StackLocation, stack_outputs,
+    RunReport, RunRequest, StackAccess, StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::resolve::{Answer, Resolved};
-use nimbus_orchestrator::unit::{Job, JobAction, JobReport, UnitEngine};
+use nimbus_orchestrator::unit::{Job, JobAction, JobError, JobReport, UnitEngine};
 use serde_json::Value;
-use tokio::sync::Mutex;
 
+use crate::before::{self, Before};
+use crate::failures::FailureWatch;
 use crate::values::{UNKNOWN_TEXT, answers};
 
 /// Who hears what a unit's engine says.
@@ -35,13 +36,22 @@ pub struct LocalOptions {
     pub parallel: Option<usize>,
 }
 
+/// How to go on with units that an earlier attempt left unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Look up what became of acts that nobody saw the end of.
+    pub look_up: bool,
+    /// Somebody has looked for creates of unknown outcome, in vain.
+    pub forget_creates: bool,
+}
+
 pub struct LocalEngine {
     options: LocalOptions,
     events: EventsOf,
     cancellation: Cancellation,
     environment: Environment,
-    /// What each unit's record was before this run first touched it.
-    before: Mutex<BTreeMap<String, Snapshot>>,
+    before: Before,
+    recovery: Recovery,
 }
 
 impl LocalEngine {
@@ -51,8 +61,20 @@ impl LocalEngine {
             events,
             cancellation,
             environment: Environment::process(),
-            before: Mutex::default(),
+            before: Before::default(),
+            recovery: Recovery::default(),
         }
+    }
+
+    /// Keeps what units were before this run in a folder, so that they can be returned to it.
+    pub fn keeping(mut self, folder: PathBuf) -> Self {
+        self.before = Before::new(Some(folder));
+        self
+    }
+
+    pub fn recovering(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
     }
 
     fn location(&self, directory: PathBuf, project: &str, unit: &str) -> StackLocation {
@@ -72,51 +94,23 @@ impl LocalEngine {
         }
     }
 
-    /// The action for the engine, and whether it only looks.
-    async fn action(&self, job: &Job, location: &StackLocation) -> Result<(Action, Mode)> {
-        Ok(match job.action {
-            JobAction::Preview => (Action::Update, Mode::Preview),
-            JobAction::Deploy => {
-                let mut before = self.before.lock().await;
-                if !before.contains_key(&job.unit) {
-                    let recorded = self.recorded(location).await?.unwrap_or_default();
-                    before.insert(job.unit.clone(), recorded);
-                }
-                (Action::Update, Mode::Apply)
-            }
-            JobAction::Destroy => (Action::Destroy, Mode::Apply),
-            JobAction::Refresh => (Action::Refresh, Mode::Apply),
-            JobAction::RollBack => {
-                let before = self
-                    .before
-                    .lock()
-                    .await
-                    .get(&job.unit)
-                    .cloned()
-                    .unwrap_or_default();
-                (Action::Restore(Box::new(before)), Mode::Apply)
-            }
-        })
+    async fn access(&self, location: &StackLocation) -> Result<StackAccess> {
+        StackAccess::open(location, &self.environment).await
     }
-}
 
-#[async_trait]
-impl UnitEngine for LocalEngine {
-    async fn run(&self, job: &Job) -> Result<JobReport> {
+    /// Runs one operation of the engine.
+    async fn operate(&self, job: &Job, action: Action, mode: Mode) -> Result<RunReport, JobError> {
         let location = self.location(job.program.clone(), &job.project, &job.unit);
-        let (action, mode) = self.action(job, &location).await?;
-        if action == Action::Destroy && self.recorded(&location).await?.is_none() {
-            return Ok(JobReport::default());
-        }
+        let options = RunOptions {
+            parallel: self.options.parallel,
+            transpile_only: self.options.transpile_only,
+            ..self.recovery_options(&location, &action, mode).await?
+        };
         let request = RunRequest {
             location,
             action,
             mode,
-            options: RunOptions {
-                parallel: self.options.parallel,
-                transpile_only: self.options.transpile_only,
-                ..RunOptions::default()
-            },
+            options,
         };
         let processes = match &self.options.simulated {
             Some(simulated) => Processes::simulating(Arc::clone(simulated)),
@@ -124,20 +118,157 @@ impl UnitEngine for LocalEngine {
         };
         let engine = EmbeddedEngine::with(self.environment.clone(), Arc::new(processes))
             .given(given(&job.config));
-        let report = engine
-            .run(&request, (self.events)(&job.stack), &self.cancellation)
-            .await?;
-        report.result?;
-        Ok(JobReport {
-            outputs: answers(&report.outputs),
-            resources: report.changes.values().map(|count| *count as u64).sum(),
-            changes: report
-                .changes
-                .into_iter()
-                .map(|(op, count)| (op.to_string(), count as u64))
-                .collect(),
-            seconds: report.duration.as_secs(),
-        })
+        let watch = FailureWatch::new((self.events)(&job.stack));
+        let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
+        let ended = engine.run(&request, audience, &self.cancellation).await;
+        let failed = |error: Error| JobError {
+            trigger: watch.trigger(&error),
+            error,
+        };
+        let mut report = ended.map_err(failed)?;
+        match std::mem::replace(&mut report.result, Ok(())) {
+            Ok(()) => Ok(report),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// What an interrupted operation left open is looked up. A create cannot be: nobody knows what
+    /// to look for, so a person must have.
+    async fn recovery_options(
+        &self,
+        location: &StackLocation,
+        action: &Action,
+        mode: Mode,
+    ) -> Result<RunOptions> {
+        let mut options = RunOptions::default();
+        let undoes = matches!(action, Action::Restore(_) | Action::Destroy);
+        if mode == Mode::Preview || !(self.recovery.look_up || undoes) {
+            return Ok(options);
+        }
+        let open = self.unfinished(location).await?;
+        if open.is_empty() {
+            return Ok(options);
+        }
+        options.refresh = true;
+        options.clear_pending_creates = self.recovery.forget_creates;
+        let creates: Vec<_> = open
+            .iter()
+            .filter(|(kind, _)| *kind == OperationKind::Creating)
+            .map(|(_, urn)| urn.to_string())
+            .collect();
+        if creates.is_empty() || self.recovery.forget_creates {
+            return Ok(options);
+        }
+        let message = format!(
+            "nobody knows whether these were created: {}",
+            creates.join(", ")
+        );
+        Err(Error::new(ErrorCode::OUTCOMES_UNKNOWN, message).with_help(
+            "look for them in the cloud; import what is there with `nimbus program import`, then \
+             run `nimbus resume` with --forget-creates",
+        ))
+    }
+
+    /// Acts of earlier operations whose outcome nobody knows.
+    async fn unfinished(&self, location: &StackLocation) -> Result<Vec<(OperationKind, Urn)>> {
+        let access = self.access(location).await?;
+        let stack = access.stack();
+        if !stack.exists().await? {
+            return Ok(Vec::new());
+        }
+        let recorded = stack.load_unverified().await?.snapshot.unwrap_or_default();
+        let pending = recorded.pending_operations.into_iter();
+        let mut open: Vec<_> = pending
+            .map(|operation| (operation.kind, operation.resource.urn.clone()))
+            .collect();
+        if let Some(report) = stack.interrupted().await? {
+            open.extend(report.unknown.into_iter().map(|act| (act.kind, act.urn)));
+        }
+        Ok(open)
+    }
+
+    /// Returns a unit to a recorded state and looks whether that is what is there now.
+    async fn put_back(&self, job: &Job, target: Snapshot) -> Result<JobReport, JobError> {
+        let location = self.location(job.program.clone(), &job.project, &job.unit);
+        if self.recorded(&location).await?.is_none() && target.resources.is_empty() {
+            return Ok(JobReport::default());
+        }
+        let wanted = urns(&target);
+        let action = Action::Restore(Box::new(target));
+        let report = self.operate(job, action, Mode::Apply).await?;
+        let recorded = self.recorded(&location).await?.unwrap_or_default();
+        let unproved = |what: String| {
+            let message = format!("{} was rolled back, but {what}", job.stack);
+            JobError::from(Error::new(ErrorCode::ROLLBACK_UNPROVED, message))
+        };
+        if let Some(open) = recorded.pending_operations.first() {
+            let urn = &open.resource.urn;
+            return Err(unproved(format!("nobody knows what became of {urn}")));
+        }
+        let now = urns(&recorded);
+        if let Some(urn) = wanted.symmetric_difference(&now).next() {
+            return Err(unproved(format!("{urn} is not as it was")));
+        }
+        if !recorded.resources.is_empty() {
+            let look = self.operate(job, Action::Refresh, Mode::Preview).await?;
+            if look.has_changes() {
+                let changes = look.changes.iter().filter(|(op, _)| **op != StepOp::Same);
+                let count: usize = changes.map(|(_, count)| count).sum();
+                return Err(unproved(format!(
+                    "a refresh finds {count} resources that are not as recorded"
+                )));
+            }
+        }
+        Ok(told(report))
+    }
+
+    /// A state of a unit's history.
+    async fn historic(&self, job: &Job, number: Option<usize>) -> Result<Snapshot> {
+        let Some(number) = number else {
+            return Ok(Snapshot::default());
+        };
+        let location = self.location(job.program.clone(), &job.project, &job.unit);
+        let access = self.access(&location).await?;
+        let stack = access.stack();
+        let mut versions = stack.history().await?.into_iter();
+        let Some(version) = versions.find(|version| version.number == number) else {
+            let message = format!("the history of {} has no version {number}", job.unit);
+            return Err(Error::new(ErrorCode::STATE_VERSION_UNKNOWN, message));
+        };
+        before::open(&stack.version_bytes(&version).await?, &access.keyring)
+    }
+}
+
+#[async_trait]
+impl UnitEngine for LocalEngine {
+    async fn run(&self, job: &Job) -> Result<JobReport, JobError> {
+        let location = self.location(job.program.clone(), &job.project, &job.unit);
+        let (action, mode) = match job.action {
+            JobAction::Preview => (Action::Update, Mode::Preview),
+            JobAction::Deploy => {
+                let access = self.access(&location).await?;
+                self.before.keep(&job.unit, &access.stack()).await?;
+                (Action::Update, Mode::Apply)
+            }
+            JobAction::Destroy if self.recorded(&location).await?.is_none() => {
+                return Ok(JobReport::default());
+            }
+            JobAction::Destroy => (Action::Destroy, Mode::Apply),
+            JobAction::Refresh => (Action::Refresh, Mode::Apply),
+            JobAction::RollBack => {
+                let keyring = self.access(&location).await?.keyring;
+                return match self.before.find(&job.unit, &keyring)? {
+                    Some(before) => self.put_back(job, before).await,
+                    // It failed before it was touched.
+                    None => Ok(JobReport::default()),
+                };
+            }
+            JobAction::Restore(number) => {
+                let target = self.historic(job, number).await?;
+                return self.put_back(job, target).await;
+            }
+        };
+        Ok(told(self.operate(job, action, mode).await?))
     }
 
     async fn outputs(&self, project: &str, unit: &str) -> Result<Option<BTreeMap<String, Answer>>> {
@@ -146,17 +277,50 @@ impl UnitEngine for LocalEngine {
         Ok(recorded?.map(|snapshot| answers(&stack_outputs(&snapshot))))
     }
 
+    async fn state_version(&self, project: &str, unit: &str) -> Result<Option<String>> {
+        let location = self.location(std::env::temp_dir(), project, unit);
+        let access = self.access(&location).await?;
+        match access.stack().load_unverified().await {
+            Ok(found) => Ok(Some(found.version.to_string())),
+            Err(BackendError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn history_length(&self, project: &str, unit: &str) -> Result<usize> {
+        let location = self.location(std::env::temp_dir(), project, unit);
+        let access = self.access(&location).await?;
+        let versions = access.stack().history().await?;
+        Ok(versions.last().map_or(0, |version| version.number))
+    }
+
     fn versions(&self) -> BTreeMap<String, String> {
         let engine = if self.options.simulated.is_some() {
             "rehearsal"
         } else {
             "embedded"
         };
-        BTreeMap::from([(
-            "nimbus".to_owned(),
-            format!("{} {engine}", env!("CARGO_PKG_VERSION")),
-        )])
+        let nimbus = format!("{} {engine}", env!("CARGO_PKG_VERSION"));
+        BTreeMap::from([("nimbus".to_owned(), nimbus)])
     }
+}
+
+fn told(report: RunReport) -> JobReport {
+    JobReport {
+        outputs: answers(&report.outputs),
+        resources: report.changes.values().map(|count| *count as u64).sum(),
+        changes: report
+            .changes
+            .into_iter()
+            .map(|(op, count)| (op.to_string(), count as u64))
+            .collect(),
+        seconds: report.duration.as_secs_f64().ceil() as u64,
+    }
+}
+
+fn urns(snapshot: &Snapshot) -> BTreeSet<Urn> {
+    let live = snapshot.resources.iter().filter(|state| !state.delete);
+    live.map(|state| state.urn.clone()).collect()
 }
 
 /// What is unknown reaches the program as the protocol's own word for it.

@@ -4,9 +4,21 @@
 //! [`LocalOutside`] answers for this machine's environment. State of a rehearsal has a place of its
 //! own, so that it can never be taken for real state.
 
+mod before;
 mod engine;
+mod failures;
+mod key;
+mod lock;
+mod logs;
 mod outside;
+mod runs;
 mod values;
+mod versions;
 
-pub use engine::{EventsOf, LocalEngine, LocalOptions};
+pub use engine::{EventsOf, LocalEngine, LocalOptions, Recovery};
+pub use key::digest_key;
+pub use lock::{EnvironmentLock, Held, LockRecord, Locks};
+pub use logs::{RunLogs, log_path, stamp};
 pub use outside::LocalOutside;
+pub use runs::{EventFile, FoundRun, RunStore};
+pub use versions::Versions;

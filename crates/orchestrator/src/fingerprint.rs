@@ -1,15 +1,43 @@
 //! Skip with proof: a digest of everything that decides what a unit's run would do.
 //!
 //! A fingerprint is a list of named inputs, each with its own digest, so that two of them can be
-//! compared and the difference named. Secrets enter as the version or the digest of their value,
-//! never as the value. What is not in the list cannot change the outcome; if something else can,
+//! compared and the difference named. Values of configurations enter through a keyed digest: a plain
+//! one of a short secret could be guessed by whoever reads the record. What is not in the list cannot change the outcome; if something else can,
 //! it belongs in the list.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest, Sha256};
+
+/// Stands where a digest would, for what is not known yet.
+const UNKNOWN: &str = "unknown";
+
+/// A workspace's own secret, with which private inputs are digested.
+#[derive(Clone)]
+pub struct DigestKey([u8; 32]);
+
+impl DigestKey {
+    pub const LENGTH: usize = 32;
+
+    pub fn new(bytes: [u8; Self::LENGTH]) -> Self {
+        Self(bytes)
+    }
+
+    fn digest(&self, content: &[u8]) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("any length will do");
+        mac.update(content);
+        hex(&mac.finalize().into_bytes())
+    }
+}
+
+impl fmt::Debug for DigestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DigestKey")
+    }
+}
 
 /// Inputs by kind and name, with a digest each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +100,33 @@ impl Fingerprint {
         self.inputs.insert(input, hex(&digest));
     }
 
+    /// Adds an input that may be secret. Without the key nobody can try values.
+    pub fn add_private(&mut self, key: &DigestKey, input: Input, content: impl AsRef<[u8]>) {
+        self.inputs.insert(input, key.digest(content.as_ref()));
+    }
+
+    /// Adds an input that is not known yet: equal to nothing, itself included.
+    pub fn add_unknown(&mut self, input: Input) {
+        self.inputs.insert(input, UNKNOWN.to_owned());
+    }
+
+    /// Whether what an input will be was not known.
+    pub fn is_unknown(&self, input: &Input) -> bool {
+        self.inputs
+            .get(input)
+            .is_some_and(|digest| digest == UNKNOWN)
+    }
+
+    /// One digest over the files of the program.
+    pub fn program_digest(&self) -> String {
+        let files = self.inputs.iter();
+        let files = files.filter(|(input, _)| matches!(input, Input::ProgramFile(_)));
+        Self {
+            inputs: files.map(|(i, d)| (i.clone(), d.clone())).collect(),
+        }
+        .digest()
+    }
+
     /// One digest over all inputs. Lengths are part of it, so that no two lists read the same.
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
@@ -104,7 +159,7 @@ impl Fingerprint {
         for (input, digest) in &self.inputs {
             let change = match earlier.inputs.get(input) {
                 None => Change::Added,
-                Some(old) if old != digest => Change::Modified,
+                Some(old) if old != digest || digest == UNKNOWN => Change::Modified,
                 Some(_) => continue,
             };
             changes.push(Difference {
@@ -271,6 +326,30 @@ mod tests {
             reason.to_string(),
             "file index.ts changed, config network:zones is new, output network:vpcId is gone"
         );
+    }
+
+    #[test]
+    fn a_private_value_cannot_be_guessed_without_the_key_and_counts_with_it() {
+        let input = Input::Config("db:password".to_owned());
+        let digest = |key: u8, content: &str| {
+            let mut fingerprint = Fingerprint::default();
+            let key = DigestKey::new([key; DigestKey::LENGTH]);
+            fingerprint.add_private(&key, input.clone(), content);
+            fingerprint.digest()
+        };
+        assert_eq!(digest(1, "hunter2"), digest(1, "hunter2"));
+        assert_ne!(digest(1, "hunter2"), digest(1, "hunter3"));
+        assert_ne!(digest(1, "hunter2"), digest(2, "hunter2"));
+        let mut plain = Fingerprint::default();
+        plain.add(input.clone(), "hunter2");
+        assert_ne!(digest(1, "hunter2"), plain.digest());
+    }
+
+    #[test]
+    fn what_is_unknown_is_never_a_reason_to_skip() {
+        let mut now = some();
+        now.add_unknown(Input::Resolved("x".to_owned()));
+        assert!(must_run(&now, Some(&last(&now)), false).is_some());
     }
 
     fn inputs() -> impl Strategy<Value = Vec<(u8, String, String)>> {

@@ -16,6 +16,7 @@ pub mod naming;
 pub mod placeholder;
 pub mod plan;
 pub mod program;
+pub mod record;
 pub mod registration;
 pub mod render;
 pub mod resolve;

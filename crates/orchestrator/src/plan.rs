@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 
 use crate::fingerprint::Reason;
 use crate::graph::{Graph, Name};
+use crate::record::{PlannedEvent, RunEvent};
 use crate::template::Estimate;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,33 @@ impl Plan {
             .iter()
             .map(|l| l.iter().map(|u| u.estimate.minutes).max().unwrap_or(0))
             .sum()
+    }
+
+    /// The plan as an event, for records and programs.
+    pub fn event(&self, at: String) -> RunEvent {
+        let unit = |unit: &PlannedUnit| {
+            let (decision, reason) = match &unit.decision {
+                Decision::Skip => ("skip", None),
+                Decision::Depends { on } => ("depends", Some(format!("outputs of {on}"))),
+                Decision::Run(reason) => ("run", Some(reason.to_string())),
+            };
+            PlannedEvent {
+                unit: unit.name.clone(),
+                priority: unit.priority,
+                decision: decision.to_owned(),
+                reason,
+                minutes: unit.estimate.minutes,
+            }
+        };
+        RunEvent::Plan {
+            at,
+            layers: self
+                .layers
+                .iter()
+                .map(|layer| layer.iter().map(unit).collect())
+                .collect(),
+            minutes: self.minutes(),
+        }
     }
 
     fn saved(&self) -> (u64, u64) {

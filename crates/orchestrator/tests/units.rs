@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::fingerprint::Reason;
+use nimbus_orchestrator::fingerprint::{DigestKey, Reason};
 use nimbus_orchestrator::memory::Memory;
 use nimbus_orchestrator::render::{Answers, render};
 use nimbus_orchestrator::resolve::{Answer, LookupError, Resolved};
-use nimbus_orchestrator::unit::{Board, Deployed, Job, JobAction, JobReport, Outside, UnitEngine};
+use nimbus_orchestrator::unit::{
+    Board, Deployed, Job, JobAction, JobError, JobReport, Outside, UnitEngine,
+};
 use nimbus_orchestrator::workspace::Workspace;
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,10 +29,10 @@ struct FakeEngine {
 
 #[async_trait]
 impl UnitEngine for FakeEngine {
-    async fn run(&self, job: &Job) -> Result<JobReport> {
+    async fn run(&self, job: &Job) -> Result<JobReport, JobError> {
         self.jobs.lock().unwrap().push(job.clone());
         if self.fails.lock().unwrap().contains(&job.stack) {
-            return Err(Error::new(ErrorCode::INTERNAL, "no"));
+            return Err(Error::new(ErrorCode::INTERNAL, "no").into());
         }
         let size = match job.config.get("network:size") {
             Some(Resolved::Known { value, .. }) => value.as_i64().unwrap_or_default(),
@@ -55,6 +57,15 @@ impl UnitEngine for FakeEngine {
 
     async fn outputs(&self, _: &str, unit: &str) -> Result<Option<BTreeMap<String, Answer>>> {
         Ok(self.state.lock().unwrap().get(unit).cloned())
+    }
+
+    async fn state_version(&self, _: &str, unit: &str) -> Result<Option<String>> {
+        let state = self.state.lock().unwrap();
+        Ok(state.get(unit).map(|outputs| format!("{outputs:?}")))
+    }
+
+    async fn history_length(&self, _: &str, _: &str) -> Result<usize> {
+        Ok(0)
     }
 
     fn versions(&self) -> BTreeMap<String, String> {
@@ -147,6 +158,7 @@ impl Place {
             Environment::Dev,
             engine,
             Arc::new(Nothing),
+            DigestKey::new([7; DigestKey::LENGTH]),
         )
     }
 
@@ -247,9 +259,10 @@ async fn a_preview_hands_planned_outputs_on_and_unknown_stays_unknown() {
 async fn a_unit_whose_need_was_never_deployed_says_so() {
     let place = Place::new();
     let error = place.board().deploy("app", false).await.unwrap_err();
-    assert_eq!(error.code(), ErrorCode::RESOLUTION_FAILED);
+    assert_eq!(error.error.code(), ErrorCode::RESOLUTION_FAILED);
     assert!(
         error
+            .error
             .message()
             .contains("{{RUNTIME:network:vpcId}} does not exist"),
         "{error}"

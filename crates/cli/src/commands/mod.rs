@@ -31,9 +31,11 @@ pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::graph::GraphReport;
 pub(crate) use deployment::init::InitReport;
 pub(crate) use deployment::list::ListReport as DeploymentsReport;
+pub(crate) use deployment::locks::{LocksReport, UnlockedReport};
 pub(crate) use deployment::new::NewReport;
-pub(crate) use deployment::run::RunSummary;
+pub(crate) use deployment::run::{RunSummary, VersionsReport};
 pub(crate) use deployment::stacks::StacksReport;
+pub(crate) use deployment::status::StatusReport;
 pub(crate) use deployment::templates::{TemplatesReport, ValidTemplate};
 pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use deployment::why::WhyReport;
@@ -62,6 +64,22 @@ pub(crate) enum Command {
     Preview(deployment::run::PreviewArgs),
     /// Delete what an environment has, in reverse order
     Destroy(deployment::run::DestroyArgs),
+    /// Deploy one stack of an environment
+    DeployStack(deployment::run::DeployStackArgs),
+    /// Delete what one stack of an environment has
+    DestroyStack(deployment::run::DestroyStackArgs),
+    /// Go on with a run that was interrupted, killed or stopped by a failure
+    Resume(deployment::run::ResumeArgs),
+    /// Return an environment to an earlier version
+    Rollback(deployment::run::RollbackArgs),
+    /// Show what is deployed and how the last runs ended
+    Status(deployment::status::Args),
+    /// Print the log of a run
+    Logs(deployment::logs::Args),
+    /// List who is changing an environment
+    Locks(deployment::locks::ListArgs),
+    /// Free an environment whose run is gone
+    Unlock(deployment::locks::UnlockArgs),
     /// Say why a stack would run, or that it would be skipped
     Why(deployment::why::Args),
     /// List the deployments of this workspace
@@ -131,6 +149,10 @@ impl Command {
             | Self::Deploy(_)
             | Self::Preview(_)
             | Self::Destroy(_)
+            | Self::DeployStack(_)
+            | Self::DestroyStack(_)
+            | Self::Resume(_)
+            | Self::Rollback(_)
             | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
             | Self::Explain(_)
@@ -138,6 +160,10 @@ impl Command {
             | Self::New(_)
             | Self::Init(_)
             | Self::List(_)
+            | Self::Status(_)
+            | Self::Logs(_)
+            | Self::Locks(_)
+            | Self::Unlock(_)
             | Self::Validate(_)
             | Self::ValidateStack(_)
             | Self::ValidateDependencies(_)
@@ -164,6 +190,14 @@ impl Command {
             Self::Deploy(args) => deployment::run::deploy(args, context).await,
             Self::Preview(args) => deployment::run::preview(args, context).await,
             Self::Destroy(args) => deployment::run::destroy(args, context).await,
+            Self::DeployStack(args) => deployment::run::deploy_stack(args, context).await,
+            Self::DestroyStack(args) => deployment::run::destroy_stack(args, context).await,
+            Self::Resume(args) => deployment::run::resume(args, context).await,
+            Self::Rollback(args) => deployment::run::rollback(args, context).await,
+            Self::Status(args) => deployment::status::run(args, context).await,
+            Self::Logs(args) => deployment::logs::run(args, context).await,
+            Self::Locks(args) => deployment::locks::list(args, context).await,
+            Self::Unlock(args) => deployment::locks::unlock(args, context).await,
             Self::Why(args) => deployment::why::run(args, context).await,
             Self::List(args) => deployment::list::run(args, context).await,
             Self::Validate(args) => deployment::validate::run(args, context).await,

@@ -2,13 +2,13 @@
 //! providers, and how it is shown.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_operations::Cancellation;
 use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
-use nimbus_local::{EventsOf, LocalEngine, LocalOptions, LocalOutside};
+use nimbus_local::{EventsOf, LocalEngine, LocalOptions, LocalOutside, Recovery, digest_key};
 use nimbus_orchestrator::environment::Environment;
 use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::workspace::{Deployment, Workspace};
@@ -17,7 +17,7 @@ use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
 use crate::context::Context;
 
 /// How a deployment is run.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct RunArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
     pub(crate) rehearse: bool,
     /// Orders for the rehearsal: what fails, what is slow
     #[arg(long, value_name = "FILE", requires = "rehearse")]
-    pub(crate) orders: Option<std::path::PathBuf>,
+    pub(crate) orders: Option<PathBuf>,
     /// Where state is kept: file:///dir or s3://bucket; default is the deployment's own directory
     #[arg(long, value_name = "URL", conflicts_with = "rehearse")]
     pub(crate) backend: Option<String>,
@@ -39,54 +39,105 @@ pub(crate) struct RunArgs {
     pub(crate) no_typecheck: bool,
 }
 
-/// A deployment with everything that is needed to run it.
+/// A deployment, and the directory that holds what is recorded of it: its own, or that of its
+/// rehearsals.
+pub(crate) struct Place {
+    pub(crate) workspace: Workspace,
+    pub(crate) deployment: Deployment,
+    pub(crate) directory: PathBuf,
+}
+
+impl Place {
+    /// Finds a deployment, whatever state its environments are in.
+    pub(crate) fn find(id: &str, rehearsal: bool, context: &Context) -> Result<Self> {
+        let workspace = super::workspace(context)?;
+        let deployment = workspace.deployment(id)?;
+        let directory = if rehearsal {
+            deployment.directory.join(".nimbus/rehearsal")
+        } else {
+            deployment.directory.clone()
+        };
+        Ok(Self {
+            workspace,
+            deployment,
+            directory,
+        })
+    }
+}
+
+/// Who hears what units say, and what is kept for going back and for going on.
+pub(crate) struct Hands {
+    pub(crate) events: EventsOf,
+    pub(crate) keep: Option<PathBuf>,
+    pub(crate) recovery: Recovery,
+}
+
+/// A deployment with everything that is needed to look at it.
 pub(crate) fn open(
     args: &RunArgs,
     context: &Context,
     cancellation: &Cancellation,
 ) -> Result<Board> {
-    let workspace = super::workspace(context)?;
-    let deployment = workspace.deployment(&args.id)?;
-    allow(&deployment, args.environment)?;
-    let place = if args.rehearse { "rehearsal" } else { "state" };
-    let directory = deployment.directory.join(".nimbus").join(place);
-    std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
+    let hands = Hands {
+        events: diagnostics(context),
+        keep: None,
+        recovery: Recovery::default(),
+    };
+    let place = Place::find(&args.id, args.rehearse, context)?;
+    allow(&place.deployment, args.environment)?;
+    board(args, place, hands, context, cancellation)
+}
+
+/// A deployment with everything that is needed to run it.
+pub(crate) fn board(
+    args: &RunArgs,
+    place: Place,
+    hands: Hands,
+    context: &Context,
+    cancellation: &Cancellation,
+) -> Result<Board> {
+    let Place {
+        workspace,
+        deployment,
+        directory,
+    } = place;
+    let kind = if args.rehearse { "rehearsal" } else { "state" };
+    let state = deployment.directory.join(".nimbus").join(kind);
+    std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, &error))?;
     let simulated = match args.rehearse {
         false => None,
-        true => Some(Arc::new(rehearsal(args, context, &workspace, &directory)?) as _),
+        true => Some(Arc::new(rehearsal(args, context, &workspace, &state)?) as _),
     };
     let backend = args
         .backend
         .clone()
-        .unwrap_or_else(|| format!("file://{}", directory.display()));
+        .unwrap_or_else(|| format!("file://{}", state.display()));
     let options = LocalOptions {
         backend,
         simulated,
         transpile_only: args.no_typecheck,
         parallel: None,
     };
-    let engine = LocalEngine::new(options, diagnostics(context), cancellation.clone());
+    let mut engine =
+        LocalEngine::new(options, hands.events, cancellation.clone()).recovering(hands.recovery);
+    if let Some(folder) = hands.keep {
+        engine = engine.keeping(folder);
+    }
     let outside = LocalOutside::new(args.rehearse);
-    let Deployment {
-        directory,
-        manifest,
-    } = deployment;
-    let directory = if args.rehearse {
-        directory.join(".nimbus/rehearsal")
-    } else {
-        directory
-    };
+    let key = digest_key(workspace.root())?;
     Ok(Board::new(
         workspace,
         directory,
-        manifest,
+        deployment.manifest,
         args.environment,
         Arc::new(engine),
         Arc::new(outside),
+        key,
     ))
 }
 
-fn allow(deployment: &Deployment, environment: Environment) -> Result<()> {
+/// Whether an environment may be deployed.
+pub(crate) fn allow(deployment: &Deployment, environment: Environment) -> Result<()> {
     let id = &deployment.manifest.metadata.id;
     match deployment.manifest.environments.get(&environment) {
         Some(target) if target.enabled => Ok(()),

@@ -1,0 +1,197 @@
+//! `nimbus logs`: what a run of an environment wrote down.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_local::{FoundRun, Locks, RunStore, log_path};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::record::RunId;
+use serde::Serialize;
+
+use super::local::Place;
+use super::run::duration;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+/// How often a followed log is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: String,
+    /// Environment: dev, stage or prod
+    #[arg(long, short, value_parser = super::environment, default_value = "dev")]
+    environment: Environment,
+    /// Only what one stack did
+    #[arg(long, value_name = "STACK")]
+    stack: Option<String>,
+    /// Run, such as R0012; the last one when left out
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunId>,
+    /// Go on until the run ends
+    #[arg(long, short)]
+    follow: bool,
+    /// Least severe level: debug, info, warn or error
+    #[arg(long, value_name = "LEVEL", value_parser = level, default_value = "debug")]
+    level: u8,
+    /// Only what is younger, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    since: Option<Duration>,
+    /// Logs of rehearsals instead
+    #[arg(long)]
+    rehearse: bool,
+}
+
+fn level(text: &str) -> std::result::Result<u8, String> {
+    rank(&text.to_ascii_uppercase())
+        .ok_or_else(|| format!("`{text}` is no level; there are debug, info, warn and error"))
+}
+
+fn rank(level: &str) -> Option<u8> {
+    match level {
+        "DEBUG" => Some(0),
+        "INFO" => Some(1),
+        "WARN" | "WARNING" => Some(2),
+        "ERROR" => Some(3),
+        _ => None,
+    }
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let place = Place::find(&args.id, args.rehearse, context)?;
+    let found = RunStore::of_deployment(&place.directory).pick(args.environment, args.run)?;
+    let path = log_path(&place.directory, &found.record, args.stack.as_deref());
+    let filter = Filter {
+        level: args.level,
+        from: args.since.map(|since| Timestamp::now() - since),
+    };
+    let mut place_in_file = 0;
+    loop {
+        // What is written between the two looks is seen by the next.
+        let over = !args.follow || is_over(&found, &place, args.environment)?;
+        place_in_file = print_from(&path, place_in_file, &filter, &args, context)?;
+        if over {
+            return Ok(Outcome::Done);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// A run is over when it says so, or when nobody holds the environment for it any more.
+fn is_over(found: &FoundRun, place: &Place, environment: Environment) -> Result<bool> {
+    let holder = Locks::of_deployment(&place.directory).holder(environment)?;
+    let alive = holder.is_some_and(|held| held.record.run == Some(found.record.run));
+    Ok(found.standing()?.result.is_some() || !alive)
+}
+
+struct Filter {
+    level: u8,
+    from: Option<Timestamp>,
+}
+
+/// Prints complete lines from a place on, and returns the next.
+fn print_from(
+    path: &Path,
+    from: u64,
+    filter: &Filter,
+    args: &Args,
+    context: &Context,
+) -> Result<u64> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        // A stack that has not begun has no log yet.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.follow => return Ok(0),
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", path.display());
+            return Err(Error::new(ErrorCode::FILE_UNREADABLE, message)
+                .with_help("a stack that was skipped has no log of its own")
+                .with_source(error));
+        }
+    };
+    let unreadable = |error: std::io::Error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+    };
+    file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
+    let mut reader = BufReader::new(file);
+    let mut at = from;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let read = reader.read_line(&mut line).map_err(unreadable)?;
+        if read == 0 || !line.ends_with('\n') {
+            return Ok(at);
+        }
+        at += read as u64;
+        if let Some(entry) = Entry::parse(line.trim_end()).filter(|entry| filter.wants(entry)) {
+            match context.output.is_json() {
+                true => context.output.json_line(&entry)?,
+                false => context.output.raw(&line)?,
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Entry<'a> {
+    at: String,
+    level: &'a str,
+    component: &'a str,
+    message: &'a str,
+    #[serde(skip)]
+    time: Timestamp,
+}
+
+impl<'a> Entry<'a> {
+    /// `[YYYY-MM-DD HH:MM:SS] [LEVEL] [component] message`.
+    fn parse(line: &'a str) -> Option<Self> {
+        let (time, rest) = line.strip_prefix('[')?.split_once("] [")?;
+        let (level, rest) = rest.split_once("] [")?;
+        let (component, message) = rest.split_once("] ").unwrap_or((rest, ""));
+        let civil: DateTime = time.replace(' ', "T").parse().ok()?;
+        let time = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+        Some(Self {
+            at: time.to_string(),
+            level,
+            component: component.trim_end_matches(']'),
+            message,
+            time,
+        })
+    }
+}
+
+impl Filter {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        let severe = rank(entry.level).is_none_or(|rank| rank >= self.level);
+        severe && self.from.is_none_or(|from| entry.time >= from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_back_and_filtered() {
+        let line = "[2026-01-02 03:04:05] [WARN] [network] a] [b";
+        let entry = Entry::parse(line).unwrap();
+        assert_eq!((entry.level, entry.component), ("WARN", "network"));
+        assert_eq!(entry.message, "a] [b");
+        let filter = |level, from: Option<&str>| Filter {
+            level,
+            from: from.map(|text| text.parse().unwrap()),
+        };
+        assert!(filter(2, None).wants(&entry));
+        assert!(!filter(3, None).wants(&entry));
+        assert!(filter(0, Some("2026-01-02T03:04:05Z")).wants(&entry));
+        assert!(!filter(0, Some("2026-01-02T03:04:06Z")).wants(&entry));
+        assert!(Entry::parse("no log line").is_none());
+    }
+}

@@ -1,0 +1,246 @@
+//! Sealed plans of a whole environment: what was looked at is what is done, or nothing is.
+//!
+//! A plan names everything that its outcome depends on: code, configuration, answers of resolvers,
+//! versions of tools, and the state that each unit starts from. What was not known yet (outputs of
+//! units that do not exist) may become known; everything else must be as it was. Digests of private
+//! values are keyed, so a plan gives no secret away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::fingerprint::{Change, Difference, Fingerprint, Input};
+use nimbus_orchestrator::graph::Name;
+use serde::{Deserialize, Serialize};
+
+const SCHEMA: &str = "nimbus/deployment-plan/1";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SealedPlan {
+    schema: String,
+    pub(super) made: String,
+    pub(super) deployment: String,
+    pub(super) environment: Environment,
+    pub(super) rehearsal: bool,
+    pub(super) units: BTreeMap<Name, SealedUnit>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SealedUnit {
+    /// The state that it starts from; `None` when there is none.
+    pub(super) state: Option<String>,
+    pub(super) inputs: Fingerprint,
+    pub(super) needs: BTreeSet<Name>,
+    /// How many steps of each kind; "same" is not counted.
+    pub(super) steps: BTreeMap<String, u64>,
+}
+
+impl SealedPlan {
+    pub(super) fn new(
+        made: String,
+        deployment: String,
+        environment: Environment,
+        rehearsal: bool,
+        units: BTreeMap<Name, SealedUnit>,
+    ) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            made,
+            deployment,
+            environment,
+            rehearsal,
+            units,
+        }
+    }
+
+    pub(super) fn save(&self, path: &Path) -> Result<()> {
+        let write = || {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or_else(|| Path::new("."));
+            let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+            draft.write_all(&serde_json::to_vec_pretty(self)?)?;
+            draft.persist(path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        write().map_err(|error: std::io::Error| {
+            let message = format!("cannot write the plan {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+
+    pub(super) fn load(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).map_err(|error| {
+            let message = format!("cannot read the plan {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+        })?;
+        let not_a_plan = |problem: String| {
+            let message = format!("{} is not a plan: {problem}", path.display());
+            Error::new(ErrorCode::PLAN_UNREADABLE, message)
+                .with_help("give a file that `nimbus preview --save` wrote")
+        };
+        let plan: Self =
+            serde_json::from_slice(&bytes).map_err(|error| not_a_plan(error.to_string()))?;
+        if plan.schema != SCHEMA {
+            return Err(not_a_plan(format!("its schema is {:?}", plan.schema)));
+        }
+        Ok(plan)
+    }
+
+    /// Refuses the plan unless it is one of this deployment.
+    pub(super) fn refuse_other(
+        &self,
+        deployment: &str,
+        environment: Environment,
+        rehearsal: bool,
+    ) -> Result<()> {
+        let same = self.deployment == deployment
+            && self.environment == environment
+            && self.rehearsal == rehearsal;
+        if same {
+            return Ok(());
+        }
+        let kind = if self.rehearsal {
+            "a rehearsal of "
+        } else {
+            ""
+        };
+        Err(moved(&[format!(
+            "it was made for {kind}{} {}",
+            self.deployment, self.environment
+        )]))
+    }
+
+    /// Refuses the plan when something that it was made from is not what it was.
+    pub(super) fn refuse_moved(&self, unit: &str, now: &Fingerprint) -> Result<()> {
+        let Some(sealed) = self.units.get(unit) else {
+            return Err(moved(&[format!("{unit} is not in it")]));
+        };
+        let reasons = self.moved_inputs(unit, sealed, now);
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        Err(moved(&reasons))
+    }
+
+    /// What moved of one unit's inputs, in words.
+    pub(super) fn moved_inputs(
+        &self,
+        unit: &str,
+        sealed: &SealedUnit,
+        now: &Fingerprint,
+    ) -> Vec<String> {
+        let differences = now.changes_since(&sealed.inputs).into_iter();
+        differences
+            .filter(|difference| {
+                !sealed.inputs.is_unknown(&difference.input) && !now.is_unknown(&difference.input)
+            })
+            .map(|difference| format!("{} of {unit}", word(&difference)))
+            .collect()
+    }
+
+    /// Refuses a unit that would now do something that was not shown.
+    pub(super) fn refuse_other_steps(
+        &self,
+        unit: &str,
+        steps: &BTreeMap<String, u64>,
+    ) -> Result<()> {
+        let planned = self.units.get(unit).map(|sealed| &sealed.steps);
+        let more: Vec<String> = steps
+            .iter()
+            .filter(|(op, _)| op.as_str() != "same")
+            .filter_map(|(op, count)| {
+                let shown = planned.and_then(|planned| planned.get(op)).copied();
+                let shown = shown.unwrap_or(0);
+                (*count > shown).then(|| format!("{unit} would {op} {count}, {shown} were shown"))
+            })
+            .collect();
+        if more.is_empty() {
+            Ok(())
+        } else {
+            Err(moved(&more))
+        }
+    }
+}
+
+fn word(difference: &Difference) -> String {
+    let kind = match &difference.input {
+        Input::ProgramFile(name) => format!("code ({name})"),
+        Input::Config(name) => format!("configuration ({name})"),
+        Input::Environment(name) => format!("environment variable ({name})"),
+        Input::UpstreamOutput(name) => format!("output ({name})"),
+        Input::Resolved(name) => format!("resolved value ({name})"),
+        Input::Version(name) => format!("version ({name})"),
+    };
+    match difference.change {
+        Change::Added => format!("new {kind}"),
+        Change::Removed => format!("missing {kind}"),
+        Change::Modified => format!("other {kind}"),
+    }
+}
+
+/// The refusal of a plan, with everything that moved.
+pub(super) fn moved(reasons: &[String]) -> Error {
+    let message = format!("the plan no longer fits: {}", reasons.join(", "));
+    Error::new(ErrorCode::PLAN_MOVED, message)
+        .with_help("make a new one with `nimbus preview --save FILE` and look at it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(inputs: Fingerprint) -> SealedPlan {
+        let unit = SealedUnit {
+            state: None,
+            inputs,
+            needs: BTreeSet::new(),
+            steps: BTreeMap::from([("create".to_owned(), 2)]),
+        };
+        let units = BTreeMap::from([("app".to_owned(), unit)]);
+        SealedPlan::new("t".into(), "D1".into(), Environment::Dev, true, units)
+    }
+
+    fn inputs(code: &str) -> Fingerprint {
+        let mut inputs = Fingerprint::default();
+        inputs.add(Input::ProgramFile("index.ts".into()), code);
+        inputs
+    }
+
+    #[test]
+    fn what_moved_is_named_and_what_was_unknown_may_become_known() {
+        let mut before = inputs("1");
+        before.add_unknown(Input::Config("app:vpc".into()));
+        let plan = plan(before);
+        let mut now = inputs("1");
+        now.add(Input::Config("app:vpc".into()), "vpc-1");
+        assert!(plan.refuse_moved("app", &now).is_ok());
+        let mut now = inputs("2");
+        now.add(Input::Config("app:vpc".into()), "vpc-1");
+        let error = plan.refuse_moved("app", &now).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::PLAN_MOVED);
+        assert_eq!(
+            error.message(),
+            "the plan no longer fits: other code (index.ts) of app"
+        );
+        assert!(plan.refuse_moved("other", &now).is_err());
+        assert!(plan.refuse_other("D2", Environment::Dev, true).is_err());
+        assert!(plan.refuse_other("D1", Environment::Dev, false).is_err());
+    }
+
+    #[test]
+    fn fewer_steps_are_fine_and_others_are_not() {
+        let plan = plan(inputs("1"));
+        let steps = |op: &str, count| BTreeMap::from([(op.to_owned(), count)]);
+        assert!(plan.refuse_other_steps("app", &steps("create", 2)).is_ok());
+        assert!(plan.refuse_other_steps("app", &steps("same", 9)).is_ok());
+        assert!(plan.refuse_other_steps("app", &steps("create", 3)).is_err());
+        assert!(plan.refuse_other_steps("app", &steps("delete", 1)).is_err());
+    }
+}

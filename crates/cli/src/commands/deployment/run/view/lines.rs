@@ -1,0 +1,121 @@
+//! A line for each thing that people want to know, for output that is no terminal.
+
+use std::time::Instant;
+
+use nimbus_orchestrator::record::{Level, RunEvent, RunStatus};
+
+use super::Subject;
+use crate::output::Output;
+use crate::style::{Terminal, Tone};
+
+pub(in super::super) struct Lines {
+    output: Output,
+    subject: Subject,
+    started: Instant,
+}
+
+impl Lines {
+    pub(in super::super) fn new(output: Output, subject: Subject) -> Self {
+        Self {
+            output,
+            subject,
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &RunEvent) {
+        let seconds = self.started.elapsed().as_secs();
+        let terminal = self.output.stderr_terminal();
+        for line in lines_of(event, self.subject.doing, terminal) {
+            self.output.progress(&format!("{seconds:>4}s {line}"));
+        }
+    }
+}
+
+/// What an event reads like. Resources are left out: the log has them.
+pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec<String> {
+    match event {
+        RunEvent::Unit {
+            unit,
+            status,
+            message,
+            reason,
+            changes,
+            attention,
+            ..
+        } => {
+            let (mark, tone) = mark(status);
+            let message = message.clone().unwrap_or_default();
+            let text = match status.as_str() {
+                "running" => doing.to_owned(),
+                "succeeded" => {
+                    let why = reason.as_ref().map(|why| format!(" — {why}"));
+                    format!("{}{}", changes_text(changes), why.unwrap_or_default())
+                }
+                "skipped" => "skipped, nothing changed".to_owned(),
+                "failed" if *attention => format!("cannot be rolled back: {message}"),
+                "failed" => message,
+                "not_started" => format!("not started: {message}"),
+                "rolling_back" => format!("Rolling back: {unit}..."),
+                "rolled_back" => format!("Rolling back: {unit}... ✓"),
+                other => other.to_owned(),
+            };
+            vec![format!("{} {unit:<18} {text}", terminal.paint(tone, mark))]
+        }
+        RunEvent::Diagnostic {
+            unit,
+            level,
+            message,
+            ..
+        } if *level >= Level::Warning => {
+            let unit = unit.as_deref().unwrap_or("run");
+            let tone = if *level == Level::Error {
+                Tone::Bad
+            } else {
+                Tone::Warning
+            };
+            let line =
+                |line: &str| format!("  {}", terminal.paint(tone, &format!("{unit}: {line}")));
+            message.lines().map(line).collect()
+        }
+        RunEvent::Run {
+            status: RunStatus::Undoing,
+            message,
+            ..
+        } => {
+            let message = message.as_deref().unwrap_or_default();
+            let lines = message.lines().chain(["Initiating automatic rollback..."]);
+            lines
+                .map(|line| terminal.paint(Tone::Warning, line))
+                .collect()
+        }
+        RunEvent::Run { .. }
+        | RunEvent::Plan { .. }
+        | RunEvent::Resource { .. }
+        | RunEvent::Diagnostic { .. } => Vec::new(),
+    }
+}
+
+pub(super) fn mark(status: &str) -> (&'static str, Tone) {
+    match status {
+        "running" => ("→", Tone::Faint),
+        "succeeded" => ("✓", Tone::Good),
+        "failed" => ("✗", Tone::Bad),
+        "not_started" => ("·", Tone::Warning),
+        "rolling_back" => ("↩", Tone::Warning),
+        "rolled_back" => ("↩", Tone::Good),
+        _ => ("·", Tone::Faint),
+    }
+}
+
+pub(super) fn changes_text(changes: &std::collections::BTreeMap<String, u64>) -> String {
+    let shown = changes
+        .iter()
+        .filter(|(op, count)| op.as_str() != "same" && **count > 0);
+    let shown: Vec<_> = shown.map(|(op, count)| format!("{count} {op}")).collect();
+    if shown.is_empty() {
+        "no changes".to_owned()
+    } else {
+        shown.join(", ")
+    }
+}

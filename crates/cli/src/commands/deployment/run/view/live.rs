@@ -1,0 +1,107 @@
+//! The picture on a terminal, redrawn in place by a thread of its own.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nimbus_engine_display::{Screen as _, TerminalScreen};
+use nimbus_orchestrator::graph::Graph;
+use nimbus_orchestrator::record::{RunEvent, RunStatus};
+
+use super::Subject;
+use super::board::Picture;
+use super::lines::lines_of;
+use crate::style::Terminal;
+
+/// Fast enough to look alive, slow enough for a remote terminal.
+const TICK: Duration = Duration::from_millis(150);
+
+pub(in super::super) struct Live {
+    sender: Option<Sender<RunEvent>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Live {
+    pub(super) fn open(subject: Subject, graph: &Graph, terminal: Terminal) -> Self {
+        let (sender, events) = channel();
+        let picture = Picture::new(subject, graph);
+        let thread = std::thread::spawn(move || watch(picture, &events, terminal));
+        Self {
+            sender: Some(sender),
+            thread: Some(thread),
+        }
+    }
+
+    pub(super) fn event(&self, event: &RunEvent) {
+        if let Some(sender) = &self.sender {
+            // A screen that is gone misses events.
+            let _ = sender.send(event.clone());
+        }
+    }
+
+    /// Draws the last picture and leaves it there.
+    pub(super) fn end(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(mut picture: Picture, events: &Receiver<RunEvent>, terminal: Terminal) {
+    let started = Instant::now();
+    let mut screen = TerminalScreen::stderr();
+    let mut drawn = 0;
+    let mut begun = false;
+    loop {
+        let next = events.recv_timeout(TICK);
+        let mut above = Vec::new();
+        let mut ended = false;
+        match next {
+            Ok(event) => {
+                begun |= matches!(event, RunEvent::Unit { .. });
+                picture.apply(&event, started.elapsed());
+                if stays_above(&event) {
+                    above = lines_of(&event, "", terminal);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => ended = true,
+        }
+        if !begun {
+            if ended {
+                return;
+            }
+            continue;
+        }
+        let size = screen.size();
+        let height = if ended { usize::MAX } else { size.height };
+        let lines = picture.lines(size.width, height, started.elapsed(), terminal);
+        let mut text = String::new();
+        if drawn > 0 {
+            text.push_str(&format!("\u{1b}[{drawn}A\r"));
+        }
+        for line in above.iter().chain(&lines) {
+            text.push_str(line);
+            text.push_str("\u{1b}[K\n");
+        }
+        text.push_str("\u{1b}[J");
+        screen.write(&text);
+        drawn = lines.len();
+        if ended {
+            return;
+        }
+    }
+}
+
+/// What must not scroll away with the next picture.
+fn stays_above(event: &RunEvent) -> bool {
+    matches!(
+        event,
+        RunEvent::Diagnostic { .. }
+            | RunEvent::Run {
+                status: RunStatus::Undoing,
+                ..
+            }
+    )
+}

@@ -1,0 +1,60 @@
+//! Who watches a run: a program that reads JSON, a log that reads lines, or a person at a terminal.
+
+mod board;
+mod lines;
+mod live;
+
+use nimbus_orchestrator::graph::Graph;
+use nimbus_orchestrator::record::RunEvent;
+
+pub(super) use lines::Lines;
+pub(super) use live::Live;
+
+use crate::output::Output;
+
+/// What is shown, whatever form it takes.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    /// `Deploying D1BRV40 dev`.
+    pub(super) title: String,
+    pub(super) doing: &'static str,
+    pub(super) rehearsal: bool,
+}
+
+pub(super) enum View {
+    Json(Output),
+    Lines(Lines),
+    Live(Live),
+    /// Only the end is told.
+    Quiet,
+}
+
+impl View {
+    pub(super) fn open(output: Output, subject: Subject, graph: &Graph) -> Self {
+        if output.is_json() {
+            Self::Json(output)
+        } else if output.is_quiet() {
+            Self::Quiet
+        } else if output.stderr_terminal().interactive {
+            Self::Live(Live::open(subject, graph, output.stderr_terminal()))
+        } else {
+            Self::Lines(Lines::new(output, subject))
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &RunEvent) {
+        match self {
+            // A reader that went away does not stop a deployment.
+            Self::Json(output) => drop(output.json_line(event)),
+            Self::Lines(lines) => lines.event(event),
+            Self::Live(live) => live.event(event),
+            Self::Quiet => {}
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        if let Self::Live(live) = self {
+            live.end();
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Deploy, look, roll back, destroy: what is recorded and told on the way.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{DIAMOND, ID, Site, node_sdk, wait_until};
+
+#[test]
+fn a_run_is_recorded_logged_and_told_event_by_event() {
+    let Some(sdk) = node_sdk("a_run_is_recorded_logged_and_told_event_by_event") else {
+        return;
+    };
+    let site = Site::new(&sdk, DIAMOND);
+    let first = site.rehearse("deploy", &["--json"]).ok();
+    let events = first.events();
+    assert_eq!(events[0]["event"], "run");
+    assert_eq!(events[0]["status"], "started");
+    assert_eq!(events[1]["event"], "plan");
+    assert_eq!(events[1]["layers"].as_array().unwrap().len(), 3);
+    for unit in ["a", "b", "c", "d"] {
+        let told = |event: &&Value| event["unit"] == unit && event["event"] == "unit";
+        let statuses: Vec<_> = events.iter().filter(told).map(|e| &e["status"]).collect();
+        assert_eq!(statuses, ["running", "succeeded"], "{unit}");
+        let resource = |e: &Value| e["event"] == "resource" && e["unit"] == unit;
+        assert!(events.iter().any(resource), "{unit}");
+    }
+    let summary = first.summary();
+    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["result"], "succeeded");
+    assert_eq!(summary["run"], "R0001");
+    assert_eq!(summary["version"], 1);
+
+    // Nothing changed: nothing runs and no version is made.
+    let second = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(second.summary()["version"], Value::Null);
+    for unit in ["a", "b", "c", "d"] {
+        assert_eq!(second.status(unit), "skipped");
+    }
+
+    // The record and the logs say the same.
+    let record = fs::read_to_string(site.rehearsal(".nimbus/runs/R0001/events.jsonl")).unwrap();
+    assert_eq!(
+        record.lines().count(),
+        events.len() - 1,
+        "all but the summary"
+    );
+    let asked = fs::read_to_string(site.rehearsal(".nimbus/runs/R0001/run.json")).unwrap();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked["kind"], "deploy");
+    let logs = fs::read_dir(site.rehearsal("logs")).unwrap();
+    let names: Vec<String> = logs
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let starts = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
+    assert!(starts("deploy-dev-") && starts("a-dev-"), "{names:?}");
+
+    let logs = site.rehearse("logs", &["--run", "R0001"]).ok().stdout;
+    assert!(
+        logs.contains("[INFO] [plan] Total Stacks: 4 enabled"),
+        "{logs}"
+    );
+    assert!(
+        logs.contains("[INFO] [a] create demo:index:Thing a-first done"),
+        "{logs}"
+    );
+    assert!(logs.contains("Run R0001 ended: succeeded"), "{logs}");
+    let json = site
+        .rehearse("logs", &["--run", "1", "--stack", "b", "--json"])
+        .ok();
+    assert!(json.events().iter().all(|line| line["component"] == "b"));
+    let none = site
+        .rehearse("logs", &["--run", "1", "--level", "error"])
+        .ok();
+    assert_eq!(none.stdout, "");
+    let unknown = site.rehearse("logs", &["--run", "R0077", "--json"]).with(3);
+    assert_eq!(unknown.summary()["error"]["code"], "NIM-0753");
+
+    let status = site
+        .run(&["status", ID, "--rehearse", "--json"])
+        .ok()
+        .summary();
+    let dev = &status["environments"][0];
+    assert_eq!(dev["last_run"]["result"], "succeeded");
+    assert_eq!(dev["version"], 1);
+    assert!(
+        dev["stacks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|s| s["state"] == "deployed")
+    );
+    assert_eq!(status["environments"][1]["last_run"], Value::Null);
+}
+
+#[test]
+fn a_failed_create_is_rolled_back_and_a_held_run_can_be_gone_on_with() {
+    let Some(sdk) = node_sdk("a_failed_create_is_rolled_back_and_a_held_run_can_be_gone_on_with")
+    else {
+        return;
+    };
+    let site = Site::new(&sdk, DIAMOND);
+    let fails = "orders: [{on: create, name: c-second, do: fail, message: no room}]\n";
+    let orders = site.orders(fails);
+    let ran = site
+        .rehearse("deploy", &["--json", "--orders", &orders])
+        .with(1);
+    let summary = ran.summary();
+    assert_eq!(summary["result"], "rolled_back", "{summary}");
+    assert!(summary["trigger"].as_str().unwrap().contains("created"));
+    assert_eq!(ran.status("a"), "rolled_back");
+    assert_eq!(ran.status("c"), "rolled_back");
+    assert_eq!(ran.status("d"), "not_started");
+    assert!(site.resources().is_empty(), "{:?}", site.resources());
+
+    let held = ["--json", "--orders", &orders, "--on-failure", "hold"];
+    let ran = site.rehearse("deploy", &held).with(1);
+    assert_eq!(ran.summary()["result"], "failed");
+    assert_eq!(ran.status("a"), "succeeded");
+    assert_eq!(ran.status("c"), "failed");
+
+    let ran = site.rehearse("resume", &["--json"]).ok();
+    assert_eq!(ran.summary()["run"], "R0002");
+    let again = |e: &Value| e["unit"] == "a" && e["status"] == "running";
+    assert!(!ran.events().iter().any(again), "a was done");
+    assert_eq!(ran.status("d"), "succeeded");
+    let over = site.rehearse("resume", &["--json"]).with(6);
+    assert_eq!(over.summary()["error"]["code"], "NIM-0754");
+}
+
+#[test]
+fn an_environment_returns_to_an_earlier_version() {
+    let Some(sdk) = node_sdk("an_environment_returns_to_an_earlier_version") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    site.rehearse("deploy", &[]).ok();
+    let first = site.resources();
+    site.set_size("b", "2");
+    let ran = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(ran.status("a"), "skipped");
+    assert_ne!(site.resources(), first);
+
+    let listed = site
+        .rehearse("rollback", &["--list", "--json"])
+        .ok()
+        .summary();
+    assert_eq!(listed["versions"].as_array().unwrap().len(), 2);
+    let ran = site
+        .rehearse("rollback", &["--to-version", "1", "--json"])
+        .ok();
+    assert_eq!(ran.summary()["version"], 3);
+    assert_eq!(
+        ran.summary()["units"].as_array().unwrap().len(),
+        1,
+        "a is as it was"
+    );
+    assert_eq!(site.resources(), first);
+
+    // What the manifest says is not what is there now, so the next deploy runs.
+    let ran = site.rehearse("deploy", &["--json"]).ok();
+    assert_eq!(ran.status("b"), "succeeded");
+    let unknown = site.rehearse("rollback", &["--to", "9", "--json"]).with(3);
+    assert_eq!(unknown.summary()["error"]["code"], "NIM-0756");
+
+    site.rehearse("destroy", &[]).ok();
+    assert!(site.resources().is_empty());
+    site.rehearse("rollback", &["--to", "1"]).ok();
+    assert_eq!(
+        site.resources(),
+        first,
+        "even what was destroyed comes back"
+    );
+}
+
+#[test]
+fn two_runs_at_once_are_refused_with_the_owner_or_wait() {
+    let Some(sdk) = node_sdk("two_runs_at_once_are_refused_with_the_owner_or_wait") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let slow = site.orders("latency: {create: 4}\n");
+    let first = site.start("deploy", &["--orders", &slow, "--json"]);
+    let lock = site.rehearsal(".nimbus/locks/dev.lock");
+    wait_until("the run names itself in its lock", || {
+        fs::read_to_string(&lock).is_ok_and(|text| text.contains("R0001"))
+    });
+    let refused = site.rehearse("deploy", &["--json"]).with(4);
+    let error = &refused.summary()["error"];
+    assert_eq!(error["code"], "NIM-0751");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("State locked by"), "{message}");
+    assert!(message.contains("run R0001"), "{message}");
+    let locks = site
+        .run(&["locks", ID, "--rehearse", "--json"])
+        .ok()
+        .summary();
+    assert_eq!(locks["locks"][0]["run"], "R0001");
+    assert_eq!(locks["locks"][0]["process"], first.id());
+    let alive = site.rehearse("unlock", &["--yes", "--json"]).with(6);
+    assert_eq!(alive.summary()["error"]["code"], "NIM-0752");
+
+    let waited = site.rehearse("deploy", &["--wait", "5m"]).ok();
+    assert!(
+        waited.stderr.contains("State locked by"),
+        "{}",
+        waited.stderr
+    );
+    assert!(
+        waited
+            .stderr
+            .contains("Waiting for lock release... (timeout: 5 minutes)")
+    );
+    assert!(waited.stderr.contains("skipped"), "{}", waited.stderr);
+    assert!(first.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn one_stack_is_deployed_when_its_needs_are_there() {
+    let Some(sdk) = node_sdk("one_stack_is_deployed_when_its_needs_are_there") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    let one = |verb: &str, stack: &str, more: &[&str]| {
+        let usual = [
+            verb,
+            ID,
+            stack,
+            "--environment",
+            "dev",
+            "--rehearse",
+            "--json",
+        ];
+        site.run(&[&usual, more].concat())
+    };
+    let refused = one("deploy-stack", "b", &[]).with(6);
+    assert_eq!(refused.summary()["error"]["code"], "NIM-0760");
+    one("deploy-stack", "a", &[]).ok();
+    one("deploy-stack", "b", &["--preview"]).with(8);
+    assert_eq!(one("deploy-stack", "b", &[]).ok().status("b"), "succeeded");
+    one("deploy-stack", "b", &["--preview"]).ok();
+    assert_eq!(
+        one("deploy-stack", "b", &["--force"]).ok().status("b"),
+        "succeeded"
+    );
+    one("destroy-stack", "b", &[]).ok();
+    assert!(
+        site.resources()
+            .iter()
+            .all(|line| !line.contains("b-first"))
+    );
+    let unknown = one("deploy-stack", "zzz", &[]).with(3);
+    assert_eq!(unknown.summary()["error"]["code"], "NIM-0707");
+}
+
+#[test]
+fn an_environment_waits_for_the_one_before_it() {
+    let Some(sdk) = node_sdk("an_environment_waits_for_the_one_before_it") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let refused = site
+        .run(&["deploy", ID, "--environment", "stage", "--json"])
+        .with(6);
+    assert_eq!(refused.summary()["error"]["code"], "NIM-0757");
+    assert!(
+        !site.deployment(".nimbus/runs").exists(),
+        "nothing was begun"
+    );
+    // A rehearsal says so and goes on.
+    let stage = [
+        "deploy",
+        ID,
+        "--environment",
+        "stage",
+        "--rehearse",
+        "--json",
+    ];
+    let warned = site.run(&stage).ok().summary();
+    assert!(
+        warned["warnings"].to_string().contains("never deployed"),
+        "{warned}"
+    );
+}
+
+#[test]
+fn a_log_is_followed_until_the_run_ends() {
+    let Some(sdk) = node_sdk("a_log_is_followed_until_the_run_ends") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let slow = site.orders("latency: {create: 2}\n");
+    let run = site.start("deploy", &["--orders", &slow, "--json"]);
+    wait_until("the run is recorded", || {
+        site.rehearsal(".nimbus/runs/R0001/run.json").exists()
+    });
+    let follow = ["logs", ID, "--environment", "dev", "--rehearse", "--follow"];
+    let followed = site
+        .command(&follow)
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(followed.stdout).unwrap();
+    assert!(text.contains("Run R0001 ended: succeeded"), "{text}");
+    assert!(run.wait_with_output().unwrap().status.success());
+}

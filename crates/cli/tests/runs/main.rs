@@ -1,0 +1,14 @@
+//! Runs of whole deployments through the real binary, in rehearsals of small programs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "helpers of tests fail like tests and say what they skip"
+)]
+
+mod support;
+
+mod faults;
+mod lifecycle;
+mod plans;
+mod terminal;

@@ -1,0 +1,90 @@
+//! A workspace's own secret for digests of private values.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::fingerprint::DigestKey;
+
+const FILE: &str = ".nimbus/digest.key";
+
+/// The key of a workspace, made when there is none yet. Losing it costs one full run: no unit is
+/// recognised without it.
+pub fn digest_key(workspace: &Path) -> Result<DigestKey> {
+    let path = workspace.join(FILE);
+    if let Some(key) = read(&path)? {
+        return Ok(key);
+    }
+    let unwritable = |error: io::Error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+    };
+    create(&path).map_err(unwritable)?;
+    read(&path)?.ok_or_else(|| unwritable(io::ErrorKind::NotFound.into()))
+}
+
+/// Two processes that make it at once end up with the same one.
+fn create(path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut bytes = [0; DigestKey::LENGTH];
+    rand::fill(&mut bytes);
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(&bytes)?;
+    draft.as_file().sync_all()?;
+    match draft.persist_noclobber(path) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> Result<Option<DigestKey>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", path.display());
+            return Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error));
+        }
+    };
+    let unusable = |reason: &str| {
+        let message = format!("{} {reason}", path.display());
+        Error::new(ErrorCode::FILE_UNREADABLE, message)
+            .with_help("restore it from a backup, or delete it: then the next run runs every stack")
+    };
+    let mode = fs::metadata(path).map_or(0, |data| data.permissions().mode());
+    if mode & 0o077 != 0 {
+        return Err(unusable("can be read by others"));
+    }
+    let key = bytes.try_into().map_err(|_| unusable("is damaged"))?;
+    Ok(Some(DigestKey::new(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use nimbus_orchestrator::fingerprint::{Fingerprint, Input};
+
+    use super::*;
+
+    fn digest(key: &DigestKey) -> String {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.add_private(key, Input::Config("a".to_owned()), "b");
+        fingerprint.digest()
+    }
+
+    #[test]
+    fn a_workspace_has_one_key_that_nobody_else_reads() {
+        let temp = tempfile::tempdir().unwrap();
+        let first = digest_key(temp.path()).unwrap();
+        assert_eq!(digest(&first), digest(&digest_key(temp.path()).unwrap()));
+        let path = temp.path().join(FILE);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(digest(&first), digest(&digest_key(other.path()).unwrap()));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(digest_key(temp.path()).is_err(), "it has been seen");
+    }
+}

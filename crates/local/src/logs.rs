@@ -1,0 +1,183 @@
+//! Logs of runs for people: one for the run and one for each unit that did something.
+//!
+//! Lines look like `[YYYY-MM-DD HH:MM:SS] [LEVEL] [component] message`, in UTC. A log is a view of
+//! the record: it may be deleted.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use nimbus_orchestrator::record::{Level, ResourceStatus, RunEvent, RunRecord, RunStatus};
+
+/// Files of one run, opened when they are first needed.
+#[derive(Debug)]
+pub struct RunLogs {
+    folder: PathBuf,
+    environment: String,
+    stamp: String,
+    run: File,
+    units: BTreeMap<String, File>,
+}
+
+/// Where the log of a run is, or that of one of its units.
+pub fn log_path(directory: &Path, record: &RunRecord, unit: Option<&str>) -> PathBuf {
+    let name = unit.unwrap_or_else(|| record.kind.as_str());
+    let file = format!("{name}-{}-{}.log", record.environment, record.stamp);
+    directory.join("logs").join(file)
+}
+
+/// `YYYYMMDD-HHMMSS`.
+pub fn stamp(now: Timestamp) -> String {
+    now.strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+impl RunLogs {
+    pub fn open(directory: &Path, record: &RunRecord) -> io::Result<Self> {
+        let folder = directory.join("logs");
+        fs::create_dir_all(&folder)?;
+        Ok(Self {
+            folder,
+            environment: record.environment.to_string(),
+            stamp: record.stamp.clone(),
+            run: append(&log_path(directory, record, None))?,
+            units: BTreeMap::new(),
+        })
+    }
+
+    /// Text of several lines, such as a plan.
+    pub fn text(&mut self, component: &str, text: &str) -> io::Result<()> {
+        for line in text.lines() {
+            let line = format_line(Timestamp::now(), Level::Info, component, line);
+            self.run.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    pub fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        let Some((level, message)) = describe(event) else {
+            return Ok(());
+        };
+        let component = event.unit_name().unwrap_or("orchestrator");
+        let mut lines = String::new();
+        for line in message.lines() {
+            lines.push_str(&format_line(Timestamp::now(), level, component, line));
+        }
+        self.run.write_all(lines.as_bytes())?;
+        if let Some(unit) = event.unit_name() {
+            self.unit(unit)?.write_all(lines.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn unit(&mut self, unit: &str) -> io::Result<&mut File> {
+        if !self.units.contains_key(unit) {
+            let file = format!("{unit}-{}-{}.log", self.environment, self.stamp);
+            let opened = append(&self.folder.join(file))?;
+            self.units.insert(unit.to_owned(), opened);
+        }
+        self.units
+            .get_mut(unit)
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn format_line(at: Timestamp, level: Level, component: &str, message: &str) -> String {
+    let time = at.strftime("%Y-%m-%d %H:%M:%S");
+    let level = level.as_str();
+    format!("[{time}] [{level}] [{component}] {message}\n")
+}
+
+/// How an event reads in a log; skipped and waiting units leave no line of their own.
+fn describe(event: &RunEvent) -> Option<(Level, String)> {
+    Some(match event {
+        RunEvent::Run {
+            run,
+            status,
+            result,
+            message,
+            ..
+        } => {
+            let what = match (status, result) {
+                (RunStatus::Started, _) => "started".to_owned(),
+                (RunStatus::Resumed, _) => "resumed".to_owned(),
+                (RunStatus::Undoing, _) => "Initiating automatic rollback...".to_owned(),
+                (RunStatus::Ended, Some(result)) => format!("ended: {}", result.word()),
+                (RunStatus::Ended, None) => "ended".to_owned(),
+            };
+            let message = message.as_ref().map(|text| format!(": {text}"));
+            let text = format!("Run {run} {what}{}", message.unwrap_or_default());
+            (Level::Info, text)
+        }
+        RunEvent::Plan { .. } => return None,
+        RunEvent::Unit {
+            status,
+            message,
+            reason,
+            seconds,
+            changes,
+            ..
+        } => {
+            let level = match status.as_str() {
+                "failed" => Level::Error,
+                "not_started" => Level::Warning,
+                _ => Level::Info,
+            };
+            let mut text = status.replace('_', " ");
+            if let Some(seconds) = seconds {
+                text.push_str(&format!(" in {seconds}s"));
+            }
+            let counts: Vec<_> = changes.iter().map(|(op, n)| format!("{n} {op}")).collect();
+            if !counts.is_empty() {
+                text.push_str(&format!(" ({})", counts.join(", ")));
+            }
+            for more in [reason, message].into_iter().flatten() {
+                text.push_str(&format!(": {more}"));
+            }
+            (level, text)
+        }
+        RunEvent::Resource {
+            status,
+            op,
+            type_,
+            name,
+            id,
+            seconds,
+            ..
+        } => {
+            let (level, what) = match status {
+                ResourceStatus::Planned => (Level::Info, "planned"),
+                ResourceStatus::Started => (Level::Info, "started"),
+                ResourceStatus::Done => (Level::Info, "done"),
+                ResourceStatus::Failed => (Level::Error, "failed"),
+            };
+            let id = id
+                .as_ref()
+                .map(|id| format!(" id={id}"))
+                .unwrap_or_default();
+            let time = seconds.map(|s| format!(" in {s:.1}s")).unwrap_or_default();
+            (level, format!("{op} {type_} {name} {what}{id}{time}"))
+        }
+        RunEvent::Diagnostic { level, message, .. } => (*level, message.clone()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_the_known_form() {
+        let at: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        assert_eq!(
+            format_line(at, Level::Warning, "network", "careful"),
+            "[2026-01-02 03:04:05] [WARN] [network] careful\n"
+        );
+        assert_eq!(stamp(at), "20260102-030405");
+    }
+}

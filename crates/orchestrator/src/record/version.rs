@@ -1,0 +1,33 @@
+//! Versions of an environment: what it consisted of after each run that changed it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunId, RunKind};
+use crate::graph::Name;
+
+/// An environment as one run left it. Numbers start at 1 and are never used again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionRecord {
+    pub version: u32,
+    pub run: RunId,
+    pub kind: RunKind,
+    pub at: String,
+    pub user: String,
+    pub units: BTreeMap<Name, UnitVersion>,
+}
+
+/// One unit in a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitVersion {
+    /// Name of the Pulumi stack.
+    pub stack: String,
+    /// Number in the stack's own history, whose state is what a rollback returns to.
+    pub state: usize,
+    /// Digest of the files of its program.
+    pub program: String,
+    /// Digest of everything that decided what it became, configuration included.
+    pub fingerprint: String,
+    pub needs: BTreeSet<Name>,
+}
