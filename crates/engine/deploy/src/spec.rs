@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_engine_model::{Snapshot, Urn};
+use nimbus_engine_model::{NamingRules, Snapshot, Urn};
 use nimbus_engine_ports::{Analyzer, EventSink, HookRunner, Journal, ProviderHost};
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +53,8 @@ pub struct Options {
     pub base_serial: String,
     /// Delete and replace protected resources as if they were not.
     pub ignore_protect: bool,
+    /// How objects are called that the program gives no name.
+    pub naming: Option<Arc<NamingRules>>,
     /// Let a refresh remove many resources at once.
     pub allow_mass_removal: bool,
     /// How long running steps and the program may take to end once the operation stops. What is
@@ -74,6 +76,7 @@ impl Default for Options {
             generate_plan: false,
             base_serial: String::new(),
             ignore_protect: false,
+            naming: None,
             allow_mass_removal: false,
             grace: Duration::from_secs(30),
         }

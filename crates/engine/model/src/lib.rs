@@ -10,6 +10,7 @@ mod goal;
 mod hex;
 pub mod integrity;
 pub mod journal;
+mod naming;
 mod op;
 mod package;
 mod path;
@@ -24,6 +25,7 @@ mod value;
 
 pub use goal::{Alias, AliasParent, AliasSpec, Goal};
 pub use journal::{ActId, Change, JournalEntry, ReplayError, StateRef, replay};
+pub use naming::{Naming, NamingError, NamingMode, NamingRules, NamingScope};
 pub use op::StepOp;
 pub use package::{
     PackageDescriptor, Parameterization, ProviderRef, UNKNOWN_ID, default_provider_name,

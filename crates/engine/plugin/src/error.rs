@@ -20,6 +20,9 @@ pub enum PluginError {
         missing: String,
         help: String,
     },
+    /// A tenant's own code, where code of tenants runs only in the sandbox.
+    #[error("{plugin} is code of the program itself, and that runs only in the sandbox here")]
+    BroughtAlong { plugin: String },
     #[error("{plugin} did not start: {reason}")]
     NotStarted { plugin: String, reason: String },
     #[error("{plugin} refused to serve: {reason}")]
@@ -32,6 +35,7 @@ impl PluginError {
             Self::NotFound { .. } => ErrorCode::PLUGIN_NOT_FOUND,
             Self::Manifest { source, .. } => source.code(),
             Self::Runtime { .. } => ErrorCode::PLUGIN_RUNTIME_MISSING,
+            Self::BroughtAlong { .. } => ErrorCode::ISOLATION_WEAK,
             Self::NotStarted { .. } => ErrorCode::PLUGIN_NOT_STARTED,
             Self::Refused { .. } => ErrorCode::PLUGIN_REFUSED,
         }
@@ -50,7 +54,7 @@ impl PluginError {
                 package,
                 reason: format!("{missing}; {help}"),
             },
-            Self::Manifest { .. } => LoadError::NotStarted {
+            Self::Manifest { .. } | Self::BroughtAlong { .. } => LoadError::NotStarted {
                 package,
                 reason: self.to_string(),
             },
@@ -71,6 +75,8 @@ impl From<PluginError> for Error {
             }
             PluginError::NotFound { .. } => Error::new(error.code(), error.to_string())
                 .with_help("install the plugin, or name its folder under `plugins` in Pulumi.yaml"),
+            PluginError::BroughtAlong { .. } => Error::new(error.code(), error.to_string())
+                .with_help("use an installed provider, or run without engine.sandbox: strict"),
             other => Error::new(other.code(), other.to_string()),
         }
     }

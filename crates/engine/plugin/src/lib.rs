@@ -22,9 +22,11 @@ mod process;
 mod provider;
 mod runtime;
 mod start;
+mod tenancy;
 
 pub use error::PluginError;
 pub use host::PluginHost;
 pub use lookup::{Located, LookupError, PluginKind, PluginSearch, ProjectPlugin};
 pub use options::{HostOptions, Limits};
 pub use policy::{PolicyPack, PolicyPackOptions};
+pub use tenancy::Tenancy;

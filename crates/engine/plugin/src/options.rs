@@ -9,6 +9,7 @@ use std::time::Duration;
 use nimbus_engine_ports::EventSink;
 
 use crate::lookup::PluginSearch;
+use crate::tenancy::Tenancy;
 
 /// Everything that the plugins of one run have in common. It holds secrets, so it cannot be printed.
 #[derive(Clone)]
@@ -29,6 +30,8 @@ pub struct HostOptions {
     pub config_json: Option<String>,
     /// The environment of every plugin; nothing else is passed on to them.
     pub environment: BTreeMap<OsString, OsString>,
+    /// Whether plugins get all of that, and whether a program's own code may be one.
+    pub tenancy: Tenancy,
     pub search: PluginSearch,
     pub limits: Limits,
     /// Gets what plugins print, and warnings about them.

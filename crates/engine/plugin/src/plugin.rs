@@ -31,6 +31,7 @@ pub(crate) struct Protocol {
     pub(crate) accepts_outputs: bool,
     pub(crate) accepts_byte_strings: bool,
     pub(crate) supports_preview: bool,
+    pub(crate) supports_naming: bool,
 }
 
 impl From<proto::ProviderHandshakeResponse> for Protocol {
@@ -42,6 +43,7 @@ impl From<proto::ProviderHandshakeResponse> for Protocol {
             accepts_outputs: response.accept_outputs,
             accepts_byte_strings: response.accepts_byte_string,
             supports_preview: true,
+            supports_naming: response.supports_autonaming_configuration,
         }
     }
 }
@@ -54,6 +56,7 @@ impl From<proto::ConfigureResponse> for Protocol {
             accepts_outputs: response.accept_outputs,
             accepts_byte_strings: false,
             supports_preview: response.supports_preview,
+            supports_naming: response.supports_autonaming_configuration,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::options::HostOptions;
 use crate::plugin::{Greeting, Plugin};
 use crate::process::{Launch, Output, PluginProcess};
 use crate::runtime::{Dynamic, Runtimes, Source};
+use crate::tenancy::{self, Tenancy};
 
 /// What to start, and where it is.
 struct Start {
@@ -115,7 +116,25 @@ fn locate(
             });
         }
     };
+    refuse_strangers(options, &start, dynamic, label)?;
     Ok(Found::Start(start))
+}
+
+/// Plugins run outside of any sandbox, so a tenant's own code may not be one.
+fn refuse_strangers(
+    options: &HostOptions,
+    start: &Start,
+    dynamic: Option<Dynamic>,
+    label: &str,
+) -> Result<(), PluginError> {
+    let project = [options.directory.as_path(), &options.program_folder];
+    let brought_along = dynamic.is_some() || tenancy::is_brought_along(&start.folder, &project);
+    if options.tenancy == Tenancy::Several && brought_along {
+        return Err(PluginError::BroughtAlong {
+            plugin: label.to_owned(),
+        });
+    }
+    Ok(())
 }
 
 pub(crate) fn runtimes<'a>(
@@ -138,9 +157,10 @@ fn environment(
     package: &PackageDescriptor,
     dynamic: Option<Dynamic>,
 ) -> BTreeMap<OsString, OsString> {
-    let mut environment = options.environment.clone();
+    let own = tenancy::environment(&options.environment, &package.name, options.tenancy);
+    let mut environment = own.clone();
     for (ours, theirs) in &package.environment {
-        if let Some(value) = options.environment.get(OsStr::new(ours)) {
+        if let Some(value) = own.get(OsStr::new(ours)) {
             environment.insert(theirs.into(), value.clone());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, TypeToken, Urn};
+use nimbus_engine_model::{Naming, PackageDescriptor, PropertyMap, PropertyValue, TypeToken, Urn};
 
 /// A loaded provider. Every method may be called concurrently.
 ///
@@ -97,6 +97,8 @@ pub struct CheckRequest {
     pub news: PropertyMap,
     /// Makes generated names reproducible; empty when they need not be.
     pub random_seed: Vec<u8>,
+    /// The stack's own rules for a name that the program does not give.
+    pub naming: Option<Naming>,
     pub allow_unknowns: bool,
 }
 

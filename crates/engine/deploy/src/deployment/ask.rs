@@ -122,6 +122,7 @@ impl Deployment {
                     olds,
                     news,
                     random_seed: registration.seed.to_vec(),
+                    naming: registration.naming.clone(),
                     allow_unknowns: self.options.dry_run,
                 };
                 handle.provider.check(request).await

@@ -40,6 +40,9 @@ impl Deployment {
         self.refuse_when_stopped()?;
         let seed = self.ids.seed();
         let mut registration = self.decide(|generator| generator.begin(goal, seed)).await?;
+        if let Some(rules) = &self.options.naming {
+            registration.name_by(rules);
+        }
         if let Some(recorded) = registration.new.aliases.first() {
             self.executor
                 .registry

@@ -99,6 +99,7 @@ impl Executor {
             olds: Some(object.inputs.clone()),
             news: chosen_inputs(&object.inputs, properties),
             random_seed: seed.to_vec(),
+            naming: None,
             allow_unknowns: self.rules.dry_run,
         };
         let response = match provider.check(request).await {

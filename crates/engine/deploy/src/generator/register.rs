@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_model::{Goal, PropertyMap, ResourceState, Urn, provider_package};
+use nimbus_engine_model::{
+    Goal, Naming, NamingRules, PropertyMap, ResourceState, Urn, provider_package,
+};
 use nimbus_engine_ports::{CheckFailure, Severity};
 
 use super::aliases::Identity;
@@ -21,6 +23,8 @@ pub(crate) struct Registration {
     pub new: ResourceState,
     /// Makes generated names reproducible.
     pub seed: [u8; 32],
+    /// What the provider is told about the name of the object.
+    pub naming: Option<Naming>,
     /// The old resource was just imported on this registration's behalf.
     pub imported: bool,
     /// Takes part in the operation.
@@ -50,6 +54,20 @@ pub(crate) struct Checked {
 }
 
 impl Registration {
+    /// Takes over what the stack's rules say of the name. What always has the same name cannot
+    /// exist beside its replacement.
+    pub(crate) fn name_by(&mut self, rules: &NamingRules) {
+        if !self.goal.custom {
+            return;
+        }
+        if let Some((naming, fixed)) = rules.for_resource(&self.urn, &self.seed) {
+            self.naming = Some(naming);
+            if fixed {
+                self.goal.delete_before_replace = Some(true);
+            }
+        }
+    }
+
     pub(crate) fn is_provider(&self) -> bool {
         provider_package(&self.goal.type_).is_some()
     }
@@ -111,6 +129,7 @@ impl Generator {
         Ok(Registration {
             seed: self.plan.seed(&urn).unwrap_or(seed),
             recreating: self.was_deleted(&urn, found.old.as_ref()),
+            naming: None,
             old: found.old,
             new,
             imported: false,

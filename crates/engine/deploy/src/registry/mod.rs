@@ -100,6 +100,7 @@ impl Registry {
             type_: urn.type_().to_owned(),
             olds: olds.map(configuration),
             news: configuration(news),
+            naming: None,
             random_seed: Vec::new(),
             allow_unknowns: true,
         };

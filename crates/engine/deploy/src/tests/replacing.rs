@@ -1,8 +1,8 @@
 //! Replacements: before and after the delete, what they drag along, and what is left of them.
 
 use futures::FutureExt as _;
-use nimbus_engine_model::{AliasSpec, Goal};
-use nimbus_engine_ports::{DiffResponse, Diffs, InitFailure, ProviderError};
+use nimbus_engine_model::{AliasSpec, Goal, NamingMode, NamingRules, NamingScope};
+use nimbus_engine_ports::{CheckResponse, DiffResponse, Diffs, InitFailure, ProviderError};
 
 use super::support::*;
 use crate::DeployError;
@@ -639,4 +639,48 @@ async fn a_chain_of_resources_that_go_with_one_another_is_replaced_link_by_link(
         ["delete a id-1", "create a", "create b", "create c"],
         "deleting the first takes the others along"
     );
+}
+
+fn naming(text: &str) -> std::sync::Arc<NamingRules> {
+    let scope = NamingScope {
+        organization: "organization",
+        project: PROJECT,
+        stack: STACK,
+        config: &std::collections::BTreeMap::new(),
+    };
+    std::sync::Arc::new(NamingRules::parse(text, scope).unwrap())
+}
+
+#[tokio::test]
+async fn what_always_has_the_same_name_is_deleted_before_its_replacement_is_made() {
+    for (rules, expected) in [
+        (r#"{"mode":"verbatim"}"#, DELETE_FIRST),
+        (r#"{"pattern":"${name}-${hex(4)}"}"#, CREATE_FIRST),
+        (r#"{"mode":"default"}"#, CREATE_FIRST),
+    ] {
+        let mut lab = Lab::new();
+        lab.options.naming = Some(naming(rules));
+        one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
+        let run = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
+        assert_eq!(run.steps(), expected, "{rules}");
+    }
+}
+
+#[tokio::test]
+async fn providers_hear_the_rule_for_the_name_of_an_object() {
+    let mut lab = Lab::new();
+    lab.options.naming = Some(naming(r#"{"pattern":"${project}-${name}","enforce":true}"#));
+    lab.answers(|answers| {
+        answers.check = Some(Box::new(|request| {
+            let naming = request.naming.clone().unwrap();
+            assert_eq!(naming.mode, NamingMode::Enforce);
+            let properties = props(&[("name", naming.proposed.into())]);
+            Some(Ok(CheckResponse {
+                properties,
+                failures: Vec::new(),
+            }))
+        }));
+    });
+    one(&mut lab, |_| ()).await.ok();
+    assert_eq!(lab.resource("a").inputs["name"], "shop-a".into());
 }

@@ -108,6 +108,24 @@ impl GrpcProvider {
         }
     }
 
+    /// Somebody wrote a rule for these objects, and the plugin is too old to be told.
+    fn warn_of_names(&self, session: &Session, request: &CheckRequest) {
+        let deliberate = request.naming.as_ref().is_some_and(|name| name.deliberate);
+        if deliberate && !session.protocol.supports_naming {
+            self.pool.tell(EngineEvent::Diagnostic(Diagnostic {
+                severity: Severity::Warning,
+                urn: request.urn.clone(),
+                message: format!(
+                    "the stack has a rule for names of {}, but the plugin {} does not know of such \
+                     rules; a newer version may",
+                    request.type_, self.package.name
+                ),
+                stream_id: 0,
+                ephemeral: false,
+            }));
+        }
+    }
+
     fn unusable(&self, reason: &str) -> ProviderError {
         let package = self.package.package();
         ProviderError::Failed {
@@ -181,7 +199,10 @@ impl Provider for GrpcProvider {
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {
         match self.configured()? {
-            Use::Call(session) => session.check(request).await,
+            Use::Call(session) => {
+                self.warn_of_names(&session, &request);
+                session.check(request).await
+            }
             Use::Answer => Ok(CheckResponse {
                 properties: request.news,
                 failures: Vec::new(),

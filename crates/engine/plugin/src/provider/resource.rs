@@ -1,12 +1,14 @@
 //! Check, diff, create, read, update and delete.
 
-use nimbus_engine_model::PropertyMap;
+use nimbus_engine_model::{Naming, NamingMode, PropertyMap};
 use nimbus_engine_ports::{
     CheckRequest, CheckResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest,
     DiffResponse, InitFailure, ProviderError, ReadRequest, ReadResponse, UpdateRequest,
     UpdateResponse,
 };
 use nimbus_engine_proto as proto;
+use nimbus_engine_proto::check_request::AutonamingOptions;
+use nimbus_engine_proto::check_request::autonaming_options::Mode as AutonamingMode;
 use nimbus_engine_proto::{ErrorResourceInitFailed, status_detail};
 use nimbus_engine_wire::Unknowns;
 
@@ -31,7 +33,7 @@ impl Session {
             olds: send(&request.olds.unwrap_or_default(), accept)?,
             news: send(&request.news, accept)?,
             random_seed: request.random_seed,
-            autonaming: None,
+            autonaming: self.naming(request.naming),
         };
         let response = self
             .call(
@@ -47,6 +49,20 @@ impl Session {
         Ok(CheckResponse {
             properties,
             failures: failures(response.failures),
+        })
+    }
+
+    /// What the plugin is told about names, if it would understand.
+    fn naming(&self, naming: Option<Naming>) -> Option<AutonamingOptions> {
+        let naming = naming.filter(|_| self.protocol.supports_naming)?;
+        let mode = match naming.mode {
+            NamingMode::Propose => AutonamingMode::Propose,
+            NamingMode::Enforce => AutonamingMode::Enforce,
+            NamingMode::Disable => AutonamingMode::Disable,
+        };
+        Some(AutonamingOptions {
+            proposed_name: naming.proposed,
+            mode: mode.into(),
         })
     }
 

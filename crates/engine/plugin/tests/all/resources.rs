@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use nimbus_engine_model::{Asset, PropertyMap, PropertyValue, ResourceReference};
+use nimbus_engine_model::{
+    Asset, Naming, NamingMode, PropertyMap, PropertyValue, ResourceReference,
+};
 use nimbus_engine_ports::{
     CheckRequest, CreateRequest, DeleteRequest, DiffKind, DiffRequest, Diffs, PropertyDiff,
-    ProviderError, ReadRequest, UpdateRequest,
+    ProviderError, ReadRequest, Severity, UpdateRequest,
 };
 use nimbus_engine_proto as proto;
 use proto::property_diff::Kind as DiffWire;
@@ -421,4 +423,43 @@ async fn large_and_deep_values_pass_in_both_directions() {
     let inputs = map([("deep", deep), ("large", large)]);
     let created = rig.provider.create(create(inputs.clone())).await.unwrap();
     assert!(created.properties == inputs);
+}
+
+#[tokio::test]
+async fn rules_for_names_reach_plugins_that_know_of_them_and_others_are_told_of() {
+    for supported in [true, false] {
+        let rig = Rig::configured(Fake {
+            configure: answer(move |_| {
+                Ok(proto::ConfigureResponse {
+                    supports_autonaming_configuration: supported,
+                    ..Default::default()
+                })
+            }),
+            check: answer(move |request: proto::CheckRequest| {
+                let expected = supported.then(|| proto::check_request::AutonamingOptions {
+                    proposed_name: "cart-1".into(),
+                    mode: proto::check_request::autonaming_options::Mode::Enforce.into(),
+                });
+                assert_eq!(request.autonaming, expected);
+                Ok(proto::CheckResponse::default())
+            }),
+            ..Fake::default()
+        })
+        .await;
+        let naming = |deliberate| Naming {
+            proposed: "cart-1".into(),
+            mode: NamingMode::Enforce,
+            deliberate,
+        };
+        for (deliberate, warnings) in [(false, 0), (true, usize::from(!supported))] {
+            let check = CheckRequest {
+                type_: "fake:m:Cart".into(),
+                naming: Some(naming(deliberate)),
+                ..CheckRequest::default()
+            };
+            rig.provider.check(check).await.unwrap();
+            let told = rig.audience.told(Severity::Warning);
+            assert_eq!(told.len(), warnings, "{told:?}");
+        }
+    }
 }

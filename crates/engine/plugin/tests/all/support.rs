@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, Urn};
-use nimbus_engine_plugin::{HostOptions, Limits, PluginHost, PluginSearch};
+use nimbus_engine_plugin::{HostOptions, Limits, PluginHost, PluginSearch, Tenancy};
 use nimbus_engine_ports::{
     ConfigureRequest, EngineEvent, EventSink, Provider, ProviderHost, Severity,
 };
@@ -215,6 +215,7 @@ pub(crate) fn options(audience: &Arc<Audience>, folder: &Path) -> HostOptions {
         runtime_options: BTreeMap::new(),
         config_json: None,
         environment: std::env::vars_os().collect(),
+        tenancy: Tenancy::Single,
         search: PluginSearch::default(),
         limits: LIMITS,
         events: audience.clone(),
