@@ -20,6 +20,7 @@ use nimbus_engine_monitor::{
 };
 use nimbus_engine_plugin::{
     HostOptions, Limits, PluginHost, PluginKind, PluginSearch, PolicyPackOptions, ProjectPlugin,
+    Tenancy,
 };
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
@@ -75,7 +76,7 @@ impl Workbench for Processes {
     async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
         let language = Language::of(
             &setup.workspace.project,
-            setup.request.action.needs_program(),
+            setup.request.needs_program(),
         )?;
         let packages = self.packages(&setup, language.as_ref()).await?;
         let endpoint = EngineEndpoint::start(&Listen::Loopback, Arc::clone(&setup.events)).await;
@@ -131,7 +132,7 @@ impl Processes {
                 .await?;
             running.analyzers.push(pack);
         }
-        let Some(language) = language.filter(|_| setup.request.action.needs_program()) else {
+        let Some(language) = language.filter(|_| setup.request.needs_program()) else {
             return Ok(());
         };
         let ports = ProgramPorts {
@@ -202,7 +203,7 @@ impl Processes {
         let found = match found {
             Ok(found) => found,
             // Operations without a program do without its packages too.
-            Err(_) if !setup.request.action.needs_program() => return Ok(BTreeMap::new()),
+            Err(_) if !setup.request.needs_program() => return Ok(BTreeMap::new()),
             Err(error) => return Err(error.into()),
         };
         for problem in &found.problems {
@@ -224,7 +225,7 @@ impl Processes {
                 let found = python_environment(project.directory(), &folder, &language.options);
                 match found.await {
                     Ok(environment) => Some(environment.interpreter().to_owned()),
-                    Err(_) if !setup.request.action.needs_program() => None,
+                    Err(_) if !setup.request.needs_program() => None,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -243,6 +244,7 @@ impl Processes {
             environment: self.environment.clone(),
             search,
             limits: self.limits,
+            tenancy: Tenancy::Single,
             events: Arc::clone(&setup.events),
         })
     }

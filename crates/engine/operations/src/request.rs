@@ -75,6 +75,9 @@ pub struct RunOptions {
     pub transpile_only: bool,
     /// Arguments of the program itself.
     pub program_arguments: Vec<String>,
+    /// Run the program before a destroy or a refresh: for the configuration of its providers, and
+    /// for its hooks.
+    pub run_program: bool,
 }
 
 /// Some of a stack's resources, by URN or by pattern: `*` stands for anything but `:`, `**` for
@@ -116,6 +119,17 @@ pub struct ImportItem {
     pub names: BTreeMap<String, Urn>,
 }
 
+impl RunRequest {
+    /// Whether the stack's program is run.
+    pub fn needs_program(&self) -> bool {
+        match self.action {
+            Action::Update => true,
+            Action::Destroy | Action::Refresh => self.options.run_program,
+            Action::Import(_) | Action::Restore(_) => false,
+        }
+    }
+}
+
 impl Action {
     /// The word for it in a stack's history.
     pub fn name(&self) -> &'static str {
@@ -125,14 +139,6 @@ impl Action {
             Self::Refresh => "refresh",
             Self::Import(_) => "import",
             Self::Restore(_) => "update",
-        }
-    }
-
-    /// Whether the stack's program is run.
-    pub fn needs_program(&self) -> bool {
-        match self {
-            Self::Update => true,
-            Self::Destroy | Self::Refresh | Self::Import(_) | Self::Restore(_) => false,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `nimbus program destroy`: delete everything that the stack has. The program is not run.
+//! `nimbus program destroy`: delete everything that the stack has. The program runs only if
+//! asked for.
 
 use nimbus_core::Result;
 use nimbus_engine_operations::{Action, RunOptions};
@@ -17,6 +18,10 @@ pub(crate) struct Args {
     #[arg(long, short)]
     refresh: bool,
 
+    /// Run the program first, for its delete hooks and the configuration of its providers
+    #[arg(long)]
+    run_program: bool,
+
     #[command(flatten)]
     targets: TargetArgs,
     #[command(flatten)]
@@ -30,6 +35,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut options = RunOptions {
         refresh: args.refresh,
+        run_program: args.run_program,
         ..RunOptions::default()
     };
     args.targets.apply(&mut options);

@@ -1,4 +1,4 @@
-//! `nimbus program refresh`: record what is really there. The program is not run.
+//! `nimbus program refresh`: record what is really there. The program runs only if asked for.
 
 use nimbus_core::Result;
 use nimbus_engine_operations::{Action, RunOptions};
@@ -21,6 +21,10 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_mass_removal: bool,
 
+    /// Run the program first, for the configuration of its providers
+    #[arg(long)]
+    run_program: bool,
+
     #[command(flatten)]
     targets: TargetArgs,
     #[command(flatten)]
@@ -35,6 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut options = RunOptions {
         clear_pending_creates: args.clear_pending_creates,
         allow_mass_removal: args.allow_mass_removal,
+        run_program: args.run_program,
         ..RunOptions::default()
     };
     args.targets.apply(&mut options);

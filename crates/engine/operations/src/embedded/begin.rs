@@ -8,8 +8,8 @@ use nimbus_engine_backend::{
     BackendError, Keyring, ORGANIZATION, Owner, Stack, StackSecrets, StateVersion,
 };
 use nimbus_engine_deploy::{Options, Plan, Targets};
-use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::secrets::Crypter;
+use nimbus_engine_model::{NamingRules, NamingScope, Snapshot};
 use nimbus_engine_ports::DeploymentContext;
 
 use super::{Run, Start};
@@ -19,6 +19,9 @@ use crate::tell;
 
 /// Steps at once, per processor: most of them wait for a network.
 const STEPS_PER_CPU: usize = 4;
+
+/// The configuration key with rules for names of objects.
+const NAMING: &str = "pulumi:autonaming";
 
 impl Run<'_> {
     pub(super) fn options(&self, start: &Start) -> Result<Options> {
@@ -35,9 +38,28 @@ impl Run<'_> {
             plan: self.plan(start)?,
             generate_plan: asked.save_plan.is_some(),
             base_serial: serial(start.version.as_ref()),
+            naming: self.naming()?.map(Arc::new),
             allow_mass_removal: asked.allow_mass_removal,
             ..Options::default()
         })
+    }
+
+    /// The stack's rules for names of objects, if its configuration has any.
+    fn naming(&self) -> Result<Option<NamingRules>> {
+        let Some(text) = self.config.values.get(NAMING) else {
+            return Ok(None);
+        };
+        let scope = NamingScope {
+            organization: ORGANIZATION,
+            project: &self.workspace.project.name,
+            stack: self.workspace.access.name.stack(),
+            config: &self.config.values,
+        };
+        let rules = NamingRules::parse(text, scope).map_err(|error| {
+            Error::new(ErrorCode::CONFIG_BAD_VALUE, format!("{NAMING}: {error}"))
+                .with_help(format!("correct {NAMING} in the stack's settings file"))
+        })?;
+        Ok(Some(rules))
     }
 
     /// The plan that this run is held to, if what it was made for is still there.

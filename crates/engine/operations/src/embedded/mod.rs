@@ -236,14 +236,17 @@ impl Run<'_> {
             cancel: self.cancellation.stop_token().clone(),
             options,
         };
+        let program = || {
+            let message = "an operation was set up without its program";
+            let missing = || Error::new(ErrorCode::INTERNAL, message);
+            tools.program().ok_or_else(missing)
+        };
+        let runs_program = self.request.options.run_program;
         Ok(match &self.request.action {
-            Action::Update => match tools.program() {
-                Some(program) => nimbus_engine_deploy::update(spec, program).await,
-                None => {
-                    let message = "an update was set up without its program";
-                    return Err(Error::new(ErrorCode::INTERNAL, message));
-                }
-            },
+            Action::Update => nimbus_engine_deploy::update(spec, program()?).await,
+            Action::Destroy if runs_program => {
+                nimbus_engine_deploy::destroy_with_program(spec, program()?).await
+            }
             Action::Destroy => nimbus_engine_deploy::destroy(spec).await,
             Action::Restore(snapshot) if snapshot.resources.is_empty() => {
                 nimbus_engine_deploy::destroy(spec).await
@@ -251,6 +254,9 @@ impl Run<'_> {
             Action::Restore(snapshot) => {
                 let recorded = Recorded::new(snapshot.as_ref().clone());
                 nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
+            }
+            Action::Refresh if runs_program => {
+                nimbus_engine_deploy::refresh_with_program(spec, program()?).await
             }
             Action::Refresh => nimbus_engine_deploy::refresh(spec).await,
             Action::Import(items) => {
