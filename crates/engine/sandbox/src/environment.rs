@@ -9,6 +9,7 @@ const ALLOWED: &[&str] = &[
     "FORCE_COLOR",
     "LANG",
     "LANGUAGE",
+    "NIMBUS_PROGRAM",
     "NODE_ENV",
     "NODE_OPTIONS",
     "NO_COLOR",

@@ -61,7 +61,7 @@ fn interpreter_paths(interpreter: &Path) -> Vec<PathBuf> {
         let Some(path) = next else { break };
         paths.push(installation(&path));
         next = fs::read_link(&path).ok().map(|target| {
-            let directory = path.parent().unwrap_or(Path::new("/"));
+            let directory = path.parent().unwrap_or_else(|| Path::new("/"));
             directory.join(target)
         });
     }

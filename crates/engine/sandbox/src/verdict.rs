@@ -63,7 +63,7 @@ impl fmt::Display for Size {
         let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
         let unit = units
             .iter()
-            .find(|(_, bits)| self.0 >= 1 << bits && self.0 % (1 << bits) == 0);
+            .find(|(_, bits)| self.0 >= 1 << bits && self.0.is_multiple_of(1 << bits));
         match unit {
             Some((name, bits)) => write!(f, "{} {name}", self.0 >> bits),
             None => write!(f, "{} bytes", self.0),

@@ -27,6 +27,10 @@ pub(super) fn clone_into(namespaces: CloneFlags, child: impl FnOnce() -> i32) ->
     unsafe_code,
     reason = "what restricts itself for good must be a process of its own"
 )]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the copy must not go on with what its original was doing"
+)]
 pub(super) fn fork_into(child: impl FnOnce() -> i32) -> io::Result<Pid> {
     // SAFETY: the helper has one thread, so the copy finds every lock free.
     match unsafe { fork() }? {

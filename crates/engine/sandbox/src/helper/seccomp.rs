@@ -84,8 +84,9 @@ fn new_namespaces() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 
 /// Nobody types on a terminal in the name of somebody else.
 fn terminal_input() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    const TIOCSTI: u64 = 0x5412;
     const TIOCLINUX: u64 = 0x541c;
-    [libc::TIOCSTI as u64, TIOCLINUX]
+    [TIOCSTI, TIOCLINUX]
         .into_iter()
         .map(|request| SeccompRule::new(vec![when(1, Op::Eq, request)?]))
         .collect()

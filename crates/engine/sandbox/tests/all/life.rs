@@ -188,6 +188,7 @@ fn a_program_ends_for_the_engine_as_it_ended() {
                 "{outcome:?}"
             );
             assert_eq!(outcome.intervention, None);
+            assert_eq!(outcome.stderr, "");
         }
     });
 }
