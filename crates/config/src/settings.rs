@@ -7,7 +7,7 @@
 use crate::setting::{Descriptor, Origin, Setting, Slot};
 use crate::types::{
     EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, Rate, RatePeriod,
-    Schedule, Secret,
+    SandboxMode, SandboxNetwork, Schedule, Secret,
 };
 use crate::value::Value as _;
 
@@ -99,6 +99,8 @@ settings! {
         password: Option<Secret> = None, "NIMBUS_DB_PASSWORD";
         /// Connections per process.
         pool_size: u32 = 20, "NIMBUS_DB_POOL_SIZE";
+        /// Folder with PostgreSQL's programs for the private cluster. Without one they are looked for.
+        binaries: Option<String> = None, "NIMBUS_DB_BINARIES";
     }
 
     /// Valkey.
@@ -189,6 +191,18 @@ settings! {
         /// A schema per tenant with row-level security, or one schema with the same row-level
         /// security for very many tenants. There is no weaker choice.
         isolation: Isolation = Isolation::SchemaWithRls, "NIMBUS_TENANCY_ISOLATION";
+    }
+
+    /// How programs are run.
+    engine: Engine at "engine" {
+        /// Whether programs run in a sandbox, and what happens on a machine that cannot isolate
+        /// them: programs of one's own need none, programs of strangers `strict`.
+        sandbox: SandboxMode = SandboxMode::Off, "NIMBUS_ENGINE_SANDBOX";
+        /// What programs in a sandbox can reach. With `full` that includes everything that listens
+        /// on this machine, which `strict` does not accept.
+        sandbox_network: SandboxNetwork = SandboxNetwork::None, "NIMBUS_ENGINE_SANDBOX_NETWORK";
+        /// Run programs with `strict` although this machine cannot isolate them completely.
+        allow_weak_isolation: bool = false, "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION";
     }
 
     /// Comparison of the recorded state with the cloud.

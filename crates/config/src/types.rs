@@ -82,6 +82,24 @@ choices! {
         Shared = "shared",
     }
 
+    /// Whether programs run in a sandbox.
+    SandboxMode {
+        /// As their user, among everything else.
+        Off = "off",
+        /// With whatever isolation the machine offers.
+        BestEffort = "best-effort",
+        /// With complete isolation, or not at all.
+        Strict = "strict",
+    }
+
+    /// What programs in a sandbox can reach.
+    SandboxNetwork {
+        /// Nothing.
+        None = "none",
+        /// Whatever the machine can reach.
+        Full = "full",
+    }
+
     EmailProvider {
         Smtp = "smtp",
         Ses = "ses",

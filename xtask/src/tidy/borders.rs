@@ -62,6 +62,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-monitor",
             "nimbus-engine-ports",
             "nimbus-engine-process",
+            "nimbus-engine-sandbox",
         ],
     ),
     (
@@ -104,6 +105,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-monitor",
             "nimbus-engine-plugin",
             "nimbus-engine-ports",
+            "nimbus-engine-sandbox",
             "nimbus-telemetry",
         ],
     ),
@@ -139,6 +141,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-engine-ports",
+            "nimbus-engine-sandbox",
             "nimbus-library",
             "nimbus-local",
             "nimbus-orchestrator",

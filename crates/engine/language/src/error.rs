@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
+use nimbus_engine_sandbox::SandboxError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -31,8 +32,17 @@ pub enum LaunchError {
         interpreter: PathBuf,
         install: String,
     },
+    #[error("the packages of {} could not be installed:\n{message}", directory.display())]
+    PackagesNotInstalled {
+        directory: PathBuf,
+        /// Whether it was for want of a network.
+        offline: bool,
+        message: String,
+    },
     #[error("there is no program at {}", path.display())]
     EntryMissing { path: PathBuf, help: &'static str },
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error("{what} could not be started")]
     NotStarted {
         what: String,
@@ -51,7 +61,9 @@ impl LaunchError {
             Self::VirtualenvMissing { .. } | Self::PoetryEnvironment { .. } => {
                 ErrorCode::VIRTUALENV_MISSING
             }
+            Self::PackagesNotInstalled { .. } => ErrorCode::PACKAGES_NOT_INSTALLED,
             Self::EntryMissing { .. } => ErrorCode::PROGRAM_MISSING,
+            Self::Sandbox(error) => error.code(),
             Self::NotStarted { .. } => ErrorCode::PROGRAM_NOT_STARTED,
         }
     }
@@ -73,7 +85,20 @@ impl LaunchError {
             Self::PoetryEnvironment { directory, .. } => {
                 format!("run: cd {} && poetry install", directory.display())
             }
+            Self::PackagesNotInstalled {
+                directory, offline, ..
+            } => {
+                let directory = directory.display();
+                if *offline {
+                    format!(
+                        "connect to the package registry, or run npm ci in {directory} where there is one"
+                    )
+                } else {
+                    format!("run: cd {directory} && npm ci")
+                }
+            }
             Self::EntryMissing { help, .. } => (*help).to_owned(),
+            Self::Sandbox(error) => error.help().to_owned(),
             Self::NotStarted { .. } => {
                 "look at the cause; the machine may be out of processes, memory or descriptors"
                     .to_owned()

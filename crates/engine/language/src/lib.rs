@@ -4,11 +4,15 @@
 //! process group of its own and judges how it ended. The SDKs are the program's own, installed by
 //! whoever wrote it; nothing is installed here.
 //!
-//! Reading order: `spec` (what is run), `node` and `python` (how), `process` (the child), `program`
+//! Reading order: `spec` (what is run), `node` and `python` (how), `check` and `gate` (types), `process` (the child), `program`
 //! (the two ends of a program), `plugins` (which provider plugins its packages need).
 
+mod check;
+mod dependencies;
+mod enclosure;
 mod entry;
 mod error;
+mod gate;
 mod node;
 mod options;
 mod plugins;
@@ -17,6 +21,8 @@ mod program;
 mod python;
 mod spec;
 
+pub use check::TypeChecker;
+pub use dependencies::install_dependencies;
 pub use error::LaunchError;
 pub use node::node_module_path;
 pub use options::RuntimeOptions;

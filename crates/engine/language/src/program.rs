@@ -5,6 +5,7 @@
 //! from both sides, its exit code and the monitor's own book, because the code alone lies: an SDK
 //! may exit with zero after a failed registration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,8 +18,11 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::check::Verdict;
+use crate::enclosure::Enclosure;
 use crate::entry::Entry;
 use crate::error::LaunchError;
+use crate::gate::Gate;
 use crate::node::NodeLaunch;
 use crate::process::ProgramProcess;
 use crate::python::PythonLaunch;
@@ -42,10 +46,22 @@ enum Launch {
     Python(PythonLaunch),
 }
 
+impl Launch {
+    /// What the process reads besides the program and what is installed for it.
+    fn reads(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Node(launch) => launch.reads(),
+            Self::Python(_) => Vec::new(),
+        }
+    }
+}
+
 /// A process and the monitor that it talks to. Dropped, both are gone.
 struct Running {
     process: ProgramProcess,
     server: MonitorServer,
+    /// Where it runs, if it is in a sandbox.
+    enclosure: Option<Enclosure>,
 }
 
 /// Why the program is not running any more.
@@ -75,16 +91,38 @@ impl LanguageProgram {
         })
     }
 
-    async fn start(&self, registrar: Arc<dyn Registrar>) -> Result<Running, LaunchError> {
+    /// Why the program's TypeScript is compiled by the SDK, if it is.
+    pub fn left_to_sdk(&self) -> Option<&str> {
+        match &self.launch {
+            Launch::Node(launch) => launch.left_to_sdk(),
+            Launch::Python(_) => None,
+        }
+    }
+
+    async fn start(
+        &self,
+        launch: &Launch,
+        registrar: Arc<dyn Registrar>,
+    ) -> Result<Running, LaunchError> {
+        let mut enclosure = self.enclosure()?;
+        let confined = enclosure.as_ref().map(|enclosure| {
+            let directories = [self.spec.root.as_path(), &self.entry.directory];
+            enclosure.confinement(&directories)
+        });
+        let events = match &enclosure {
+            Some(enclosure) => enclosure.events(),
+            None => Arc::clone(&self.ports.events),
+        };
         let settings = MonitorSettings {
             context: self.spec.context.clone(),
             project_root: self.spec.root.clone(),
             program_dir: self.entry.directory.clone(),
             packages: self.spec.packages.clone(),
+            confinement: confined,
         };
         let ports = MonitorPorts {
             registrar,
-            events: Arc::clone(&self.ports.events),
+            events: Arc::clone(&events),
             hooks: Arc::clone(&self.ports.hooks),
             assets: Arc::clone(&self.ports.assets),
             resources: Arc::clone(&self.ports.resources),
@@ -93,21 +131,102 @@ impl LanguageProgram {
             let what = what.to_owned();
             move |source| LaunchError::NotStarted { what, source }
         };
-        let server = MonitorServer::start(&self.spec.listen, settings, ports).await;
+        let listen = enclosure.as_ref().map(Enclosure::listen);
+        let listen = listen.unwrap_or_else(|| self.spec.listen.clone());
+        let server = MonitorServer::start(&listen, settings, ports).await;
         let server = server.map_err(failed("the monitor"))?;
-        let command = self.command(server.monitor().context());
-        let process = ProgramProcess::start(command, &self.ports.events).await;
+        let mut command = self.command(launch, server.monitor().context());
+        let mut most_output = u64::MAX;
+        if let Some(enclosure) = &mut enclosure {
+            most_output = enclosure.most_output();
+            let (root, directory) = (&self.spec.root, &self.entry.directory);
+            let mut readable = self.spec.readable.clone();
+            readable.extend(launch.reads());
+            command = enclosure.enclose(&command, root, directory, &readable)?;
+        }
+        let process = ProgramProcess::start(command, &events, most_output).await;
         let process = process.map_err(failed("the program"))?;
-        Ok(Running { process, server })
+        Ok(Running {
+            process,
+            server,
+            enclosure,
+        })
     }
 
-    fn command(&self, context: &DeploymentContext) -> Command {
-        let mut command = match &self.launch {
+    fn enclosure(&self) -> Result<Option<Enclosure>, LaunchError> {
+        let open = |sandbox| Enclosure::open(sandbox, Arc::clone(&self.ports.events));
+        Ok(self.spec.sandbox.as_ref().map(open).transpose()?)
+    }
+
+    fn command(&self, launch: &Launch, context: &DeploymentContext) -> Command {
+        let mut command = match launch {
             Launch::Node(launch) => launch.command(&self.spec, &self.entry, context),
             Launch::Python(launch) => launch.command(&self.spec, &self.entry, context),
         };
         command.current_dir(&self.entry.directory);
         command
+    }
+
+    /// Runs the program until it has asked for everything, or is turned away at the gate.
+    async fn run_as(
+        &self,
+        launch: &Launch,
+        registrar: Arc<dyn Registrar>,
+        gate: Option<&Gate>,
+    ) -> Result<(), ProgramError> {
+        let running = self.start(launch, registrar).await;
+        let mut running = running.map_err(|error| ProgramError::Failed {
+            message: format!("{error}; {}", error.help()),
+        })?;
+        let end = tokio::select! {
+            end = self.until_end(&mut running) => end,
+            () = denied(gate) => End::Aborted,
+        };
+        if let Some(gate) = gate
+            && !matches!(end, End::Cancelled)
+            && let Some(told) = self.turned_away(gate).await
+        {
+            running.server.monitor().abort();
+            running.process.end(self.spec.grace).await;
+            running.server.stop().await;
+            return told;
+        }
+        let complete = running.server.monitor().completion() == Completion::Complete;
+        if matches!(end, End::Announced) && complete {
+            *self.waiting.lock() = Some(running);
+            return Ok(());
+        }
+        self.conclude(running, end).await
+    }
+
+    /// How the program is started when it must be compiled as a whole, and what that depends on.
+    fn check(&self) -> Option<(Launch, impl Future<Output = Verdict> + Send + use<>)> {
+        let Launch::Node(launch) = &self.launch else {
+            return None;
+        };
+        let request = launch.check()?.clone();
+        let checker = Arc::clone(self.spec.checker.as_ref()?);
+        let by_sdk = Launch::Node(launch.by_sdk("the program must be compiled as a whole"));
+        Some((by_sdk, async move { checker.check(&request).await }))
+    }
+
+    /// Says what is wrong with the program's types. `None` when nothing is.
+    async fn turned_away(&self, gate: &Gate) -> Option<Result<(), ProgramError>> {
+        match gate.verdict().await {
+            Verdict::Passed => return None,
+            Verdict::Failed(problems) => {
+                for problem in &problems {
+                    self.tell(Severity::Error, &problem.to_string());
+                }
+            }
+            Verdict::Whole => tracing::info!(
+                "the program must be compiled as a whole and starts again, compiled by the SDK"
+            ),
+            Verdict::Unavailable(reason) => tracing::warn!(
+                %reason, "types could not be checked; the program starts again, compiled by the SDK"
+            ),
+        }
+        Some(Err(ProgramError::AlreadyReported))
     }
 
     async fn until_end(&self, running: &mut Running) -> End {
@@ -148,12 +267,20 @@ impl LanguageProgram {
         let completion = running.server.monitor().completion();
         let last_errors = running.process.last_errors();
         running.server.stop().await;
-        judge(&exit, completion, &last_errors)
+        let judged = judge(&exit, completion, &last_errors);
+        match &running.enclosure {
+            Some(enclosure) => enclosure.judge(judged, &running.process),
+            None => judged,
+        }
     }
 
     fn warn(&self, message: &str) {
+        self.tell(Severity::Warning, message);
+    }
+
+    fn tell(&self, severity: Severity, message: &str) {
         self.ports.events.emit(EngineEvent::Diagnostic(Diagnostic {
-            severity: Severity::Warning,
+            severity,
             urn: None,
             message: message.to_owned(),
             stream_id: 0,
@@ -165,17 +292,19 @@ impl LanguageProgram {
 #[async_trait]
 impl Program for LanguageProgram {
     async fn run(&self, registrar: Arc<dyn Registrar>) -> Result<(), ProgramError> {
-        let running = self.start(registrar).await;
-        let mut running = running.map_err(|error| ProgramError::Failed {
-            message: format!("{error}; {}", error.help()),
-        })?;
-        let end = self.until_end(&mut running).await;
-        let complete = running.server.monitor().completion() == Completion::Complete;
-        if matches!(end, End::Announced) && complete {
-            *self.waiting.lock() = Some(running);
-            return Ok(());
+        match self.check() {
+            None => self.run_as(&self.launch, registrar, None).await,
+            Some((launch, check)) => {
+                let gate = Gate::before(Arc::clone(&registrar), check);
+                let held = Arc::clone(&gate) as _;
+                match self.run_as(&self.launch, held, Some(&gate)).await {
+                    Err(ProgramError::AlreadyReported) if gate.wants_whole_program() => {
+                        self.run_as(&launch, registrar, None).await
+                    }
+                    ended => ended,
+                }
+            }
         }
-        self.conclude(running, end).await
     }
 
     async fn finish(&self) -> Result<(), ProgramError> {
@@ -189,6 +318,13 @@ impl Program for LanguageProgram {
             End::Announced
         };
         self.conclude(running, end).await
+    }
+}
+
+async fn denied(gate: Option<&Gate>) {
+    match gate {
+        Some(gate) => gate.denied().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -246,10 +382,7 @@ mod tests {
             (Exit::Code(32), Completion::Complete),
             (Exit::Signal(9), Completion::Complete),
         ] {
-            assert!(
-                judged(exit, completion).is_err(),
-                "{exit:?} {completion:?}"
-            );
+            assert!(judged(exit, completion).is_err(), "{exit:?} {completion:?}");
         }
     }
 

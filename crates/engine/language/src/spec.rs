@@ -1,7 +1,7 @@
 //! What is run, and with whom.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,11 @@ use std::time::Duration;
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{AssetReader, HookRegistry, Listen, RunningResources};
 use nimbus_engine_ports::{DeploymentContext, EventSink};
+use nimbus_engine_sandbox::Sandbox;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use crate::check::TypeChecker;
 use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
 
@@ -35,8 +37,14 @@ pub struct ProgramSpec {
     pub typescript_cache: Option<PathBuf>,
     /// Compile TypeScript without checking its types.
     pub transpile_only: bool,
+    /// Who checks types beside the start of programs. Without one, the SDK compiles and checks.
+    pub checker: Option<Arc<TypeChecker>>,
     /// What the program's installed packages need, by package.
     pub packages: BTreeMap<String, PackageDescriptor>,
+    /// Where the program runs; `None`: among everything else, as its user.
+    pub sandbox: Option<Sandbox>,
+    /// What it reads beside its own files, in a sandbox.
+    pub readable: Vec<PathBuf>,
     /// How long a program may take to end when asked to, before it is made to.
     pub grace: Duration,
 }
@@ -71,6 +79,15 @@ pub enum Environment {
 }
 
 impl Environment {
+    /// What a program sees under a name.
+    pub(crate) fn get(&self, name: &str) -> Option<OsString> {
+        let name = OsStr::new(name);
+        match self {
+            Self::Inherit(more) => more.get(name).cloned().or_else(|| std::env::var_os(name)),
+            Self::Only(all) => all.get(name).cloned(),
+        }
+    }
+
     /// A command that sees this environment.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);

@@ -42,6 +42,7 @@ impl Monitor {
         &self,
         properties: PropertyMap,
     ) -> Result<PropertyMap, MonitorError> {
+        self.refuse_foreign_files(&properties).await?;
         let mut uris = Vec::new();
         let mut found = false;
         for value in properties.values() {

@@ -66,6 +66,7 @@ impl Monitor {
             .await?;
         let provider = self.provider(&reference)?;
         let trace = self.positions.open(&call.origin);
+        self.refuse_foreign_files(&call.args).await?;
         let args = outputs::upgrade(call.args);
         let mut arg_dependencies = call.arg_dependencies;
         outputs::collect_by_property(&args, &mut arg_dependencies);

@@ -47,6 +47,7 @@ impl Monitor {
         for transform in self.invoke_transforms() {
             (args, options) = transform.transform(&token, args, options).await?;
         }
+        self.refuse_foreign_files(&args).await?;
         let hints = PluginHints {
             version: &options.version,
             download_url: &options.plugin_download_url,

@@ -10,6 +10,7 @@
 mod assets;
 mod builtin;
 mod config;
+mod confinement;
 mod construct;
 mod default_providers;
 mod error;
@@ -37,6 +38,7 @@ pub use builtin::{
     BUILTIN_PACKAGE, BuiltinProvider, RunningResources, StackReadError, StackReader,
 };
 pub use config::package_config;
+pub use confinement::{Confinement, Dial};
 pub use error::{Ending, MonitorError};
 pub use grpc::{EngineEndpoint, Listen, MonitorServer};
 pub use hooks::{ErrorHookCallback, Hook, HookCallback, HookRegistry};

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::assets::AssetReader;
 use crate::builtin::RunningResources;
+use crate::confinement::Confinement;
 use crate::default_providers::DefaultProviders;
 use crate::error::{Ending, MonitorError};
 use crate::family::{Family, Transforms};
@@ -34,6 +35,8 @@ pub struct MonitorSettings {
     pub program_dir: PathBuf,
     /// What the program's installed packages need, by package.
     pub packages: BTreeMap<String, PackageDescriptor>,
+    /// For a program that is not trusted.
+    pub confinement: Option<Confinement>,
 }
 
 /// What a run's monitor works with.

@@ -14,6 +14,7 @@ mod fan;
 mod given;
 mod host;
 mod import;
+mod isolation;
 mod plan;
 mod processes;
 mod redact;
@@ -39,4 +40,6 @@ pub use request::{
 };
 pub use stacks::stack_outputs;
 pub use tell::describe as describe_interruption;
+/// How programs are kept from everything else.
+pub use nimbus_engine_sandbox::Settings as SandboxSettings;
 pub use workspace::{BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_of};

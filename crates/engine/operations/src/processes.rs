@@ -11,8 +11,8 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::{PluginPath, Project};
 use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
-    Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions,
-    default_packages, python_environment, required_packages,
+    Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions, TypeChecker,
+    default_packages, install_dependencies, python_environment, required_packages,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
@@ -25,12 +25,14 @@ use nimbus_engine_plugin::{
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
 };
+use nimbus_engine_sandbox::Sandbox;
 use serde_json::Value;
 
 use crate::assets::FileAssets;
 use crate::bench::{Setup, Tools, Workbench};
 use crate::host::Host;
-use crate::request::{Mode, PolicyPackRequest};
+use crate::isolation;
+use crate::request::{Mode, PolicyPackRequest, RunOptions};
 
 /// How long a program may take to end when asked to.
 const PROGRAM_GRACE: Duration = Duration::from_secs(10);
@@ -44,15 +46,20 @@ pub struct Processes {
     limits: Limits,
     /// Stands in for every plugin.
     simulated: Option<Arc<dyn ProviderHost>>,
+    /// One for all programs that are started from here: they have most of the work in common.
+    checker: Option<Arc<TypeChecker>>,
 }
 
 impl Processes {
     /// With the environment of this process.
     pub fn new() -> Self {
+        let environment = std::env::vars_os().collect();
+        let checker = typescript_cache(&environment).map(|cache| TypeChecker::new(&cache));
         Self {
-            environment: std::env::vars_os().collect(),
+            environment,
             limits: Limits::default(),
             simulated: None,
+            checker: checker.map(Arc::new),
         }
     }
 
@@ -74,10 +81,8 @@ impl Default for Processes {
 #[async_trait]
 impl Workbench for Processes {
     async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
-        let language = Language::of(
-            &setup.workspace.project,
-            setup.request.needs_program(),
-        )?;
+        let language = Language::of(&setup.workspace.project, setup.request.needs_program())?;
+        self.dependencies(&setup, language.as_ref()).await?;
         let packages = self.packages(&setup, language.as_ref()).await?;
         let endpoint = EngineEndpoint::start(&Listen::Loopback, Arc::clone(&setup.events)).await;
         let endpoint = endpoint.map_err(|error| {
@@ -142,7 +147,17 @@ impl Processes {
             resources,
             cancel: setup.cancellation.stop_token().clone(),
         };
-        let spec = self.program_spec(setup, language, running.packages.clone());
+        let sandbox = match &setup.request.options.sandbox {
+            Some(settings) => {
+                let decided = isolation::decide(settings.clone()).await?;
+                if let Some(warning) = &decided.warning {
+                    warn(setup.events.as_ref(), warning);
+                }
+                Some(decided.sandbox)
+            }
+            None => None,
+        };
+        let spec = self.program_spec(setup, language, running.packages.clone(), sandbox);
         let program = LanguageProgram::prepare(spec, ports).await?;
         running.program = Some(Arc::new(program));
         Ok(())
@@ -153,6 +168,7 @@ impl Processes {
         setup: Setup<'_>,
         language: Language,
         packages: BTreeMap<String, PackageDescriptor>,
+        sandbox: Option<Sandbox>,
     ) -> ProgramSpec {
         let mut environment = self.environment.clone();
         environment.retain(|name, _| !NOT_FOR_PROGRAMS.iter().any(|hidden| name == hidden));
@@ -166,21 +182,32 @@ impl Processes {
             args: setup.request.options.program_arguments.clone(),
             environment: Environment::Only(environment),
             listen: Listen::Loopback,
-            typescript_cache: self.typescript_cache(),
+            // A cache that several programs write to would be a way from one to the other.
+            typescript_cache: match sandbox {
+                Some(_) => None,
+                None => typescript_cache(&self.environment),
+            },
             transpile_only: setup.request.options.transpile_only,
+            checker: self.checker.clone(),
             packages,
+            sandbox,
+            readable: Vec::new(),
             grace: PROGRAM_GRACE,
         }
     }
 
-    /// In the user's own cache, so that nobody else can put compiled code there.
-    fn typescript_cache(&self) -> Option<PathBuf> {
-        let variable = |name: &str| {
-            let value = self.environment.get(&OsString::from(name));
-            value.filter(|value| !value.is_empty()).map(PathBuf::from)
+    /// Packages that are missing are installed from the lock file. In a sandbox nothing is run for
+    /// the program outside of it.
+    async fn dependencies(&self, setup: &Setup<'_>, language: Option<&Language>) -> Result<()> {
+        let is_node = language.is_some_and(|language| language.runtime == Runtime::Node);
+        let sandboxed = setup.request.options.sandbox.is_some();
+        let wanted = setup.request.needs_program() && is_node && !sandboxed;
+        let Some(cache) = cache(&self.environment).filter(|_| wanted) else {
+            return Ok(());
         };
-        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-        cache.map(|cache| cache.join("nimbus/typescript"))
+        let folder = program_folder(&setup.workspace.project);
+        install_dependencies(&folder, &cache, setup.events.as_ref()).await?;
+        Ok(())
     }
 
     /// What the program's installed packages need. What cannot be understood is told and skipped.
@@ -242,12 +269,35 @@ impl Processes {
             runtime_options: runtime_options(project),
             config_json: Some(config_json(&setup.config.values)),
             environment: self.environment.clone(),
+            tenancy: tenancy(&setup.request.options),
             search,
             limits: self.limits,
-            tenancy: Tenancy::Single,
             events: Arc::clone(&setup.events),
         })
     }
+}
+
+/// A strict sandbox is for programs of strangers, and their plugins are treated accordingly.
+fn tenancy(options: &RunOptions) -> Tenancy {
+    let mode = options.sandbox.as_ref().map(|sandbox| sandbox.mode);
+    match mode {
+        Some(nimbus_engine_sandbox::Mode::Strict { .. }) => Tenancy::Several,
+        Some(nimbus_engine_sandbox::Mode::BestEffort) | None => Tenancy::Single,
+    }
+}
+
+/// In the user's own cache, so that nobody else can put compiled code there.
+fn typescript_cache(environment: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
+    cache(environment).map(|cache| cache.join("typescript"))
+}
+
+fn cache(environment: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
+    let variable = |name: &str| {
+        let value = environment.get(&OsString::from(name));
+        value.filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    cache.map(|cache| cache.join("nimbus"))
 }
 
 /// The program's language, as the project says.

@@ -78,6 +78,8 @@ pub struct RunOptions {
     /// Run the program before a destroy or a refresh: for the configuration of its providers, and
     /// for its hooks.
     pub run_program: bool,
+    /// How the program is kept from everything else; `None`: not at all.
+    pub sandbox: Option<nimbus_engine_sandbox::Settings>,
 }
 
 /// Some of a stack's resources, by URN or by pattern: `*` stands for anything but `:`, `**` for

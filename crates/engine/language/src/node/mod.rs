@@ -1,8 +1,10 @@
 //! Node.js programs: TypeScript and JavaScript.
 //!
-//! The SDK brings its own entry point, which reads flags, connects and runs the program. TypeScript
-//! is compiled by the SDK while it is loaded, unless the project says that there is none.
+//! The SDK brings its own entry point, which reads flags, connects and runs the program. What is
+//! TypeScript in it was translated before, or is compiled by the SDK while it is loaded: see
+//! `typescript`.
 
+mod typescript;
 mod words;
 
 use std::ffi::OsString;
@@ -11,9 +13,11 @@ use std::path::{Path, PathBuf};
 use nimbus_engine_ports::DeploymentContext;
 use tokio::process::Command;
 
+use crate::check::CheckRequest;
 use crate::entry::Entry;
 use crate::error::LaunchError;
 use crate::spec::{ProgramSpec, json};
+use typescript::{Project, TypeScript};
 
 /// How a Node.js program is run; everything that could be missing was found.
 #[derive(Clone, Debug)]
@@ -21,7 +25,9 @@ pub(crate) struct NodeLaunch {
     node: PathBuf,
     run_module: PathBuf,
     node_args: Vec<String>,
-    typescript: bool,
+    /// Whether the project wants TypeScript at all.
+    wants_typescript: bool,
+    typescript: TypeScript,
     tsconfig: Option<String>,
 }
 
@@ -34,13 +40,62 @@ impl NodeLaunch {
             expected: "a command line with closed quotes",
         })?;
         let package_manager = PackageManager::parse(options.text("packagemanager")?)?;
+        let node = node_binary()?;
+        let run_module = resolve(&entry.directory, "cmd/run", package_manager).await?;
+        let project = Project {
+            spec,
+            entry,
+            node: &node,
+            node_args: &node_args,
+            run_module: &run_module,
+        };
+        let typescript = project.typescript().await?;
         Ok(Self {
-            node: node_binary()?,
-            run_module: resolve(&entry.directory, "cmd/run", package_manager).await?,
+            node,
+            run_module,
             node_args,
-            typescript: options.flag("typescript")?.unwrap_or(true),
+            wants_typescript: options.flag("typescript")?.unwrap_or(true),
+            typescript,
             tsconfig: options.text("tsconfig")?.map(str::to_owned),
         })
+    }
+
+    /// The same program, compiled by the SDK.
+    pub(crate) fn by_sdk(&self, reason: &str) -> Self {
+        Self {
+            typescript: TypeScript::BySdk {
+                reason: reason.to_owned(),
+            },
+            ..self.clone()
+        }
+    }
+
+    /// Why the SDK compiles the program, if it does.
+    pub(crate) fn left_to_sdk(&self) -> Option<&str> {
+        match &self.typescript {
+            TypeScript::Ours(_) => None,
+            TypeScript::BySdk { reason } => Some(reason),
+        }
+    }
+
+    /// The check of types that this program depends on.
+    pub(crate) fn check(&self) -> Option<&CheckRequest> {
+        match &self.typescript {
+            TypeScript::Ours(prepared) => prepared.check.as_ref(),
+            TypeScript::BySdk { .. } => None,
+        }
+    }
+
+    /// What the process reads besides the program and what is installed for it.
+    pub(crate) fn reads(&self) -> Vec<PathBuf> {
+        let TypeScript::Ours(prepared) = &self.typescript else {
+            return Vec::new();
+        };
+        let scripts = prepared.start.parent().map(Path::to_owned);
+        scripts
+            .into_iter()
+            .chain(prepared.program.clone())
+            .collect()
     }
 
     pub(crate) fn command(
@@ -50,7 +105,11 @@ impl NodeLaunch {
         context: &DeploymentContext,
     ) -> Command {
         let mut command = spec.environment.command(&self.node);
-        command.args(&self.node_args).arg(&self.run_module);
+        command.args(&self.node_args);
+        if let TypeScript::Ours(prepared) = &self.typescript {
+            command.arg("--require").arg(&prepared.start);
+        }
+        command.arg(&self.run_module);
         let mut flag = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
             if !value.as_ref().is_empty() {
                 command.arg(name).arg(value.as_ref());
@@ -84,7 +143,15 @@ impl NodeLaunch {
                 json(&context.config_secret_keys).into(),
             ),
         ];
-        if self.typescript {
+        match &self.typescript {
+            TypeScript::Ours(prepared) => {
+                let program = prepared.program.iter();
+                variables.extend(program.map(|file| (PROGRAM, file.into())));
+                return variables;
+            }
+            TypeScript::BySdk { .. } => {}
+        }
+        if self.wants_typescript {
             variables.push(("PULUMI_NODEJS_TYPESCRIPT", "true".into()));
         }
         if let Some(path) = &self.tsconfig {
@@ -99,6 +166,9 @@ impl NodeLaunch {
         variables
     }
 }
+
+/// Tells our script in the process where the translated program is.
+const PROGRAM: &str = "NIMBUS_PROGRAM";
 
 /// Configuration under keys of the form `namespace:config:name`, which every SDK understands.
 fn config(context: &DeploymentContext) -> String {

@@ -22,19 +22,30 @@ pub(crate) struct ProgramProcess {
 }
 
 impl ProgramProcess {
-    /// Starts the command; what it prints becomes diagnostics.
-    pub(crate) async fn start(command: Command, events: &Arc<dyn EventSink>) -> io::Result<Self> {
+    /// Starts the command; what it prints becomes diagnostics, as far as it may print so much.
+    pub(crate) async fn start(
+        command: Command,
+        events: &Arc<dyn EventSink>,
+        most_output: u64,
+    ) -> io::Result<Self> {
         let started = Process::start(command.into_std()).await?;
+        let (stdout, stderr) = (started.stdout, started.stderr);
         Ok(Self {
             process: started.process,
-            output: Output::forward(started.stdout, started.stderr, events),
+            output: Output::forward(stdout, stderr, events, most_output),
         })
     }
 
     /// Waits until nothing of the program is left and all of its output was passed on. May be
     /// dropped and called again.
     pub(crate) async fn wait(&mut self) -> Exit {
-        let exit = self.process.ended().await;
+        let exit = tokio::select! {
+            exit = self.process.ended() => exit,
+            () = self.output.flooded().cancelled() => {
+                self.process.signal(Signal::SIGKILL);
+                self.process.ended().await
+            }
+        };
         self.output.drain(DRAIN).await;
         exit
     }
@@ -43,6 +54,11 @@ impl ProgramProcess {
     pub(crate) async fn end(&mut self, grace: Duration) -> Exit {
         self.process.end(Signal::SIGINT, grace).await;
         self.wait().await
+    }
+
+    /// Whether it was made to end because it printed too much.
+    pub(crate) fn flooded(&self) -> bool {
+        self.output.flooded().is_cancelled()
     }
 
     /// The last lines that were written to standard error.
@@ -64,7 +80,7 @@ mod tests {
         let events: Arc<dyn EventSink> = sink.clone();
         let mut command = Command::new("sh");
         command.args(["-c", "echo bye; echo oops >&2; exit 5"]);
-        let process = ProgramProcess::start(command, &events).await;
+        let process = ProgramProcess::start(command, &events, u64::MAX).await;
         let mut process = process.expect("a shell");
         assert_eq!(process.wait().await, Exit::Code(5));
         let mut printed = sink.messages(Severity::Info);
@@ -73,5 +89,22 @@ mod tests {
         assert_eq!(process.last_errors(), ["oops"]);
         let streams: Vec<_> = sink.diagnostics().iter().map(|d| d.stream_id).collect();
         assert_ne!(streams[0], streams[1]);
+    }
+
+    #[tokio::test]
+    async fn a_program_that_prints_without_end_is_ended() {
+        const MOST: u64 = 10_000;
+        let sink = Arc::new(RecordingSink::default());
+        let events: Arc<dyn EventSink> = sink.clone();
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do echo flood; echo flood >&2; done"]);
+        let process = ProgramProcess::start(command, &events, MOST).await;
+        let mut process = process.expect("a shell");
+        assert_eq!(process.wait().await, Exit::Signal(9));
+        assert!(process.flooded());
+        let printed = sink.messages(Severity::Info);
+        let bytes: usize = printed.iter().map(|line| line.len() + 1).sum();
+        assert!(bytes as u64 <= MOST, "{bytes}");
+        assert!(bytes > 5_000, "what it may print is passed on: {bytes}");
     }
 }

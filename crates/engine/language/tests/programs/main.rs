@@ -8,3 +8,4 @@ mod node;
 mod node_failures;
 mod python;
 mod support;
+mod typescript;

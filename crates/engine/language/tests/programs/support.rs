@@ -102,7 +102,7 @@ pub(crate) struct Ready {
     _directory: TempDir,
 }
 
-fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
+pub(crate) fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (name, content) in files {
         let path = directory.path().join(name);
@@ -126,7 +126,10 @@ fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
         listen: Listen::Loopback,
         typescript_cache: Some(directory.path().join(".cache")),
         transpile_only: true,
+        checker: None,
         packages: BTreeMap::new(),
+        sandbox: None,
+        readable: Vec::new(),
         grace: Duration::from_secs(20),
     };
     Bench {
@@ -175,7 +178,7 @@ pub(crate) fn esm(sdk: &Path, index: &str) -> Bench {
     bench
 }
 
-fn link_sdk(bench: &Bench, sdk: &Path) {
+pub(crate) fn link_sdk(bench: &Bench, sdk: &Path) {
     let modules = bench.directory.path().join("node_modules");
     std::os::unix::fs::symlink(sdk.join("node_modules"), modules).expect("a link");
 }
@@ -228,6 +231,16 @@ impl Bench {
             .collect();
         self.spec.context.config_secret_keys = secret.iter().map(|k| (*k).to_owned()).collect();
         self
+    }
+
+    /// Ready to run, without giving the program's files away.
+    pub(crate) async fn again(&self) -> Ready {
+        let bench = Self {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            spec: self.spec.clone(),
+            registrar: FakeRegistrar::new("shop", "dev"),
+        };
+        bench.ready().await
     }
 
     pub(crate) async fn prepare(self) -> Result<Ready, LaunchError> {

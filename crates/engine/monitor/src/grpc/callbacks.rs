@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hyper_util::rt::TokioIo;
 use nimbus_engine_model::PropertyMap;
 use nimbus_engine_ports::HookRequest;
 use nimbus_engine_proto::callbacks_client::CallbacksClient;
@@ -15,20 +16,29 @@ use nimbus_engine_proto::{
 use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
 use parking_lot::Mutex;
 use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
 
 use super::options;
+use crate::confinement::{Confinement, Dial};
 use crate::error::MonitorError;
 use crate::hooks::{ErrorHookCallback, HookCallback};
 use crate::options::{InvokeOptions, ResourceOptions};
 use crate::transforms::{InvokeTransform, ResourceTransform, Subject};
 
 /// Connections to programs that can be called back, by address.
-#[derive(Default)]
 pub(super) struct CallbackClients {
     by_target: Mutex<HashMap<String, CallbacksClient<Channel>>>,
+    confinement: Option<Confinement>,
 }
 
 impl CallbackClients {
+    pub(super) fn new(confinement: Option<Confinement>) -> Self {
+        Self {
+            by_target: Mutex::default(),
+            confinement,
+        }
+    }
+
     /// The function that a callback stands for. Connects when it is first called.
     pub(super) fn function(
         &self,
@@ -53,21 +63,48 @@ impl CallbackClients {
         if let Some(client) = clients.get(target) {
             return Ok(client.clone());
         }
-        let address = if target.starts_with("unix:") {
-            target.to_owned()
-        } else {
-            format!("http://{target}")
+        let channel = match &self.confinement {
+            None => anywhere(target),
+            Some(confinement) => inside(target, confinement.dial.clone()),
         };
-        let endpoint = Endpoint::from_shared(address).map_err(|error| MonitorError::Callback {
+        let channel = channel.map_err(|message| MonitorError::Callback {
             what: what.to_owned(),
-            message: error.to_string(),
+            message,
         })?;
-        let client = CallbacksClient::new(endpoint.connect_lazy())
+        let client = CallbacksClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         clients.insert(target.to_owned(), client.clone());
         Ok(client)
     }
+}
+
+/// To whomever the program names.
+fn anywhere(target: &str) -> Result<Channel, String> {
+    let address = if target.starts_with("unix:") {
+        target.to_owned()
+    } else {
+        format!("http://{target}")
+    };
+    let endpoint = Endpoint::from_shared(address).map_err(|error| error.to_string())?;
+    Ok(endpoint.connect_lazy())
+}
+
+/// To the program itself, which is all that a confined program may name.
+fn inside(target: &str, dial: Option<Arc<dyn Dial>>) -> Result<Channel, String> {
+    let port = Confinement::port_of(target).ok_or_else(|| {
+        format!("a program in a sandbox can be called back on its own loopback only, not {target}")
+    })?;
+    let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}"));
+    let endpoint = endpoint.map_err(|error| error.to_string())?;
+    let Some(dial) = dial else {
+        return Ok(endpoint.connect_lazy());
+    };
+    let connect = service_fn(move |_| {
+        let dial = Arc::clone(&dial);
+        async move { dial.dial(port).await.map(TokioIo::new) }
+    });
+    Ok(endpoint.connect_with_connector_lazy(connect))
 }
 
 /// One function of a program.

@@ -53,8 +53,9 @@ impl MonitorServer {
         let bound = Bound::new(listen).await?;
         settings.context.monitor_endpoint.clone_from(&bound.address);
         let events = Arc::clone(&ports.events);
+        let callbacks = CallbackClients::new(settings.confinement.clone());
         let monitor = Arc::new(Monitor::new(settings, ports));
-        let service = MonitorService::new(Arc::clone(&monitor), CallbackClients::default());
+        let service = MonitorService::new(Arc::clone(&monitor), callbacks);
         let service = ResourceMonitorServer::new(service)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);

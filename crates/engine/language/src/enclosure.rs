@@ -1,0 +1,176 @@
+//! A program in a sandbox: the room that it runs in, and what that has to do with how it ended.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_engine_monitor::{Confinement, Dial, Listen};
+use nimbus_engine_ports::{EngineEvent, EventSink, ProgramError, Severity};
+use nimbus_engine_sandbox::{
+    Cause, Dialer, Intervention, Room, Sandbox, SandboxError, explain, readable_by_program,
+};
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::process::Command;
+
+use crate::process::ProgramProcess;
+
+pub(crate) struct Enclosure {
+    room: Room,
+    overheard: Arc<Overhearing>,
+}
+
+impl Enclosure {
+    /// A room, and in front of the events somebody who listens for what the sandbox explains.
+    pub(crate) fn open(
+        sandbox: &Sandbox,
+        events: Arc<dyn EventSink>,
+    ) -> Result<Self, SandboxError> {
+        let room = sandbox.open()?;
+        let overheard = Arc::new(Overhearing {
+            events,
+            policy: room.policy().clone(),
+            hint: Mutex::default(),
+        });
+        Ok(Self { room, overheard })
+    }
+
+    pub(crate) fn listen(&self) -> Listen {
+        Listen::UnixSocket(self.room.socket())
+    }
+
+    pub(crate) fn events(&self) -> Arc<dyn EventSink> {
+        Arc::clone(&self.overheard) as _
+    }
+
+    pub(crate) fn most_output(&self) -> u64 {
+        self.room.policy().limits.output_bytes
+    }
+
+    /// What the engine does not do for a program in here.
+    pub(crate) fn confinement(&self, directories: &[&Path]) -> Confinement {
+        let real = |path: &&Path| path.canonicalize().unwrap_or_else(|_| (*path).to_owned());
+        Confinement {
+            directories: directories.iter().map(real).collect(),
+            dial: self
+                .room
+                .dialer()
+                .map(|dialer| Arc::new(Inside(dialer)) as _),
+        }
+    }
+
+    /// The command in the room. `more` is read by the program beside its own files.
+    pub(crate) fn enclose(
+        &mut self,
+        command: &Command,
+        root: &Path,
+        directory: &Path,
+        more: &[PathBuf],
+    ) -> Result<Command, SandboxError> {
+        let command = command.as_std();
+        let interpreter = Path::new(command.get_program());
+        let mut read_only = readable_by_program(root, directory, interpreter);
+        read_only.extend_from_slice(more);
+        self.room
+            .enclose(command, &read_only, &[])
+            .map(Command::from)
+    }
+
+    /// How the program ended, with what the sandbox knows about it.
+    pub(crate) fn judge(
+        &self,
+        judged: Result<(), ProgramError>,
+        process: &ProgramProcess,
+    ) -> Result<(), ProgramError> {
+        if process.flooded() {
+            let bytes = self.most_output();
+            return Err(stopped(Cause::Output { bytes }));
+        }
+        match self.room.intervention() {
+            Some(Intervention::Stopped(cause)) => return Err(stopped(cause)),
+            Some(Intervention::NotRun { step, reason }) => {
+                let error = SandboxError::Setup { step, reason };
+                let message = format!("{error}; {}", error.help());
+                return Err(ProgramError::Failed { message });
+            }
+            None => {}
+        }
+        match judged {
+            Err(ProgramError::Failed { message }) => {
+                let overheard = *self.overheard.hint.lock();
+                let hint = self.room.explain(&message).or(overheard);
+                let message = match hint {
+                    Some(hint) => format!("{message}\n{hint}"),
+                    None => message,
+                };
+                Err(ProgramError::Failed { message })
+            }
+            Err(ProgramError::AlreadyReported) => {
+                if let Some(hint) = *self.overheard.hint.lock() {
+                    self.overheard.explain(hint);
+                }
+                Err(ProgramError::AlreadyReported)
+            }
+            other => other,
+        }
+    }
+}
+
+fn stopped(cause: Cause) -> ProgramError {
+    let message = format!("the program was stopped: {cause}");
+    ProgramError::Failed { message }
+}
+
+/// Connections into a sandbox are made by its helper.
+struct Inside(Dialer);
+
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inside")
+    }
+}
+
+#[async_trait]
+impl Dial for Inside {
+    async fn dial(&self, port: u16) -> io::Result<TcpStream> {
+        let dialer = self.0.clone();
+        let connected = tokio::task::spawn_blocking(move || dialer.connect(port));
+        let connection = connected.await.map_err(io::Error::other)??;
+        connection.set_nonblocking(true)?;
+        TcpStream::from_std(connection)
+    }
+}
+
+/// Passes events on and remembers what the sandbox has to say about the errors among them.
+struct Overhearing {
+    events: Arc<dyn EventSink>,
+    policy: nimbus_engine_sandbox::SandboxPolicy,
+    hint: Mutex<Option<&'static str>>,
+}
+
+impl Overhearing {
+    fn explain(&self, hint: &str) {
+        self.events
+            .emit(EngineEvent::Diagnostic(nimbus_engine_ports::Diagnostic {
+                severity: Severity::Warning,
+                urn: None,
+                message: hint.to_owned(),
+                stream_id: 0,
+                ephemeral: false,
+            }));
+    }
+}
+
+impl EventSink for Overhearing {
+    fn emit(&self, event: EngineEvent) {
+        if let EngineEvent::Diagnostic(diagnostic) = &event {
+            let found = explain(&diagnostic.message, &self.policy);
+            if found.is_some() {
+                *self.hint.lock() = found;
+            }
+        }
+        self.events.emit(event);
+    }
+}

@@ -1,0 +1,215 @@
+//! What the engine does not do for a program that is not trusted.
+//!
+//! A program in a sandbox cannot read a stranger's file or connect to a stranger's service, but it
+//! could ask the engine to: by naming a file as an asset, or an address to be called back at. So
+//! files must be the program's own, links followed, and calls back go to the program and nobody
+//! else.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
+use tokio::net::TcpStream;
+use walkdir::WalkDir;
+
+use crate::error::MonitorError;
+use crate::monitor::Monitor;
+
+/// Makes connections to a program that is alone in its network.
+#[async_trait]
+pub trait Dial: fmt::Debug + Send + Sync {
+    /// A connection to a port of the program's own loopback.
+    async fn dial(&self, port: u16) -> io::Result<TcpStream>;
+}
+
+/// Where a program is confined to.
+#[derive(Clone, Debug)]
+pub struct Confinement {
+    /// The directories whose files are its own.
+    pub directories: Vec<PathBuf>,
+    /// How it is reached; `None` if its loopback is this machine's.
+    pub dial: Option<Arc<dyn Dial>>,
+}
+
+impl Confinement {
+    /// The port at which the program says it can be called back, if it is on its own loopback.
+    pub(crate) fn port_of(target: &str) -> Option<u16> {
+        let (host, port) = target.rsplit_once(':')?;
+        let own = match host.parse::<IpAddr>() {
+            Ok(address) => SocketAddr::from((address, 0)).ip().is_loopback(),
+            Err(_) => host == "localhost",
+        };
+        own.then(|| port.parse().ok()).flatten()
+    }
+
+    fn check(&self, path: &Path) -> Result<(), MonitorError> {
+        let refused = |path: &Path, reason: String| MonitorError::Asset {
+            path: path.display().to_string(),
+            reason,
+        };
+        let real = path
+            .canonicalize()
+            .map_err(|error| refused(path, error.to_string()))?;
+        if !self.directories.iter().any(|own| real.starts_with(own)) {
+            let reason = "the program runs in a sandbox and may use only files of its own folder";
+            return Err(refused(path, reason.to_owned()));
+        }
+        if real.is_dir() {
+            // What is no link lies below and is therefore its own as well.
+            let links = WalkDir::new(&real).into_iter().flatten();
+            for link in links.filter(|entry| entry.path_is_symlink()) {
+                self.check(link.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Monitor {
+    /// Refuses files that are not the program's own.
+    pub(crate) async fn refuse_foreign_files(
+        &self,
+        properties: &PropertyMap,
+    ) -> Result<(), MonitorError> {
+        let Some(confinement) = self.settings.confinement.clone() else {
+            return Ok(());
+        };
+        let mut paths = Vec::new();
+        for value in properties.values() {
+            collect(value, &mut paths);
+        }
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let directory = self.settings.program_dir.clone();
+        let checked = tokio::task::spawn_blocking(move || {
+            let paths = paths.iter().map(|path| directory.join(path));
+            paths
+                .into_iter()
+                .try_for_each(|path| confinement.check(&path))
+        });
+        checked.await.unwrap_or(Err(MonitorError::Ending))
+    }
+}
+
+/// Every file that a value names.
+fn collect(value: &PropertyValue, paths: &mut Vec<PathBuf>) {
+    match value {
+        PropertyValue::Asset(Asset::Path { path, .. })
+        | PropertyValue::Archive(Archive::Path { path, .. }) => paths.push(path.into()),
+        PropertyValue::Asset(Asset::Uri { uri, .. })
+        | PropertyValue::Archive(Archive::Uri { uri, .. }) => {
+            let file = url::Url::parse(uri).ok();
+            paths.extend(file.and_then(|url| url.to_file_path().ok()));
+        }
+        PropertyValue::Archive(Archive::Assets { assets, .. }) => {
+            assets.values().for_each(|member| collect(member, paths));
+        }
+        PropertyValue::Array(items) => items.iter().for_each(|item| collect(item, paths)),
+        PropertyValue::Object(map) => map.values().for_each(|item| collect(item, paths)),
+        PropertyValue::Secret(inner) => collect(inner, paths),
+        PropertyValue::Output(output) => {
+            if let Some(inner) = &output.value {
+                collect(inner, paths);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn scene() -> (tempfile::TempDir, Confinement) {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        for file in ["own/a", "own/folder/b", "stranger/secret"] {
+            let file = root.path().join(file);
+            fs::create_dir_all(file.parent().expect("a parent")).expect("directories");
+            fs::write(file, "x").expect("a file");
+        }
+        let own = root.path().join("own").canonicalize().expect("it is there");
+        let confinement = Confinement {
+            directories: vec![own],
+            dial: None,
+        };
+        (root, confinement)
+    }
+
+    #[test]
+    fn a_programs_own_files_are_its_own() {
+        let (root, confinement) = scene();
+        for path in ["own", "own/a", "own/folder", "own/folder/../a"] {
+            assert!(confinement.check(&root.path().join(path)).is_ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn files_of_others_are_refused_by_every_road() {
+        let (root, confinement) = scene();
+        let path = |path: &str| root.path().join(path);
+        symlink(path("stranger/secret"), path("own/link")).expect("a link");
+        fs::create_dir(path("own/deep")).expect("a directory");
+        symlink(path("stranger"), path("own/deep/link")).expect("a link");
+        for foreign in [
+            "stranger/secret",
+            "own/../stranger/secret",
+            "own/link",
+            "own/deep/link/secret",
+            "own/deep",
+            "own",
+            "own/missing",
+        ] {
+            assert!(confinement.check(&path(foreign)).is_err(), "{foreign}");
+        }
+        assert!(confinement.check(Path::new("/etc/passwd")).is_err());
+    }
+
+    #[test]
+    fn a_program_is_called_back_on_its_own_loopback_only() {
+        assert_eq!(Confinement::port_of("127.0.0.1:4000"), Some(4000));
+        assert_eq!(Confinement::port_of("localhost:4000"), Some(4000));
+        for target in [
+            "10.0.0.1:80",
+            "169.254.169.254:80",
+            "example.com:443",
+            "unix:/run/docker.sock",
+            "127.0.0.1",
+            "127.0.0.1:x",
+            "",
+        ] {
+            assert_eq!(Confinement::port_of(target), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn every_file_in_a_value_is_found() {
+        let path = |path: &str| {
+            let (hash, path) = (String::new(), path.to_owned());
+            PropertyValue::Asset(Asset::Path { hash, path })
+        };
+        let uri = PropertyValue::Asset(Asset::Uri {
+            hash: "known".to_owned(),
+            uri: "file:///b".to_owned(),
+        });
+        let archive = PropertyValue::Archive(Archive::Assets {
+            hash: String::new(),
+            assets: [("x".into(), path("/c"))].into_iter().collect(),
+        });
+        let value = PropertyValue::Array(vec![
+            PropertyValue::Secret(Box::new(path("/a"))),
+            uri,
+            archive,
+        ]);
+        let mut found = Vec::new();
+        collect(&value, &mut found);
+        assert_eq!(found, ["/a", "/b", "/c"].map(PathBuf::from));
+    }
+}
