@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::passphrase;
 use nimbus_engine_model::secrets::{Crypter, PassphraseManager};
 use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remembered};
 use nimbus_orchestrator::memory::Memory;
@@ -13,6 +13,8 @@ use nimbus_orchestrator::resolve::{Answer, LookupError};
 use nimbus_orchestrator::unit::Outside;
 use nimbus_resolvers::aws::{Aws, AwsError, Found, Settings, Variables};
 use tokio::sync::OnceCell;
+
+use crate::passphrase::environment;
 
 /// The process's environment, this machine's chance, and the AWS account of its credentials.
 pub struct LocalOutside {
@@ -64,7 +66,7 @@ impl LocalOutside {
         let key = match known {
             Some(key) => key,
             None => {
-                let key = PassphraseManager::create(&passphrase()?).map_err(unreadable)?;
+                let key = PassphraseManager::create(&self.passphrase()?).map_err(unreadable)?;
                 self.remember(key)
             }
         };
@@ -79,9 +81,8 @@ impl LocalOutside {
         let known = self.keys().get(salt).cloned();
         let key = match known {
             Some(key) => key,
-            None => {
-                self.remember(PassphraseManager::open(&passphrase()?, salt).map_err(unreadable)?)
-            }
+            None => self
+                .remember(PassphraseManager::open(&self.passphrase()?, salt).map_err(unreadable)?),
         };
         Ok(key.decrypt(ciphertext).map_err(unreadable)?.to_string())
     }
@@ -92,16 +93,16 @@ impl LocalOutside {
         key
     }
 
+    fn passphrase(&self) -> Result<impl std::ops::Deref<Target = String>, LookupError> {
+        passphrase(&environment(self.rehearsing)).map_err(|error| LookupError {
+            message: error.to_string(),
+        })
+    }
+
     fn keys(&self) -> MutexGuard<'_, BTreeMap<String, Arc<PassphraseManager>>> {
         // A panic elsewhere leaves the keys as good as they were.
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn passphrase() -> Result<impl std::ops::Deref<Target = String>, LookupError> {
-    nimbus_engine_backend::passphrase(&Environment::process()).map_err(|error| LookupError {
-        message: error.to_string(),
-    })
 }
 
 fn unreadable(error: impl std::fmt::Display) -> LookupError {

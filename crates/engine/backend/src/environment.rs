@@ -25,6 +25,14 @@ impl Environment {
         Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
+    /// These variables, and a value for one that is not among them.
+    pub fn or(self, absent: &'static str, value: &'static str) -> Self {
+        Self(Arc::new(move |name| {
+            let default = || (name == absent).then(|| value.to_owned());
+            self.get(name).or_else(default)
+        }))
+    }
+
     pub fn get(&self, name: &str) -> Option<String> {
         (self.0)(name)
     }
