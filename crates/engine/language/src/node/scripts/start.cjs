@@ -179,11 +179,17 @@ function traceIntoSources(files, main) {
         return;
     }
     const { fileURLToPath } = require("node:url");
+    const nothing = JSON.stringify({ version: 3, sources: [], names: [], mappings: "" });
     support.install({
         environment: "node",
         handleUncaughtExceptions: false,
         retrieveSourceMap(source) {
             const name = source.startsWith("file:") ? fileURLToPath(source) : source;
+            if (own.test(name)) {
+                // Its maps name files that are not there, in a form on which some versions of
+                // Node.js never finish to colour a trace.
+                return { url: name, map: nothing };
+            }
             const file = files.get(name);
             return file ? { url: name, map: file.map } : null;
         },
