@@ -63,6 +63,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-ports",
             "nimbus-engine-process",
             "nimbus-engine-sandbox",
+            "nimbus-engine-transpile",
         ],
     ),
     (

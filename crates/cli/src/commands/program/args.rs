@@ -124,8 +124,8 @@ pub(crate) struct ProgramArgs {
     policy_pack_config: Vec<PathBuf>,
 
     /// Compile TypeScript without checking its types
-    #[arg(long)]
-    transpile_only: bool,
+    #[arg(long, alias = "transpile-only")]
+    no_typecheck: bool,
 
     /// Arguments of the program itself
     #[arg(last = true, value_name = "ARGUMENT")]
@@ -135,7 +135,7 @@ pub(crate) struct ProgramArgs {
 impl ProgramArgs {
     pub(crate) fn apply(&self, options: &mut RunOptions, context: &Context) {
         options.replace.clone_from(&self.replace);
-        options.transpile_only = self.transpile_only;
+        options.transpile_only = self.no_typecheck;
         options.program_arguments.clone_from(&self.arguments);
         let mut configs = self.policy_pack_config.iter();
         options.policy_packs = self
