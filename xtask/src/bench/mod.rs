@@ -10,6 +10,7 @@ mod cli;
 mod engine;
 pub(crate) mod measure;
 mod report;
+mod units;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -43,6 +44,14 @@ enum Bench {
         #[arg(long, value_delimiter = ',', default_values_t = [1, 50, 500])]
         sizes: Vec<u32>,
     },
+    /// Sixteen programs of the library on the simulated cloud.
+    Units {
+        #[arg(long, default_value_t = 1)]
+        rounds: u32,
+        /// Leave out the comparison with programs that the SDK compiles.
+        #[arg(long)]
+        alone: bool,
+    },
 }
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
@@ -55,6 +64,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     match &options.bench {
         Bench::Cli { rounds } => cli::run(repo, nimbus, *rounds),
         Bench::Engine { rounds, sizes } => engine::run(repo, nimbus, *rounds, sizes),
+        Bench::Units { rounds, alone } => units::run(repo, &nimbus, *rounds, *alone),
     }
 }
 
