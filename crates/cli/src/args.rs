@@ -74,6 +74,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "validate",
             "validate-stack",
             "validate-dependencies",
+            "rotate",
             "graph",
         ],
     ),
@@ -95,11 +96,32 @@ const GROUPS: &[(&str, &[&str])] = &[
             "list-templates",
             "show-template",
             "validate-template",
+            "create-template",
+            "update-template",
             "list-stacks",
             "discover",
+            "discover-resources",
+            "new-stack",
+            "register-stack",
+            "update-stack",
+            "unregister-stack",
+            "register-all-stacks",
         ],
     ),
-    ("Set up and inspect", &["doctor", "config"]),
+    (
+        "From version 2.3",
+        &[
+            "migrate",
+            "migrate-environment-names",
+            "migrate-stack-naming",
+            "migrate-stack-scripts",
+            "migrate-undo",
+        ],
+    ),
+    (
+        "Set up and inspect",
+        &["doctor", "validate-aws", "validate-pulumi", "config"],
+    ),
     ("Help", &["explain", "completions", "man", "help"]),
 ];
 
@@ -132,7 +154,7 @@ fn grouped_commands(command: &clap::Command) -> String {
                 None => Some("Explain a command".to_owned()),
             };
             let about = about.unwrap_or_default();
-            text.push_str(&format!("  {literal}{name:<22}{literal:#} {about}\n"));
+            text.push_str(&format!("  {literal}{name:<25}{literal:#} {about}\n"));
         }
         text.push('\n');
     }

@@ -13,6 +13,7 @@ mod commands;
 mod context;
 mod diagnostic;
 mod exit;
+mod manifest_page;
 mod output;
 mod reference;
 mod run;

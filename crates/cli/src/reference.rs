@@ -6,18 +6,19 @@ use std::fmt::Write as _;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-use crate::args;
 use crate::commands::{
-    CancelReport, ChangeReport, ConfigListReport, ConfigValueReport, DeploymentsReport, DiffReport,
-    DoctorReport, EnvironmentsReport, ExplainReport, GraphReport, HistoryReport, ImportReport,
-    InitReport, ListReport, LocksReport, NewReport, OutputsReport, RepairReport, ResourceReport,
-    ResourcesReport, RunSummary, ShowReport, StacksReport, StateStacksReport, StatusReport,
-    TemplatesReport, UnlockReport, UnlockedReport, ValidTemplate, ValidateReport, VersionsReport,
-    WhyReport,
+    AllReport, AwsReport, CancelReport, ChangeReport, ConfigListReport, ConfigValueReport,
+    DeployedReport, DeploymentsReport, DiffReport, DoctorReport, EnvironmentsReport, ExplainReport,
+    GraphReport, HistoryReport, ImportReport, InitReport, ListReport, LocksReport, MigrationReport,
+    NewReport, NewStackReport, OutputsReport, PulumiReport, RepairReport, ResourceReport,
+    ResourcesReport, RotateReport, RunSummary, ShowReport, StackReport, StacksReport,
+    StateStacksReport, StatusReport, TemplateReport, TemplatesReport, UnlockReport, UnlockedReport,
+    ValidTemplate, ValidateReport, VersionsReport, WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, WOULD_CHANGE, exit_code, kind_word};
 use crate::output::Report;
+use crate::{args, manifest_page};
 
 /// Name and text of every document.
 pub(crate) fn documents() -> Vec<(String, String)> {
@@ -41,8 +42,18 @@ pub(crate) fn documents() -> Vec<(String, String)> {
             pretty(&schema_of::<ErrorDocument>(None)),
         ),
     ];
+    documents.extend(manifest_page::documents());
     documents.extend([
         report_schema::<DeploymentsReport>(),
+        report_schema::<StackReport>(),
+        report_schema::<AllReport>(),
+        report_schema::<NewStackReport>(),
+        report_schema::<TemplateReport>(),
+        report_schema::<DeployedReport>(),
+        report_schema::<MigrationReport>(),
+        report_schema::<RotateReport>(),
+        report_schema::<AwsReport>(),
+        report_schema::<PulumiReport>(),
         report_schema::<EnvironmentsReport>(),
         report_schema::<GraphReport>(),
         report_schema::<InitReport>(),
@@ -102,7 +113,9 @@ fn schema_of<T: JsonSchema>(name: Option<&str>) -> Value {
     schema
 }
 
+/// In order of the alphabet, whatever else is in the build.
 fn pretty(value: &Value) -> String {
+    let value = nimbus_orchestrator::schema::ordered(value.clone());
     format!("{value:#}\n")
 }
 

@@ -47,7 +47,7 @@ impl Place {
         for stack in ["dns", "network", "security"] {
             place.write(
                 &format!("cloud/stacks/{stack}/src/Pulumi.yaml"),
-                "name: x\n",
+                &format!("name: {stack}\nruntime: nodejs\n"),
             );
         }
         place

@@ -15,9 +15,13 @@ mod doctor;
 mod explain;
 mod internal_docs;
 mod man;
+mod migration;
 mod program;
+mod registration;
 mod stack_config;
 mod state;
+mod template;
+mod validation;
 mod values;
 
 use clap::Subcommand;
@@ -33,6 +37,8 @@ pub(crate) use deployment::init::InitReport;
 pub(crate) use deployment::list::ListReport as DeploymentsReport;
 pub(crate) use deployment::locks::{LocksReport, UnlockedReport};
 pub(crate) use deployment::new::NewReport;
+pub(crate) use deployment::resources::ResourcesReport as DeployedReport;
+pub(crate) use deployment::rotate::RotateReport;
 pub(crate) use deployment::run::{RunSummary, VersionsReport};
 pub(crate) use deployment::stacks::StacksReport;
 pub(crate) use deployment::status::StatusReport;
@@ -41,7 +47,11 @@ pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use deployment::why::WhyReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ExplainReport, ListReport};
+pub(crate) use migration::MigrationReport;
 pub(crate) use program::{CancelReport, OutputsReport};
+pub(crate) use registration::StackReport;
+pub(crate) use registration::all::AllReport;
+pub(crate) use registration::scaffold::NewStackReport;
 pub(crate) use stack_config::{
     ChangeReport, GetReport as ConfigValueReport, ListReport as ConfigListReport,
 };
@@ -49,6 +59,9 @@ pub(crate) use state::{
     DiffReport, HistoryReport, ImportReport, RepairReport, ResourceReport, ResourcesReport,
     StacksReport as StateStacksReport, UnlockReport,
 };
+pub(crate) use template::TemplateReport;
+pub(crate) use validation::aws::AwsReport;
+pub(crate) use validation::pulumi::PulumiReport;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -108,6 +121,38 @@ pub(crate) enum Command {
     ListStacks(deployment::stacks::Args),
     /// List the programs under stacks/
     Discover(deployment::stacks::Args),
+    /// Make a stack from the scaffold: program, tests, documents and template
+    NewStack(registration::scaffold::Args),
+    /// Make a program under stacks/ available to deployments
+    RegisterStack(registration::register::Args),
+    /// Change what is registered of a stack
+    UpdateStack(registration::update::Args),
+    /// Take a stack out of the registry; its program stays
+    UnregisterStack(registration::unregister::Args),
+    /// Register every program that discovery finds
+    RegisterAllStacks(registration::all::Args),
+    /// Make a template from a deployment
+    CreateTemplate(template::CreateArgs),
+    /// Change which stacks a template uses
+    UpdateTemplate(template::UpdateArgs),
+    /// List what is deployed
+    DiscoverResources(deployment::resources::Args),
+    /// Forget made-up values, so that the next deploy makes new ones
+    Rotate(deployment::rotate::Args),
+    /// Bring a tree of version 2.3 up to date
+    Migrate(migration::steps::TreeArgs),
+    /// Rename an environment in all manifests and templates
+    MigrateEnvironmentNames(migration::steps::RenameArgs),
+    /// Give states of 2.3 the names that units have now
+    MigrateStackNaming(migration::naming::Args),
+    /// Rename the entry file of all stacks
+    MigrateStackScripts(migration::steps::RenameArgs),
+    /// Take the newest migration back
+    MigrateUndo(migration::steps::UndoArgs),
+    /// Check whether AWS credentials work
+    ValidateAws(validation::aws::Args),
+    /// Check whether programs can run and state be kept
+    ValidatePulumi(validation::pulumi::Args),
     /// Run a Pulumi program: preview, up, destroy, refresh, import
     #[command(subcommand)]
     Program(program::Command),
@@ -153,6 +198,10 @@ impl Command {
             | Self::DestroyStack(_)
             | Self::Resume(_)
             | Self::Rollback(_)
+            | Self::DiscoverResources(_)
+            | Self::MigrateStackNaming(_)
+            | Self::MigrateUndo(_)
+            | Self::ValidateAws(_)
             | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
             | Self::Explain(_)
@@ -176,6 +225,18 @@ impl Command {
             | Self::ValidateTemplate(_)
             | Self::ListStacks(_)
             | Self::Discover(_)
+            | Self::NewStack(_)
+            | Self::RegisterStack(_)
+            | Self::UpdateStack(_)
+            | Self::UnregisterStack(_)
+            | Self::RegisterAllStacks(_)
+            | Self::CreateTemplate(_)
+            | Self::UpdateTemplate(_)
+            | Self::Rotate(_)
+            | Self::Migrate(_)
+            | Self::MigrateEnvironmentNames(_)
+            | Self::MigrateStackScripts(_)
+            | Self::ValidatePulumi(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::InternalDocs(_) => Weight::Light,
@@ -216,6 +277,24 @@ impl Command {
             Self::ValidateTemplate(args) => deployment::templates::validate(args, context).await,
             Self::ListStacks(args) => deployment::stacks::list(args, context).await,
             Self::Discover(args) => deployment::stacks::discover(args, context).await,
+            Self::NewStack(args) => registration::scaffold::run(args, context).await,
+            Self::RegisterStack(args) => registration::register::run(args, context).await,
+            Self::UpdateStack(args) => registration::update::run(args, context).await,
+            Self::UnregisterStack(args) => registration::unregister::run(args, context).await,
+            Self::RegisterAllStacks(args) => registration::all::run(args, context).await,
+            Self::CreateTemplate(args) => template::create(args, context).await,
+            Self::UpdateTemplate(args) => template::update(args, context).await,
+            Self::DiscoverResources(args) => deployment::resources::run(args, context).await,
+            Self::Rotate(args) => deployment::rotate::run(args, context).await,
+            Self::Migrate(args) => migration::steps::tree(args, context).await,
+            Self::MigrateEnvironmentNames(args) => {
+                migration::steps::environment_names(args, context).await
+            }
+            Self::MigrateStackNaming(args) => migration::naming::run(args, context).await,
+            Self::MigrateStackScripts(args) => migration::steps::stack_scripts(args, context).await,
+            Self::MigrateUndo(args) => migration::steps::undo(args, context).await,
+            Self::ValidateAws(args) => validation::aws::run(args, context).await,
+            Self::ValidatePulumi(args) => validation::pulumi::run(args, context).await,
             Self::Program(command) => command.run(context).await,
             Self::State(command) => command.run(context).await,
             Self::StackConfig(command) => command.run(context).await,

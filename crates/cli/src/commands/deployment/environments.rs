@@ -2,12 +2,10 @@
 //!
 //! The manifest is changed in place, one word of it: comments and order are its owner's.
 
-use std::fs;
-use std::path::Path;
-
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::files;
 use nimbus_orchestrator::manifest::{FILE_NAME, Manifest};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,7 +55,7 @@ fn switch(args: SwitchArgs, enabled: bool, context: &Context) -> Result<Outcome>
     let document = Document::read(&path)?;
     let text = switched(&document, args.environment, enabled)?;
     let manifest = Manifest::read(&Document::parse(FILE_NAME, &text)?)?;
-    replace(&path, &text)?;
+    files::replace(&path, &text)?;
     context.output.result(&EnvironmentsReport::new(&manifest))?;
     Ok(Outcome::Done)
 }
@@ -80,16 +78,6 @@ fn switched(document: &Document, environment: Environment, enabled: bool) -> Res
         &text[..span.start],
         &text[span.end..]
     ))
-}
-
-fn replace(path: &Path, text: &str) -> Result<()> {
-    let draft = path.with_extension("yaml.new");
-    fs::write(&draft, text)
-        .and_then(|()| fs::rename(&draft, path))
-        .map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })
 }
 
 #[derive(JsonSchema, Serialize)]

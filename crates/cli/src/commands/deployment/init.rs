@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nimbus_core::{DeploymentId, Result};
+use nimbus_core::{DeploymentId, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::init_file::{self, VPC_CIDR};
 use nimbus_orchestrator::manifest::FILE_NAME;
 use nimbus_orchestrator::render::{Answers, Library, Rendered, render};
+use nimbus_orchestrator::workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,7 +20,7 @@ use crate::exit::Outcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Id of the deployment, such as D1BRV40; made from the time when left out
     #[arg(value_name = "DEPLOYMENT-ID")]
@@ -86,15 +88,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let workspace = workspace(context)?;
+    let workspace = workspace_or_new(context)?;
     let library = workspace.library()?;
     let (id, mut answers) = if args.interactive {
         interview(&args)?
     } else if let Some(file) = &args.from_file {
-        from_file(&context.directory.join(file))?
+        let shown = file.display().to_string();
+        let document = Document::read_as(&context.directory.join(file), &shown)?;
+        from_flags(&args, init_file::read(&document)?)?
     } else {
-        from_flags(&args)?
+        from_flags(&args, Default::default())?
     };
+    init_file::check(&answers)?;
     answers.timestamp = now();
     answers.user_email = user_email(&context.directory);
     let id = match id {
@@ -120,17 +125,32 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The network that was given without an environment goes to the first enabled one.
-const VPC_CIDR: &str = "VPC_CIDR";
+/// The first deployment makes the workspace, too.
+fn workspace_or_new(context: &Context) -> Result<Workspace> {
+    match workspace(context) {
+        Err(error) if error.code() == ErrorCode::WORKSPACE_MISSING => {
+            let made = super::new::make(&context.directory)?;
+            let text = made.text(context.output.stderr_terminal());
+            context.output.note(text.trim_end());
+            workspace(context)
+        }
+        found => found,
+    }
+}
 
-fn from_flags(args: &Args) -> Result<(Option<String>, Answers)> {
-    let required = |value: &Option<String>, flag: &str| {
-        value.clone().ok_or_else(|| {
-            usage(format!("{flag} is missing"))
+/// What flags say, over what a file says.
+fn from_flags(
+    args: &Args,
+    (id, file): (Option<String>, Answers),
+) -> Result<(Option<String>, Answers)> {
+    let required = |flag: &Option<String>, file: String, name: &str| {
+        let value = flag.clone().or(Some(file).filter(|text| !text.is_empty()));
+        value.ok_or_else(|| {
+            usage(format!("{name} is missing"))
                 .with_help("give it, or use --interactive or --from-file FILE")
         })
     };
-    let mut variables = BTreeMap::new();
+    let mut variables = file.variables;
     for (name, value) in [
         ("PRIMARY_REGION", &args.region),
         ("SECONDARY_REGION", &args.secondary_region),
@@ -151,55 +171,64 @@ fn from_flags(args: &Args) -> Result<(Option<String>, Answers)> {
             .ok_or_else(|| usage(format!("--set {pair} is not NAME=VALUE")))?;
         variables.insert(name.to_owned(), value.to_owned());
     }
-    let accounts = [
+    let mut accounts = file.accounts;
+    for (environment, account) in [
         (Environment::Dev, &args.account_dev),
         (Environment::Stage, &args.account_stage),
         (Environment::Prod, &args.account_prod),
-    ];
+    ] {
+        if let Some(account) = account {
+            accounts.insert(environment, account.clone());
+        }
+    }
+    let template = args.template.clone().unwrap_or(file.template);
     let answers = Answers {
-        organization: required(&args.org, "--org")?,
-        project: required(&args.project, "--project")?,
-        domain: args.domain.clone().unwrap_or_default(),
-        template: args
-            .template
-            .clone()
-            .unwrap_or_else(|| "default".to_owned()),
-        description: args.description.clone(),
-        accounts: accounts
-            .into_iter()
-            .filter_map(|(e, a)| Some((e, a.clone()?)))
-            .collect(),
+        organization: required(&args.org, file.organization, "--org")?,
+        project: required(&args.project, file.project, "--project")?,
+        domain: args.domain.clone().unwrap_or(file.domain),
+        template: if template.is_empty() {
+            "default".to_owned()
+        } else {
+            template
+        },
+        description: args.description.clone().or(file.description),
+        accounts,
         variables,
-        all_stacks: args.all_stacks,
+        all_stacks: args.all_stacks || file.all_stacks,
         ..Answers::default()
     };
-    Ok((args.id.clone(), answers))
+    Ok((args.id.clone().or(id), answers))
 }
 
-/// In the order that users know.
+/// In the order that users know. What flags say is the default of a question.
 fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
     let id = prompt::ask(
         "Deployment ID (leave blank for auto-generate)",
         args.id.as_deref(),
     )?;
-    let organization = prompt::ask_required("Organization name")?;
-    let project = prompt::ask_required("Project name")?;
-    let domain = prompt::ask("Domain", None)?;
+    let organization = prompt::ask_required("Organization name", args.org.as_deref())?;
+    let project = prompt::ask_required("Project name", args.project.as_deref())?;
+    let domain = prompt::ask("Domain", args.domain.as_deref())?;
     let template = prompt::ask(
         "Template (default/minimal/microservices/data-platform)",
-        Some("default"),
+        args.template.as_deref().or(Some("default")),
     )?;
-    let region = prompt::ask("Primary region", Some("us-east-1"))?;
-    let secondary = prompt::ask("Secondary region", Some("us-west-2"))?;
+    let region = prompt::ask(
+        "Primary region",
+        args.region.as_deref().or(Some("us-east-1")),
+    )?;
+    let secondary = args.secondary_region.as_deref().or(Some("us-west-2"));
+    let secondary = prompt::ask("Secondary region", secondary)?;
+    let given = [&args.account_dev, &args.account_stage, &args.account_prod];
     let mut accounts = BTreeMap::new();
-    for environment in Environment::ALL {
-        let account = prompt::ask(&format!("AWS Account ({environment})"), None)?;
+    for (environment, given) in Environment::ALL.into_iter().zip(given) {
+        let account = prompt::ask(&format!("AWS Account ({environment})"), given.as_deref())?;
         if !account.is_empty() {
             accounts.insert(environment, account);
         }
     }
     let all = prompt::ask("Enable all stacks? [Y/n]", None)?;
-    let answers = Answers {
+    let asked = Answers {
         organization,
         project,
         domain,
@@ -212,56 +241,21 @@ fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
         all_stacks: !all.to_ascii_lowercase().starts_with('n'),
         ..Answers::default()
     };
-    Ok(((!id.is_empty()).then_some(id), answers))
-}
-
-fn from_file(path: &Path) -> Result<(Option<String>, Answers)> {
-    let document = Document::read(path)?;
-    let view = document.view();
-    view.only_keys(&[
-        "id",
-        "org",
-        "project",
-        "domain",
-        "template",
-        "description",
-        "accounts",
-        "variables",
-        "allStacks",
-    ])?;
-    let text = |key: &str| -> Result<Option<String>> {
-        view.optional(key)?
-            .map(|v| v.scalar_text().map(str::to_owned))
-            .transpose()
+    // Flags that were not asked about still count; those that were are answered.
+    let rest = Args {
+        id: None,
+        org: None,
+        project: None,
+        domain: None,
+        template: None,
+        region: None,
+        secondary_region: None,
+        account_dev: None,
+        account_stage: None,
+        account_prod: None,
+        ..args.clone()
     };
-    let mut accounts = BTreeMap::new();
-    if let Some(list) = view.optional("accounts")? {
-        for (name, account) in list.entries()? {
-            let environment = name
-                .parse::<Environment>()
-                .map_err(|error| account.error(error.to_string(), "of this environment"))?;
-            accounts.insert(environment, account.scalar_text()?.to_owned());
-        }
-    }
-    let mut variables = BTreeMap::new();
-    if let Some(list) = view.optional("variables")? {
-        for (name, value) in list.entries()? {
-            variables.insert(name.to_owned(), value.scalar_text()?.to_owned());
-        }
-    }
-    let all_stacks = view.optional("allStacks")?.map(|v| v.bool()).transpose()?;
-    let answers = Answers {
-        organization: view.required("org")?.str()?.to_owned(),
-        project: view.required("project")?.str()?.to_owned(),
-        domain: text("domain")?.unwrap_or_default(),
-        template: text("template")?.unwrap_or_else(|| "default".to_owned()),
-        description: text("description")?,
-        accounts,
-        variables,
-        all_stacks: all_stacks.unwrap_or(false),
-        ..Answers::default()
-    };
-    Ok((text("id")?, answers))
+    from_flags(&rest, ((!id.is_empty()).then_some(id), asked))
 }
 
 fn spread_vpc_cidr(library: &Library, answers: &mut Answers) {

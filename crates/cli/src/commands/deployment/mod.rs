@@ -10,7 +10,9 @@ mod local;
 pub(crate) mod locks;
 pub(crate) mod logs;
 pub(crate) mod new;
-mod prompt;
+pub(crate) mod prompt;
+pub(crate) mod resources;
+pub(crate) mod rotate;
 pub(crate) mod run;
 pub(crate) mod stacks;
 pub(crate) mod status;
@@ -20,11 +22,12 @@ pub(crate) mod why;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::manifest::Manifest;
 use nimbus_orchestrator::workspace::Workspace;
 
 use crate::context::Context;
 
-fn workspace(context: &Context) -> Result<Workspace> {
+pub(crate) fn workspace(context: &Context) -> Result<Workspace> {
     Workspace::find(&context.directory)
 }
 
@@ -34,6 +37,17 @@ fn environment(text: &str) -> std::result::Result<Environment, String> {
         .map_err(|error| error.to_string())
 }
 
-fn usage(message: impl Into<String>) -> Error {
+/// A stack that is not in the manifest, with the nearest that is.
+pub(crate) fn unknown_stack(id: &str, stack: &str, manifest: &Manifest) -> Error {
+    let message = format!("deployment {id} has no stack {stack}");
+    let known = manifest.stacks.keys().map(String::as_str);
+    let error = Error::new(ErrorCode::STACK_UNKNOWN, message);
+    match nimbus_document::did_you_mean(stack, known) {
+        Some(help) => error.with_help(help),
+        None => error.with_help("`nimbus graph` shows the stacks of a deployment"),
+    }
+}
+
+pub(crate) fn usage(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::USAGE, message)
 }

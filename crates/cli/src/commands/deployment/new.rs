@@ -1,9 +1,10 @@
 //! `nimbus new`: a workspace with the shipped library.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::workspace::ROOT;
+use nimbus_orchestrator::{files, schema};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,27 +21,43 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let report = make(&context.directory.join(args.directory))?;
+    context.output.result(&report)?;
+    context
+        .output
+        .note("Next: nimbus init --org ORG --project PROJECT --domain DOMAIN");
+    Ok(Outcome::Done)
+}
+
+/// A workspace in `directory`, or what an existing one lacks.
+pub(crate) fn make(directory: &Path) -> Result<NewReport> {
     // Components without `.`, as people write paths.
-    let root: PathBuf = context
-        .directory
-        .join(args.directory)
-        .join(ROOT)
-        .components()
-        .collect();
+    let root: PathBuf = directory.join(ROOT).components().collect();
     let written = nimbus_library::write_missing(&root).map_err(|error| {
         let message = format!("cannot make the workspace {}: {error}", root.display());
         Error::new(ErrorCode::FILE_UNWRITABLE, message)
             .with_source(error)
             .with_help("check space and permissions and run it again: what is there stays")
     })?;
-    context.output.result(&NewReport {
+    Ok(NewReport {
+        written: written + write_schemas(&root)?,
         workspace: root.display().to_string(),
-        written,
-    })?;
-    context
-        .output
-        .note("Next: nimbus init --org ORG --project PROJECT --domain DOMAIN");
-    Ok(Outcome::Done)
+    })
+}
+
+/// Schemas are ours and follow the program's version. Returns how many changed.
+fn write_schemas(root: &Path) -> Result<usize> {
+    let mut written = 0;
+    for (name, schema) in schema::all() {
+        let path = root.join("tools/schemas").join(name);
+        let text = format!("{schema:#}\n");
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            continue;
+        }
+        files::replace(&path, &text)?;
+        written += 1;
+    }
+    Ok(written)
 }
 
 #[derive(JsonSchema, Serialize)]

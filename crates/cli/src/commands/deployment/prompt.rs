@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, Write as _};
 use nimbus_core::{Error, ErrorCode, Result};
 
 /// Asks on standard error and reads a line; an empty answer takes the default.
-pub(super) fn ask(question: &str, default: Option<&str>) -> Result<String> {
+pub(crate) fn ask(question: &str, default: Option<&str>) -> Result<String> {
     let shown = match default {
         Some(default) if !default.is_empty() => format!("{question} [{default}]: "),
         _ => format!("{question}: "),
@@ -41,9 +41,9 @@ pub(super) fn ask(question: &str, default: Option<&str>) -> Result<String> {
 }
 
 /// Asks until there is an answer.
-pub(super) fn ask_required(question: &str) -> Result<String> {
+pub(crate) fn ask_required(question: &str, default: Option<&str>) -> Result<String> {
     loop {
-        let answer = ask(question, None)?;
+        let answer = ask(question, default)?;
         if !answer.is_empty() {
             return Ok(answer);
         }

@@ -1,10 +1,6 @@
 //! `list-stacks` and `discover`: what is registered, and what is there.
 
-use std::collections::BTreeSet;
-use std::fs;
-
 use nimbus_core::Result;
-use nimbus_orchestrator::workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +15,7 @@ pub(crate) struct Args {}
 
 pub(crate) async fn list(_: Args, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
-    let found = programs(&workspace);
+    let found = workspace.programs();
     let stacks = workspace
         .library()?
         .stacks
@@ -42,7 +38,7 @@ pub(crate) async fn list(_: Args, context: &Context) -> Result<Outcome> {
 pub(crate) async fn discover(_: Args, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     let registered = workspace.library()?.stacks;
-    let stacks = programs(&workspace).into_iter().map(|name| {
+    let stacks = workspace.programs().into_iter().map(|name| {
         let template = registered.get(&name);
         Shown {
             program: true,
@@ -62,18 +58,6 @@ pub(crate) async fn discover(_: Args, context: &Context) -> Result<Outcome> {
         stacks: stacks.collect(),
     })?;
     Ok(Outcome::Done)
-}
-
-/// Directories under `stacks/` that hold a program.
-fn programs(workspace: &Workspace) -> BTreeSet<String> {
-    let entries = fs::read_dir(workspace.root().join("stacks"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names
-        .filter(|name| workspace.stack_source(name).join("Pulumi.yaml").is_file())
-        .collect()
 }
 
 #[derive(JsonSchema, Serialize)]

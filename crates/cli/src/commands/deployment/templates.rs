@@ -1,11 +1,11 @@
 //! `list-templates`, `show-template` and `validate-template`.
 
-use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::render::{Answers, Library, render};
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::custom;
+use nimbus_orchestrator::render::Library;
+use nimbus_orchestrator::validate::{self, Severity};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 use super::workspace;
 use crate::context::Context;
@@ -48,44 +48,41 @@ pub(crate) async fn list(_: ListArgs, context: &Context) -> Result<Outcome> {
 pub(crate) async fn show(args: NameArgs, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     known(&workspace.library()?, &args.name)?;
-    for kind in ["default", "custom"] {
-        let path = workspace
-            .root()
-            .join("tools/templates")
-            .join(kind)
-            .join(format!("{}.yaml", args.name));
-        if let Ok(text) = std::fs::read_to_string(&path) {
-            context.output.raw(&text)?;
-            return Ok(Outcome::Done);
-        }
-    }
-    Err(Error::new(
-        ErrorCode::FILE_UNREADABLE,
-        format!("template {} cannot be read", args.name),
-    ))
+    let path = workspace.manifest_template(&args.name);
+    let text = path.and_then(|path| std::fs::read_to_string(path).ok());
+    let text = text.ok_or_else(|| {
+        let message = format!("template {} cannot be read", args.name);
+        Error::new(ErrorCode::FILE_UNREADABLE, message)
+    })?;
+    context.output.raw(&text)?;
+    Ok(Outcome::Done)
 }
 
 /// Renders it with made-up answers: what a user would run into shows here.
 pub(crate) async fn validate(args: NameArgs, context: &Context) -> Result<Outcome> {
     let library = workspace(context)?.library()?;
     known(&library, &args.name)?;
-    let answers = Answers {
-        organization: "example".to_owned(),
-        project: "example".to_owned(),
-        domain: "example.com".to_owned(),
-        template: args.name.clone(),
-        accounts: Environment::ALL
-            .into_iter()
-            .map(|e| (e, "000000000000".to_owned()))
-            .collect(),
-        variables: BTreeMap::new(),
-        ..Answers::default()
-    };
-    let rendered = render(&library, &DeploymentId::at(0), &answers)?;
+    let manifest = custom::check(&library, &args.name)?;
+    let environments: Vec<_> = manifest.environments.keys().copied().collect();
+    let findings = validate::validate(&manifest, &library, &environments);
+    let errors = findings.iter().filter(|f| f.severity == Severity::Error);
+    if let Some(first) = errors.clone().next() {
+        let count = errors.count();
+        let more = if count > 1 {
+            format!(" (and {} more)", count - 1)
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "template {}: {}: {}{more}",
+            args.name, first.title, first.detail
+        );
+        return Err(Error::new(ErrorCode::TEMPLATE_INVALID, message).with_help(first.help.clone()));
+    }
     context.output.result(&ValidTemplate {
         name: args.name,
-        stacks: rendered.manifest.enabled().count(),
-        environments: rendered.manifest.environments.len(),
+        stacks: manifest.enabled().count(),
+        environments: environments.len(),
     })?;
     Ok(Outcome::Done)
 }

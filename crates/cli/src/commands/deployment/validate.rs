@@ -1,8 +1,12 @@
 //! `validate`, `validate-stack` and `validate-dependencies`: every finding, with what to do.
 
 use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
+use nimbus_document::Document;
 use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::manifest::Manifest;
+use nimbus_orchestrator::placeholder::{Source, Template};
 use nimbus_orchestrator::validate::{self, Finding, Severity};
+use nimbus_orchestrator::workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,20 +57,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         &workspace,
         manifest.enabled().map(|(name, _)| name.as_str()),
     ));
-    report(&args.id, &findings, context)
+    findings.extend(queries(&manifest, &environments));
+    report(&workspace, &args.id, &findings, context)
 }
 
 pub(crate) async fn stack(args: StackArgs, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     let mut manifest = workspace.deployment(&args.id)?.manifest;
     if !manifest.stacks.contains_key(&args.stack) {
-        let message = format!("deployment {} has no stack {}", args.id, args.stack);
-        let known = manifest.stacks.keys().map(String::as_str);
-        let error = Error::new(ErrorCode::STACK_UNKNOWN, message);
-        return Err(match nimbus_document::did_you_mean(&args.stack, known) {
-            Some(help) => error.with_help(help),
-            None => error.with_help("`nimbus graph` shows the stacks of a deployment"),
-        });
+        return Err(super::unknown_stack(&args.id, &args.stack, &manifest));
     }
     // What is wrong with others is not asked for; that they exist still counts.
     for (name, entry) in &mut manifest.stacks {
@@ -79,39 +78,75 @@ pub(crate) async fn stack(args: StackArgs, context: &Context) -> Result<Outcome>
     let place = format!("spec.stacks.{}.", args.stack);
     findings.retain(|f| f.detail.contains(&mine) || f.detail.contains(&place));
     findings.extend(programs(&workspace, [args.stack.as_str()]));
-    report(&args.id, &findings, context)
+    findings.extend(queries(&manifest, &[args.environment]));
+    report(&workspace, &args.id, &findings, context)
 }
 
 pub(crate) async fn dependencies(args: DependenciesArgs, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     let manifest = workspace.deployment(&args.id)?.manifest;
     let findings = validate::validate_dependencies(&manifest, &workspace.library()?);
-    report(&args.id, &findings, context)
+    report(&workspace, &args.id, &findings, context)
 }
 
-/// A stack without its program cannot run.
-fn programs<'a>(
-    workspace: &nimbus_orchestrator::workspace::Workspace,
-    stacks: impl IntoIterator<Item = &'a str>,
-) -> Vec<Finding> {
-    let missing = stacks
+/// A stack without its program cannot run, and one whose project file says too much would be the
+/// same for every deployment.
+fn programs<'a>(workspace: &Workspace, stacks: impl IntoIterator<Item = &'a str>) -> Vec<Finding> {
+    let problem = |stack: &str| {
+        workspace
+            .project_file(stack)
+            .err()
+            .map(|error| (stack.to_owned(), error))
+    };
+    let finding = |(stack, error): (String, Error)| Finding {
+        severity: Severity::Error,
+        title: match error.code() {
+            ErrorCode::STACK_PROGRAM_MISSING => "Missing program",
+            _ => "Invalid program",
+        },
+        detail: format!("Stack '{stack}': {}", error.message()),
+        help: error
+            .help()
+            .unwrap_or("correct the program's Pulumi.yaml")
+            .to_owned(),
+        spot: None,
+    };
+    stacks
         .into_iter()
-        .filter(|stack| !workspace.stack_source(stack).join("Pulumi.yaml").is_file());
-    missing
-        .map(|stack| Finding {
-            severity: Severity::Error,
-            title: "Missing program",
-            detail: format!(
-                "Stack '{stack}' has no {}",
-                workspace.stack_source(stack).join("Pulumi.yaml").display()
-            ),
-            help: "put the program there, or disable the stack in the manifest".to_owned(),
-            spot: None,
+        .filter_map(problem)
+        .map(finding)
+        .collect()
+}
+
+/// Queries to AWS that could not even be asked.
+fn queries(manifest: &Manifest, environments: &[Environment]) -> Vec<Finding> {
+    validate::placeholders(manifest, environments)
+        .into_iter()
+        .filter_map(|found| {
+            let Source::Aws { query, parameters } = &found.placeholder.source else {
+                return None;
+            };
+            let literal = |template: &Template| template.is_literal().then(|| template.to_string());
+            let parameters = parameters.iter().map(literal).collect::<Option<Vec<_>>>()?;
+            let error = nimbus_resolvers::aws::check(query, &parameters).err()?;
+            Some(Finding {
+                severity: Severity::Error,
+                title: "Invalid query",
+                detail: format!("{}: {error}", found.place),
+                help: error.help().to_owned(),
+                spot: Some(found.spot),
+            })
         })
         .collect()
 }
 
-fn report(id: &str, findings: &[Finding], context: &Context) -> Result<Outcome> {
+fn report(
+    workspace: &Workspace,
+    id: &str,
+    findings: &[Finding],
+    context: &Context,
+) -> Result<Outcome> {
+    let document = workspace.manifest_document(id)?;
     let errors = findings
         .iter()
         .filter(|f| f.severity == Severity::Error)
@@ -119,7 +154,10 @@ fn report(id: &str, findings: &[Finding], context: &Context) -> Result<Outcome> 
     let shown = ValidateReport {
         deployment: id.to_owned(),
         valid: errors == 0,
-        findings: findings.iter().map(Shown::new).collect(),
+        findings: findings
+            .iter()
+            .map(|finding| Shown::new(finding, &document, context))
+            .collect(),
     };
     context.output.result(&shown)?;
     Ok(if errors == 0 {
@@ -143,11 +181,32 @@ struct Shown {
     title: String,
     detail: String,
     help: String,
+    /// Where in the manifest, if it is there.
+    place: Option<Place>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Place {
+    file: String,
+    /// From 1, as editors count.
+    line: usize,
+    column: usize,
 }
 
 impl Shown {
-    fn new(finding: &Finding) -> Self {
+    fn new(finding: &Finding, document: &Document, context: &Context) -> Self {
+        let file = std::path::Path::new(document.name());
+        let shown = file.strip_prefix(&context.directory).unwrap_or(file);
+        let place = finding.spot.as_ref().map(|spot| {
+            let position = spot.position(document);
+            Place {
+                file: shown.display().to_string(),
+                line: position.line,
+                column: position.column,
+            }
+        });
         Self {
+            place,
             severity: match finding.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -173,11 +232,16 @@ impl Report for ValidateReport {
                 title,
                 detail,
                 help,
+                place,
                 ..
             } = finding;
+            let place = place.as_ref().map_or_else(String::new, |place| {
+                let line = format!("at {}:{}:{}", place.file, place.line, place.column);
+                format!("  {}\n", terminal.paint(Tone::Faint, &line))
+            });
             let heading = terminal.paint(tone, &format!("{word}: {title}"));
             let help = terminal.paint(Tone::Faint, &format!("→ {help}"));
-            text.push_str(&format!("{heading}\n  {detail}\n  {help}\n\n"));
+            text.push_str(&format!("{heading}\n  {detail}\n{place}  {help}\n\n"));
         }
         if self.valid {
             text.push_str(&terminal.paint(Tone::Good, "✓ "));

@@ -1,0 +1,160 @@
+//! `nimbus discover-resources`: what is deployed, over deployments and environments.
+
+use nimbus_core::Result;
+use nimbus_engine_backend::{BackendError, Environment as Variables};
+use nimbus_engine_model::Snapshot;
+use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::naming;
+use nimbus_orchestrator::workspace::Deployment;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{environment, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Deployment; all of the workspace when left out
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: Option<String>,
+    /// Only this environment
+    #[arg(long, short, value_parser = environment)]
+    environment: Option<Environment>,
+    /// Only resources whose type has this text in it, such as s3/bucket
+    #[arg(long = "type", value_name = "TEXT")]
+    type_: Option<String>,
+    /// Those of rehearsals
+    #[arg(long)]
+    rehearse: bool,
+    /// Where state is kept, if it is not the deployment's own directory
+    #[arg(long, value_name = "URL", conflicts_with = "rehearse")]
+    backend: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let deployments = match &args.id {
+        Some(id) => vec![workspace.deployment(id)?],
+        None => {
+            let manifests = workspace.readable_deployments()?;
+            let ids = manifests
+                .iter()
+                .map(|manifest| manifest.metadata.id.as_str());
+            ids.map(|id| workspace.deployment(id))
+                .collect::<Result<_>>()?
+        }
+    };
+    let mut resources = Vec::new();
+    for deployment in &deployments {
+        let environments = deployment.manifest.environments.keys();
+        for environment in environments.filter(|e| args.environment.is_none_or(|only| only == **e))
+        {
+            for stack in deployment.manifest.stacks.keys() {
+                resources.extend(of_unit(&args, deployment, stack, *environment).await?);
+            }
+        }
+    }
+    let wanted = |found: &Found| {
+        args.type_
+            .as_ref()
+            .is_none_or(|text| found.type_.contains(text.as_str()))
+    };
+    resources.retain(wanted);
+    context.output.result(&ResourcesReport { resources })?;
+    Ok(Outcome::Done)
+}
+
+async fn of_unit(
+    args: &Args,
+    deployment: &Deployment,
+    stack: &str,
+    environment: Environment,
+) -> Result<Vec<Found>> {
+    let place = if args.rehearse { "rehearsal" } else { "state" };
+    let directory = deployment.directory.join(".nimbus").join(place);
+    let own = || {
+        directory
+            .is_dir()
+            .then(|| format!("file://{}", directory.display()))
+    };
+    let Some(backend) = args.backend.clone().or_else(own) else {
+        return Ok(Vec::new());
+    };
+    let metadata = &deployment.manifest.metadata;
+    let unit = naming::unit(&metadata.id, stack, environment);
+    let location = StackLocation {
+        directory: std::env::temp_dir(),
+        stack: format!(
+            "organization/{}/{unit}",
+            naming::sanitize(&metadata.project)
+        ),
+        backend: Some(backend),
+    };
+    let access = StackAccess::open(&location, &Variables::process()).await?;
+    let snapshot = match access.stack().load_unverified().await {
+        Ok(state) => state.snapshot.unwrap_or_default(),
+        Err(BackendError::NotFound { .. }) => Snapshot::default(),
+        Err(error) => return Err(error.into()),
+    };
+    let custom = snapshot
+        .resources
+        .iter()
+        .filter(|resource| resource.custom && !resource.delete);
+    Ok(custom
+        .map(|resource| Found {
+            deployment: metadata.id.to_string(),
+            environment: environment.to_string(),
+            stack: stack.to_owned(),
+            type_: resource.type_.clone(),
+            name: resource.urn.name().to_owned(),
+            id: resource.id.clone(),
+            external: resource.external,
+        })
+        .filter(|found| !found.type_.starts_with("pulumi:providers:"))
+        .collect())
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ResourcesReport {
+    resources: Vec<Found>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Found {
+    deployment: String,
+    environment: String,
+    stack: String,
+    #[serde(rename = "type")]
+    type_: String,
+    name: String,
+    /// Id in the cloud.
+    id: Option<String>,
+    /// Read, not managed.
+    external: bool,
+}
+
+impl Report for ResourcesReport {
+    const SCHEMA: &'static str = "nimbus/discover-resources/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        let mut unit = String::new();
+        for found in &self.resources {
+            let heading = format!("{} {} {}", found.deployment, found.environment, found.stack);
+            if heading != unit {
+                text.push_str(&format!("{}\n", terminal.paint(Tone::Heading, &heading)));
+                unit = heading;
+            }
+            let id = found.id.as_deref().unwrap_or("-");
+            text.push_str(&format!("  {:<44} {:<36} {id}\n", found.type_, found.name));
+        }
+        let count = self.resources.len();
+        let noun = if count == 1 { "resource" } else { "resources" };
+        text.push_str(&format!("{count} {noun}\n"));
+        text
+    }
+}

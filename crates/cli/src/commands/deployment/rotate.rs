@@ -1,0 +1,106 @@
+//! `nimbus rotate`: forget values that were made up once, so that the next deploy makes new ones.
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::memory::MemoryStore;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{environment, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: String,
+    /// Stack
+    stack: String,
+    /// Environment: dev, stage or prod
+    #[arg(long, short, value_parser = environment)]
+    environment: Environment,
+    /// Only this calculation, such as password or password:32:admin; all when left out
+    #[arg(long, value_name = "CALCULATION")]
+    only: Option<String>,
+    /// Those of the rehearsal
+    #[arg(long)]
+    rehearse: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let deployment = workspace(context)?.deployment(&args.id)?;
+    if !deployment.manifest.stacks.contains_key(&args.stack) {
+        return Err(super::unknown_stack(
+            &args.id,
+            &args.stack,
+            &deployment.manifest,
+        ));
+    }
+    let directory = if args.rehearse {
+        deployment.directory.join(".nimbus/rehearsal")
+    } else {
+        deployment.directory
+    };
+    let store = MemoryStore::of_deployment(&directory);
+    let mut memory = store.load(&args.stack, args.environment)?;
+    let is_meant = |name: &str| {
+        args.only.as_deref().is_none_or(|only| {
+            let rest = name.strip_prefix(only);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        })
+    };
+    let forgotten: Vec<String> = memory
+        .made
+        .keys()
+        .filter(|name| is_meant(name))
+        .cloned()
+        .collect();
+    if forgotten.is_empty() {
+        let message = format!(
+            "{} has no such made-up value in {}",
+            args.stack, args.environment
+        );
+        return Err(Error::new(ErrorCode::CONFIG_NOT_SET, message)
+            .with_help("a value is made up by the first deploy that needs it"));
+    }
+    memory.made.retain(|name, _| !is_meant(name));
+    store.save(&args.stack, args.environment, &memory)?;
+    let shown = |name: &String| name.trim_end_matches(':').to_owned();
+    context.output.result(&RotateReport {
+        deployment: args.id,
+        stack: args.stack,
+        environment: args.environment.to_string(),
+        forgotten: forgotten.iter().map(shown).collect(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct RotateReport {
+    deployment: String,
+    stack: String,
+    environment: String,
+    /// Calculations whose values the next deploy makes anew.
+    forgotten: Vec<String>,
+}
+
+impl Report for RotateReport {
+    const SCHEMA: &'static str = "nimbus/rotate/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mark = terminal.paint(Tone::Good, "✓");
+        let list = self.forgotten.join(", ");
+        let Self {
+            deployment,
+            stack,
+            environment,
+            ..
+        } = self;
+        format!(
+            "{mark} The next deploy makes anew: {list}\n  nimbus deploy {deployment} --environment {environment}  ({stack})\n"
+        )
+    }
+}

@@ -1,0 +1,44 @@
+//! From version 2.3: `migrate`, the single steps of it, and `migrate-undo`.
+
+pub(crate) mod naming;
+pub(crate) mod steps;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct MigrationReport {
+    /// Whether anything was done, or only shown.
+    dry_run: bool,
+    /// What was or would be done, in order.
+    changes: Vec<String>,
+    /// What an undo reads.
+    record: Option<String>,
+}
+
+impl Report for MigrationReport {
+    const SCHEMA: &'static str = "nimbus/migration/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        for change in &self.changes {
+            text.push_str(&format!("  {change}\n"));
+        }
+        let count = self.changes.len();
+        let noun = if count == 1 { "change" } else { "changes" };
+        match (&self.record, self.dry_run) {
+            (_, true) => text.push_str(&format!("{count} {noun}; nothing was done (dry run)\n")),
+            (Some(record), false) => {
+                let mark = terminal.paint(Tone::Good, "✓");
+                text.push_str(&format!(
+                    "{mark} {count} {noun} made; `nimbus migrate-undo` takes them back ({record})\n"
+                ));
+            }
+            (None, false) => text.push_str("Nothing to do\n"),
+        }
+        text
+    }
+}

@@ -1,0 +1,127 @@
+//! `nimbus register-all-stacks`: every program that is there and not registered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nimbus_core::{ErrorKind, Result};
+use nimbus_orchestrator::registration::Registration;
+use nimbus_orchestrator::workspace::Workspace;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::deployment::workspace;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Register what discovery finds under stacks/; there is no other way yet
+    #[arg(long, required = true)]
+    from_discovery: bool,
+    /// Also store what they need, as the manifests of deployments say
+    #[arg(long)]
+    include_dependencies: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let report = register_all(&workspace, args.include_dependencies)?;
+    let failed = report.stacks.iter().any(|stack| stack.problem.is_some());
+    context.output.result(&report)?;
+    Ok(if failed {
+        Outcome::Reported(ErrorKind::Invalid)
+    } else {
+        Outcome::Done
+    })
+}
+
+/// Registers in order of need, so that a stack's dependencies are there before it.
+pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<AllReport> {
+    let needs = if dependencies {
+        workspace.needs_in_manifests()?
+    } else {
+        BTreeMap::new()
+    };
+    let mut known: BTreeSet<String> = workspace.library()?.stacks.into_keys().collect();
+    let (already, mut open): (BTreeSet<_>, BTreeSet<_>) = workspace
+        .programs()
+        .into_iter()
+        .partition(|name| known.contains(name));
+    let mut stacks: Vec<Shown> = already
+        .into_iter()
+        .map(|name| Shown {
+            name,
+            registered: false,
+            dependencies: Vec::new(),
+            problem: None,
+        })
+        .collect();
+    while !open.is_empty() {
+        let needed = |name: &String| needs.get(name).cloned().unwrap_or_default();
+        let ready = open.iter().find(|name| needed(name).is_subset(&known));
+        // What waits for something that never comes is tried all the same: its error says why.
+        let Some(next) = ready.or_else(|| open.first()).cloned() else {
+            break;
+        };
+        open.remove(&next);
+        let wanted = needed(&next);
+        let registration = Registration {
+            dependencies: Some(wanted.clone()),
+            ..Registration::default()
+        };
+        let problem = workspace.register(&next, &registration).err();
+        if problem.is_none() {
+            known.insert(next.clone());
+        }
+        stacks.push(Shown {
+            registered: problem.is_none(),
+            name: next,
+            dependencies: wanted.into_iter().collect(),
+            problem: problem.map(|error| match error.help() {
+                Some(help) => format!("{}; {help}", error.message()),
+                None => error.message().to_owned(),
+            }),
+        });
+    }
+    stacks.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(AllReport { stacks })
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct AllReport {
+    stacks: Vec<Shown>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Shown {
+    name: String,
+    /// Registered by this command; otherwise it was before, or there is a problem.
+    registered: bool,
+    dependencies: Vec<String>,
+    /// Why it could not be registered.
+    problem: Option<String>,
+}
+
+impl Report for AllReport {
+    const SCHEMA: &'static str = "nimbus/register-all-stacks/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        for stack in &self.stacks {
+            let (mark, remark) = match (&stack.problem, stack.registered) {
+                (Some(problem), _) => (terminal.paint(Tone::Bad, "✗"), problem.clone()),
+                (None, true) if stack.dependencies.is_empty() => {
+                    (terminal.paint(Tone::Good, "✓"), "registered".to_owned())
+                }
+                (None, true) => (
+                    terminal.paint(Tone::Good, "✓"),
+                    format!("registered, needs {}", stack.dependencies.join(", ")),
+                ),
+                (None, false) => ("·".to_owned(), "was registered".to_owned()),
+            };
+            text.push_str(&format!("{mark} {:<18} {remark}\n", stack.name));
+        }
+        text
+    }
+}

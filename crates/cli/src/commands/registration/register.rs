@@ -1,0 +1,97 @@
+//! `nimbus register-stack`: a program becomes a stack that deployments can use.
+
+use std::io::{self, IsTerminal as _};
+
+use nimbus_core::Result;
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::registration::{Registration, check_name};
+use serde_json::{Map, Value, json};
+
+use super::{StackArgs, StackReport};
+use crate::commands::deployment::{prompt, usage, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Name of the stack: its directory under stacks/
+    name: String,
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    check_name(&args.name)?;
+    workspace.project_file(&args.name)?;
+    let mut registration = args.stack.registration(&context.directory)?;
+    if args.stack.defaults_file.is_none() && io::stdin().is_terminal() && !context.output.is_json()
+    {
+        ask_defaults(&mut registration)?;
+    }
+    let template = workspace.register(&args.name, &registration)?;
+    let file = workspace.stack_template(&args.name);
+    let report = StackReport::new("registered", template, &file);
+    context.output.result(&report)?;
+    context.output.note(&format!(
+        "Next: nimbus update-template TEMPLATE --enable-stack {}",
+        args.name
+    ));
+    Ok(Outcome::Done)
+}
+
+/// Asks for default values, one after the other, until there is no answer.
+fn ask_defaults(registration: &mut Registration) -> Result<()> {
+    loop {
+        let question = "Default value, KEY=VALUE or dev.KEY=VALUE (leave blank to finish)";
+        let answer = prompt::ask(question, None)?;
+        if answer.is_empty() {
+            return Ok(());
+        }
+        add_default(&mut registration.defaults, &answer)?;
+    }
+}
+
+fn add_default(defaults: &mut Map<String, Value>, answer: &str) -> Result<()> {
+    let (key, value) = answer
+        .split_once('=')
+        .ok_or_else(|| usage(format!("`{answer}` is not KEY=VALUE")))?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    let (environment, key) = match key.split_once('.') {
+        Some((first, rest)) if first.parse::<Environment>().is_ok() => (Some(first), rest),
+        _ => (None, key),
+    };
+    let root = match environment {
+        Some(environment) => object(object(defaults, "environments"), environment),
+        None => object(defaults, "config"),
+    };
+    root.insert(key.trim().to_owned(), value);
+    Ok(())
+}
+
+fn object<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
+    let value = map.entry(key).or_insert_with(|| json!({}));
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("it was made an object above")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_become_defaults_of_all_or_one_environment() {
+        let mut defaults = Map::new();
+        for answer in ["size=2", "name=web", "prod.size=5", "a.b=x"] {
+            add_default(&mut defaults, answer).unwrap();
+        }
+        let expected = json!({
+            "config": {"size": 2, "name": "web", "a.b": "x"},
+            "environments": {"prod": {"size": 5}},
+        });
+        assert_eq!(Value::Object(defaults), expected);
+        assert!(add_default(&mut Map::new(), "nonsense").is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! `nimbus new-stack`: a component from the scaffold, with tests that pass at once.
+
+use nimbus_core::Result;
+use nimbus_orchestrator::scaffold::Component;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::deployment::workspace;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Name of the stack: lower-case letters, digits and `-`
+    name: String,
+    /// What it makes, in one line
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let description = args.description;
+    let component = Component {
+        description: description.unwrap_or_else(|| format!("The component {}", args.name)),
+        date: jiff::Zoned::now().date().to_string(),
+        name: args.name,
+    };
+    let made = workspace.scaffold(&component)?;
+    context.output.result(&NewStackReport {
+        name: component.name,
+        files: made.iter().map(|file| file.display().to_string()).collect(),
+    })?;
+    context
+        .output
+        .note("Next, in stacks/: npm install && npx vitest run");
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct NewStackReport {
+    name: String,
+    /// Below the workspace's root.
+    files: Vec<String>,
+}
+
+impl Report for NewStackReport {
+    const SCHEMA: &'static str = "nimbus/new-stack/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mark = terminal.paint(Tone::Good, "✓");
+        let mut text = format!("{mark} Made stack {}\n", self.name);
+        for file in &self.files {
+            text.push_str(&format!("  {file}\n"));
+        }
+        text
+    }
+}

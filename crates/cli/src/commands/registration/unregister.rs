@@ -1,0 +1,30 @@
+//! `nimbus unregister-stack`: a stack leaves the registry, its program stays.
+
+use nimbus_core::Result;
+
+use super::StackReport;
+use crate::commands::deployment::workspace;
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Name of the stack
+    name: String,
+    /// Also when templates or deployments use it
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let known = workspace.library()?.stacks.remove(&args.name);
+    workspace.unregister(&args.name, args.force)?;
+    if let Some(template) = known {
+        let file = workspace.stack_template(&args.name);
+        context
+            .output
+            .result(&StackReport::new("unregistered", template, &file))?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,33 @@
+//! `nimbus update-stack`: another description, other defaults or dependencies.
+
+use nimbus_core::Result;
+
+use super::{StackArgs, StackReport};
+use crate::commands::deployment::{usage, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Name of the stack
+    name: String,
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    if args.stack.says_nothing() {
+        return Err(usage("nothing was said to change")
+            .with_help("give --description, --dependencies, --priority or --defaults-file"));
+    }
+    let workspace = workspace(context)?;
+    let change = args.stack.registration(&context.directory)?;
+    let template = workspace.update_registration(&args.name, &change)?;
+    let file = workspace.stack_template(&args.name);
+    let report = StackReport::new("updated", template, &file);
+    context.output.result(&report)?;
+    if change.dependencies.is_some() {
+        context.output.note("Deployments keep their copy of the dependencies; `nimbus validate` shows where they differ");
+    }
+    Ok(Outcome::Done)
+}

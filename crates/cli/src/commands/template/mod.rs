@@ -1,0 +1,128 @@
+//! Custom templates: `create-template` and `update-template`.
+
+use nimbus_core::Result;
+use nimbus_orchestrator::custom::TemplateChange;
+use nimbus_orchestrator::template::ManifestTemplate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::deployment::{usage, workspace};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CreateArgs {
+    /// Name of the new template, such as shop-standard
+    name: String,
+    /// Deployment to make it from
+    #[arg(long, value_name = "DEPLOYMENT-ID")]
+    from_deployment: String,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct UpdateArgs {
+    /// Name of the template
+    name: String,
+    /// Stack that later deployments use; may be given several times
+    #[arg(long, value_name = "STACK")]
+    enable_stack: Vec<String>,
+    /// Stack that later deployments leave out; may be given several times
+    #[arg(long, value_name = "STACK")]
+    disable_stack: Vec<String>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+pub(crate) async fn create(args: CreateArgs, context: &Context) -> Result<Outcome> {
+    let workspace = workspace(context)?;
+    let description = args.description.as_deref();
+    let template = workspace.create_template(&args.name, &args.from_deployment, description)?;
+    context
+        .output
+        .result(&TemplateReport::new("created", &template))?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) async fn update(args: UpdateArgs, context: &Context) -> Result<Outcome> {
+    let change = TemplateChange {
+        description: args.description,
+        enable: args.enable_stack,
+        disable: args.disable_stack,
+    };
+    if change.description.is_none() && change.enable.is_empty() && change.disable.is_empty() {
+        return Err(usage("nothing was said to change")
+            .with_help("give --enable-stack, --disable-stack or --description"));
+    }
+    let template = workspace(context)?.update_template(&args.name, &change)?;
+    context
+        .output
+        .result(&TemplateReport::new("updated", &template))?;
+    Ok(Outcome::Done)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct TemplateReport {
+    /// `created` or `updated`.
+    done: &'static str,
+    name: String,
+    description: String,
+    /// Stacks that deployments made of it use.
+    enabled: Vec<String>,
+    /// Stacks that it names and leaves out.
+    disabled: Vec<String>,
+    environments: Vec<String>,
+}
+
+impl TemplateReport {
+    fn new(done: &'static str, template: &ManifestTemplate) -> Self {
+        let with = |on: bool| {
+            let stacks = template
+                .stacks
+                .iter()
+                .filter(|(_, choice)| choice.enabled == on);
+            stacks.map(|(name, _)| name.clone()).collect()
+        };
+        Self {
+            done,
+            name: template.name.clone(),
+            description: template.description.clone(),
+            enabled: with(true),
+            disabled: with(false),
+            environments: template
+                .environments
+                .keys()
+                .map(ToString::to_string)
+                .collect(),
+        }
+    }
+}
+
+impl Report for TemplateReport {
+    const SCHEMA: &'static str = "nimbus/template/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mark = terminal.paint(Tone::Good, "✓");
+        let verb = if self.done == "created" {
+            "Created"
+        } else {
+            "Updated"
+        };
+        let mut text = format!("{mark} {verb} template {}\n", self.name);
+        for (label, list) in [
+            ("stacks", &self.enabled),
+            ("left out", &self.disabled),
+            ("environments", &self.environments),
+        ] {
+            if !list.is_empty() {
+                text.push_str(&format!("  {label}: {}\n", list.join(", ")));
+            }
+        }
+        text
+    }
+}

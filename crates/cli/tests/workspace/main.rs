@@ -1,0 +1,11 @@
+//! Workspaces, registration, templates, migration and bad input, through the real binary.
+
+mod bad_input;
+mod checks;
+mod goldens;
+mod init;
+mod migration;
+mod registration;
+mod schemas;
+mod support;
+mod tutorial;
