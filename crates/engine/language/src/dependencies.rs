@@ -139,7 +139,7 @@ impl Project {
             .map_err(told)?;
         for file in self.files() {
             let copy = work.path().join(&file);
-            let parent = copy.parent().unwrap_or(work.path());
+            let parent = copy.parent().unwrap_or_else(|| work.path());
             fs::create_dir_all(parent).map_err(told)?;
             fs::copy(self.root.join(&file), &copy).map_err(told)?;
         }

@@ -42,7 +42,7 @@ pub struct LanguageProgram {
 
 #[derive(Clone, Debug)]
 enum Launch {
-    Node(NodeLaunch),
+    Node(Box<NodeLaunch>),
     Python(PythonLaunch),
 }
 
@@ -79,7 +79,7 @@ impl LanguageProgram {
     pub async fn prepare(spec: ProgramSpec, ports: ProgramPorts) -> Result<Self, LaunchError> {
         let entry = Entry::find(&spec.root, spec.main.as_deref())?;
         let launch = match spec.runtime {
-            Runtime::Node => Launch::Node(NodeLaunch::prepare(&spec, &entry).await?),
+            Runtime::Node => Launch::Node(Box::new(NodeLaunch::prepare(&spec, &entry).await?)),
             Runtime::Python => Launch::Python(PythonLaunch::prepare(&spec, &entry).await?),
         };
         Ok(Self {
@@ -206,7 +206,9 @@ impl LanguageProgram {
         };
         let request = launch.check()?.clone();
         let checker = Arc::clone(self.spec.checker.as_ref()?);
-        let by_sdk = Launch::Node(launch.by_sdk("the program must be compiled as a whole"));
+        let by_sdk = Launch::Node(Box::new(
+            launch.by_sdk("the program must be compiled as a whole"),
+        ));
         Some((by_sdk, async move { checker.check(&request).await }))
     }
 
