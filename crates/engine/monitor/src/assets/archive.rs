@@ -353,6 +353,21 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_a_directory_is_the_directory() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        std::fs::create_dir(directory.path().join("folder")).expect("a directory");
+        std::fs::write(directory.path().join("folder/a.txt"), "a").expect("a file");
+        std::os::unix::fs::symlink("folder", directory.path().join("link")).expect("a link");
+        let hasher = hasher(directory.path());
+        let hash = |name: &str| hasher.archive_hash(&path(name)).expect("readable");
+        assert_eq!(hash("link"), hash("folder"));
+        assert_ne!(
+            hash("link"),
+            hasher.archive_hash(&table(&[])).expect("empty")
+        );
+    }
+
+    #[test]
     fn an_archive_file_is_hashed_as_it_is_and_unpacked_inside_another() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut builder = ::tar::Builder::new(Vec::new());

@@ -10,6 +10,8 @@ use std::io::{self, Read, Write};
 const BLOCK: usize = 512;
 const NAME_SIZE: usize = 100;
 const PREFIX_SIZE: usize = 155;
+/// The largest size that the eleven digits of a ustar header can say.
+const LARGEST: u64 = 0o777_7777_7777;
 
 pub(super) struct TarStream<W> {
     out: W,
@@ -37,19 +39,28 @@ impl<W: Write> TarStream<W> {
     }
 
     fn file_header(&mut self, name: &str, size: u64) -> io::Result<()> {
-        if name.len() <= NAME_SIZE && name.is_ascii() {
+        let is_large = size > LARGEST;
+        let is_short = name.len() <= NAME_SIZE && name.is_ascii();
+        if is_short && !is_large {
             return self.header(&Header::file(name, "", size));
         }
-        if let Some((prefix, rest)) = split(name) {
+        if !is_large && let Some((prefix, rest)) = split(name) {
             return self.header(&Header::file(rest, prefix, size));
         }
-        self.pax(name)?;
-        self.header(&Header::file(&ascii(name), "", size))
+        let mut records = String::new();
+        if !is_short {
+            records.push_str(&pax_record("path", name));
+        }
+        if is_large {
+            records.push_str(&pax_record("size", &size.to_string()));
+        }
+        self.pax(name, &records)?;
+        let told = if is_large { 0 } else { size };
+        self.header(&Header::file(&ascii(name), "", told))
     }
 
-    /// Says the name of the next file in full.
-    fn pax(&mut self, name: &str) -> io::Result<()> {
-        let record = pax_record("path", name);
+    /// Says of the next file what its header cannot.
+    fn pax(&mut self, name: &str, records: &str) -> io::Result<()> {
         let (directory, file) = name.rsplit_once('/').unwrap_or(("", name));
         let header_name = match directory {
             "" => format!("PaxHeaders.0/{file}"),
@@ -58,9 +69,9 @@ impl<W: Write> TarStream<W> {
         let mut header_name = ascii(&header_name);
         header_name.truncate(NAME_SIZE);
         let header_name = header_name.trim_end_matches('/');
-        let size = record.len() as u64;
+        let size = records.len() as u64;
         self.header(&Header::pax(header_name, size))?;
-        self.out.write_all(record.as_bytes())?;
+        self.out.write_all(records.as_bytes())?;
         self.pad(size)
     }
 
@@ -220,6 +231,25 @@ mod tests {
         for ((name, content), expected) in read.iter().zip(names) {
             assert_eq!(name, expected);
             assert_eq!(*content, format!("content of {expected}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn sizes_beyond_the_digits_of_a_header_are_understood() {
+        let long = format!("{}/{}", "d".repeat(90), "f".repeat(60));
+        for (name, size) in [
+            ("small.bin", LARGEST),
+            ("large.bin", LARGEST + 1),
+            (long.as_str(), 1 << 40),
+        ] {
+            let mut stream = TarStream::new(Vec::new());
+            stream.file_header(name, size).expect("writing to memory");
+            let bytes = stream.finish().expect("writing to memory");
+            let mut archive = ::tar::Archive::new(bytes.as_slice());
+            let mut entries = archive.entries().expect("a tar stream");
+            let entry = entries.next().expect("an entry").expect("a header");
+            assert_eq!(entry.size(), size, "{name}");
+            assert_eq!(entry.path().expect("a path").display().to_string(), name);
         }
     }
 
