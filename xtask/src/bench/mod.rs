@@ -8,6 +8,7 @@
 mod chart;
 mod cli;
 mod engine;
+mod journal;
 pub(crate) mod measure;
 mod report;
 mod units;
@@ -36,6 +37,12 @@ enum Bench {
         #[arg(long, default_value_t = 20)]
         rounds: u32,
     },
+    /// What it costs to record one step, for small and large states.
+    Journal {
+        /// Numbers of resources.
+        #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 30_000])]
+        sizes: Vec<u32>,
+    },
     /// The embedded engine against the official command line, same programs.
     Engine {
         #[arg(long, default_value_t = 3)]
@@ -63,6 +70,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     };
     match &options.bench {
         Bench::Cli { rounds } => cli::run(repo, nimbus, *rounds),
+        Bench::Journal { sizes } => journal::run(repo, sizes),
         Bench::Engine { rounds, sizes } => engine::run(repo, nimbus, *rounds, sizes),
         Bench::Units { rounds, alone } => units::run(repo, &nimbus, *rounds, *alone),
     }

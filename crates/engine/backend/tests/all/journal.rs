@@ -37,6 +37,31 @@ async fn interrupted(backend: &Backend) -> Stack {
 }
 
 #[tokio::test]
+async fn a_step_costs_as_much_to_record_whatever_the_size_of_the_state() {
+    let mut grown = Vec::new();
+    for size in [1, 3_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let stack = created(&local(folder.path()).await).await;
+        let names: Vec<String> = (0..size).map(|number| format!("r{number}")).collect();
+        deploy(
+            &stack,
+            &names.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
+        .await;
+        let session = begin(&stack).await;
+        let length = || std::fs::metadata(folder.path().join(FILE)).unwrap().len();
+        // The first step brings the file, with a line about the operation.
+        session.journal().append(begins(1, "a")).await.unwrap();
+        let before = length();
+        session.journal().append(succeeds(1, "a")).await.unwrap();
+        session.journal().append(begins(2, "b")).await.unwrap();
+        grown.push(length() - before);
+        session.end().await.unwrap();
+    }
+    assert!(grown[0] > 0 && grown[0] == grown[1], "{grown:?}");
+}
+
+#[tokio::test]
 async fn the_next_session_knows_what_is_known_and_what_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let (in_bucket, _) = bucket(&ManualClock::new()).await;
