@@ -69,6 +69,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "logs",
             "locks",
             "unlock",
+            "export-state",
             "why",
             "list",
             "validate",

@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::commands::{
     AllReport, AwsReport, CancelReport, ChangeReport, ConfigListReport, ConfigValueReport,
     DeployedReport, DeploymentsReport, DiffReport, DoctorReport, EnvironmentsReport, ExplainReport,
-    GraphReport, HistoryReport, ImportReport, InitReport, ListReport, LocksReport, MigrationReport,
-    NewReport, NewStackReport, OutputsReport, PulumiReport, RepairReport, ResourceReport,
-    ResourcesReport, RotateReport, RunSummary, ShowReport, StackReport, StacksReport,
-    StateStacksReport, StatusReport, TemplateReport, TemplatesReport, UnlockReport, UnlockedReport,
-    ValidTemplate, ValidateReport, VersionsReport, WhyReport,
+    ExportStateReport, GraphReport, HistoryReport, ImportReport, InitReport, ListReport,
+    LocksReport, MigrationReport, NewReport, NewStackReport, OutputsReport, PulumiReport,
+    RepairReport, ResourceReport, ResourcesReport, RotateReport, RunSummary, ShowReport,
+    StackReport, StacksReport, StateStacksReport, StatusReport, TemplateReport, TemplatesReport,
+    UnlockReport, UnlockedReport, ValidTemplate, ValidateReport, VersionsReport, WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, WOULD_CHANGE, exit_code, kind_word};
@@ -61,6 +61,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<RunSummary>(),
         report_schema::<VersionsReport>(),
         report_schema::<StatusReport>(),
+        report_schema::<ExportStateReport>(),
         report_schema::<LocksReport>(),
         report_schema::<UnlockedReport>(),
         report_schema::<WhyReport>(),

@@ -53,7 +53,9 @@ fn main() {
 fn wide(size: usize) -> Graph {
     let name = |at: usize| format!("unit-{at:05}");
     let unit = |at: usize| {
-        let needs = [1, 7, 31].iter().filter_map(|back| at.checked_sub(back * 20));
+        let needs = [1, 7, 31]
+            .iter()
+            .filter_map(|back| at.checked_sub(back * 20));
         Unit {
             name: name(at),
             priority: 100,
@@ -98,14 +100,22 @@ fn platform() -> (Graph, BTreeMap<Name, u64>) {
         ("storage", 4, &["security"]),
         ("database-rds", 15, &["network", "security", "secrets"]),
         ("containers-images", 4, &["security"]),
-        ("containers-apps", 10, &["network", "security", "containers-images"]),
+        (
+            "containers-apps",
+            10,
+            &["network", "security", "containers-images"],
+        ),
         ("services-ecr", 2, &[]),
         ("services-ecs", 9, &["network", "security", "services-ecr"]),
         ("services-eks", 18, &["network", "security"]),
         ("services-api", 6, &["authentication", "services-ecs"]),
         ("compute-ec2", 7, &["network", "security"]),
         ("compute-lambda", 5, &["network", "security"]),
-        ("monitoring", 5, &["services-ecs", "compute-ec2", "database-rds"]),
+        (
+            "monitoring",
+            5,
+            &["services-ecs", "compute-ec2", "database-rds"],
+        ),
     ];
     let graph = Graph::new(units.iter().map(|(name, _, needs)| Unit {
         name: (*name).to_owned(),
@@ -132,13 +142,22 @@ fn virtual_time(
     parallel: usize,
     skipped: &BTreeSet<Name>,
 ) -> u64 {
-    let mut run = Run::new(graph.clone(), Direction::Forward, OnFailure::Automatic, parallel);
+    let mut run = Run::new(
+        graph.clone(),
+        Direction::Forward,
+        OnFailure::Automatic,
+        parallel,
+    );
     let (mut now, mut running) = (0, BinaryHeap::new());
     let mut commands = run.begin();
     loop {
         for command in commands {
             if let Command::Start(name) = command {
-                let time = if skipped.contains(&name) { 0 } else { minutes[&name] };
+                let time = if skipped.contains(&name) {
+                    0
+                } else {
+                    minutes[&name]
+                };
                 running.push(Reverse((now + time, name)));
             }
         }

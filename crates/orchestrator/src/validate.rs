@@ -370,8 +370,12 @@ pub fn placeholders(manifest: &Manifest, environments: &[Environment]) -> Vec<Fo
     for (stack, entry) in manifest.enabled() {
         for environment in environments {
             for (key, value) in entry.config.get(environment).into_iter().flatten() {
-                let templates = texts(value).into_iter().filter_map(|text| Template::parse(text).ok());
-                for placeholder in templates.flat_map(|t| t.placeholders().into_iter().cloned().collect::<Vec<_>>()) {
+                let templates = texts(value)
+                    .into_iter()
+                    .filter_map(|text| Template::parse(text).ok());
+                for placeholder in templates
+                    .flat_map(|t| t.placeholders().into_iter().cloned().collect::<Vec<_>>())
+                {
                     let spot = Spot::config(stack, *environment, key);
                     found.push(FoundPlaceholder {
                         place: format!("spec.stacks.{stack}.config.{environment}.{key}"),

@@ -137,9 +137,13 @@ impl Workspace {
     pub fn readable_deployments(&self) -> Result<Vec<Manifest>> {
         let directories = self.deployment_directories()?;
         let read = |directory: &PathBuf| {
-            Document::read(&directory.join(FILE_NAME)).and_then(|document| Manifest::read(&document))
+            Document::read(&directory.join(FILE_NAME))
+                .and_then(|document| Manifest::read(&document))
         };
-        Ok(directories.iter().filter_map(|directory| read(directory).ok()).collect())
+        Ok(directories
+            .iter()
+            .filter_map(|directory| read(directory).ok())
+            .collect())
     }
 
     /// Writes a new deployment: all of it or nothing. Returns its directory.

@@ -10,6 +10,7 @@ mod cli;
 mod engine;
 mod journal;
 pub(crate) mod measure;
+mod orchestrator;
 mod report;
 mod units;
 
@@ -42,6 +43,10 @@ enum Bench {
         /// Numbers of resources.
         #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 30_000])]
         sizes: Vec<u32>,
+    /// Making, planning and ordering a deployment.
+    Orchestrator {
+        #[arg(long, default_value_t = 5)]
+        rounds: u32,
     },
     /// The embedded engine against the official command line, same programs.
     Engine {
@@ -71,6 +76,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     match &options.bench {
         Bench::Cli { rounds } => cli::run(repo, nimbus, *rounds),
         Bench::Journal { sizes } => journal::run(repo, sizes),
+        Bench::Orchestrator { rounds } => orchestrator::run(repo, nimbus, *rounds),
         Bench::Engine { rounds, sizes } => engine::run(repo, nimbus, *rounds, sizes),
         Bench::Units { rounds, alone } => units::run(repo, &nimbus, *rounds, *alone),
     }

@@ -95,7 +95,10 @@ mod tests {
         let files = [
             file("docs/spec/eng.md", rows),
             file("crates/x/tests/up.rs", SOURCE),
-            file("library/dns.test.ts", "  it(\"names the zone, once\", () => {"),
+            file(
+                "library/dns.test.ts",
+                "  it(\"names the zone, once\", () => {",
+            ),
         ];
         check(&files)
             .into_iter()

@@ -32,6 +32,7 @@ use crate::exit::Outcome;
 
 pub(crate) use config::show::ShowReport;
 pub(crate) use deployment::environments::EnvironmentsReport;
+pub(crate) use deployment::export_state::ExportStateReport;
 pub(crate) use deployment::graph::GraphReport;
 pub(crate) use deployment::init::InitReport;
 pub(crate) use deployment::list::ListReport as DeploymentsReport;
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     Status(deployment::status::Args),
     /// Print the log of a run
     Logs(deployment::logs::Args),
+    /// Write the states of all stacks of an environment to a file
+    ExportState(deployment::export_state::Args),
     /// List who is changing an environment
     Locks(deployment::locks::ListArgs),
     /// Free an environment whose run is gone
@@ -196,6 +199,7 @@ impl Command {
             | Self::Destroy(_)
             | Self::DeployStack(_)
             | Self::DestroyStack(_)
+            | Self::ExportState(_)
             | Self::Resume(_)
             | Self::Rollback(_)
             | Self::DiscoverResources(_)
@@ -257,6 +261,7 @@ impl Command {
             Self::Rollback(args) => deployment::run::rollback(args, context).await,
             Self::Status(args) => deployment::status::run(args, context).await,
             Self::Logs(args) => deployment::logs::run(args, context).await,
+            Self::ExportState(args) => deployment::export_state::run(args, context).await,
             Self::Locks(args) => deployment::locks::list(args, context).await,
             Self::Unlock(args) => deployment::locks::unlock(args, context).await,
             Self::Why(args) => deployment::why::run(args, context).await,

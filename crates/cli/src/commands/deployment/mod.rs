@@ -3,6 +3,7 @@
 //! The names are those that users of the platform know, without a noun in front.
 
 pub(crate) mod environments;
+pub(crate) mod export_state;
 pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod list;
