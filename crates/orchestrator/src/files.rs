@@ -9,7 +9,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 /// Puts a file in place whole, over what was there.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
     let write = || -> io::Result<()> {
-        let parent = path.parent().unwrap_or(Path::new("."));
+        let parent = path.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(parent)?;
         let mut draft = tempfile::NamedTempFile::new_in(parent)?;
         draft.write_all(text.as_bytes())?;

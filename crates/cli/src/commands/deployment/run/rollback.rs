@@ -50,7 +50,9 @@ pub(crate) async fn rollback(args: RollbackArgs, context: &Context) -> Result<Ou
         let message = format!("{} has no versions yet", run.environment);
         Error::new(ErrorCode::VERSION_UNKNOWN, message)
     })?;
-    let number = args.to_version.unwrap_or(current.version.saturating_sub(1));
+    let number = args
+        .to_version
+        .unwrap_or_else(|| current.version.saturating_sub(1));
     let target = versions.find(number)?;
     let (states, graph) = states(&target, Some(&current))?;
     if !args.how.yes && !run.rehearse {
