@@ -43,6 +43,7 @@ enum Bench {
         /// Numbers of resources.
         #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 30_000])]
         sizes: Vec<u32>,
+    },
     /// Making, planning and ordering a deployment.
     Orchestrator {
         #[arg(long, default_value_t = 5)]
