@@ -22,6 +22,10 @@ use crate::output::Output;
 /// The program.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
+    // Started again by itself, to close a sandbox around a program; see that crate.
+    if let Some(code) = nimbus_engine_sandbox::help(arguments.clone()) {
+        return code;
+    }
     let program = program_name(arguments.first());
     let trace_id = TraceId::random();
     let code = match parse(program, &arguments) {

@@ -9,16 +9,19 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Environment};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, Processes, RunOptions,
-    RunReport, RunRequest, StackAccess, StackLocation, stack_outputs,
+    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, PolicyPackRequest, Processes,
+    RunOptions, RunReport, RunRequest, SandboxSettings, StackAccess, StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
+use nimbus_orchestrator::fingerprint::{Fingerprint, Input};
+use nimbus_orchestrator::program::add_program;
 use nimbus_orchestrator::resolve::{Answer, Resolved};
 use nimbus_orchestrator::unit::{Job, JobAction, JobError, JobReport, UnitEngine};
 use serde_json::Value;
 
 use crate::before::{self, Before};
 use crate::failures::FailureWatch;
+use crate::passphrase::environment;
 use crate::values::{UNKNOWN_TEXT, answers};
 
 /// Who hears what a unit's engine says.
@@ -34,6 +37,8 @@ pub struct LocalOptions {
     pub transpile_only: bool,
     /// Steps of one unit at once.
     pub parallel: Option<usize>,
+    /// Rules that every unit is held to when it is previewed or deployed.
+    pub policy_packs: Vec<PolicyPackRequest>,
 }
 
 /// How to go on with units that an earlier attempt left unfinished.
@@ -50,20 +55,37 @@ pub struct LocalEngine {
     events: EventsOf,
     cancellation: Cancellation,
     environment: Environment,
+    /// One for all units, so that they share what can be shared.
+    processes: Arc<Processes>,
     before: Before,
     recovery: Recovery,
+    /// How programs are kept from everything else; `None`: not at all.
+    sandbox: Option<SandboxSettings>,
 }
 
 impl LocalEngine {
     pub fn new(options: LocalOptions, events: EventsOf, cancellation: Cancellation) -> Self {
+        let rehearsing = options.simulated.is_some();
+        let processes = match &options.simulated {
+            Some(simulated) => Processes::simulating(Arc::clone(simulated)),
+            None => Processes::new(),
+        };
         Self {
             options,
             events,
             cancellation,
-            environment: Environment::process(),
+            environment: environment(rehearsing),
+            processes: Arc::new(processes),
             before: Before::default(),
             recovery: Recovery::default(),
+            sandbox: None,
         }
+    }
+
+    /// Runs every unit's program in a sandbox.
+    pub fn sandboxed(mut self, sandbox: Option<SandboxSettings>) -> Self {
+        self.sandbox = sandbox;
+        self
     }
 
     /// Keeps what units were before this run in a folder, so that they can be returned to it.
@@ -94,6 +116,17 @@ impl LocalEngine {
         }
     }
 
+    /// Rules say what may be made. What takes away or goes back is not held up by them.
+    fn policy_packs(&self, action: JobAction) -> Vec<PolicyPackRequest> {
+        match action {
+            JobAction::Preview | JobAction::Deploy => self.options.policy_packs.clone(),
+            JobAction::Destroy
+            | JobAction::Refresh
+            | JobAction::RollBack
+            | JobAction::Restore(_) => Vec::new(),
+        }
+    }
+
     async fn access(&self, location: &StackLocation) -> Result<StackAccess> {
         StackAccess::open(location, &self.environment).await
     }
@@ -104,6 +137,8 @@ impl LocalEngine {
         let options = RunOptions {
             parallel: self.options.parallel,
             transpile_only: self.options.transpile_only,
+            policy_packs: self.policy_packs(job.action),
+            sandbox: self.sandbox.clone(),
             ..self.recovery_options(&location, &action, mode).await?
         };
         let request = RunRequest {
@@ -112,12 +147,9 @@ impl LocalEngine {
             mode,
             options,
         };
-        let processes = match &self.options.simulated {
-            Some(simulated) => Processes::simulating(Arc::clone(simulated)),
-            None => Processes::new(),
-        };
-        let engine = EmbeddedEngine::with(self.environment.clone(), Arc::new(processes))
-            .given(given(&job.config));
+        let processes = Arc::clone(&self.processes) as _;
+        let engine =
+            EmbeddedEngine::with(self.environment.clone(), processes).given(given(&job.config));
         let watch = FailureWatch::new((self.events)(&job.stack));
         let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
         let ended = engine.run(&request, audience, &self.cancellation).await;
@@ -301,8 +333,22 @@ impl UnitEngine for LocalEngine {
             "embedded"
         };
         let nimbus = format!("{} {engine}", env!("CARGO_PKG_VERSION"));
-        BTreeMap::from([("nimbus".to_owned(), nimbus)])
+        let packs = self.options.policy_packs.iter().map(pack_version);
+        packs.chain([("nimbus".to_owned(), nimbus)]).collect()
     }
+}
+
+/// A policy pack by its name and everything in it: what passed under other rules is looked at again.
+fn pack_version(pack: &PolicyPackRequest) -> (String, String) {
+    let name = pack.folder.file_name().unwrap_or_default();
+    let mut content = Fingerprint::default();
+    // A pack that cannot be read is refused with its reason when it is started.
+    let read = add_program(&mut content, &pack.folder, &pack.folder);
+    if let Some(Ok(config)) = pack.config.as_ref().map(std::fs::read) {
+        content.add(Input::Config("policies".to_owned()), config);
+    }
+    let version = format!("{} {}", content.digest(), read.is_ok());
+    (format!("policy pack {}", name.display()), version)
 }
 
 fn told(report: RunReport) -> JobReport {

@@ -10,6 +10,7 @@
 mod interruptions;
 mod policies;
 mod programs;
+mod sandbox;
 mod stack_config;
 mod states;
 mod support;

@@ -8,12 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_operations::Cancellation;
 use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
-use nimbus_local::{EventsOf, LocalEngine, LocalOptions, LocalOutside, Recovery, digest_key};
+use nimbus_local::{
+    EventsOf, LocalEngine, LocalOptions, LocalOutside, Recovery, digest_key, require_passphrase,
+};
 use nimbus_orchestrator::environment::Environment;
 use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::workspace::{Deployment, Workspace};
 use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
 
+use crate::commands::program::{PolicyArgs, sandbox_settings};
 use crate::context::Context;
 
 /// How a deployment is run.
@@ -37,6 +40,8 @@ pub(crate) struct RunArgs {
     /// Compile TypeScript without checking its types
     #[arg(long)]
     pub(crate) no_typecheck: bool,
+    #[command(flatten)]
+    pub(crate) policies: PolicyArgs,
 }
 
 /// A deployment, and the directory that holds what is recorded of it: its own, or that of its
@@ -101,6 +106,7 @@ pub(crate) fn board(
         deployment,
         directory,
     } = place;
+    require_passphrase(args.rehearse)?;
     let kind = if args.rehearse { "rehearsal" } else { "state" };
     let state = deployment.directory.join(".nimbus").join(kind);
     std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, &error))?;
@@ -117,9 +123,11 @@ pub(crate) fn board(
         simulated,
         transpile_only: args.no_typecheck,
         parallel: None,
+        policy_packs: args.policies.requests(context),
     };
-    let mut engine =
-        LocalEngine::new(options, hands.events, cancellation.clone()).recovering(hands.recovery);
+    let mut engine = LocalEngine::new(options, hands.events, cancellation.clone())
+        .recovering(hands.recovery)
+        .sandboxed(sandbox_settings(context)?);
     if let Some(folder) = hands.keep {
         engine = engine.keeping(folder);
     }

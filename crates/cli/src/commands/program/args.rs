@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use nimbus_core::Result;
 use nimbus_engine_operations::{Choice, PolicyPackRequest, RunOptions, StackLocation};
 
+use super::sandbox::SandboxArgs;
 use crate::context::Context;
 
 /// Where a program and its state are.
@@ -115,13 +117,11 @@ pub(crate) struct ProgramArgs {
     #[arg(long, value_name = "URN")]
     replace: Vec<String>,
 
-    /// Hold the program to the policies of this pack; may be repeated
-    #[arg(long, value_name = "DIR")]
-    policy_pack: Vec<PathBuf>,
+    #[command(flatten)]
+    policies: PolicyArgs,
 
-    /// JSON file with the configuration of a policy pack, in the order of the packs
-    #[arg(long, value_name = "FILE", requires = "policy_pack")]
-    policy_pack_config: Vec<PathBuf>,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
 
     /// Compile TypeScript without checking its types
     #[arg(long, alias = "transpile-only")]
@@ -133,19 +133,38 @@ pub(crate) struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    pub(crate) fn apply(&self, options: &mut RunOptions, context: &Context) {
+    pub(crate) fn apply(&self, options: &mut RunOptions, context: &Context) -> Result<()> {
         options.replace.clone_from(&self.replace);
+        options.sandbox = self.sandbox.settings(context)?;
         options.transpile_only = self.no_typecheck;
         options.program_arguments.clone_from(&self.arguments);
+        options.policy_packs = self.policies.requests(context);
+        Ok(())
+    }
+}
+
+/// Which rules a program is held to.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct PolicyArgs {
+    /// Hold the program to the policies of this pack; may be repeated
+    #[arg(long, value_name = "DIR")]
+    policy_pack: Vec<PathBuf>,
+
+    /// JSON file with the configuration of a policy pack, in the order of the packs
+    #[arg(long, value_name = "FILE", requires = "policy_pack")]
+    policy_pack_config: Vec<PathBuf>,
+}
+
+impl PolicyArgs {
+    pub(crate) fn requests(&self, context: &Context) -> Vec<PolicyPackRequest> {
         let mut configs = self.policy_pack_config.iter();
-        options.policy_packs = self
-            .policy_pack
+        self.policy_pack
             .iter()
             .map(|folder| PolicyPackRequest {
                 folder: context.directory.join(folder),
                 config: configs.next().map(|file| context.directory.join(file)),
             })
-            .collect();
+            .collect()
     }
 }
 

@@ -13,6 +13,7 @@ mod outputs;
 mod preview;
 mod refresh;
 mod run;
+mod sandbox;
 mod signals;
 mod up;
 
@@ -22,10 +23,11 @@ use nimbus_core::Result;
 use crate::context::Context;
 use crate::exit::Outcome;
 
-pub(crate) use args::{LocationArgs, PlaceArgs};
+pub(crate) use args::{LocationArgs, PlaceArgs, PolicyArgs};
 pub(crate) use cancel::CancelReport;
 pub(crate) use confirm::confirm;
 pub(crate) use outputs::OutputsReport;
+pub(crate) use sandbox::from_settings as sandbox_settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

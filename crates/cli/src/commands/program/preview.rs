@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     };
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
-    args.program.apply(&mut options, context);
+    args.program.apply(&mut options, context)?;
     let asked = Asked {
         location: &args.location,
         action: Action::Update,

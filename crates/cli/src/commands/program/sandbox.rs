@@ -1,0 +1,153 @@
+//! How a program is kept from everything else: flags first, then the settings.
+
+use clap::ValueEnum;
+use nimbus_config::{SandboxMode, SandboxNetwork};
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_sandbox::{Limits, Mode, Network, Settings};
+
+use crate::context::Context;
+
+/// How a program is kept from everything else.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Sandbox")]
+pub(crate) struct SandboxArgs {
+    /// Run the program in a sandbox; without this the setting engine.sandbox decides
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<ModeArg>,
+
+    /// What the program can reach from its sandbox; without this engine.sandbox_network decides
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<NetworkArg>,
+
+    /// Run the program although this machine cannot isolate it completely
+    #[arg(long)]
+    allow_weak_isolation: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeArg {
+    /// As its user, among everything else
+    Off,
+    /// With whatever isolation this machine offers
+    BestEffort,
+    /// With complete isolation, or not at all
+    Strict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NetworkArg {
+    /// Nothing
+    None,
+    /// Whatever this machine can reach
+    Full,
+}
+
+/// What the settings alone say, for commands that run many programs.
+pub(crate) fn from_settings(context: &Context) -> Result<Option<Settings>> {
+    let no_flags = SandboxArgs {
+        sandbox: None,
+        network: None,
+        allow_weak_isolation: false,
+    };
+    no_flags.settings(context)
+}
+
+impl SandboxArgs {
+    /// What is asked of the sandbox; `None` for none.
+    pub(crate) fn settings(&self, context: &Context) -> Result<Option<Settings>> {
+        let chosen = &context.settings()?.settings.engine;
+        self.decide(
+            chosen.sandbox.value,
+            chosen.sandbox_network.value,
+            chosen.allow_weak_isolation.value,
+        )
+    }
+
+    fn decide(
+        &self,
+        mode: SandboxMode,
+        network: SandboxNetwork,
+        allow_weak: bool,
+    ) -> Result<Option<Settings>> {
+        let allow_weak = allow_weak || self.allow_weak_isolation;
+        let mode = self.sandbox.unwrap_or(match mode {
+            SandboxMode::Off => ModeArg::Off,
+            SandboxMode::BestEffort => ModeArg::BestEffort,
+            SandboxMode::Strict => ModeArg::Strict,
+        });
+        let network = self.network.unwrap_or(match network {
+            SandboxNetwork::None => NetworkArg::None,
+            SandboxNetwork::Full => NetworkArg::Full,
+        });
+        let mode = match mode {
+            ModeArg::Off if self.network == Some(NetworkArg::None) => {
+                let message = "--network none needs a sandbox, and there is none";
+                return Err(Error::new(ErrorCode::USAGE, message)
+                    .with_help("add --sandbox best-effort or --sandbox strict"));
+            }
+            ModeArg::Off => return Ok(None),
+            ModeArg::BestEffort => Mode::BestEffort,
+            ModeArg::Strict => Mode::Strict { allow_weak },
+        };
+        Ok(Some(Settings {
+            mode,
+            network: match network {
+                NetworkArg::None => Network::None,
+                NetworkArg::Full => Network::Full,
+            },
+            limits: Limits::default(),
+            environment: Vec::new(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_FLAGS: SandboxArgs = SandboxArgs {
+        sandbox: None,
+        network: None,
+        allow_weak_isolation: false,
+    };
+
+    fn decide(args: &SandboxArgs, mode: SandboxMode) -> Option<Settings> {
+        let decided = args.decide(mode, SandboxNetwork::None, false);
+        decided.expect("nothing contradicts itself")
+    }
+
+    #[test]
+    fn without_flags_the_settings_decide() {
+        assert_eq!(decide(&NO_FLAGS, SandboxMode::Off), None);
+        let strict = decide(&NO_FLAGS, SandboxMode::Strict).expect("a sandbox");
+        assert_eq!(strict.mode, Mode::Strict { allow_weak: false });
+        assert_eq!(strict.network, Network::None);
+    }
+
+    #[test]
+    fn flags_win_over_settings() {
+        let args = SandboxArgs {
+            sandbox: Some(ModeArg::Off),
+            ..NO_FLAGS
+        };
+        assert_eq!(decide(&args, SandboxMode::Strict), None);
+        let args = SandboxArgs {
+            sandbox: Some(ModeArg::Strict),
+            network: Some(NetworkArg::Full),
+            allow_weak_isolation: true,
+        };
+        let settings = decide(&args, SandboxMode::Off).expect("a sandbox");
+        assert_eq!(settings.mode, Mode::Strict { allow_weak: true });
+        assert_eq!(settings.network, Network::Full);
+    }
+
+    #[test]
+    fn nobody_is_left_to_believe_in_a_sandbox_that_is_not_there() {
+        let args = SandboxArgs {
+            network: Some(NetworkArg::None),
+            ..NO_FLAGS
+        };
+        let decided = args.decide(SandboxMode::Off, SandboxNetwork::None, false);
+        assert_eq!(decided.expect_err("a mistake").code(), ErrorCode::USAGE);
+    }
+}

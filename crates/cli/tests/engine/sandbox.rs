@@ -1,0 +1,231 @@
+//! Programs in the sandbox, through the real binary: what works, what is refused, what is said.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Ran, Site, node_sdk, python};
+
+/// Whether `nimbus doctor` finds everything that a strict sandbox needs; if not, says so loudly.
+fn isolates(test: &str) -> bool {
+    let doctor = Command::new(env!("CARGO_BIN_EXE_nimbus"))
+        .args(["doctor", "--json"])
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let isolation = checks.iter().find(|check| check["id"] == "isolation");
+    let isolation = isolation.unwrap();
+    if isolation["state"] == "ok" {
+        return true;
+    }
+    let reason = isolation["detail"].as_str().unwrap_or_default();
+    nimbus_test_tools::record_skip(reason, test);
+    false
+}
+
+fn node(sdk: &Path, source: &str) -> Site {
+    let site = Site::new();
+    site.write("program/index.ts", source);
+    site.write("program/package.json", r#"{"name":"notes"}"#);
+    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
+    site
+}
+
+fn python_site(interpreter: &Path, source: &str) -> Site {
+    let site = Site::new();
+    let virtualenv = interpreter.parent().unwrap().parent().unwrap();
+    let project = format!(
+        "name: notes\nruntime:\n  name: python\n  options:\n    virtualenv: {}\n",
+        virtualenv.display()
+    );
+    site.write("program/Pulumi.yaml", &project);
+    site.write("program/__main__.py", source);
+    site
+}
+
+/// The program in both languages, for as many as are here.
+fn sites(test: &str, typescript: &str, python_source: &str) -> Vec<Site> {
+    if !isolates(test) {
+        return Vec::new();
+    }
+    let node = node_sdk(test).map(|sdk| node(&sdk, typescript));
+    let python = python(test).map(|interpreter| python_site(&interpreter, python_source));
+    node.into_iter().chain(python).collect()
+}
+
+fn up(site: &Site, flags: &[&str]) -> Ran {
+    site.program(&[&["up", "--yes", "--skip-preview"], flags].concat())
+}
+
+fn said(ran: &Ran) -> String {
+    format!("{}\n{}", ran.stdout, ran.stderr)
+}
+
+const STRICT: [&str; 2] = ["--sandbox", "strict"];
+
+#[test]
+fn a_program_deploys_from_a_strict_sandbox_and_knows_no_secret_of_the_engine() {
+    let typescript = r#"
+        import * as pulumi from "@pulumi/pulumi";
+        import * as fs from "fs";
+        // The engine calls back into the program, which is alone in its network.
+        pulumi.runtime.registerStackTransform(() => undefined);
+        class Thing extends pulumi.ComponentResource {
+            constructor(name: string) {
+                super("test:index:Thing", name);
+                this.registerOutputs({});
+            }
+        }
+        new Thing("one");
+        export const passphrase = process.env.PULUMI_CONFIG_PASSPHRASE ?? "none";
+        export const greeting = new pulumi.Config().require("greeting");
+        export const shadow = fs.existsSync("/etc/shadow");
+        export const processes = fs.readdirSync("/proc").filter((n) => /^\d+$/.test(n)).length;
+    "#;
+    let python_source = r#"
+import os
+import pulumi
+
+# The engine calls back into the program, which is alone in its network.
+pulumi.runtime.register_resource_transform(lambda args: None)
+component = pulumi.ComponentResource("test:index:Thing", "one")
+component.register_outputs({})
+pulumi.export("passphrase", os.environ.get("PULUMI_CONFIG_PASSPHRASE", "none"))
+pulumi.export("greeting", pulumi.Config().require("greeting"))
+pulumi.export("shadow", os.path.exists("/etc/shadow"))
+pulumi.export("processes", len([n for n in os.listdir("/proc") if n.isdigit()]))
+"#;
+    for site in sites("strict deploy", typescript, python_source) {
+        site.config(&["set", "greeting", "hello"]).ok();
+        up(&site, &STRICT).ok();
+        let outputs = site.program(&["outputs", "--json"]).ok().json();
+        let outputs = &outputs["outputs"];
+        assert_eq!(outputs["passphrase"], "none");
+        assert_eq!(outputs["greeting"], "hello");
+        assert_eq!(outputs["shadow"], false);
+        assert_eq!(outputs["processes"], 2);
+        up(&site, &STRICT).ok();
+        site.program(&["destroy", "--yes", "--skip-preview"]).ok();
+    }
+}
+
+#[test]
+fn a_program_that_misses_its_network_is_told_which_setting_it_is() {
+    let typescript = r#"
+        import "@pulumi/pulumi";
+        import * as http from "http";
+        export const answer = new Promise<string>((resolve, reject) => {
+            http.get("http://example.com/", () => resolve("reached")).on("error", reject);
+        });
+    "#;
+    let python_source = r#"
+import urllib.request
+urllib.request.urlopen("http://example.com/", timeout=5)
+"#;
+    for site in sites("missing network", typescript, python_source) {
+        let ran = up(&site, &STRICT);
+        assert_ne!(ran.code, 0, "{}", said(&ran));
+        let said = said(&ran);
+        assert!(said.contains("engine.sandbox_network"), "{said}");
+        assert!(said.contains("network: none"), "{said}");
+    }
+}
+
+#[test]
+fn strict_refuses_the_network_of_the_machine_unless_weakness_is_allowed() {
+    let typescript = "import '@pulumi/pulumi'; export const x = 1;";
+    let python_source = "import pulumi\npulumi.export('x', 1)\n";
+    for site in sites("shared network", typescript, python_source) {
+        let full = [STRICT[0], STRICT[1], "--network", "full"];
+        let ran = up(&site, &full);
+        assert_ne!(ran.code, 0);
+        assert!(said(&ran).contains("NIM-0450"), "{}", said(&ran));
+        let allowed = [&full[..], &["--allow-weak-isolation"]].concat();
+        let ran = up(&site, &allowed).ok();
+        assert!(said(&ran).contains("WEAK ISOLATION"), "{}", said(&ran));
+    }
+}
+
+#[test]
+fn a_program_that_prints_without_end_is_stopped_by_name() {
+    let typescript = r#"
+        import "@pulumi/pulumi";
+        const line = "x".repeat(60000);
+        for (;;) console.log(line);
+    "#;
+    let python_source = "while True:\n    print('x' * 60000)\n";
+    for site in sites("endless output", typescript, python_source) {
+        let ran = up(&site, &STRICT);
+        assert_ne!(ran.code, 0);
+        let named = said(&ran).contains("it printed more than 64 MiB");
+        assert!(named, "{} bytes without the cause", said(&ran).len());
+    }
+}
+
+#[test]
+fn the_engine_reads_no_strangers_file_for_a_program() {
+    let typescript = r#"
+        import * as pulumi from "@pulumi/pulumi";
+        class Thing extends pulumi.CustomResource {
+            constructor(name: string) {
+                super("random:index:Thing", name, { file: new pulumi.asset.FileAsset("../secret") });
+            }
+        }
+        new Thing("thief");
+    "#;
+    let python_source = r#"
+import pulumi
+pulumi.CustomResource("random:index:Thing", "thief", {"file": pulumi.FileAsset("../secret")})
+"#;
+    for site in sites("strangers' files", typescript, python_source) {
+        site.write("secret", "secret");
+        let ran = up(&site, &STRICT);
+        assert_ne!(ran.code, 0);
+        let said = said(&ran);
+        assert!(said.contains("only files of its own folder"), "{said}");
+    }
+}
+
+/// Dynamic providers are code of the program and run outside, so strangers may not have any.
+#[test]
+fn strict_refuses_dynamic_providers_and_best_effort_runs_them() {
+    let test = "dynamic providers";
+    if !isolates(test) {
+        return;
+    }
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    let ran = up(&site, &STRICT);
+    assert_ne!(ran.code, 0);
+    assert!(
+        said(&ran).contains("runs only in the sandbox"),
+        "{}",
+        said(&ran)
+    );
+    assert!(site.cloud().is_empty());
+    up(&site, &["--sandbox", "best-effort"]).ok();
+    assert_eq!(site.cloud(), ["first.note", "second.note"]);
+}
+
+#[test]
+fn settings_choose_the_sandbox_too() {
+    let typescript = r#"
+        import "@pulumi/pulumi";
+        export const shadow = require("fs").existsSync("/etc/shadow");
+    "#;
+    let python_source =
+        "import os, pulumi\npulumi.export('shadow', os.path.exists('/etc/shadow'))\n";
+    for site in sites("settings", typescript, python_source) {
+        let arguments = ["program", "up", "--yes", "--skip-preview"];
+        let mut command = site.command(&arguments);
+        command.env("NIMBUS_ENGINE_SANDBOX", "strict");
+        assert!(command.status().unwrap().success());
+        let outputs = site.program(&["outputs", "--json"]).ok().json();
+        assert_eq!(outputs["outputs"]["shadow"], false);
+    }
+}
