@@ -123,6 +123,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Set up and inspect",
         &["doctor", "validate-aws", "validate-pulumi", "config"],
     ),
+    (
+        "Administration of a control plane",
+        &["login", "logout", "tenant", "user", "role", "key", "audit"],
+    ),
     ("Help", &["explain", "completions", "man", "help"]),
 ];
 

@@ -44,6 +44,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
     ];
     documents.extend(manifest_page::documents());
     documents.extend([
+        report_schema::<crate::commands::AdminReport>(),
         report_schema::<DeploymentsReport>(),
         report_schema::<StackReport>(),
         report_schema::<AllReport>(),

@@ -129,12 +129,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),
-    ("nimbus-control-audit", &["nimbus-core"]),
-    ("nimbus-control-vault", &["nimbus-core"]),
+    ("nimbus-control-client", &["nimbus-core"]),
     (
         "nimbus-cli",
         &[
             "nimbus-config",
+            "nimbus-control-client",
             "nimbus-core",
             "nimbus-document",
             "nimbus-engine-backend",
@@ -203,8 +203,8 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
     ("axum", &[], "no crate of this stage serves HTTP"),
     (
         "reqwest",
-        &["nimbus-resolvers"],
-        "only resolvers ask services over HTTP",
+        &["nimbus-control-client", "nimbus-resolvers"],
+        "only resolvers and the client of our own API ask services over HTTP",
     ),
 ];
 

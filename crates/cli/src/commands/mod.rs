@@ -8,6 +8,7 @@
 //! A command prints its result once, through [`Output::result`](crate::output::Output::result),
 //! as a `Report` that has a text form and a JSON form. It returns errors and never prints them.
 
+mod admin;
 mod completions;
 mod config;
 mod deployment;
@@ -30,6 +31,7 @@ use nimbus_core::Result;
 use crate::context::Context;
 use crate::exit::Outcome;
 
+pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
 pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::export_state::ExportStateReport;
@@ -168,6 +170,20 @@ pub(crate) enum Command {
     /// Look at the settings of Nimbus
     #[command(subcommand)]
     Config(config::Command),
+    /// Sign in to a control plane
+    Login(admin::login::LoginArgs),
+    /// Sign out of a control plane
+    Logout(admin::login::LogoutArgs),
+    /// List, make, change, move and delete tenants
+    Tenant(admin::tenant::Args),
+    /// Manage users and service accounts
+    User(admin::user::Args),
+    /// Manage roles, and say why somebody may or may not
+    Role(admin::role::Args),
+    /// Manage API keys
+    Key(admin::key::Args),
+    /// Read, export and verify the audit trail
+    Audit(admin::audit::Args),
     /// Explain an error code
     Explain(explain::Args),
     /// Print a completion script for a shell
@@ -208,6 +224,13 @@ impl Command {
             | Self::ValidateAws(_)
             | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Tenant(_)
+            | Self::User(_)
+            | Self::Role(_)
+            | Self::Key(_)
+            | Self::Audit(_)
             | Self::Explain(_)
             | Self::StackConfig(_)
             | Self::New(_)
@@ -304,6 +327,13 @@ impl Command {
             Self::State(command) => command.run(context).await,
             Self::StackConfig(command) => command.run(context).await,
             Self::Config(command) => command.run(context).await,
+            Self::Login(args) => admin::login::login(args, context).await,
+            Self::Logout(args) => admin::login::logout(args, context).await,
+            Self::Tenant(args) => admin::tenant::run(args, context).await,
+            Self::User(args) => admin::user::run(args, context).await,
+            Self::Role(args) => admin::role::run(args, context).await,
+            Self::Key(args) => admin::key::run(args, context).await,
+            Self::Audit(args) => admin::audit::run(args, context).await,
             Self::Explain(args) => explain::run(args, context).await,
             Self::Completions(args) => completions::run(args, context).await,
             Self::Man(args) => man::run(args, context).await,

@@ -1,0 +1,132 @@
+//! `nimbus audit`: the audit trail.
+
+use nimbus_core::{Error, ErrorCode, Result};
+
+use super::AdminReport;
+use super::server::{Connection, ServerArgs, encoded};
+use crate::context::Context;
+use crate::exit::Outcome;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List what happened, newest first
+    List {
+        #[command(flatten)]
+        filter: Filter,
+        /// Most entries to list
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
+    /// Write entries to standard output, oldest first
+    Export {
+        #[command(flatten)]
+        filter: Filter,
+        /// jsonl or csv
+        #[arg(long, default_value = "jsonl")]
+        format: String,
+    },
+    /// Verify that nothing was changed, removed or reordered; names the entry if something was
+    Verify,
+}
+
+#[derive(clap::Args, Debug)]
+struct Filter {
+    /// Only this operation, such as users.create
+    #[arg(long)]
+    action: Option<String>,
+    /// Only things of this kind
+    #[arg(long)]
+    resource_type: Option<String>,
+    /// Only this thing
+    #[arg(long)]
+    resource_id: Option<String>,
+    /// Only acts of this user, by id
+    #[arg(long)]
+    user_id: Option<String>,
+    /// Only entries that ended so: done, denied, failed
+    #[arg(long)]
+    outcome: Option<String>,
+    /// Only from this time on, such as 2026-01-31T12:00:00Z
+    #[arg(long)]
+    from: Option<String>,
+    /// Only before this time
+    #[arg(long)]
+    until: Option<String>,
+}
+
+impl Filter {
+    fn query(&self) -> String {
+        [
+            ("action", &self.action),
+            ("resource_type", &self.resource_type),
+            ("resource_id", &self.resource_id),
+            ("user_id", &self.user_id),
+            ("outcome", &self.outcome),
+            ("from", &self.from),
+            ("until", &self.until),
+        ]
+        .iter()
+        .filter_map(|(name, value)| Some(format!("&{name}={}", encoded(value.as_deref()?))))
+        .collect()
+    }
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let mut server = Connection::open(&args.server).await?;
+    let tenant = server.tenant().await?;
+    let client = &mut server.client;
+    match args.command {
+        Command::List { filter, limit } => {
+            let path = format!(
+                "{tenant}/audit?newest_first=true&limit={limit}{}",
+                filter.query()
+            );
+            let columns = [
+                "sequence",
+                "timestamp",
+                "user_id",
+                "action",
+                "resource_id",
+                "outcome",
+            ];
+            context
+                .output
+                .result(&AdminReport::list(client.get(&path).await?, &columns))?;
+        }
+        Command::Export { filter, format } => {
+            let path = format!(
+                "{tenant}/audit/export?format={}{}",
+                encoded(&format),
+                filter.query()
+            );
+            context.output.raw(&client.get_text(&path).await?)?;
+        }
+        Command::Verify => {
+            let verdict = client.get(&format!("{tenant}/audit/verify")).await?;
+            if verdict["intact"] != true {
+                let fault = verdict["fault"]
+                    .as_str()
+                    .unwrap_or("it does not fit together");
+                return Err(Error::new(
+                    ErrorCode::AUDIT_BROKEN,
+                    format!("the audit trail was changed: {fault}"),
+                )
+                .with_help("keep the database as it is, as evidence"));
+            }
+            let text = format!(
+                "the audit trail is intact: {} entries, {} checkpoints",
+                verdict["entries"], verdict["checkpoints"]
+            );
+            context.output.result(&AdminReport::done(verdict, text))?;
+        }
+    }
+    Ok(Outcome::Done)
+}

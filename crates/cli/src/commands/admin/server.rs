@@ -1,0 +1,208 @@
+//! Which server is meant, which tenant, and who asks.
+
+use std::env;
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy as _;
+use nimbus_control_client::{Client, Profiles};
+use nimbus_core::{Error, ErrorCode, Result};
+use serde_json::Value;
+
+/// Options of every command that asks a server.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ServerArgs {
+    /// Profile of an earlier `login`; without it the one that was used last
+    #[arg(long, value_name = "NAME", env = "NIMBUS_PROFILE", global = true)]
+    profile: Option<String>,
+
+    /// Tenant to work in: its id or its slug; without it the one that you signed in to
+    #[arg(long, value_name = "TENANT", global = true)]
+    tenant: Option<String>,
+}
+
+/// A server that knows who asks.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    home: String,
+    wanted: Option<String>,
+}
+
+impl Connection {
+    /// With `NIMBUS_TOKEN` and `NIMBUS_SERVER` no profile is needed.
+    pub(super) async fn open(args: &ServerArgs) -> Result<Self> {
+        let variables = (
+            env::var("NIMBUS_SERVER").ok(),
+            env::var("NIMBUS_TOKEN").ok(),
+        );
+        if let (Some(server), Some(token)) = variables {
+            nimbus_telemetry::register_secret(&token);
+            let mut client = Client::with_token(&server, token)?;
+            let me = client.get("/api/v1/auth/me").await?;
+            return Ok(Self {
+                client,
+                home: text(&me["tenant"], "id")?,
+                wanted: args.tenant.clone(),
+            });
+        }
+        let profiles = profiles()?;
+        let (name, profile) = profiles.get(args.profile.as_deref())?;
+        Ok(Self {
+            client: Client::of_profile(&profiles, &name, &profile)?,
+            home: profile.tenant_id,
+            wanted: args.tenant.clone(),
+        })
+    }
+
+    /// The path of the tenant that is meant, such as `/api/v1/tenants/<id>`.
+    pub(super) async fn tenant(&mut self) -> Result<String> {
+        let id = match self.wanted.clone() {
+            None => self.home.clone(),
+            Some(wanted) => self.find_tenant(&wanted).await?,
+        };
+        Ok(format!("/api/v1/tenants/{id}"))
+    }
+
+    /// The id of a tenant that was named by its id or its slug.
+    pub(super) async fn find_tenant(&mut self, wanted: &str) -> Result<String> {
+        let all = self.client.get("/api/v1/tenants").await?;
+        find(&all, wanted, "slug", "tenant")
+    }
+
+    /// The id of a user that was named by id or address.
+    pub(super) async fn find_user(&mut self, tenant: &str, wanted: &str) -> Result<String> {
+        if is_id(wanted) {
+            return Ok(wanted.to_owned());
+        }
+        let mut after = String::new();
+        loop {
+            let page = self
+                .client
+                .get(&format!("{tenant}/users?limit=500{after}"))
+                .await?;
+            if let Ok(found) = find(&page, &wanted.to_lowercase(), "email", "user") {
+                return Ok(found);
+            }
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={}", encoded(next)),
+                None => return Err(missing("user", wanted)),
+            }
+        }
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 36
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+fn find(list: &Value, wanted: &str, field: &str, kind: &str) -> Result<String> {
+    let items = list["items"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let found: Vec<_> = items
+        .iter()
+        .filter(|item| item["id"] == *wanted || item[field] == *wanted)
+        .collect();
+    match found.as_slice() {
+        [one] => text(one, "id"),
+        [] => Err(missing(kind, wanted)),
+        _ => Err(Error::new(
+            ErrorCode::INPUT_INVALID,
+            format!("`{wanted}` is the {field} of more than one {kind}"),
+        )
+        .with_help("give its id")),
+    }
+}
+
+fn missing(kind: &str, wanted: &str) -> Error {
+    Error::new(
+        ErrorCode::RESOURCE_NOT_FOUND,
+        format!("there is no {kind} `{wanted}` that you may see"),
+    )
+}
+
+/// A field that the server always sends.
+pub(super) fn text(value: &Value, field: &str) -> Result<String> {
+    value[field].as_str().map(str::to_owned).ok_or_else(|| {
+        Error::new(
+            ErrorCode::SERVER_ANSWER,
+            format!("the server's answer has no `{field}`"),
+        )
+    })
+}
+
+/// Text as part of a query.
+pub(super) fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+/// The files in the user's configuration folder.
+pub(super) fn profiles() -> Result<Profiles> {
+    if let Some(folder) = env::var_os("NIMBUS_CONFIG_HOME") {
+        return Ok(Profiles::in_folder(PathBuf::from(folder)));
+    }
+    let strategy = etcetera::choose_base_strategy().map_err(|error| {
+        Error::new(
+            ErrorCode::PROFILE_UNUSABLE,
+            "there is no home folder to keep a sign-in in",
+        )
+        .with_source(error)
+    })?;
+    Ok(Profiles::in_folder(strategy.config_dir().join("nimbus")))
+}
+
+/// A password: from standard input when asked, otherwise from the terminal, without an echo.
+pub(super) fn read_password(question: &str, from_stdin: bool) -> Result<String> {
+    let unreadable = |error: std::io::Error| {
+        Error::new(
+            ErrorCode::FILE_UNREADABLE,
+            format!("the password cannot be read: {error}"),
+        )
+        .with_help("give it on standard input with --password-stdin")
+    };
+    let password = if from_stdin {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map_err(unreadable)?;
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    } else {
+        let terminal = console::Term::stderr();
+        terminal.write_str(question).map_err(unreadable)?;
+        terminal.read_secure_line().map_err(unreadable)?
+    };
+    nimbus_telemetry::register_secret(&password);
+    Ok(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn things_are_found_by_id_and_by_name_and_never_guessed() {
+        let list = json!({"items": [
+            {"id": "1", "slug": "a"}, {"id": "2", "slug": "b"}, {"id": "3", "slug": "b"},
+        ]});
+        assert_eq!(find(&list, "2", "slug", "tenant").unwrap(), "2");
+        assert_eq!(find(&list, "a", "slug", "tenant").unwrap(), "1");
+        assert!(find(&list, "b", "slug", "tenant").is_err());
+        assert!(find(&list, "c", "slug", "tenant").is_err());
+    }
+
+    #[test]
+    fn queries_carry_any_text() {
+        assert_eq!(encoded("a b&c=é"), "a%20b%26c%3D%C3%A9");
+    }
+}

@@ -1,0 +1,398 @@
+//! Requests to a server.
+
+use std::time::Duration;
+
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::ClientError;
+use crate::profile::{Profile, Profiles, Tokens};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a client's credentials come from.
+#[derive(Debug)]
+enum Credentials {
+    /// An API key or a token that was given for this run.
+    Given(String),
+    /// A profile's tokens, renewed and stored as needed.
+    Stored {
+        profiles: Profiles,
+        name: String,
+        tokens: Tokens,
+    },
+    None,
+}
+
+/// A server, and who asks.
+#[derive(Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    server: Url,
+    credentials: Credentials,
+}
+
+impl Client {
+    /// A client without credentials.
+    pub fn anonymous(server: &str) -> Result<Self, ClientError> {
+        let address = || ClientError::Address {
+            text: server.to_owned(),
+        };
+        let url: Url = server.parse().map_err(|_| address())?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(address());
+        }
+        let http = reqwest::Client::builder()
+            .timeout(PATIENCE)
+            // A token goes to the server that it belongs to and nowhere else.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("nimbus/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| ClientError::Unreachable {
+                server: server.to_owned(),
+                reason: error.to_string(),
+            })?;
+        Ok(Self {
+            http,
+            server: url,
+            credentials: Credentials::None,
+        })
+    }
+
+    /// A client that proves itself with an API key or a token.
+    pub fn with_token(server: &str, token: String) -> Result<Self, ClientError> {
+        Ok(Self {
+            credentials: Credentials::Given(token),
+            ..Self::anonymous(server)?
+        })
+    }
+
+    /// A client of somebody who signed in before.
+    pub fn of_profile(
+        profiles: &Profiles,
+        name: &str,
+        profile: &Profile,
+    ) -> Result<Self, ClientError> {
+        let tokens = profiles
+            .tokens(name)?
+            .ok_or_else(|| ClientError::NotSignedIn {
+                server: profile.server.clone(),
+            })?;
+        Ok(Self {
+            credentials: Credentials::Stored {
+                profiles: profiles.clone(),
+                name: name.to_owned(),
+                tokens,
+            },
+            ..Self::anonymous(&profile.server)?
+        })
+    }
+
+    pub async fn get(&mut self, path: &str) -> Result<Value, ClientError> {
+        self.call(Method::GET, path, None).await
+    }
+
+    pub async fn post(&mut self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn put(&mut self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.call(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn patch(&mut self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.call(Method::PATCH, path, Some(body)).await
+    }
+
+    pub async fn delete(&mut self, path: &str) -> Result<Value, ClientError> {
+        self.call(Method::DELETE, path, None).await
+    }
+
+    /// An answer that is not JSON.
+    pub async fn get_text(&mut self, path: &str) -> Result<String, ClientError> {
+        let response = self.send(Method::GET, path, None).await?;
+        let response = self.check(response).await?;
+        response.text().await.map_err(|error| self.strange(&error))
+    }
+
+    async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ClientError> {
+        let response = self.send(method, path, body).await?;
+        let response = self.check(response).await?;
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(|error| self.strange(&error))?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|error| self.strange(&error))
+    }
+
+    /// Sends; an access token that has expired is renewed once.
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Response, ClientError> {
+        let response = self.send_once(method.clone(), path, body).await?;
+        if response.status() == StatusCode::UNAUTHORIZED && self.renew().await? {
+            return self.send_once(method, path, body).await;
+        }
+        Ok(response)
+    }
+
+    async fn send_once(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Response, ClientError> {
+        let url = self
+            .server
+            .join(path)
+            .map_err(|error| self.strange(&error))?;
+        let mut request = self.http.request(method, url);
+        let token = match &self.credentials {
+            Credentials::Given(token) => Some(token),
+            Credentials::Stored { tokens, .. } => Some(&tokens.access),
+            Credentials::None => None,
+        };
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
+        }
+        request
+            .send()
+            .await
+            .map_err(|error| ClientError::Unreachable {
+                server: self.server.to_string(),
+                reason: innermost(&error),
+            })
+    }
+
+    /// Exchanges the refresh token. False when there is none or it does not count any more.
+    async fn renew(&mut self) -> Result<bool, ClientError> {
+        let Credentials::Stored { tokens, .. } = &self.credentials else {
+            return Ok(false);
+        };
+        let body = json!({"refresh_token": tokens.refresh});
+        let anonymous = Self {
+            http: self.http.clone(),
+            server: self.server.clone(),
+            credentials: Credentials::None,
+        };
+        let response = anonymous
+            .send_once(Method::POST, "/api/v1/auth/refresh", Some(&body))
+            .await?;
+        if !response.status().is_success() {
+            return Ok(false);
+        }
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(|error| self.strange(&error))?;
+        let answer: Value = serde_json::from_slice(&bytes).map_err(|error| self.strange(&error))?;
+        let Some(renewed) = tokens_of(&answer) else {
+            return Ok(false);
+        };
+        if let Credentials::Stored {
+            profiles,
+            name,
+            tokens,
+        } = &mut self.credentials
+        {
+            profiles.put_tokens(name, Some(&renewed))?;
+            *tokens = renewed;
+        }
+        Ok(true)
+    }
+
+    async fn check(&self, response: Response) -> Result<Response, ClientError> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(|error| self.strange(&error))?;
+        let body: Value = serde_json::from_slice(&bytes)
+            .map_err(|_| self.strange(&format!("status {status} without an explanation")))?;
+        let text = |name: &str| body["error"][name].as_str().unwrap_or_default().to_owned();
+        if text("message").is_empty() {
+            return Err(self.strange(&format!("status {status} without an explanation")));
+        }
+        Err(ClientError::Refused {
+            status: status.as_u16(),
+            message: text("message"),
+            reference: text("reference"),
+            trace_id: text("trace_id"),
+        })
+    }
+
+    fn strange(&self, reason: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Answer {
+            server: self.server.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// The tokens of an answer to a sign-in.
+pub(crate) fn tokens_of(answer: &Value) -> Option<Tokens> {
+    let text = |name: &str| Some(answer[name].as_str()?.to_owned());
+    Some(Tokens {
+        access: text("access_token")?,
+        refresh: text("refresh_token")?,
+    })
+}
+
+impl Tokens {
+    /// Those of an answer to a sign-in.
+    pub fn of_answer(answer: &Value) -> Option<Self> {
+        tokens_of(answer)
+    }
+}
+
+/// The cause that says something; the outer ones only say that there was one.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A server that answers each connection with the next of these, and tells what it was asked.
+    async fn server(answers: Vec<(u16, Value)>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let task = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for (status, body) in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut buffer = vec![0; 65536];
+                let count = stream.read(&mut buffer).await.unwrap();
+                asked.push(String::from_utf8_lossy(&buffer[..count]).into_owned());
+                let body = body.to_string();
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    body.len()
+                );
+                stream.write_all(head.as_bytes()).await.unwrap();
+                stream.write_all(body.as_bytes()).await.unwrap();
+                stream.shutdown().await.unwrap();
+            }
+            asked
+        });
+        (address, task)
+    }
+
+    fn signed_in(server: &str, folder: &std::path::Path) -> (Profiles, Client) {
+        let profiles = Profiles::in_folder(folder.to_owned());
+        let tokens = Tokens {
+            access: "old".to_owned(),
+            refresh: "refresh-1".to_owned(),
+        };
+        profiles.put_tokens("p", Some(&tokens)).unwrap();
+        let profile = Profile {
+            server: server.to_owned(),
+            tenant: String::new(),
+            tenant_id: String::new(),
+            email: String::new(),
+        };
+        let client = Client::of_profile(&profiles, "p", &profile).unwrap();
+        (profiles, client)
+    }
+
+    #[tokio::test]
+    async fn an_expired_token_is_renewed_and_stored() {
+        let (address, task) = server(vec![
+            (401, json!({"error": {"message": "sign in first"}})),
+            (
+                200,
+                json!({"access_token": "new", "refresh_token": "refresh-2"}),
+            ),
+            (200, json!({"fine": true})),
+        ])
+        .await;
+        let folder = tempfile::tempdir().unwrap();
+        let (profiles, mut client) = signed_in(&address, folder.path());
+        assert_eq!(
+            client.get("/api/v1/auth/me").await.unwrap(),
+            json!({"fine": true})
+        );
+        assert_eq!(profiles.tokens("p").unwrap().unwrap().refresh, "refresh-2");
+        let asked = task.await.unwrap();
+        assert!(
+            asked[0]
+                .to_lowercase()
+                .contains("authorization: bearer old")
+        );
+        assert!(
+            !asked[1].to_lowercase().contains("authorization"),
+            "a dead token is not sent along"
+        );
+        assert!(
+            asked[2]
+                .to_lowercase()
+                .contains("authorization: bearer new")
+        );
+    }
+
+    #[tokio::test]
+    async fn the_servers_error_keeps_its_code_and_text() {
+        let (address, task) = server(vec![(
+            403,
+            json!({"error": {"code": "FORBIDDEN", "message": "no", "trace_id": "t", "reference": "NIM-0855"}}),
+        )])
+        .await;
+        let mut client = Client::with_token(&address, "nbk_x".to_owned()).unwrap();
+        let error = client.get("/x").await.unwrap_err();
+        let error = nimbus_core::Error::from(error);
+        assert_eq!(
+            (error.code().to_string().as_str(), error.message()),
+            ("NIM-0855", "no")
+        );
+        task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_nimbus_server_is_told_apart() {
+        let (address, task) = server(vec![(500, json!("oops"))]).await;
+        let mut client = Client::anonymous(&address).unwrap();
+        assert!(matches!(
+            client.get("/x").await,
+            Err(ClientError::Answer { .. })
+        ));
+        task.await.unwrap();
+        assert!(matches!(
+            client.get("/x").await,
+            Err(ClientError::Unreachable { .. })
+        ));
+        for address in ["", "nimbus.example", "ftp://nimbus.example", "http://"] {
+            assert!(
+                matches!(Client::anonymous(address), Err(ClientError::Address { .. })),
+                "{address}"
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What can go wrong between a program and the server.
+
+use nimbus_core::{Error, ErrorCode};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("the server at {server} does not answer: {reason}")]
+    Unreachable { server: String, reason: String },
+    #[error("the server at {server} answered in a way that is not understood: {reason}")]
+    Answer { server: String, reason: String },
+    /// The server's own error.
+    #[error("{message}")]
+    Refused {
+        status: u16,
+        message: String,
+        /// Such as `NIM-0855`.
+        reference: String,
+        trace_id: String,
+    },
+    #[error("nobody is signed in at {server}")]
+    NotSignedIn { server: String },
+    #[error("the file {path} cannot be used: {reason}")]
+    File { path: String, reason: String },
+    #[error("there is no profile `{name}`")]
+    NoProfile { name: String },
+    #[error("`{text}` is not the address of a server")]
+    Address { text: String },
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        let message = error.to_string();
+        match error {
+            ClientError::Unreachable { .. } => Self::new(ErrorCode::SERVER_UNREACHABLE, message)
+                .with_help("see whether the server runs, or sign in to another one: nimbus login --server URL"),
+            ClientError::Answer { .. } => Self::new(ErrorCode::SERVER_ANSWER, message)
+                .with_help("check the address, and that client and server are of the same version"),
+            ClientError::NotSignedIn { .. } => Self::new(ErrorCode::SIGN_IN_NEEDED, message)
+                .with_help("run `nimbus login`, or set NIMBUS_TOKEN to an API key"),
+            ClientError::File { .. } | ClientError::NoProfile { .. } => {
+                Self::new(ErrorCode::PROFILE_UNUSABLE, message).with_help("`nimbus login` writes it anew")
+            }
+            ClientError::Address { .. } => Self::new(ErrorCode::INPUT_INVALID, message)
+                .with_help("an address looks like https://nimbus.example or http://127.0.0.1:8000"),
+            ClientError::Refused { reference, trace_id, .. } => {
+                let code = ErrorCode::parse(&reference).unwrap_or(ErrorCode::SERVER_ANSWER);
+                Self::new(code, message).with_detail(format!("trace id {trace_id}"))
+            }
+        }
+    }
+}

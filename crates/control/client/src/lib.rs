@@ -1,0 +1,15 @@
+//! The API of a Nimbus server, from a program.
+//!
+//! A [`Profile`] says where the server is and which tenant is meant; profiles are in a file of the
+//! user's configuration folder, tokens in another one that only the user can read. A [`Client`] sends
+//! requests, renews an access token when it has expired, and turns the server's errors into ours.
+//!
+//! It names no type of the server: what goes over the wire is JSON.
+
+mod client;
+mod error;
+mod profile;
+
+pub use client::Client;
+pub use error::ClientError;
+pub use profile::{Profile, Profiles, Tokens};
