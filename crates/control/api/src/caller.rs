@@ -1,0 +1,96 @@
+//! Who sends a request: a bearer token, an API key, or the console's cookie.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use nimbus_control_app::{Call, Failure, Identity, RequestContext};
+use nimbus_control_auth::csrf;
+use nimbus_core::{Error, ErrorCode, TraceId};
+use uuid::Uuid;
+
+use crate::pipeline::header_text;
+use crate::problem::ApiError;
+use crate::{ApiState, cookies};
+
+/// The circumstances of a request, before its caller is known.
+pub(crate) struct Circumstances(pub(crate) RequestContext);
+
+impl FromRequestParts<ApiState> for Circumstances {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
+        Ok(Self(context(parts)))
+    }
+}
+
+/// A request whose caller is known. Asking for one is asking for a sign-in.
+pub(crate) struct SignedCall(pub(crate) Call);
+
+impl FromRequestParts<ApiState> for SignedCall {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let context = context(parts);
+        let who = identify(parts, state, &context).await?;
+        state.limits.take_caller(&who)?;
+        Ok(Self(Call { who, context }))
+    }
+}
+
+async fn identify(
+    parts: &Parts,
+    state: &ApiState,
+    context: &RequestContext,
+) -> Result<Identity, Failure> {
+    if let Some(value) = header_text(&parts.headers, header::AUTHORIZATION) {
+        let (scheme, token) = value.split_once(' ').ok_or_else(Failure::not_signed_in)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Failure::not_signed_in());
+        }
+        return state.app.authenticate(context, token.trim()).await;
+    }
+    let token =
+        cookies::read(&parts.headers, cookies::SESSION).ok_or_else(Failure::not_signed_in)?;
+    let who = state.app.authenticate(context, token).await?;
+    let session = who.session.ok_or_else(Failure::not_signed_in)?;
+    ensure_own(state, &parts.method, &parts.headers, session)?;
+    Ok(who)
+}
+
+/// A cookie counts only for requests that the console itself makes.
+fn ensure_own(
+    state: &ApiState,
+    method: &Method,
+    headers: &HeaderMap,
+    session: Uuid,
+) -> Result<(), Failure> {
+    let request = csrf::Request {
+        safe_method: method.is_safe(),
+        origin: header_text(headers, header::ORIGIN),
+        csrf_header: header_text(headers, csrf::HEADER),
+    };
+    csrf::check(state.app.server_keys(), session, &state.origins, request)
+        .map_err(|forged| Error::new(ErrorCode::REQUEST_FORGED, forged.to_string()).into())
+}
+
+/// For requests that carry only the refresh cookie, which has no session to take a code from.
+pub(crate) fn ensure_own_origin(state: &ApiState, headers: &HeaderMap) -> Result<(), Failure> {
+    let origin = header_text(headers, header::ORIGIN);
+    if origin.is_some_and(|origin| state.origins.iter().any(|own| own == origin)) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::REQUEST_FORGED, csrf::Forged::Origin.to_string()).into())
+}
+
+fn context(parts: &Parts) -> RequestContext {
+    parts
+        .extensions
+        .get()
+        .cloned()
+        .unwrap_or_else(|| RequestContext {
+            ip: None,
+            user_agent: None,
+            trace_id: TraceId::random(),
+            now: jiff::Timestamp::now(),
+        })
+}

@@ -1,0 +1,66 @@
+//! The REST API.
+//!
+//! Every route is made from an operation of the registry in `nimbus-control-auth` and calls one use
+//! case of `nimbus-control-app`. What is here: reading a request (`extract`), who sends it and how
+//! often (`caller`, `limits`), the form of answers (`wire`) and errors (`problem`), and the
+//! description of it all (`openapi`). Nothing here decides who may do what.
+
+mod caller;
+mod cookies;
+mod extract;
+mod limits;
+mod openapi;
+mod pipeline;
+mod problem;
+mod route;
+mod routes;
+mod wire;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use nimbus_control_app::App;
+
+pub use limits::Limits;
+pub use openapi::openapi;
+
+/// No request body is larger.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// What handlers are given.
+#[derive(Clone, Debug)]
+pub struct ApiState {
+    pub(crate) app: App,
+    pub(crate) origins: Arc<Vec<String>>,
+    pub(crate) limits: Arc<Limits>,
+}
+
+impl ApiState {
+    /// `origins` are the addresses under which the console is served, such as
+    /// `https://nimbus.example`; requests with a cookie from anywhere else change nothing.
+    pub fn new(app: App, origins: Vec<String>, limits: Limits) -> Self {
+        Self {
+            app,
+            origins: Arc::new(origins),
+            limits: Arc::new(limits),
+        }
+    }
+}
+
+/// Every operation under its path. What other paths are answered with is the server's business.
+pub fn router(state: ApiState) -> Router {
+    let mut router = Router::new();
+    for route in routes::all() {
+        router = router.route(route.operation.path, route.handler);
+    }
+    router
+        .method_not_allowed_fallback(problem::no_such_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            pipeline::around,
+        ))
+        .with_state(state)
+}

@@ -1,0 +1,63 @@
+//! How often somebody may ask.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use nimbus_control_app::{Failure, Identity};
+use nimbus_control_auth::rate::{Limit, Limiter};
+use parking_lot::Mutex;
+
+/// Limits of one server process.
+#[derive(Debug)]
+pub struct Limits {
+    started: Instant,
+    /// Per address, before anything is looked at.
+    addresses: Mutex<Limiter<Option<IpAddr>>>,
+    /// Attempts to sign in, per address.
+    sign_ins: Mutex<Limiter<Option<IpAddr>>>,
+    /// Per user of a tenant.
+    callers: Mutex<Limiter<String>>,
+}
+
+impl Limits {
+    pub fn new(addresses: Limit, sign_ins: Limit, callers: Limit) -> Self {
+        Self {
+            started: Instant::now(),
+            addresses: Mutex::new(Limiter::new(addresses)),
+            sign_ins: Mutex::new(Limiter::new(sign_ins)),
+            callers: Mutex::new(Limiter::new(callers)),
+        }
+    }
+
+    fn now(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    pub(crate) fn take_address(&self, ip: Option<IpAddr>) -> Result<(), Failure> {
+        self.addresses.lock().take(ip, self.now()).map_err(wait)
+    }
+
+    pub(crate) fn take_sign_in(&self, ip: Option<IpAddr>) -> Result<(), Failure> {
+        self.sign_ins.lock().take(ip, self.now()).map_err(wait)
+    }
+
+    pub(crate) fn take_caller(&self, who: &Identity) -> Result<(), Failure> {
+        let key = format!("{}/{}", who.home, who.user);
+        self.callers.lock().take(key, self.now()).map_err(wait)
+    }
+}
+
+impl Default for Limits {
+    /// 100 requests a second per address, 10 sign-ins a minute, 30 requests a second per user.
+    fn default() -> Self {
+        Self::new(
+            Limit::per_second(100),
+            Limit::per_minute(10),
+            Limit::per_second(30),
+        )
+    }
+}
+
+fn wait(seconds: f64) -> Failure {
+    Failure::wait(seconds.ceil().max(1.0) as u64)
+}

@@ -1,0 +1,109 @@
+//! The audit trail.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use nimbus_control_app::{AuditFilter, ExportFormat, Failure, Timestamp, Verdict, operation};
+use nimbus_core::TenantId;
+
+use super::Answer;
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::extract::{Filter, Segments};
+use crate::route::Route;
+use crate::wire::{AuditEntry, AuditQuery, AuditVerdict, Page};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_AUDIT, list).gives::<Page<AuditEntry>>(),
+        Route::new(operation::EXPORT_AUDIT, export),
+        Route::new(operation::VERIFY_AUDIT, verify).gives::<AuditVerdict>(),
+    ]
+}
+
+const PAGE: u32 = 100;
+
+fn filter(query: AuditQuery) -> Result<AuditFilter, Failure> {
+    let time = |field, text: Option<String>| {
+        text.map(|text| {
+            text.parse().map(Timestamp).map_err(|_| {
+                Failure::field(field, "this is not a time such as 2026-01-31T12:00:00Z")
+            })
+        })
+        .transpose()
+    };
+    Ok(AuditFilter {
+        from: time("from", query.from)?,
+        until: time("until", query.until)?,
+        action: query.action,
+        resource_type: query.resource_type,
+        resource_id: query.resource_id,
+        user_id: query.user_id,
+        outcome: query.outcome,
+        trace_id: query.trace_id,
+        after: query.after.unwrap_or_default(),
+        newest_first: query.newest_first,
+        limit: query.limit.unwrap_or(PAGE).clamp(1, 1000),
+    })
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Filter(query): Filter<AuditQuery>,
+) -> Answer<Json<Page<AuditEntry>>> {
+    let filter = filter(query)?;
+    let limit = filter.limit as usize;
+    let entries = state.app.audit_list(&call, tenant, filter).await?;
+    let next = entries
+        .last()
+        .filter(|_| entries.len() == limit)
+        .map(|entry| entry.sequence.to_string());
+    let items = entries.into_iter().map(AuditEntry::from).collect();
+    Ok(Json(Page { items, next }))
+}
+
+async fn export(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Filter(query): Filter<AuditQuery>,
+) -> Answer<Response> {
+    let (format, kind) = match query.format.as_deref() {
+        None | Some("jsonl") => (ExportFormat::JsonLines, "application/jsonl"),
+        Some("csv") => (ExportFormat::Csv, "text/csv; charset=utf-8"),
+        Some(_) => {
+            return Err(Failure::field("format", "this is neither `jsonl` nor `csv`").into());
+        }
+    };
+    let text = state
+        .app
+        .audit_export(&call, tenant, filter(query)?, format)
+        .await?;
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+async fn verify(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<AuditVerdict>> {
+    let report = state.app.audit_verify(&call, tenant).await?;
+    let (entries, checkpoints, fault) = match report.verdict {
+        Verdict::Intact {
+            entries,
+            checkpoints,
+        } => (Some(entries), Some(checkpoints), None),
+        Verdict::Broken { fault } => (None, None, Some(fault)),
+    };
+    Ok(Json(AuditVerdict {
+        intact: fault.is_none(),
+        entries,
+        checkpoints,
+        fault_sequence: fault.as_ref().map(|fault| fault.sequence),
+        fault: fault.map(|fault| fault.to_string()),
+        public_key: report.public_key,
+    }))
+}

@@ -1,0 +1,80 @@
+//! Groups and their members.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use nimbus_control_app as app;
+use nimbus_control_app::operation;
+use nimbus_core::{TenantId, UserId};
+use uuid::Uuid;
+
+use super::Answer;
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::extract::{Body, Segments};
+use crate::route::Route;
+use crate::wire::{Group, NewGroup, Page};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_GROUPS, list).gives::<Page<Group>>(),
+        Route::new(operation::CREATE_GROUP, create)
+            .takes::<NewGroup>()
+            .gives::<Group>(),
+        Route::new(operation::DELETE_GROUP, delete),
+        Route::new(operation::ADD_MEMBER, add),
+        Route::new(operation::REMOVE_MEMBER, remove),
+    ]
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<Page<Group>>> {
+    let groups = state.app.group_list(&call, tenant).await?;
+    Ok(Json(Page::whole(
+        groups.into_iter().map(Group::from).collect(),
+    )))
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<NewGroup>,
+) -> Answer<(StatusCode, Json<Group>)> {
+    let new = app::NewGroup {
+        name: body.name,
+        description: body.description,
+    };
+    let group = state.app.group_create(&call, tenant, new).await?;
+    Ok((StatusCode::CREATED, Json(group.into())))
+}
+
+async fn delete(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, group)): Segments<(TenantId, Uuid)>,
+) -> Answer<StatusCode> {
+    state.app.group_delete(&call, tenant, group).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn add(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, group, user)): Segments<(TenantId, Uuid, UserId)>,
+) -> Answer<StatusCode> {
+    state.app.group_add(&call, tenant, group, user).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn remove(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, group, user)): Segments<(TenantId, Uuid, UserId)>,
+) -> Answer<StatusCode> {
+    state.app.group_remove(&call, tenant, group, user).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

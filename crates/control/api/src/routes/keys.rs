@@ -1,0 +1,61 @@
+//! API keys.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use nimbus_control_app::{KeyInput, operation};
+use nimbus_core::TenantId;
+use uuid::Uuid;
+
+use super::{Answer, id};
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::extract::{Body, Segments};
+use crate::route::Route;
+use crate::wire::{ApiKey, NewKey, Page};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_KEYS, list).gives::<Page<ApiKey>>(),
+        Route::new(operation::CREATE_KEY, create)
+            .takes::<NewKey>()
+            .gives::<ApiKey>(),
+        Route::new(operation::REVOKE_KEY, revoke),
+    ]
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<Page<ApiKey>>> {
+    let keys = state.app.key_list(&call, tenant).await?;
+    Ok(Json(Page::whole(
+        keys.into_iter().map(ApiKey::from).collect(),
+    )))
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<NewKey>,
+) -> Answer<(StatusCode, Json<ApiKey>)> {
+    let input = KeyInput {
+        service_account: id("service_account_id", &body.service_account_id)?,
+        name: body.name,
+        scopes: body.scopes,
+        expires_in_days: body.expires_in_days,
+    };
+    let created = state.app.key_create(&call, tenant, input).await?;
+    Ok((StatusCode::CREATED, Json(created.into())))
+}
+
+async fn revoke(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, key)): Segments<(TenantId, Uuid)>,
+) -> Answer<StatusCode> {
+    state.app.key_revoke(&call, tenant, key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

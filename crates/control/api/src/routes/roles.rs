@@ -1,0 +1,154 @@
+//! Roles, assignments and explanations.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use nimbus_control_app as app;
+use nimbus_control_app::{AssignmentInput, RoleInput, RoleView, operation};
+use nimbus_control_auth::role::Environments;
+use nimbus_core::TenantId;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Answer, id};
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::extract::{Body, Segments};
+use crate::route::Route;
+use crate::wire::{
+    Explain, Explanation, Grant, NewAssignment, NewRole, Page, Role, RoleAssignment,
+};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_ROLES, list).gives::<Page<Role>>(),
+        Route::new(operation::CREATE_ROLE, create)
+            .takes::<NewRole>()
+            .gives::<Role>(),
+        Route::new(operation::DELETE_ROLE, delete),
+        Route::new(operation::LIST_ASSIGNMENTS, assignments).gives::<Page<RoleAssignment>>(),
+        Route::new(operation::ASSIGN_ROLE, assign)
+            .takes::<NewAssignment>()
+            .gives::<RoleAssignment>(),
+        Route::new(operation::UNASSIGN_ROLE, unassign),
+        Route::new(operation::EXPLAIN, explain)
+            .takes::<Explain>()
+            .gives::<Explanation>(),
+    ]
+}
+
+impl From<RoleView> for Role {
+    fn from(view: RoleView) -> Self {
+        let grants = view.role.grants.into_iter().map(|grant| Grant {
+            permissions: grant.permissions,
+            environments: match grant.environments {
+                Environments::Any => None,
+                Environments::Only(names) => Some(names),
+            },
+        });
+        Self {
+            name: view.role.name,
+            description: view.role.description,
+            built_in: view.built_in,
+            grants: grants.collect(),
+        }
+    }
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<Page<Role>>> {
+    let roles = state.app.role_list(&call, tenant).await?;
+    Ok(Json(Page::whole(
+        roles.into_iter().map(Role::from).collect(),
+    )))
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<NewRole>,
+) -> Answer<(StatusCode, Json<Role>)> {
+    let grants = body
+        .grants
+        .into_iter()
+        .map(|grant| nimbus_control_auth::role::Grant {
+            permissions: grant.permissions,
+            environments: grant
+                .environments
+                .map_or(Environments::Any, Environments::Only),
+        });
+    let input = RoleInput {
+        name: body.name,
+        description: body.description,
+        grants: grants.collect(),
+    };
+    let role = state.app.role_create(&call, tenant, input).await?;
+    Ok((StatusCode::CREATED, Json(role.into())))
+}
+
+async fn delete(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, role)): Segments<(TenantId, String)>,
+) -> Answer<StatusCode> {
+    state.app.role_delete(&call, tenant, role).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn assignments(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<Page<RoleAssignment>>> {
+    let assignments = state.app.assignment_list(&call, tenant).await?;
+    Ok(Json(Page::whole(
+        assignments.into_iter().map(RoleAssignment::from).collect(),
+    )))
+}
+
+async fn assign(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<NewAssignment>,
+) -> Answer<(StatusCode, Json<RoleAssignment>)> {
+    let input = AssignmentInput {
+        role: body.role,
+        user: body.user_id.map(|text| id("user_id", &text)).transpose()?,
+        group: body
+            .group_id
+            .map(|text| id("group_id", &text))
+            .transpose()?,
+        subtree: body.subtree,
+        conditions: body.conditions.unwrap_or_else(|| json!({})),
+    };
+    let assignment = state.app.role_assign(&call, tenant, input).await?;
+    Ok((StatusCode::CREATED, Json(assignment.into())))
+}
+
+async fn unassign(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, assignment)): Segments<(TenantId, Uuid)>,
+) -> Answer<StatusCode> {
+    state.app.role_unassign(&call, tenant, assignment).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn explain(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<Explain>,
+) -> Answer<Json<Explanation>> {
+    let user = id("user_id", &body.user_id)?;
+    let app::Decision { allowed, reasons } = state
+        .app
+        .explain(&call, tenant, user, body.permission, body.environment)
+        .await?;
+    Ok(Json(Explanation { allowed, reasons }))
+}

@@ -1,0 +1,127 @@
+//! Tenants.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use nimbus_control_app::{TenantInput, TenantPatch, operation};
+use nimbus_core::TenantId;
+use serde::Deserialize;
+
+use super::{Answer, id};
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::extract::{Body, Filter, Segments};
+use crate::route::Route;
+use crate::wire::{MoveTenant, NewTenant, Page, PatchTenant, SetQuotas, Tenant};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_TENANTS, list).gives::<Page<Tenant>>(),
+        Route::new(operation::GET_TENANT, get).gives::<Tenant>(),
+        Route::new(operation::CREATE_TENANT, create)
+            .takes::<NewTenant>()
+            .gives::<Tenant>(),
+        Route::new(operation::UPDATE_TENANT, update)
+            .takes::<PatchTenant>()
+            .gives::<Tenant>(),
+        Route::new(operation::MOVE_TENANT, r#move)
+            .takes::<MoveTenant>()
+            .gives::<Tenant>(),
+        Route::new(operation::DELETE_TENANT, delete),
+        Route::new(operation::SET_QUOTAS, set_quotas)
+            .takes::<SetQuotas>()
+            .gives::<Tenant>(),
+    ]
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    text: Option<String>,
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Filter(query): Filter<ListQuery>,
+) -> Answer<Json<Page<Tenant>>> {
+    let tenants = state.app.tenant_list(&call, query.text).await?;
+    Ok(Json(Page::whole(
+        tenants.into_iter().map(Tenant::from).collect(),
+    )))
+}
+
+async fn get(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<Tenant>> {
+    Ok(Json(state.app.tenant_get(&call, tenant).await?.into()))
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(parent): Segments<TenantId>,
+    Body(body): Body<NewTenant>,
+) -> Answer<(StatusCode, Json<Tenant>)> {
+    let input = TenantInput {
+        slug: body.slug,
+        name: body.name,
+        settings: body.settings,
+    };
+    let tenant = state.app.tenant_create(&call, parent, input).await?;
+    Ok((StatusCode::CREATED, Json(tenant.into())))
+}
+
+async fn update(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<PatchTenant>,
+) -> Answer<Json<Tenant>> {
+    let patch = TenantPatch {
+        name: body.name,
+        settings: body.settings,
+        expected_generation: body.expected_generation,
+    };
+    Ok(Json(
+        state.app.tenant_update(&call, tenant, patch).await?.into(),
+    ))
+}
+
+async fn r#move(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<MoveTenant>,
+) -> Answer<Json<Tenant>> {
+    let parent = id("parent_id", &body.parent_id)?;
+    Ok(Json(
+        state.app.tenant_move(&call, tenant, parent).await?.into(),
+    ))
+}
+
+async fn delete(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<StatusCode> {
+    state.app.tenant_delete(&call, tenant).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn set_quotas(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<SetQuotas>,
+) -> Answer<Json<Tenant>> {
+    Ok(Json(
+        state
+            .app
+            .tenant_set_quotas(&call, tenant, body.quotas)
+            .await?
+            .into(),
+    ))
+}

@@ -1,0 +1,134 @@
+//! Users, service accounts and their sessions.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use nimbus_control_app::{UserInput, UserPatch, operation};
+use nimbus_core::{TenantId, UserId};
+use serde::Deserialize;
+
+use super::Answer;
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::extract::{Body, Filter, Segments};
+use crate::route::Route;
+use crate::wire::{Ended, NewUser, Page, PatchUser, Session, User};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_USERS, list).gives::<Page<User>>(),
+        Route::new(operation::GET_USER, get).gives::<User>(),
+        Route::new(operation::CREATE_USER, create)
+            .takes::<NewUser>()
+            .gives::<User>(),
+        Route::new(operation::UPDATE_USER, update)
+            .takes::<PatchUser>()
+            .gives::<User>(),
+        Route::new(operation::DELETE_USER, delete),
+        Route::new(operation::LIST_SESSIONS, sessions).gives::<Page<Session>>(),
+        Route::new(operation::REVOKE_SESSIONS, revoke_sessions).gives::<Ended>(),
+    ]
+}
+
+const PAGE: u32 = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Filter(query): Filter<ListQuery>,
+) -> Answer<Json<Page<User>>> {
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, 500);
+    let users = state
+        .app
+        .user_list(&call, tenant, query.after, limit)
+        .await?;
+    let full = users.len() == limit as usize;
+    let next = users.last().filter(|_| full).map(|user| user.email.clone());
+    let items = users.into_iter().map(User::from).collect();
+    Ok(Json(Page { items, next }))
+}
+
+async fn get(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, user)): Segments<(TenantId, UserId)>,
+) -> Answer<Json<User>> {
+    Ok(Json(state.app.user_get(&call, tenant, user).await?.into()))
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+    Body(body): Body<NewUser>,
+) -> Answer<(StatusCode, Json<User>)> {
+    let input = UserInput {
+        service_account: body.service_account,
+        email: body.email,
+        display_name: body.display_name,
+        password: body.password,
+    };
+    let user = state.app.user_create(&call, tenant, input).await?;
+    Ok((StatusCode::CREATED, Json(user.into())))
+}
+
+async fn update(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, user)): Segments<(TenantId, UserId)>,
+    Body(body): Body<PatchUser>,
+) -> Answer<Json<User>> {
+    let patch = UserPatch {
+        display_name: body.display_name,
+        disabled: body.disabled,
+        password: body.password,
+    };
+    Ok(Json(
+        state
+            .app
+            .user_update(&call, tenant, user, patch)
+            .await?
+            .into(),
+    ))
+}
+
+async fn delete(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, user)): Segments<(TenantId, UserId)>,
+) -> Answer<StatusCode> {
+    state.app.user_delete(&call, tenant, user).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn sessions(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, user)): Segments<(TenantId, UserId)>,
+) -> Answer<Json<Page<Session>>> {
+    let sessions = state.app.user_sessions(&call, tenant, user).await?;
+    let current = call.who.session;
+    Ok(Json(Page::whole(
+        sessions
+            .into_iter()
+            .map(|session| Session::new(session, current))
+            .collect(),
+    )))
+}
+
+async fn revoke_sessions(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, user)): Segments<(TenantId, UserId)>,
+) -> Answer<Json<Ended>> {
+    let ended = state.app.user_revoke_sessions(&call, tenant, user).await?;
+    Ok(Json(Ended { ended }))
+}

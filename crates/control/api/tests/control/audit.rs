@@ -1,0 +1,151 @@
+use serde_json::json;
+
+use crate::support::{Installation, installation, text};
+
+async fn trail(nimbus: &Installation) -> (String, String) {
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    for number in 0..5 {
+        nimbus
+            .user(&owner, &acme, &format!("user{number}@acme.example"), None)
+            .await;
+    }
+    nimbus.app.checkpoint_audit(jiff::Timestamp::now()).await;
+    (owner, acme)
+}
+
+async fn verdict(nimbus: &Installation, owner: &str, tenant: &str) -> serde_json::Value {
+    nimbus
+        .get(&format!("/api/v1/tenants/{tenant}/audit/verify"), owner)
+        .await
+        .ok()
+}
+
+#[tokio::test]
+async fn an_untouched_trail_is_intact_and_held_against_its_checkpoints() {
+    let nimbus = installation!();
+    let (owner, acme) = trail(&nimbus).await;
+    let verdict = verdict(&nimbus, &owner, &acme).await;
+    assert_eq!(verdict["intact"], true, "{verdict}");
+    assert_eq!(verdict["checkpoints"], 1);
+    assert_eq!(verdict["entries"], 5);
+}
+
+#[tokio::test]
+async fn what_the_databases_owner_does_to_the_trail_is_named() {
+    for (statement, entry) in [
+        (
+            "UPDATE nimbus_core.audit_logs SET user_id = 'somebody' WHERE sequence = 3 AND action = 'users.create'",
+            3,
+        ),
+        (
+            "DELETE FROM nimbus_core.audit_logs WHERE sequence = 2 AND action = 'users.create'",
+            2,
+        ),
+        (
+            "DELETE FROM nimbus_core.audit_logs WHERE sequence >= 4 AND tenant_id = (SELECT id FROM nimbus_core.tenants WHERE slug = 'acme')",
+            5,
+        ),
+    ] {
+        let nimbus = installation!();
+        let (owner, acme) = trail(&nimbus).await;
+        nimbus.as_administrator(statement);
+        let verdict = verdict(&nimbus, &owner, &acme).await;
+        assert_eq!(verdict["intact"], false, "{statement}");
+        assert_eq!(verdict["fault_sequence"], entry, "{statement}: {verdict}");
+    }
+}
+
+#[tokio::test]
+async fn entries_show_before_and_after_and_can_be_filtered_and_exported() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let user = nimbus.user(&owner, &acme, "jane@acme.example", None).await;
+    let base = format!("/api/v1/tenants/{acme}");
+    let change = json!({"display_name": "=Jane", "password": "quiet tree stone 4"});
+    nimbus
+        .call(
+            "PATCH",
+            &format!("{base}/users/{user}"),
+            Some(&owner),
+            Some(change),
+        )
+        .await
+        .ok();
+    let entries = nimbus
+        .get(
+            &format!("{base}/audit?action=users.update&resource_id={user}"),
+            &owner,
+        )
+        .await
+        .ok();
+    let entries = entries["items"].as_array().unwrap().clone();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0]["old_value"]["display_name"], "Somebody");
+    assert_eq!(entries[0]["new_value"]["display_name"], "=Jane");
+    assert_eq!(entries[0]["priority"], "high");
+    assert_eq!(entries[0]["ip_address"], "10.1.2.3");
+    assert_eq!(text(&entries[0]["trace_id"]).len(), 32);
+
+    let lines = nimbus
+        .get(&format!("{base}/audit/export?format=jsonl"), &owner)
+        .await;
+    for line in lines.text.lines() {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(entry["sequence"].is_u64());
+    }
+    let csv = nimbus
+        .get(
+            &format!("{base}/audit/export?format=csv&action=users.update"),
+            &owner,
+        )
+        .await;
+    assert_eq!(csv.text.lines().count(), 2, "{}", csv.text);
+    assert!(csv.text.starts_with("sequence,timestamp"));
+    let proved = nimbus
+        .get(&format!("{base}/audit?action=audit.export"), &owner)
+        .await
+        .ok();
+    assert_eq!(proved["items"][0]["priority"], "critical");
+    assert_eq!(verdict(&nimbus, &owner, &acme).await["intact"], true);
+}
+
+#[tokio::test]
+async fn refusals_are_recorded_where_the_caller_belongs() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    nimbus
+        .user(&owner, &acme, "jane@acme.example", Some("viewer"))
+        .await;
+    let jane = nimbus.token("acme", "jane@acme.example").await;
+    nimbus
+        .post(
+            &format!("/api/v1/tenants/{acme}/groups"),
+            &jane,
+            json!({"name": "x"}),
+        )
+        .await;
+    let denied = nimbus
+        .get(
+            &format!("/api/v1/tenants/{acme}/audit?outcome=denied"),
+            &owner,
+        )
+        .await
+        .ok();
+    assert_eq!(denied["items"][0]["action"], "groups.create");
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_was_changed_is_found() {
+    let nimbus = installation!();
+    let (owner, acme) = trail(&nimbus).await;
+    let file = nimbus.checkpoints.join(format!("{acme}.jsonl"));
+    let changed = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("\"sequence\":5", "\"sequence\":4");
+    std::fs::write(&file, changed).unwrap();
+    let verdict = verdict(&nimbus, &owner, &acme).await;
+    assert!(text(&verdict["fault"]).contains("not signed"), "{verdict}");
+}

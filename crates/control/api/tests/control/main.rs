@@ -1,0 +1,16 @@
+//! The API on a real database, through its router and nothing else.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests end the test"
+)]
+
+mod audit;
+mod canary;
+mod first_run;
+mod keys;
+mod matrix;
+mod roles;
+mod sessions;
+mod support;

@@ -1,0 +1,204 @@
+//! Every operation, every role, the own tenant and a foreign one.
+
+use axum::http::StatusCode;
+use nimbus_control_auth::operation::{Need, OPERATIONS, Operation};
+use nimbus_control_auth::role::{BUILT_IN, built_in};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::{Installation, PASSWORD, installation};
+
+/// A body that the operation understands, on things that do not exist. An operation that takes a
+/// body and has no row here fails the test.
+fn body(operation: Operation) -> Option<Value> {
+    let nobody = Uuid::new_v4().to_string();
+    let unique = format!("n{}", &Uuid::new_v4().simple().to_string()[..12]);
+    Some(match operation.id {
+        "setup.complete" => {
+            json!({"token": "x", "email": "a@b.example", "display_name": "x", "password": PASSWORD})
+        }
+        "auth.login" => json!({"email": "nobody@b.example", "password": "x"}),
+        "auth.refresh" | "auth.refresh_token" => json!({"refresh_token": "x"}),
+        "auth.password.change" => json!({"current_password": "x", "new_password": "y"}),
+        "tenants.create" => json!({"slug": unique, "name": "x"}),
+        "tenants.update" => json!({"settings": {}}),
+        "tenants.move" => json!({"parent_id": nobody}),
+        "tenants.quotas.set" => json!({"quotas": {}}),
+        "users.create" => json!({"email": format!("{unique}@b.example"), "password": PASSWORD}),
+        "users.update" => json!({"display_name": "x"}),
+        "groups.create" => json!({"name": unique}),
+        "keys.create" => {
+            json!({"service_account_id": nobody, "name": "x", "scopes": ["users:read"]})
+        }
+        "roles.create" => json!({"name": unique, "grants": [{"permissions": ["users:read"]}]}),
+        "roles.assign" => json!({"role": "viewer", "user_id": nobody}),
+        "roles.explain" => json!({"user_id": nobody, "permission": "users:read"}),
+        "auth.logout" | "groups.members.add" => return None,
+        other => {
+            assert!(
+                matches!(operation.method, "GET" | "DELETE"),
+                "{other} takes a body and has no row in the matrix"
+            );
+            return None;
+        }
+    })
+}
+
+fn path(operation: Operation, tenant: &str) -> String {
+    let mut path = operation.path.replace("{tenant}", tenant);
+    for name in ["{user}", "{session}", "{group}", "{key}", "{assignment}"] {
+        path = path.replace(name, &Uuid::new_v4().to_string());
+    }
+    let path = path.replace("{role}", "no-such-role");
+    assert!(
+        !path.contains('{'),
+        "{path} has a segment without a row in the matrix"
+    );
+    path
+}
+
+async fn call(
+    nimbus: &Installation,
+    operation: Operation,
+    tenant: &str,
+    token: Option<&str>,
+) -> crate::support::Answer {
+    nimbus
+        .call(
+            operation.method,
+            &path(operation, tenant),
+            token,
+            body(operation),
+        )
+        .await
+}
+
+/// What deletes the tenant itself comes last.
+fn operations() -> Vec<Operation> {
+    let mut operations = OPERATIONS.to_vec();
+    operations.sort_by_key(|operation| operation.id == "tenants.delete");
+    operations
+}
+
+#[tokio::test]
+async fn nothing_but_signing_in_works_without_a_sign_in() {
+    let nimbus = installation!();
+    nimbus.set_up().await;
+    let tenant = nimbus.root.to_string();
+    for operation in operations()
+        .into_iter()
+        .filter(|operation| operation.need != Need::Nothing)
+    {
+        for token in [
+            None,
+            Some("garbage"),
+            Some("nbk_garbage"),
+            Some("eyJhbGciOiJub25lIn0.e30."),
+        ] {
+            let answer = call(&nimbus, operation, &tenant, token).await;
+            assert_eq!(
+                answer.status,
+                StatusCode::UNAUTHORIZED,
+                "{} {token:?}: {}",
+                operation.id,
+                answer.text
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_role_does_what_its_permissions_say_in_its_tenant_and_sees_no_other() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let foreign = nimbus.tenant(&owner, "foreign").await;
+    let missing = Uuid::new_v4().to_string();
+    for (role, _) in BUILT_IN {
+        let slug = format!("t-{}", role.replace('_', "-"));
+        let own = nimbus.tenant(&owner, &slug).await;
+        nimbus
+            .user(&owner, &own, "somebody@own.example", Some(role))
+            .await;
+        let token = nimbus.token(&slug, "somebody@own.example").await;
+        let role = built_in(role).unwrap();
+        let keys = role.keys();
+        for operation in operations() {
+            let Need::Permission(key) = operation.need else {
+                continue;
+            };
+            let hidden = call(&nimbus, operation, &foreign, Some(&token)).await;
+            let absent = call(&nimbus, operation, &missing, Some(&token)).await;
+            assert_eq!(
+                hidden.status,
+                StatusCode::NOT_FOUND,
+                "{} {}",
+                role.name,
+                operation.id
+            );
+            assert_eq!(without_ids(&hidden.json()), without_ids(&absent.json()));
+            let above = call(&nimbus, operation, &nimbus.root.to_string(), Some(&token)).await;
+            assert_eq!(
+                above.status,
+                StatusCode::NOT_FOUND,
+                "{} {}",
+                role.name,
+                operation.id
+            );
+
+            let answer = call(&nimbus, operation, &own, Some(&token)).await;
+            let refused = answer.status == StatusCode::FORBIDDEN;
+            assert_eq!(
+                refused,
+                !keys.contains(key),
+                "{} {}: {}",
+                role.name,
+                operation.id,
+                answer.text
+            );
+            assert!(
+                !answer.status.is_server_error(),
+                "{}: {}",
+                operation.id,
+                answer.text
+            );
+        }
+    }
+}
+
+fn without_ids(error: &Value) -> Value {
+    let mut error = error["error"].clone();
+    error["trace_id"] = Value::Null;
+    error["timestamp"] = Value::Null;
+    error
+}
+
+#[tokio::test]
+async fn the_operator_reaches_every_tenant() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    for operation in operations() {
+        if matches!(operation.need, Need::Permission(_)) {
+            let answer = call(&nimbus, operation, &acme, Some(&owner)).await;
+            assert_ne!(
+                answer.status,
+                StatusCode::FORBIDDEN,
+                "{}: {}",
+                operation.id,
+                answer.text
+            );
+            assert!(
+                !answer.status.is_server_error(),
+                "{}: {}",
+                operation.id,
+                answer.text
+            );
+        }
+    }
+    let gone = nimbus.get(&format!("/api/v1/tenants/{acme}"), &owner).await;
+    assert_eq!(
+        gone.status,
+        StatusCode::NOT_FOUND,
+        "the last operation deleted it"
+    );
+}

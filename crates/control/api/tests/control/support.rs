@@ -1,0 +1,256 @@
+//! An installation for one test.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use nimbus_control_api::{ApiState, Limits, router};
+use nimbus_control_app::{App, AppKeys, AppSettings};
+use nimbus_control_audit::SigningKey;
+use nimbus_control_auth::password::Cost;
+use nimbus_control_auth::rate::Limit;
+use nimbus_control_auth::{ServerKey, ServerKeys};
+use nimbus_control_store::{Host, Isolation};
+use nimbus_control_testing::TestDatabase;
+use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
+use nimbus_core::TenantId;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+pub(crate) const ORIGIN: &str = "https://nimbus.example";
+pub(crate) const PASSWORD: &str = "glass lamp river 9";
+const SETUP_TOKEN: &str = "the set-up token of the test";
+
+/// What a request was answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// The body of an answer that has to be a success.
+    pub(crate) fn ok(self) -> Value {
+        assert!(self.status.is_success(), "{}: {}", self.status, self.text);
+        if self.text.is_empty() {
+            Value::Null
+        } else {
+            self.json()
+        }
+    }
+
+    pub(crate) fn code(&self) -> String {
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
+
+pub(crate) struct Installation {
+    pub(crate) database: TestDatabase,
+    pub(crate) app: App,
+    pub(crate) root: TenantId,
+    pub(crate) checkpoints: PathBuf,
+    router: Router,
+    binaries: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Installation {
+    pub(crate) async fn new(binaries: &std::path::Path) -> Self {
+        let database = TestDatabase::new(binaries, Isolation::SchemaWithRls).await;
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = folder.path().join("checkpoints");
+        let keys = AppKeys {
+            tokens: ServerKeys::new(ServerKey::generate(), Vec::new()),
+            audit: SigningKey::generate(),
+            vault: KeyRing::new(KeyEncryptionKey::generate(), Vec::new()),
+        };
+        let mut settings = AppSettings::new(ORIGIN, checkpoints.clone());
+        settings.password_cost = Cost {
+            memory_kib: 64,
+            rounds: 1,
+        };
+        let app = App::open(database.store.clone(), keys, settings)
+            .await
+            .unwrap();
+        let unlimited = Limit::per_second(1_000_000);
+        let limits = Limits::new(unlimited, unlimited, unlimited);
+        let state = ApiState::new(app.clone(), vec![ORIGIN.to_owned()], limits);
+        Self {
+            root: database.root,
+            router: router(state),
+            database,
+            app,
+            checkpoints,
+            binaries: binaries.to_owned(),
+            _folder: folder,
+        }
+    }
+
+    /// Runs SQL as the database's administrator, whom no row-level security stops.
+    pub(crate) fn as_administrator(&self, statement: &str) {
+        self.client(
+            "psql",
+            &["--set", "ON_ERROR_STOP=1", "--command", statement],
+        );
+    }
+
+    /// Everything that the database holds, as text.
+    pub(crate) fn dump(&self) -> String {
+        self.client("pg_dump", &[])
+    }
+
+    fn client(&self, program: &str, arguments: &[&str]) -> String {
+        let address = &self.database.config.address;
+        let Host::Socket(socket) = &address.host else {
+            panic!("test databases are reached by socket");
+        };
+        let output = std::process::Command::new(self.binaries.join(program))
+            .arg("--host")
+            .arg(socket)
+            .args(["--port", &address.port.to_string()])
+            .args(["--username", &self.database.config.administrator.user])
+            .args(["--dbname", &address.database])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) async fn send(
+        &self,
+        request: axum::http::request::Builder,
+        body: Option<&Value>,
+    ) -> Answer {
+        let body = match body {
+            Some(value) => Body::from(value.to_string()),
+            None => Body::empty(),
+        };
+        let mut request: Request<Body> = request
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .unwrap();
+        let peer: SocketAddr = "10.1.2.3:4567".parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, 64 << 20).await.unwrap();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        token: Option<&str>,
+        body: Option<Value>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        self.send(request, body.as_ref()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
+        self.call("GET", path, Some(token), None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, token: &str, body: Value) -> Answer {
+        self.call("POST", path, Some(token), Some(body)).await
+    }
+
+    /// Finishes the first run; the access token of the administrator.
+    pub(crate) async fn set_up(&self) -> String {
+        assert!(self.database.store.setup_offer(SETUP_TOKEN).await.unwrap());
+        let body = json!({
+            "token": SETUP_TOKEN,
+            "email": "owner@operator.example",
+            "display_name": "Owner",
+            "password": PASSWORD,
+        });
+        let answer = self
+            .call("POST", "/api/v1/setup/complete", None, Some(body))
+            .await
+            .ok();
+        text(&answer["access_token"])
+    }
+
+    /// A tenant below the operator's.
+    pub(crate) async fn tenant(&self, token: &str, slug: &str) -> String {
+        let path = format!("/api/v1/tenants/{}/tenants", self.root);
+        let body = json!({"slug": slug, "name": format!("Tenant {slug}")});
+        text(&self.post(&path, token, body).await.ok()["id"])
+    }
+
+    /// A user with a role; the id.
+    pub(crate) async fn user(
+        &self,
+        token: &str,
+        tenant: &str,
+        email: &str,
+        role: Option<&str>,
+    ) -> String {
+        let path = format!("/api/v1/tenants/{tenant}/users");
+        let body = json!({"email": email, "display_name": "Somebody", "password": PASSWORD});
+        let user = text(&self.post(&path, token, body).await.ok()["id"]);
+        if let Some(role) = role {
+            self.assign(token, tenant, &user, role).await.ok();
+        }
+        user
+    }
+
+    pub(crate) async fn assign(&self, token: &str, tenant: &str, user: &str, role: &str) -> Answer {
+        let path = format!("/api/v1/tenants/{tenant}/role-assignments");
+        self.post(&path, token, json!({"role": role, "user_id": user}))
+            .await
+    }
+
+    pub(crate) async fn login(&self, tenant: &str, email: &str) -> Value {
+        let body = json!({"tenant": tenant, "email": email, "password": PASSWORD});
+        self.call("POST", "/api/v1/auth/login", None, Some(body))
+            .await
+            .ok()
+    }
+
+    pub(crate) async fn token(&self, tenant: &str, email: &str) -> String {
+        text(&self.login(tenant, email).await["access_token"])
+    }
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is not text"))
+        .to_owned()
+}
+
+/// An installation, or the end of the test where PostgreSQL is missing.
+macro_rules! installation {
+    () => {
+        $crate::support::Installation::new(&nimbus_test_tools::tool_or_skip!(
+            nimbus_test_tools::Tool::Postgres
+        ))
+        .await
+    };
+}
+pub(crate) use installation;

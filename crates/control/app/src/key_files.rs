@@ -1,0 +1,177 @@
+//! Keys of an installation in files that only its user can read, made on the first start.
+//!
+//! A file that is missing later is not made anew where that would hide a loss: the database names
+//! the outer keys that it needs, and [`App::open`](crate::App::open) refuses to start without them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use nimbus_control_audit::SigningKey;
+use nimbus_control_auth::{ServerKey, ServerKeys};
+use nimbus_control_vault::{KeyEncryptionKey, KeyRing, KeySource};
+use nimbus_core::{Error, ErrorCode, Result};
+use zeroize::Zeroizing;
+
+use crate::app::AppKeys;
+
+/// Keys that were given by the settings instead of files.
+#[derive(Debug, Default)]
+pub struct GivenKeys {
+    /// `NIMBUS_JWT_SECRET`: signs tokens.
+    pub token_secret: Option<Zeroizing<String>>,
+    /// `NIMBUS_SECRET_KEY`: protects stored secrets; 32 bytes in base64.
+    pub secret_key: Option<Zeroizing<String>>,
+}
+
+impl AppKeys {
+    /// The keys in a folder. Older outer keys, which still open what they wrapped, are in files
+    /// named `vault.old*`.
+    pub fn in_folder(folder: &Path, given: GivenKeys) -> Result<Self> {
+        let tokens = match given.token_secret {
+            Some(secret) => ServerKey::new(secret.as_bytes()),
+            None => {
+                let made = KeyEncryptionKey::generate().to_text();
+                let text = read_or_make(&folder.join("tokens"), &made)?;
+                ServerKey::new(text.trim().as_bytes())
+            }
+        };
+        let tokens = tokens.ok_or_else(|| {
+            let message = format!(
+                "the secret for tokens has less than {} bytes",
+                ServerKey::MIN_BYTES
+            );
+            Error::new(ErrorCode::CONFIG_BAD_VALUE, message)
+                .with_help("openssl rand -base64 48 makes a good one")
+        })?;
+        let made = SigningKey::generate().to_text();
+        let audit = SigningKey::from_text(&read_or_make(&folder.join("audit"), &made)?)?;
+        Ok(Self {
+            tokens: ServerKeys::new(tokens, Vec::new()),
+            audit,
+            vault: vault(folder, given.secret_key)?,
+        })
+    }
+}
+
+fn vault(folder: &Path, given: Option<Zeroizing<String>>) -> Result<KeyRing> {
+    let active = match given {
+        Some(value) => KeySource::Given {
+            variable: "NIMBUS_SECRET_KEY",
+            value,
+        },
+        None => {
+            let path = folder.join("vault");
+            read_or_make(&path, &KeyEncryptionKey::generate().to_text())?;
+            KeySource::File(path)
+        }
+    };
+    let mut older = Vec::new();
+    for path in old_keys(folder)? {
+        older.push(KeySource::File(path).load()?);
+    }
+    Ok(KeyRing::new(active.load()?, older))
+}
+
+fn old_keys(folder: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(Vec::new());
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| {
+            path.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with("vault.old"))
+        })
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// The file's text; a file that does not exist is made, private from its first byte, and never over
+/// one that appeared meanwhile.
+fn read_or_make(path: &Path, new: &str) -> Result<Zeroizing<String>> {
+    let unwritable = |error: std::io::Error| {
+        Error::new(
+            ErrorCode::FILE_UNWRITABLE,
+            format!("the key file {} cannot be made", path.display()),
+        )
+        .with_source(error)
+    };
+    if let Some(folder) = path.parent() {
+        make_private_folder(folder).map_err(unwritable)?;
+    }
+    if !path.exists() {
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        // Whole or not at all, also when several servers start at once on one folder.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(unwritable)?;
+        file.write_all(new.as_bytes()).map_err(unwritable)?;
+        file.as_file().sync_all().map_err(unwritable)?;
+        match file.persist_noclobber(path) {
+            Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(unwritable(error.error));
+            }
+            _ => {}
+        }
+    }
+    fs::read_to_string(path)
+        .map(Zeroizing::new)
+        .map_err(|error| {
+            Error::new(
+                ErrorCode::FILE_UNREADABLE,
+                format!("the key file {} cannot be read", path.display()),
+            )
+            .with_source(error)
+        })
+}
+
+fn make_private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_made_once_and_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys");
+        let first = AppKeys::in_folder(&keys, GivenKeys::default()).unwrap();
+        let second = AppKeys::in_folder(&keys, GivenKeys::default()).unwrap();
+        assert_eq!(first.vault.active().id(), second.vault.active().id());
+        assert_eq!(first.audit.verifying_key(), second.audit.verifying_key());
+        assert_eq!(first.tokens.active().id(), second.tokens.active().id());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn key_files_are_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys");
+        AppKeys::in_folder(&keys, GivenKeys::default()).unwrap();
+        for name in ["tokens", "audit", "vault"] {
+            let mode = fs::metadata(keys.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_short_secret_for_tokens_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let given = GivenKeys {
+            token_secret: Some(Zeroizing::new("short".to_owned())),
+            secret_key: None,
+        };
+        assert!(AppKeys::in_folder(folder.path(), given).is_err());
+    }
+}

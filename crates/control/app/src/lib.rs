@@ -1,0 +1,44 @@
+//! Use cases, one file per resource.
+//!
+//! Each does the same three things in the same order: ask whether the caller may
+//! ([`App::permit`](app::App)), change what is stored inside one tenant's transaction, and record it
+//! in the audit trail in that same transaction. There is no other way from a request to the store.
+//!
+//! What a caller may not even see looks like what does not exist. Transports (REST, GraphQL, the
+//! command line of an installation) add nothing to these rules.
+
+mod app;
+mod audit;
+mod call;
+mod checkpoint;
+mod failure;
+mod groups;
+mod input;
+mod key_files;
+mod keys;
+mod roles;
+mod secrets;
+mod setup;
+mod sign_in;
+mod tenants;
+mod users;
+
+pub use app::{App, AppKeys, AppSettings};
+pub use audit::{AuditReport, ExportFormat};
+pub use call::{Call, Identity, RequestContext};
+pub use failure::{Failure, FieldProblem, Result};
+pub use groups::NewGroup;
+pub use key_files::GivenKeys;
+pub use keys::{CreatedKey, KeyInput};
+pub use roles::{AssignmentInput, RoleInput, RoleView};
+pub use setup::SetupInput;
+pub use sign_in::{LoginInput, SignedIn};
+pub use tenants::{TenantInput, TenantPatch};
+pub use users::{UserInput, UserPatch};
+
+pub use nimbus_control_audit::{Entry as AuditEntry, Verdict};
+pub use nimbus_control_auth::access::Decision;
+pub use nimbus_control_auth::{operation, permission};
+pub use nimbus_control_store::{
+    ApiKey, AuditFilter, Group, RoleAssignment, Session, SetupStatus, Tenant, Timestamp, User,
+};

@@ -1,0 +1,224 @@
+//! Tenants: the tree below the caller.
+
+use nimbus_control_auth::operation;
+use nimbus_control_store::{NewTenant, Tenant, TenantChange, TenantFilter};
+use nimbus_core::TenantId;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::failure::{Failure, Result};
+use crate::input;
+
+/// A tenant to be made.
+#[derive(Debug)]
+pub struct TenantInput {
+    pub slug: String,
+    pub name: String,
+    pub settings: Option<Value>,
+}
+
+/// What changes about a tenant.
+#[derive(Debug, Default)]
+pub struct TenantPatch {
+    pub name: Option<String>,
+    pub settings: Option<Value>,
+    /// Refuse if somebody changed it since it had this generation.
+    pub expected_generation: Option<i64>,
+}
+
+impl App {
+    /// Every tenant of the installation, for work that nobody in particular asked for.
+    pub(crate) async fn every_tenant(&self) -> Result<Vec<TenantId>> {
+        let root = self.inner.store.tenant_find(&[]).await?;
+        let mut filter = TenantFilter {
+            limit: 500,
+            ..TenantFilter::default()
+        };
+        let mut all = Vec::new();
+        loop {
+            let page = self
+                .inner
+                .store
+                .tenant_tx(root, async |tx| tx.tenant_list(&filter).await)
+                .await?;
+            all.extend(page.iter().map(|tenant| tenant.id));
+            match page.last() {
+                Some(last) => filter.after = Some((last.slug.clone(), last.id)),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Those that the caller may see: the own one and those below it.
+    pub async fn tenant_list(&self, call: &Call, text: Option<String>) -> Result<Vec<Tenant>> {
+        let filter = TenantFilter {
+            text,
+            limit: 500,
+            ..TenantFilter::default()
+        };
+        let all = self
+            .inner
+            .store
+            .tenant_tx(call.who.home, async |tx| tx.tenant_list(&filter).await)
+            .await?;
+        Ok(all
+            .into_iter()
+            .filter(|tenant| {
+                nimbus_control_auth::access::Resource::in_tenant(&tenant.path, "tenants")
+                    .is_some_and(|resource| self.has(call, "tenant:definition:read", &resource))
+            })
+            .collect())
+    }
+
+    pub async fn tenant_get(&self, call: &Call, id: TenantId) -> Result<Tenant> {
+        let permit = self.permit(call, operation::GET_TENANT, id).await?;
+        self.inner
+            .store
+            .tenant_tx(id, async |tx| {
+                let tenant = tx.tenant_get(id).await?;
+                self.audit(tx, &call.context, permit.record().on(id))
+                    .await?;
+                Ok(tenant)
+            })
+            .await
+    }
+
+    pub async fn tenant_create(
+        &self,
+        call: &Call,
+        parent: TenantId,
+        new: TenantInput,
+    ) -> Result<Tenant> {
+        let permit = self.permit(call, operation::CREATE_TENANT, parent).await?;
+        let new = NewTenant {
+            parent,
+            slug: new.slug,
+            name: input::name("name", &new.name, 200)?,
+            settings: object("settings", new.settings)?,
+            quotas: json!({}),
+        };
+        self.inner
+            .store
+            .registry_tx(parent, async |tx| {
+                let tenant = tx.tenant_create(&new).await?;
+                let record = permit.record().on(tenant.id).after(view(&tenant));
+                self.audit(tx, &call.context, record).await?;
+                Ok(tenant)
+            })
+            .await
+    }
+
+    pub async fn tenant_update(
+        &self,
+        call: &Call,
+        id: TenantId,
+        patch: TenantPatch,
+    ) -> Result<Tenant> {
+        let permit = self.permit(call, operation::UPDATE_TENANT, id).await?;
+        let change = TenantChange {
+            name: patch
+                .name
+                .map(|name| input::name("name", &name, 200))
+                .transpose()?,
+            settings: match patch.settings {
+                None => None,
+                given => Some(object("settings", given)?),
+            },
+            quotas: None,
+            expected_generation: patch.expected_generation,
+        };
+        self.change(call, permit, id, change).await
+    }
+
+    pub async fn tenant_set_quotas(
+        &self,
+        call: &Call,
+        id: TenantId,
+        quotas: Value,
+    ) -> Result<Tenant> {
+        let permit = self.permit(call, operation::SET_QUOTAS, id).await?;
+        let change = TenantChange {
+            quotas: Some(object("quotas", Some(quotas))?),
+            ..TenantChange::default()
+        };
+        self.change(call, permit, id, change).await
+    }
+
+    async fn change(
+        &self,
+        call: &Call,
+        permit: crate::app::Permit,
+        id: TenantId,
+        change: TenantChange,
+    ) -> Result<Tenant> {
+        self.inner
+            .store
+            .registry_tx(id, async |tx| {
+                let before = tx.tenant_get(id).await?;
+                let after = tx.tenant_update(id, &change).await?;
+                let record = permit
+                    .record()
+                    .on(id)
+                    .before(view(&before))
+                    .after(view(&after));
+                self.audit(tx, &call.context, record).await?;
+                Ok(after)
+            })
+            .await
+    }
+
+    /// Moves a tenant, with all that is below it, under another parent. Both must be the caller's.
+    pub async fn tenant_move(&self, call: &Call, id: TenantId, parent: TenantId) -> Result<Tenant> {
+        let permit = self.permit(call, operation::MOVE_TENANT, id).await?;
+        self.permit(call, operation::CREATE_TENANT, parent).await?;
+        self.inner
+            .store
+            .registry_tx(call.who.home, async |tx| {
+                let before = tx.tenant_get(id).await?;
+                let after = tx.tenant_move(id, parent).await?;
+                let record = permit
+                    .record()
+                    .on(id)
+                    .before(view(&before))
+                    .after(view(&after));
+                self.audit(tx, &call.context, record).await?;
+                Ok(after)
+            })
+            .await
+    }
+
+    /// Hides a tenant and what is below it; after the time of grace it is gone for good.
+    pub async fn tenant_delete(&self, call: &Call, id: TenantId) -> Result<()> {
+        let permit = self.permit(call, operation::DELETE_TENANT, id).await?;
+        let grace = self.inner.settings.tenant_grace;
+        self.inner
+            .store
+            .registry_tx(call.who.home, async |tx| {
+                let before = tx.tenant_get(id).await?;
+                tx.tenant_delete(id, grace).await?;
+                let record = permit.record().on(id).before(view(&before));
+                self.audit(tx, &call.context, record).await.map(drop)
+            })
+            .await
+    }
+}
+
+fn object(field: &'static str, value: Option<Value>) -> Result<Value> {
+    let value = value.unwrap_or_else(|| json!({}));
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Failure::field(field, "this is not an object"))
+    }
+}
+
+fn view(tenant: &Tenant) -> Value {
+    json!({
+        "slug": tenant.slug,
+        "name": tenant.name,
+        "parent": tenant.parent.map(|parent| parent.to_string()),
+        "settings": tenant.settings,
+        "quotas": tenant.quotas,
+    })
+}

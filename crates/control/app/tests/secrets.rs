@@ -1,0 +1,105 @@
+//! Secrets in a real database.
+
+use std::path::Path;
+
+use nimbus_control_app::{App, AppKeys, AppSettings, Failure};
+use nimbus_control_audit::SigningKey;
+use nimbus_control_auth::password::Cost;
+use nimbus_control_auth::{ServerKey, ServerKeys};
+use nimbus_control_store::Isolation;
+use nimbus_control_testing::TestDatabase;
+use nimbus_control_vault::{FieldPath, KeyEncryptionKey, KeyRing};
+use nimbus_core::ErrorCode;
+use nimbus_test_tools::{Tool, tool_or_skip};
+
+async fn open(database: &TestDatabase, ring: KeyRing) -> Result<App, nimbus_core::Error> {
+    let keys = AppKeys {
+        tokens: ServerKeys::new(ServerKey::generate(), Vec::new()),
+        audit: SigningKey::generate(),
+        vault: ring,
+    };
+    let mut settings = AppSettings::new("https://nimbus.example", Path::new("unused").to_owned());
+    settings.password_cost = Cost {
+        memory_kib: 64,
+        rounds: 1,
+    };
+    App::open(database.store.clone(), keys, settings).await
+}
+
+fn key(text: &str) -> KeyEncryptionKey {
+    KeyEncryptionKey::from_text(text, "test").unwrap()
+}
+
+#[tokio::test]
+async fn a_server_without_the_key_of_its_secrets_does_not_start() {
+    let database =
+        TestDatabase::new(&tool_or_skip!(Tool::Postgres), Isolation::SchemaWithRls).await;
+    let right = KeyEncryptionKey::generate().to_text();
+    open(&database, KeyRing::new(key(&right), Vec::new()))
+        .await
+        .unwrap();
+    let error = open(
+        &database,
+        KeyRing::new(KeyEncryptionKey::generate(), Vec::new()),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(error.code(), ErrorCode::VAULT_KEY_MISSING);
+    open(&database, KeyRing::new(key(&right), Vec::new()))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn the_outer_key_is_replaced_while_secrets_stay_readable() {
+    let database =
+        TestDatabase::new(&tool_or_skip!(Tool::Postgres), Isolation::SchemaWithRls).await;
+    let (old, new) = (
+        KeyEncryptionKey::generate().to_text(),
+        KeyEncryptionKey::generate().to_text(),
+    );
+    let field = FieldPath::new("cloud_accounts", "7", "credentials");
+    let before = open(&database, KeyRing::new(key(&old), Vec::new()))
+        .await
+        .unwrap();
+    let stored = database
+        .store
+        .tenant_tx(database.root, async |tx| {
+            before.seal(tx, &field, b"canary").await
+        })
+        .await
+        .unwrap();
+    assert!(!stored.windows(6).any(|window| window == b"canary"));
+
+    let both = open(&database, KeyRing::new(key(&new), vec![key(&old)]))
+        .await
+        .unwrap();
+    assert_eq!(both.rewrap_data_keys().await.unwrap(), 1);
+    assert_eq!(
+        both.rewrap_data_keys().await.unwrap(),
+        0,
+        "the older key can go"
+    );
+    let after = open(&database, KeyRing::new(key(&new), Vec::new()))
+        .await
+        .unwrap();
+    let opened = database
+        .store
+        .tenant_tx(database.root, async |tx| {
+            after.unseal(tx, &field, &stored).await
+        })
+        .await
+        .unwrap();
+    assert_eq!(opened.as_slice(), b"canary");
+    let elsewhere = FieldPath::new("cloud_accounts", "8", "credentials");
+    let moved: Result<_, Failure> = database
+        .store
+        .tenant_tx(database.root, async |tx| {
+            after.unseal(tx, &elsewhere, &stored).await
+        })
+        .await;
+    assert_eq!(
+        moved.unwrap_err().error.code(),
+        ErrorCode::VAULT_VALUE_DAMAGED
+    );
+}

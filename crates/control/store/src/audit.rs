@@ -1,0 +1,189 @@
+//! The audit trail's rows.
+
+use jiff::Timestamp as Time;
+use nimbus_control_audit::{Actor, ChainHash, Entry, Priority, Record, SigningKey};
+use sqlx::FromRow;
+
+use crate::{StoreError, TenantTx, Timestamp};
+
+/// Which entries a list has. Everything that is given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    pub action: Option<String>,
+    pub resource_type: Option<String>,
+    pub resource_id: Option<String>,
+    pub user_id: Option<String>,
+    pub outcome: Option<String>,
+    pub trace_id: Option<String>,
+    pub from: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    /// Only entries after this one.
+    pub after: u64,
+    /// Newest first instead of oldest first; then `after` means before.
+    pub newest_first: bool,
+    pub limit: u32,
+}
+
+#[derive(FromRow)]
+struct Row {
+    sequence: i64,
+    actor_kind: String,
+    user_id: String,
+    original_user: Option<String>,
+    action: String,
+    resource_type: String,
+    resource_id: Option<String>,
+    outcome: String,
+    priority: String,
+    old_value: Option<String>,
+    new_value: Option<String>,
+    trace_id: Option<String>,
+    ip_address: Option<String>,
+    timestamp: Timestamp,
+    previous_hash: Vec<u8>,
+    hash: Vec<u8>,
+    proof: Option<String>,
+}
+
+const COLUMNS: &str = "sequence, actor_kind, user_id, original_user, action, resource_type, resource_id, outcome, \
+    priority, old_value::text AS old_value, new_value::text AS new_value, trace_id, ip_address, timestamp, \
+    previous_hash, hash, proof";
+
+/// A word or a hash that was changed by hand cannot be read; the entry then has a hash that does
+/// not fit it, and verification names it.
+fn hash_of(bytes: &[u8]) -> ChainHash {
+    ChainHash(bytes.try_into().unwrap_or([0; 32]))
+}
+
+impl TenantTx {
+    fn audit_entry(&self, row: Row) -> Entry {
+        let actor = Actor {
+            kind: row
+                .actor_kind
+                .parse()
+                .unwrap_or(nimbus_control_audit::ActorKind::Nobody),
+            id: row.user_id,
+            original: row.original_user,
+        };
+        let mut record = Record::new(actor, &row.action, &row.resource_type)
+            .outcome(
+                row.outcome
+                    .parse()
+                    .unwrap_or(nimbus_control_audit::Outcome::Failed),
+            )
+            .priority(row.priority.parse().unwrap_or(Priority::Low))
+            .with_stored_values(row.old_value, row.new_value);
+        record.resource_id = row.resource_id;
+        record.trace_id = row.trace_id;
+        record.ip_address = row.ip_address;
+        Entry {
+            tenant: self.tenant(),
+            sequence: row.sequence.unsigned_abs(),
+            at: row.timestamp.into(),
+            record,
+            previous: hash_of(&row.previous_hash),
+            hash: hash_of(&row.hash),
+            proof: row.proof,
+        }
+    }
+
+    /// Adds a record to the tenant's chain, in this transaction: no act without its entry, no entry
+    /// without its act. Other transactions of the tenant that record wait until this one ends, so it
+    /// is the last thing that a transaction does.
+    pub async fn audit_append(
+        &mut self,
+        key: &SigningKey,
+        now: Time,
+        record: Record,
+    ) -> Result<Entry, StoreError> {
+        let (sequence, hash): (i64, Option<Vec<u8>>) = sqlx::query_as(
+            "INSERT INTO nimbus_core.audit_chains AS c (tenant_id) VALUES (nimbus_core.current_tenant())
+             ON CONFLICT (tenant_id) DO UPDATE SET sequence = c.sequence RETURNING sequence, hash",
+        )
+        .fetch_one(self.connection())
+        .await?;
+        let last = hash.map(|hash| (sequence.unsigned_abs(), hash_of(&hash)));
+        let mut entry = Entry::append(self.tenant(), last, now, record);
+        if entry.record.priority == Priority::Critical {
+            entry.proof = Some(key.prove(&entry));
+        }
+        self.audit_insert(&entry).await?;
+        Ok(entry)
+    }
+
+    async fn audit_insert(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let record = &entry.record;
+        sqlx::query(
+            "WITH entry AS (
+                 INSERT INTO nimbus_core.audit_logs (sequence, actor_kind, user_id, original_user, action,
+                     resource_type, resource_id, outcome, priority, old_value, new_value, trace_id, ip_address,
+                     timestamp, previous_hash, hash, proof)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::json, $11::json, $12, $13, $14, $15, $16, $17))
+             UPDATE nimbus_core.audit_chains SET sequence = $1, hash = $16",
+        )
+        .bind(entry.sequence.cast_signed())
+        .bind(record.actor.kind.as_str())
+        .bind(&record.actor.id)
+        .bind(&record.actor.original)
+        .bind(&record.action)
+        .bind(&record.resource_type)
+        .bind(&record.resource_id)
+        .bind(record.outcome.as_str())
+        .bind(record.priority.as_str())
+        .bind(record.old_value())
+        .bind(record.new_value())
+        .bind(&record.trace_id)
+        .bind(&record.ip_address)
+        .bind(Timestamp(entry.at))
+        .bind(entry.previous.0.as_slice())
+        .bind(entry.hash.0.as_slice())
+        .bind(&entry.proof)
+        .execute(self.connection())
+        .await?;
+        Ok(())
+    }
+
+    pub async fn audit_list(&mut self, filter: &AuditFilter) -> Result<Vec<Entry>, StoreError> {
+        let (order, beyond) = if filter.newest_first {
+            ("DESC", "<")
+        } else {
+            ("ASC", ">")
+        };
+        let statement = format!(
+            "SELECT {COLUMNS} FROM nimbus_core.audit_logs
+             WHERE ($1::text IS NULL OR action = $1)
+               AND ($2::text IS NULL OR resource_type = $2)
+               AND ($3::text IS NULL OR resource_id = $3)
+               AND ($4::text IS NULL OR user_id = $4)
+               AND ($5::text IS NULL OR outcome = $5)
+               AND ($6::text IS NULL OR trace_id = $6)
+               AND ($7::timestamptz IS NULL OR timestamp >= $7)
+               AND ($8::timestamptz IS NULL OR timestamp < $8)
+               AND ($9 = 0 OR sequence {beyond} $9)
+             ORDER BY sequence {order} LIMIT $10"
+        );
+        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            .bind(&filter.action)
+            .bind(&filter.resource_type)
+            .bind(&filter.resource_id)
+            .bind(&filter.user_id)
+            .bind(&filter.outcome)
+            .bind(&filter.trace_id)
+            .bind(filter.from)
+            .bind(filter.until)
+            .bind(filter.after.cast_signed())
+            .bind(i64::from(filter.limit.clamp(1, 5000)))
+            .fetch_all(self.connection())
+            .await?;
+        Ok(rows.into_iter().map(|row| self.audit_entry(row)).collect())
+    }
+
+    /// The last entry that was moved to the archive, after which the table begins.
+    pub async fn audit_archived(&mut self) -> Result<Option<(u64, ChainHash)>, StoreError> {
+        let row: Option<(i64, Option<Vec<u8>>)> =
+            sqlx::query_as("SELECT archived_sequence, archived_hash FROM nimbus_core.audit_chains")
+                .fetch_optional(self.connection())
+                .await?;
+        Ok(row.and_then(|(sequence, hash)| Some((sequence.unsigned_abs(), hash_of(&hash?)))))
+    }
+}
