@@ -144,7 +144,9 @@ fn from_flags(
     (id, file): (Option<String>, Answers),
 ) -> Result<(Option<String>, Answers)> {
     let required = |flag: &Option<String>, file: String, name: &str| {
-        let value = flag.clone().or(Some(file).filter(|text| !text.is_empty()));
+        let value = flag
+            .clone()
+            .or_else(|| Some(file).filter(|text| !text.is_empty()));
         value.ok_or_else(|| {
             usage(format!("{name} is missing"))
                 .with_help("give it, or use --interactive or --from-file FILE")
