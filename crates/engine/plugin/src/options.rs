@@ -58,7 +58,8 @@ impl Default for Limits {
     fn default() -> Self {
         const MINUTE: Duration = Duration::from_secs(60);
         Self {
-            start: MINUTE,
+            // A machine that does many things at once may take minutes to start one interpreter.
+            start: 5 * MINUTE,
             quick: 10 * MINUTE,
             slow: 24 * 60 * MINUTE,
             grace: MINUTE,
