@@ -41,7 +41,6 @@ impl Cache {
         })
     }
 
-    #[cfg(test)]
     pub(crate) fn at(root: &Path) -> Self {
         Self {
             root: root.to_path_buf(),

@@ -29,6 +29,7 @@ pub(crate) fn variables(tools: &Tools) -> Vec<(&'static str, OsString)> {
         ("NIMBUS_TEST_PULUMI", &tools.pulumi),
         ("NIMBUS_TEST_PLUGINS", &tools.plugins),
         ("NIMBUS_TEST_LIBRARY", &tools.library),
+        ("NIMBUS_TEST_POSTGRES", &tools.postgres),
     ]
     .into_iter()
     .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
@@ -54,6 +55,7 @@ mod tests {
             pulumi: missing(),
             plugins: Tool::Ready("plugins".into()),
             library: missing(),
+            postgres: missing(),
         };
         assert_eq!(
             variables(&tools),

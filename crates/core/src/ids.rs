@@ -32,6 +32,12 @@ macro_rules! uuid_ids {
             }
         }
 
+        impl From<$name> for Uuid {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
         impl FromStr for $name {
             type Err = Malformed;
 

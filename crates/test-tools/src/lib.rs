@@ -23,6 +23,8 @@ pub enum Tool {
     PulumiCli,
     /// A folder of `pulumi-resource-*` programs.
     ProviderPlugins,
+    /// A folder with `initdb` and `postgres`.
+    Postgres,
     /// The shipped `stacks` folder with its packages installed.
     Library,
 }
@@ -35,6 +37,7 @@ impl Tool {
             Self::S3Server => "NIMBUS_TEST_MOTO",
             Self::PulumiCli => "NIMBUS_TEST_PULUMI",
             Self::ProviderPlugins => "NIMBUS_TEST_PLUGINS",
+            Self::Postgres => "NIMBUS_TEST_POSTGRES",
             Self::Library => "NIMBUS_TEST_LIBRARY",
         }
     }
@@ -46,6 +49,7 @@ impl Tool {
             Self::S3Server => "no S3 server",
             Self::PulumiCli => "no pulumi CLI",
             Self::ProviderPlugins => "no provider plugins",
+            Self::Postgres => "no PostgreSQL",
             Self::Library => "no packages of the library",
         }
     }

@@ -12,6 +12,7 @@ mod journal;
 pub(crate) mod measure;
 mod orchestrator;
 mod report;
+mod tenancy;
 mod units;
 
 use std::path::PathBuf;
@@ -65,21 +66,28 @@ enum Bench {
         #[arg(long)]
         alone: bool,
     },
+    /// Tenants: creation, requests, migration, memory.
+    Tenancy {
+        /// Numbers of tenants, rising.
+        #[arg(long, value_delimiter = ',', default_values_t = [10, 100, 1000])]
+        tenants: Vec<u32>,
+    },
 }
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
-    let nimbus = match &options.nimbus {
+    let nimbus = || match &options.nimbus {
         Some(path) => path
             .canonicalize()
-            .with_context(|| format!("no {}", path.display()))?,
-        None => release_build(repo)?,
+            .with_context(|| format!("no {}", path.display())),
+        None => release_build(repo),
     };
     match &options.bench {
-        Bench::Cli { rounds } => cli::run(repo, nimbus, *rounds),
+        Bench::Cli { rounds } => cli::run(repo, nimbus()?, *rounds),
         Bench::Journal { sizes } => journal::run(repo, sizes),
-        Bench::Orchestrator { rounds } => orchestrator::run(repo, nimbus, *rounds),
-        Bench::Engine { rounds, sizes } => engine::run(repo, nimbus, *rounds, sizes),
+        Bench::Orchestrator { rounds } => orchestrator::run(repo, nimbus()?, *rounds),
+        Bench::Engine { rounds, sizes } => engine::run(repo, nimbus()?, *rounds, sizes),
         Bench::Units { rounds, alone } => units::run(repo, &nimbus, *rounds, *alone),
+        Bench::Tenancy { tenants } => tenancy::run(repo, tenants),
     }
 }
 

@@ -7,6 +7,7 @@
 mod go;
 pub(crate) mod library;
 mod node;
+mod postgres;
 mod python;
 mod version;
 
@@ -63,6 +64,8 @@ pub(crate) struct Tools {
     pub(crate) plugins: Tool,
     /// `library/stacks` with its packages.
     pub(crate) library: Tool,
+    /// A folder with `initdb` and `postgres`.
+    pub(crate) postgres: Tool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
@@ -97,6 +100,7 @@ pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
         });
     }
     let library = report("library", library::install(repo))?;
+    let postgres = report("PostgreSQL", postgres::install(repo, &cache))?;
     let moto = report("S3 server", python::install_moto(repo, &cache))?;
     let go::GoTools { pulumi, plugins } = go::install(repo, &cache)?;
     let pulumi = report("Pulumi command line", Ok(pulumi))?;
@@ -108,6 +112,7 @@ pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
         pulumi,
         plugins,
         library,
+        postgres,
     })
 }
 
@@ -122,6 +127,7 @@ pub(crate) fn find(repo: &Repo) -> Result<Tools> {
         pulumi,
         plugins,
         library: library::find(repo)?,
+        postgres: postgres::find(repo, &cache)?,
     })
 }
 

@@ -129,11 +129,24 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),
+    ("nimbus-control-postgres", &["nimbus-core"]),
+    (
+        "nimbus-control-store",
+        &[
+            "nimbus-control-audit",
+            "nimbus-control-vault",
+            "nimbus-core",
+        ],
+    ),
+    ("nimbus-control-server", ON_THE_DATABASE),
+    ("nimbus-control-testing", ON_THE_DATABASE),
     ("nimbus-control-client", &["nimbus-core"]),
     (
         "nimbus-cli",
         &[
             "nimbus-config",
+            "nimbus-control-server",
+            "nimbus-control-store",
             "nimbus-control-client",
             "nimbus-core",
             "nimbus-document",
@@ -154,6 +167,13 @@ const EDGES: &[(&str, &[&str])] = &[
     // A test can run only programs of its own package.
     ("nimbus-test-tools", &[]),
     ("xtask", &[]),
+];
+
+/// What a crate that runs a database may build on.
+const ON_THE_DATABASE: &[&str] = &[
+    "nimbus-control-postgres",
+    "nimbus-control-store",
+    "nimbus-core",
 ];
 
 /// What a crate that talks to programs or plugins may build on.
@@ -199,8 +219,16 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
         "errors are rendered at the edge; inside they are typed",
     ),
     ("indicatif", &["nimbus-cli"], "only the command line draws"),
-    ("sqlx", &[], "no crate of this stage talks to a database"),
-    ("axum", &[], "no crate of this stage serves HTTP"),
+    (
+        "sqlx",
+        &["nimbus-control-store"],
+        "every query is in the store, where a transaction belongs to one tenant",
+    ),
+    (
+        "axum",
+        &["nimbus-control-api", "nimbus-control-server"],
+        "HTTP is known only to the crates that serve it",
+    ),
     (
         "reqwest",
         &["nimbus-control-client", "nimbus-resolvers"],

@@ -1,0 +1,225 @@
+//! The server process: started, watched and ended.
+//!
+//! A thread of its own starts the process and waits for it. The kernel is asked to end the process when
+//! its parent dies, and by parent it means the thread that started it: a thread of a pool would end, and
+//! PostgreSQL with it, at some quiet moment.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::unistd::Pid;
+use tokio::sync::{oneshot, watch};
+use tracing::{debug, error, warn};
+
+use crate::PostgresError;
+use crate::account::Account;
+
+/// A start may have to recover from a crash first.
+const START_PATIENCE: Duration = Duration::from_secs(120);
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const READY: &str = "database system is ready to accept connections";
+/// Lines that are kept to explain a failed start.
+const KEPT_LINES: usize = 20;
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pid: Pid,
+    ended: watch::Receiver<Option<ExitStatus>>,
+}
+
+type Lines = Arc<Mutex<VecDeque<String>>>;
+
+impl Server {
+    /// Starts the process and waits until it takes connections.
+    pub(crate) async fn start(command: Command) -> Result<Self, PostgresError> {
+        let lines = Lines::default();
+        let (started, pid) = oneshot::channel();
+        let (ready, becomes_ready) = oneshot::channel();
+        let (end, ended) = watch::channel(None);
+        let kept = Arc::clone(&lines);
+        thread::Builder::new()
+            .name("postgres".to_owned())
+            .spawn(move || live(command, &kept, started, ready, &end))
+            .map_err(PostgresError::io("no thread for PostgreSQL"))?;
+        let pid = match pid.await {
+            Ok(Ok(pid)) => pid,
+            Ok(Err(source)) => {
+                return Err(PostgresError::Io {
+                    what: "PostgreSQL's program does not run",
+                    source,
+                });
+            }
+            Err(_) => return Err(PostgresError::NotStarted { log: String::new() }),
+        };
+        let server = Self { pid, ended };
+        match tokio::time::timeout(START_PATIENCE, becomes_ready).await {
+            Ok(Ok(())) => Ok(server),
+            _ => {
+                server.stop().await;
+                Err(PostgresError::NotStarted {
+                    log: joined(&lines),
+                })
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Waits for its end, wanted or not.
+    pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
+        // An error is a thread that is gone, which is an end as well.
+        self.ended
+            .wait_for(Option::is_some)
+            .await
+            .map_or(None, |status| *status)
+    }
+
+    /// Ends it: clients are dropped, everything is written.
+    pub(crate) async fn stop(mut self) {
+        for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGKILL] {
+            if self.ended.borrow().is_some() {
+                return;
+            }
+            let _ = kill(self.pid, signal);
+            if tokio::time::timeout(STOP_PATIENCE, self.ended())
+                .await
+                .is_ok()
+            {
+                return;
+            }
+            warn!(%signal, "PostgreSQL did not end");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.ended.borrow().is_none() {
+            let _ = kill(self.pid, Signal::SIGINT);
+        }
+    }
+}
+
+fn live(
+    mut command: Command,
+    lines: &Lines,
+    started: oneshot::Sender<io::Result<Pid>>,
+    ready: oneshot::Sender<()>,
+    end: &watch::Sender<Option<ExitStatus>>,
+) {
+    let mut child = match command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+    {
+        Ok(child) => child,
+        Err(error) => {
+            let _ = started.send(Err(error));
+            return;
+        }
+    };
+    // A process number is never larger than the kernel's signed one.
+    let _ = started.send(Ok(Pid::from_raw(child.id().cast_signed())));
+    if let Some(output) = child.stderr.take() {
+        read(output, lines, ready);
+    }
+    match child.wait() {
+        Ok(status) => end.send_replace(Some(status)),
+        Err(error) => {
+            error!(%error, "PostgreSQL cannot be waited for");
+            None
+        }
+    };
+}
+
+/// Reads until the server and its children are gone.
+fn read(output: ChildStderr, lines: &Lines, ready: oneshot::Sender<()>) {
+    let mut ready = Some(ready);
+    for line in BufReader::new(output).lines() {
+        let Ok(line) = line else { break };
+        if line.contains(READY)
+            && let Some(ready) = ready.take()
+        {
+            let _ = ready.send(());
+        }
+        if line.contains("FATAL:") || line.contains("PANIC:") {
+            warn!(target: "postgres", "{line}");
+        } else {
+            debug!(target: "postgres", "{line}");
+        }
+        if ready.is_some() {
+            let mut kept = lines
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            if kept.len() == KEPT_LINES {
+                kept.pop_front();
+            }
+            kept.push_back(line);
+        }
+    }
+}
+
+fn joined(lines: &Lines) -> String {
+    let kept = lines
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    kept.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// A program of PostgreSQL, as the cluster's user, with nothing of our environment, which may hold
+/// secrets.
+pub(crate) fn command(program: &Path, folder: &Path, account: &Account) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .env("LC_ALL", "C")
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(folder);
+    if let Some(user) = &account.other {
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+    }
+    command
+}
+
+/// The process ends when the thread that starts it does.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "code between fork and exec is unsafe to add; this one makes system calls only"
+)]
+pub(crate) fn end_with_parent(command: &mut Command) {
+    let parent = nix::unistd::getpid();
+    let ask = move || {
+        // It must hear requests to end even if Nimbus was started deaf to them.
+        for request in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT] {
+            // SAFETY: the default is no handler of ours.
+            unsafe { signal(request, SigHandler::SigDfl) }?;
+        }
+        // After the change of user, which would undo it. SIGINT ends PostgreSQL cleanly.
+        nix::sys::prctl::set_pdeathsig(Signal::SIGINT)?;
+        if nix::unistd::getppid() != parent {
+            return Err(nix::Error::ESRCH.into());
+        }
+        Ok(())
+    };
+    // SAFETY: `ask` only makes system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(ask);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end_with_parent(_command: &mut Command) {
+    // The next start ends what was left, see `leftover`.
+}

@@ -1,0 +1,201 @@
+//! What can go wrong with the database.
+
+use nimbus_core::{Error, ErrorCode};
+
+use crate::weakness::Weakness;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the database's address is not understood: {why}")]
+    BadAddress { why: &'static str },
+    #[error("the database cannot be reached")]
+    Unavailable(#[source] sqlx::Error),
+    #[error("the database could not be set up: {what}")]
+    Bootstrap {
+        what: String,
+        #[source]
+        source: sqlx::Error,
+    },
+    #[error("PostgreSQL {found} is too old")]
+    ServerTooOld { found: String },
+    #[error("the database does not keep tenants apart")]
+    Weak(Vec<Weakness>),
+    #[error("migration {name} failed in schema {schema}")]
+    Migration {
+        schema: String,
+        name: String,
+        #[source]
+        source: sqlx::Error,
+    },
+    #[error("migration {name} was changed after it was applied to schema {schema}")]
+    MigrationChanged { schema: String, name: String },
+    #[error("schema {schema} has migration {name}, which this version does not know")]
+    DatabaseNewer { schema: String, name: String },
+    #[error("the installation keeps tenants apart by `{recorded}`, not by `{wanted}`")]
+    IsolationChanged {
+        recorded: String,
+        wanted: &'static str,
+    },
+    #[error("there is no such tenant")]
+    TenantUnknown,
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    #[error("{0} exists already")]
+    Exists(String),
+    #[error("{what} {why}")]
+    Invalid { what: String, why: String },
+    #[error("a tenant cannot be below itself")]
+    Cycle,
+    #[error("the operator's own tenant cannot be moved or deleted")]
+    Root,
+    #[error("the tenant is not deleted")]
+    NotDeleted,
+    #[error("somebody else changed {0} meanwhile")]
+    Stale(&'static str),
+    #[error("the quota of {limit} for {resource} is used up")]
+    QuotaExceeded { resource: String, limit: i64 },
+    #[error("the backup cannot be used: {0}")]
+    Backup(String),
+    #[error("the installation that the backup would go to is in use")]
+    RestoreTarget,
+    #[error("the database refused a statement")]
+    Database(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without any change.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Unavailable(_) => true,
+            Self::Database(sqlx::Error::Database(error)) => {
+                // Serialization failure and deadlock: the transaction left nothing behind.
+                matches!(error.code().as_deref(), Some("40001" | "40P01"))
+            }
+            _ => false,
+        }
+    }
+
+    /// A name that is taken, for a statement that inserts one.
+    pub(crate) fn exists_if_taken(self, what: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation() => {
+                Self::Exists(what())
+            }
+            other => other,
+        }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let code = match &error {
+            sqlx::Error::Database(database) => database.code().map(|code| code.into_owned()),
+            _ => None,
+        };
+        match (&error, code.as_deref()) {
+            (_, Some("NB001")) => Self::TenantUnknown,
+            // Too many connections, and the ways in which a server says that it is starting or going.
+            (_, Some("53300" | "57P01" | "57P02" | "57P03")) => Self::Unavailable(error),
+            (
+                sqlx::Error::Io(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::PoolClosed
+                | sqlx::Error::WorkerCrashed
+                | sqlx::Error::Protocol(_)
+                | sqlx::Error::Tls(_),
+                _,
+            ) => Self::Unavailable(error),
+            _ => Self::Database(error),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let (code, help) = match &error {
+            StoreError::BadAddress { .. } => (
+                ErrorCode::DATABASE_ADDRESS,
+                "write it as postgres://user:password@host:5432/nimbus".to_owned(),
+            ),
+            StoreError::Unavailable(_) => (
+                ErrorCode::DATABASE_UNAVAILABLE,
+                "see whether PostgreSQL runs and takes connections".to_owned(),
+            ),
+            StoreError::Bootstrap { .. } => (
+                ErrorCode::DATABASE_BOOTSTRAP,
+                "give a user who may create roles and databases, or create them beforehand"
+                    .to_owned(),
+            ),
+            StoreError::ServerTooOld { .. } => (
+                ErrorCode::DATABASE_BOOTSTRAP,
+                "use PostgreSQL 15 or newer".to_owned(),
+            ),
+            StoreError::Weak(weaknesses) => (
+                ErrorCode::DATABASE_WEAK,
+                weaknesses
+                    .iter()
+                    .map(|weakness| format!("{weakness}\n"))
+                    .collect(),
+            ),
+            StoreError::Migration { .. } => (
+                ErrorCode::MIGRATION_FAILED,
+                "what was migrated before stays; run it again when the cause is gone".to_owned(),
+            ),
+            StoreError::MigrationChanged { .. } => (
+                ErrorCode::MIGRATION_CHANGED,
+                "use an unmodified build of Nimbus".to_owned(),
+            ),
+            StoreError::DatabaseNewer { .. } => (
+                ErrorCode::DATABASE_NEWER,
+                "use the version of Nimbus that migrated it, or a newer one".to_owned(),
+            ),
+            StoreError::IsolationChanged { recorded, .. } => (
+                ErrorCode::ISOLATION_CHANGED,
+                format!("set tenancy.isolation to `{recorded}`"),
+            ),
+            StoreError::TenantUnknown | StoreError::NotFound(_) => {
+                (ErrorCode::RESOURCE_NOT_FOUND, String::new())
+            }
+            StoreError::Exists(_) => (ErrorCode::RESOURCE_EXISTS, "choose another name".to_owned()),
+            StoreError::Invalid { .. } => (ErrorCode::INPUT_INVALID, String::new()),
+            StoreError::Cycle | StoreError::Root | StoreError::NotDeleted => {
+                (ErrorCode::TENANT_REFUSED, String::new())
+            }
+            StoreError::Stale(_) => (
+                ErrorCode::RESOURCE_CHANGED,
+                "read it again and retry".to_owned(),
+            ),
+            StoreError::QuotaExceeded { .. } => (
+                ErrorCode::QUOTA_EXCEEDED,
+                "free some of it, or have the quota raised".to_owned(),
+            ),
+            StoreError::Backup(_) => (ErrorCode::BACKUP_UNUSABLE, String::new()),
+            StoreError::RestoreTarget => (
+                ErrorCode::RESTORE_TARGET_IN_USE,
+                "give a --data-dir that does not exist yet, or an empty database".to_owned(),
+            ),
+            StoreError::Database(_) => (ErrorCode::DATABASE_FAILED, String::new()),
+        };
+        let made = Self::new(code, error.to_string());
+        let made = match causes(&error) {
+            Some(detail) => made.with_detail(detail),
+            None => made,
+        };
+        if help.is_empty() {
+            made
+        } else {
+            made.with_help(help.trim_end().to_owned())
+        }
+    }
+}
+
+/// The chain of causes, for the log.
+fn causes(error: &StoreError) -> Option<String> {
+    let mut texts = Vec::new();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        texts.push(cause.to_string());
+        next = cause.source();
+    }
+    (!texts.is_empty()).then(|| texts.join(": "))
+}

@@ -1,0 +1,51 @@
+//! PostgreSQL: roles, migrations, tenancy and every query of the control plane.
+//!
+//! The only crate that names a database library. What is in the database of one tenant is reached
+//! through [`Store::tenant_tx`] and nothing else: it sets the tenant for one transaction, and row-level
+//! security does the rest. Queries are methods of [`TenantTx`] named `resource_verb`, one file per
+//! resource. What changes the registry of tenants goes through [`Store::registry_tx`].
+//!
+//! To add a table: a file in `migrations/global` (in `nimbus_core`) or `migrations/tenant` (in every
+//! tenant's schema) that ends with `SELECT nimbus_core.protect_tenant_table('name')`. Its keys, unique
+//! indexes and references begin with `tenant_id`. [`weaknesses`](Store::weaknesses) refuses to start
+//! with a table that lacks any of it, and the suites over the catalog test it without being told.
+//!
+//! Nothing here decides who may do what; callers have asked before.
+
+mod audit;
+mod backup;
+mod bootstrap;
+mod catalog;
+mod compartment;
+mod config;
+mod data_key;
+mod error;
+mod identity;
+mod migrate;
+mod migrations;
+mod quota;
+mod role;
+mod session;
+mod setup;
+mod store;
+mod tenant;
+mod time;
+mod tx;
+mod weakness;
+
+pub use audit::AuditFilter;
+pub use backup::{BackupManifest, BackupScope};
+pub use compartment::Compartment;
+pub use config::{Address, Credentials, Host, Isolation, Roles, StoreConfig, Tls};
+pub use error::StoreError;
+pub use identity::{Group, NewUser, User, UserChange};
+pub use migrate::{MigrationReport, SchemaVersion};
+pub use quota::{EffectiveQuota, EffectiveSetting};
+pub use role::{CustomRole, Holder, RoleAssignment};
+pub use session::{ApiKey, Attempts, NewApiKey, Session};
+pub use setup::SetupStatus;
+pub use store::Store;
+pub use tenant::{NewTenant, Tenant, TenantChange, TenantFilter};
+pub use time::Timestamp;
+pub use tx::{RegistryTx, TenantTx};
+pub use weakness::Weakness;

@@ -1,0 +1,350 @@
+//! One tenant's rows are out of another's reach: in every table and view, by every statement.
+
+use futures::StreamExt as _;
+use nimbus_control_store::StoreError;
+use nimbus_control_testing::TestDatabase;
+use nimbus_core::TenantId;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use uuid::Uuid;
+
+use crate::catalog::{Table, fill, tenant_tables};
+use crate::support::{administrator, connect_as, execute, number, tenant, texts};
+
+/// Two tenants with a row in every table.
+struct Scene {
+    app: PgConnection,
+    administrator: PgConnection,
+    tables: Vec<Table>,
+    a: TenantId,
+    b: TenantId,
+}
+
+async fn scene(database: TestDatabase) -> Scene {
+    let (a, b) = (
+        tenant(&database, "alpha").await,
+        tenant(&database, "beta").await,
+    );
+    let mut administrator = administrator(&database.config).await;
+    for tenant in [a, b] {
+        fill(&mut administrator, tenant).await;
+    }
+    let tables = tenant_tables(&mut administrator).await;
+    assert!(tables.len() >= 3, "{tables:?}");
+    let app = connect_as(&database.config, &database.config.roles.app).await;
+    Scene {
+        app,
+        administrator,
+        tables,
+        a,
+        b,
+    }
+}
+
+impl Scene {
+    /// Runs a statement as the app for tenant A and undoes it.
+    async fn as_a(&mut self, statement: String) -> Result<u64, sqlx::Error> {
+        let mut tx = self.app.begin().await.unwrap();
+        sqlx::query("SELECT nimbus_core.enter_tenant($1)")
+            .bind(Uuid::from(self.a))
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        let outcome = sqlx::raw_sql(AssertSqlSafe(statement))
+            .execute(&mut *tx)
+            .await;
+        tx.rollback().await.unwrap();
+        outcome.map(|done| done.rows_affected())
+    }
+
+    /// How many bytes of B's rows a copy gives to tenant A.
+    async fn copied_by_a(&mut self, table: &str) -> usize {
+        let mut tx = self.app.begin().await.unwrap();
+        sqlx::query("SELECT nimbus_core.enter_tenant($1)")
+            .bind(Uuid::from(self.a))
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        let copy = format!(
+            "COPY (SELECT * FROM {table} WHERE tenant_id = '{}') TO STDOUT",
+            self.b
+        );
+        let mut bytes = 0;
+        // Refused is as good as empty.
+        if let Ok(mut stream) = tx.copy_out_raw(&copy).await {
+            while let Some(Ok(chunk)) = stream.next().await {
+                bytes += chunk.len();
+            }
+        }
+        tx.rollback().await.unwrap();
+        bytes
+    }
+
+    /// Nothing happened: no row was touched, or the database refused.
+    async fn assert_nothing(&mut self, statement: String) {
+        match self.as_a(statement.clone()).await {
+            Ok(rows) => assert_eq!(rows, 0, "{statement}"),
+            Err(error) => {
+                let b = self.b.to_string();
+                let text = error.to_string();
+                assert!(
+                    text.contains("permission denied") || text.contains("row-level security"),
+                    "{statement}: {text}"
+                );
+                assert!(
+                    !text.contains(&b),
+                    "the error tells of the other tenant: {text}"
+                );
+            }
+        }
+    }
+}
+
+crate::for_both_isolations!(another_tenants_rows_are_out_of_reach, rows_out_of_reach);
+async fn rows_out_of_reach(database: TestDatabase) {
+    let mut scene = scene(database).await;
+    let b = scene.b;
+    for Table { name } in scene.tables.clone() {
+        let there = number(
+            &mut scene.administrator,
+            format!("SELECT count(*) FROM {name} WHERE tenant_id = '{b}'"),
+        )
+        .await;
+        let own_schema = there > 0 || name.starts_with("nimbus_core");
+        scene
+            .assert_nothing(format!("SELECT * FROM {name} WHERE tenant_id = '{b}'"))
+            .await;
+        scene
+            .assert_nothing(format!(
+                "SELECT * FROM {name} WHERE tenant_id <> nimbus_core.current_tenant()"
+            ))
+            .await;
+        assert_eq!(scene.copied_by_a(&name).await, 0, "{name}");
+        scene
+            .assert_nothing(format!(
+                "UPDATE {name} SET tenant_id = tenant_id WHERE tenant_id = '{b}'"
+            ))
+            .await;
+        scene.assert_nothing(format!("UPDATE {name} SET tenant_id = tenant_id WHERE tenant_id = '{b}' RETURNING tenant_id")).await;
+        scene
+            .assert_nothing(format!("DELETE FROM {name} WHERE tenant_id = '{b}'"))
+            .await;
+        scene.assert_nothing(format!("UPDATE {name} SET tenant_id = '{b}' WHERE tenant_id = nimbus_core.current_tenant() AND false")).await;
+        if own_schema {
+            let row = texts(
+                &mut scene.administrator,
+                format!("SELECT to_jsonb(t)::text FROM {name} t WHERE tenant_id = '{b}' LIMIT 1"),
+            )
+            .await
+            .concat();
+            let insert = format!(
+                "INSERT INTO {name} SELECT * FROM jsonb_populate_record(NULL::{name}, '{row}')"
+            );
+            for ending in ["", " ON CONFLICT DO NOTHING", " RETURNING tenant_id"] {
+                scene.assert_nothing(format!("{insert}{ending}")).await;
+            }
+        }
+    }
+    // The same statements do find what is A's own.
+    let own = scene
+        .as_a("SELECT * FROM compartments".to_owned())
+        .await
+        .unwrap();
+    assert_eq!(own, 1);
+    let moved = format!("UPDATE compartments SET tenant_id = '{b}'");
+    assert!(scene.as_a(moved).await.is_err());
+}
+
+crate::for_both_isolations!(nobody_sees_nothing, nothing_for_nobody);
+async fn nothing_for_nobody(database: TestDatabase) {
+    let mut scene = scene(database).await;
+    for Table { name } in scene.tables.clone() {
+        let select = format!("SELECT count(*) FROM {name}");
+        for set in [
+            "",
+            "SET LOCAL nimbus.tenant_id = '';",
+            "SET LOCAL nimbus.tenant_id = 'drop table';",
+        ] {
+            let mut tx = scene.app.begin().await.unwrap();
+            if !set.is_empty() {
+                sqlx::raw_sql(AssertSqlSafe(set.to_owned()))
+                    .execute(&mut *tx)
+                    .await
+                    .unwrap();
+            }
+            let seen: Result<i64, _> = sqlx::query_scalar(AssertSqlSafe(select.clone()))
+                .fetch_one(&mut *tx)
+                .await;
+            tx.rollback().await.unwrap();
+            match seen {
+                Ok(count) => assert_eq!(count, 0, "{name} after `{set}`"),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(
+                        text.contains("uuid") || text.contains("permission denied"),
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+crate::for_both_isolations!(a_deleted_tenant_has_no_door, deleted_has_no_door);
+async fn deleted_has_no_door(database: TestDatabase) {
+    let gone = tenant(&database, "gone").await;
+    let grace = std::time::Duration::from_secs(3600);
+    database
+        .store
+        .registry_tx(database.root, async |tx| {
+            tx.tenant_delete(gone, grace).await
+        })
+        .await
+        .unwrap();
+    for unknown in [gone, TenantId::random()] {
+        let entered = database
+            .store
+            .tenant_tx(unknown, async |tx| tx.compartment_list().await)
+            .await;
+        assert!(
+            matches!(entered, Err(StoreError::TenantUnknown)),
+            "{entered:?}"
+        );
+    }
+    let seen = database
+        .store
+        .tenant_tx(database.root, async |tx| tx.tenant_get(gone).await)
+        .await;
+    assert!(matches!(seen, Err(StoreError::TenantUnknown)), "{seen:?}");
+}
+
+// A key that the other tenant uses is free for this one, so nothing is learned by trying it.
+crate::for_both_isolations!(a_taken_key_does_not_tell, keys_do_not_tell);
+async fn keys_do_not_tell(database: TestDatabase) {
+    let mut scene = scene(database).await;
+    let (a, b) = (scene.a, scene.b);
+    for Table { name } in scene.tables.clone() {
+        let row = format!(
+            "SELECT (to_jsonb(t) || '{{\"tenant_id\": \"{a}\"}}')::text FROM {name} t WHERE tenant_id = '{b}' LIMIT 1"
+        );
+        let row = texts(&mut scene.administrator, row).await.concat();
+        if row.is_empty() {
+            continue;
+        }
+        // A key that A uses itself would be taken for another reason.
+        let make_room = format!(
+            "SET session_replication_role = replica; DELETE FROM {name} WHERE tenant_id = '{a}';
+             RESET session_replication_role"
+        );
+        execute(&mut scene.administrator, make_room).await.unwrap();
+        let place = if name.starts_with("nimbus_core") {
+            name.clone()
+        } else {
+            name.split('.').nth(1).unwrap().to_owned()
+        };
+        let insert = format!(
+            "INSERT INTO {place} SELECT * FROM jsonb_populate_record(NULL::{place}, '{row}')"
+        );
+        match scene.as_a(insert).await {
+            Ok(rows) => assert_eq!(rows, 1, "{name}"),
+            // A reference to a row of B answers as a reference to no row at all does.
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    text.contains("permission denied") || text.contains("foreign key"),
+                    "{name}: {text}"
+                );
+                assert!(!text.contains(&b.to_string()), "{text}");
+            }
+        }
+    }
+}
+
+// Functions that run with the owner's rights are the one way round row-level security, so each was
+// looked at: they answer for the tenant that is set and what is below it. A new one must be added here.
+crate::for_both_isolations!(functions_with_the_owners_rights_are_known, known_functions);
+async fn known_functions(database: TestDatabase) {
+    let mut administrator = administrator(&database.config).await;
+    let known = [
+        "nimbus_core.effective_quotas(uuid)",
+        "nimbus_core.effective_settings(uuid)",
+        "nimbus_core.find_tenant(text[])",
+        "nimbus_core.outer_keys()",
+        "nimbus_core.quota_release(text,bigint)",
+        "nimbus_core.quota_reserve(text,bigint)",
+    ];
+    let app = &database.config.roles.app;
+    let found = texts(
+        &mut administrator,
+        format!(
+            "SELECT format('%I.%s', n.nspname, split_part(p.oid::regprocedure::text, '.', 2)) FROM pg_proc p
+             JOIN pg_namespace n ON n.oid = p.pronamespace
+             WHERE n.nspname LIKE 'nimbus\\_%' AND p.prosecdef AND has_function_privilege('{app}', p.oid, 'EXECUTE')
+             ORDER BY 1"
+        ),
+    )
+    .await;
+    let unknown: Vec<_> = found
+        .iter()
+        .filter(|name| !known.contains(&name.as_str()))
+        .collect();
+    assert!(unknown.is_empty(), "look at {unknown:?}");
+}
+
+crate::for_both_isolations!(
+    inherited_values_are_not_told_to_strangers,
+    strangers_get_nothing
+);
+async fn strangers_get_nothing(database: TestDatabase) {
+    let (a, b) = (
+        tenant(&database, "alpha").await,
+        tenant(&database, "beta").await,
+    );
+    let told = database
+        .store
+        .tenant_tx(a, async |tx| {
+            let settings = tx.settings_effective(b).await?;
+            let quotas = tx.quotas_effective(b).await?;
+            Ok::<_, StoreError>((settings, quotas))
+        })
+        .await
+        .unwrap();
+    assert_eq!(told, (Vec::new(), Vec::new()));
+}
+
+crate::for_both_isolations!(the_app_cannot_become_the_owner, no_other_role);
+async fn no_other_role(database: TestDatabase) {
+    let mut app = connect_as(&database.config, &database.config.roles.app).await;
+    for role in [
+        &database.config.roles.owner,
+        &database.config.administrator.user,
+    ] {
+        let error = execute(&mut app, format!("SET ROLE {role}"))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("permission denied"), "{error}");
+    }
+    for statement in [
+        "SET row_security = off; SELECT * FROM nimbus_core.tenants",
+        "CREATE TEMP TABLE compartments (x int)",
+        "CREATE TABLE public.compartments (x int)",
+    ] {
+        assert!(execute(&mut app, statement).await.is_err(), "{statement}");
+    }
+}
+
+// A notification reaches every session of a database, whoever the tenant is.
+crate::for_both_isolations!(channels_carry_no_rows, no_notifications);
+async fn no_notifications(database: TestDatabase) {
+    let mut administrator = administrator(&database.config).await;
+    let notifying = texts(
+        &mut administrator,
+        "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE n.nspname LIKE 'nimbus\\_%' AND p.prosrc ILIKE '%notify%'",
+    )
+    .await;
+    assert!(
+        notifying.is_empty(),
+        "look at what these send: {notifying:?}"
+    );
+}

@@ -1,0 +1,14 @@
+//! The store on a real PostgreSQL. What tables, views and functions there are comes from the database,
+//! so that a new one is tested without a line here.
+
+mod backups;
+mod catalog;
+mod isolation;
+mod lifecycle;
+mod migrations;
+mod names;
+mod pool;
+mod quotas;
+mod support;
+mod tree;
+mod weaknesses;

@@ -1,0 +1,11 @@
+//! Databases for tests of the control plane.
+//!
+//! One cluster per test process, started when the first test asks and ended with the process; one
+//! database per test, cloned from a template that is migrated once. [`TestDatabase`] is what a test asks
+//! for; it returns nothing, and records a skip, where PostgreSQL is not installed.
+
+mod cluster;
+mod database;
+
+pub use cluster::{SPARE_ROLE, shared_cluster};
+pub use database::TestDatabase;
