@@ -108,6 +108,7 @@ fn every_named_setting_exists_with_its_default() {
         ("NIMBUS_ENV", ("app.env", json!("production"))),
         ("NIMBUS_DEBUG", ("app.debug", json!(false))),
         ("NIMBUS_SECRET_KEY", ("app.secret_key", json!(null))),
+        ("NIMBUS_DB_BINARIES", ("db.binaries", json!(null))),
         ("NIMBUS_DB_HOST", ("db.host", json!(null))),
         ("NIMBUS_DB_PORT", ("db.port", json!(5432))),
         ("NIMBUS_DB_NAME", ("db.name", json!("nimbus"))),
@@ -169,6 +170,15 @@ fn every_named_setting_exists_with_its_default() {
             "NIMBUS_TENANCY_ISOLATION",
             ("tenancy.isolation", json!("schema_with_rls")),
         ),
+        ("NIMBUS_ENGINE_SANDBOX", ("engine.sandbox", json!("off"))),
+        (
+            "NIMBUS_ENGINE_SANDBOX_NETWORK",
+            ("engine.sandbox_network", json!("none")),
+        ),
+        (
+            "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION",
+            ("engine.allow_weak_isolation", json!(false)),
+        ),
         (
             "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
             ("drift_detection.default_schedule", json!("0 2 * * *")),
@@ -212,6 +222,8 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "logging.level" => ("trace", json!("TRACE")),
                 "logging.format" => ("plain", json!("plain")),
                 "tenancy.isolation" => ("shared", json!("shared")),
+                "engine.sandbox" => ("strict", json!("strict")),
+                "engine.sandbox_network" => ("full", json!("full")),
                 "rate_limiting.default_limit" => ("5/second", json!("5/second")),
                 "drift_detection.default_schedule" => ("1 1 1 1 1", json!("1 1 1 1 1")),
                 "notifications.email.provider" => ("ses", json!("ses")),
