@@ -4,6 +4,7 @@
 //! and an operation records steps as the engine does: the intent, durably, and then the outcome. A
 //! JSON list with one object per size goes to standard output.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +29,8 @@ async fn main() -> Result<()> {
     for size in std::env::args().skip(1) {
         figures.push(measure(size.parse()?).await?);
     }
-    println!("{}", serde_json::Value::Array(figures));
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{}", serde_json::Value::Array(figures))?;
     Ok(())
 }
 

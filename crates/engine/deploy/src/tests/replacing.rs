@@ -267,7 +267,7 @@ async fn replacements_get_inputs_of_their_own() {
                 .cloned();
             let anew = || format!("new {:?}", request.news.get("replace")).into();
             properties.insert("generated".to_owned(), kept.unwrap_or_else(anew));
-            Some(Ok(nimbus_engine_ports::CheckResponse {
+            Some(Ok(CheckResponse {
                 properties,
                 failures: Vec::new(),
             }))
