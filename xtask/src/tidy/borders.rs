@@ -138,6 +138,20 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-core",
         ],
     ),
+    (
+        "nimbus-control-app",
+        &[
+            "nimbus-control-audit",
+            "nimbus-control-auth",
+            "nimbus-control-store",
+            "nimbus-control-vault",
+            "nimbus-core",
+        ],
+    ),
+    (
+        "nimbus-control-api",
+        &["nimbus-control-app", "nimbus-control-auth", "nimbus-core"],
+    ),
     ("nimbus-control-server", ON_THE_DATABASE),
     ("nimbus-control-testing", ON_THE_DATABASE),
     ("nimbus-control-client", &["nimbus-core"]),

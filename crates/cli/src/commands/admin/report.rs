@@ -113,7 +113,7 @@ mod tests {
         let report = AdminReport::list(data, &["name", "members", "note"]);
         assert_eq!(
             report.text,
-            "NAME         MEMBERS  NOTE\na            12       -\nlonger\u{fffd}[2J   1        x, y\n"
+            "NAME        MEMBERS  NOTE\na           12       -\nlonger\u{fffd}[2J  1        x, y\n"
         );
     }
 }
