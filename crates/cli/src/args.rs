@@ -120,6 +120,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "Control plane",
+        &["up", "migrate-database", "backup", "restore"],
+    ),
+    (
         "Set up and inspect",
         &["doctor", "validate-aws", "validate-pulumi", "config"],
     ),

@@ -7,13 +7,14 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::commands::{
-    AllReport, AwsReport, CancelReport, ChangeReport, ConfigListReport, ConfigValueReport,
-    DeployedReport, DeploymentsReport, DiffReport, DoctorReport, EnvironmentsReport, ExplainReport,
-    ExportStateReport, GraphReport, HistoryReport, ImportReport, InitReport, ListReport,
-    LocksReport, MigrationReport, NewReport, NewStackReport, OutputsReport, PulumiReport,
-    RepairReport, ResourceReport, ResourcesReport, RotateReport, RunSummary, ShowReport,
-    StackReport, StacksReport, StateStacksReport, StatusReport, TemplateReport, TemplatesReport,
-    UnlockReport, UnlockedReport, ValidTemplate, ValidateReport, VersionsReport, WhyReport,
+    AllReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
+    ConfigValueReport, DeployedReport, DeploymentsReport, DiffReport, DoctorReport,
+    EnvironmentsReport, ExplainReport, ExportStateReport, GraphReport, HistoryReport, ImportReport, InitReport,
+    ListReport, LocksReport, MigrateReport, MigrationReport, NewReport, NewStackReport,
+    OutputsReport, PulumiReport, RepairReport, ResourceReport, ResourcesReport, RestoreReport,
+    RotateReport, RunSummary, ShowReport, StackReport, StacksReport, StateStacksReport,
+    StatusReport, TemplateReport, TemplatesReport, UnlockReport, UnlockedReport, UpReport,
+    ValidTemplate, ValidateReport, VersionsReport, WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, WOULD_CHANGE, exit_code, kind_word};
@@ -57,6 +58,10 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<PulumiReport>(),
         report_schema::<EnvironmentsReport>(),
         report_schema::<GraphReport>(),
+        report_schema::<UpReport>(),
+        report_schema::<MigrateReport>(),
+        report_schema::<BackupReport>(),
+        report_schema::<RestoreReport>(),
         report_schema::<InitReport>(),
         report_schema::<NewReport>(),
         report_schema::<RunSummary>(),

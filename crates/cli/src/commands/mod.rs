@@ -11,6 +11,7 @@
 mod admin;
 mod completions;
 mod config;
+mod control;
 mod deployment;
 mod doctor;
 mod explain;
@@ -33,6 +34,7 @@ use crate::exit::Outcome;
 
 pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
+pub(crate) use control::{BackupReport, MigrateReport, RestoreReport, UpReport};
 pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::export_state::ExportStateReport;
 pub(crate) use deployment::graph::GraphReport;
@@ -50,8 +52,8 @@ pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use deployment::why::WhyReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ExplainReport, ListReport};
-pub(crate) use migration::MigrationReport;
 pub(crate) use program::{CancelReport, OutputsReport};
+pub(crate) use migration::MigrationReport;
 pub(crate) use registration::StackReport;
 pub(crate) use registration::all::AllReport;
 pub(crate) use registration::scaffold::NewStackReport;
@@ -170,6 +172,14 @@ pub(crate) enum Command {
     /// Look at the settings of Nimbus
     #[command(subcommand)]
     Config(config::Command),
+    /// Run the control plane on this machine, with a PostgreSQL of its own or with yours
+    Up(control::up::Args),
+    /// Bring the control plane's database up to date
+    MigrateDatabase(control::migrate::Args),
+    /// Write everything that the control plane has into one file
+    Backup(control::backup::Args),
+    /// Make an installation from a backup, or give a tenant back
+    Restore(control::restore::Args),
     /// Sign in to a control plane
     Login(admin::login::LoginArgs),
     /// Sign out of a control plane
@@ -208,6 +218,10 @@ impl Command {
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Config(_)
+            | Self::Up(_)
+            | Self::MigrateDatabase(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
             | Self::Program(_)
             | Self::State(_)
             | Self::Deploy(_)
@@ -216,11 +230,11 @@ impl Command {
             | Self::DeployStack(_)
             | Self::DestroyStack(_)
             | Self::ExportState(_)
-            | Self::Resume(_)
-            | Self::Rollback(_)
             | Self::DiscoverResources(_)
             | Self::MigrateStackNaming(_)
             | Self::MigrateUndo(_)
+            | Self::Resume(_)
+            | Self::Rollback(_)
             | Self::ValidateAws(_)
             | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
@@ -327,6 +341,10 @@ impl Command {
             Self::State(command) => command.run(context).await,
             Self::StackConfig(command) => command.run(context).await,
             Self::Config(command) => command.run(context).await,
+            Self::Up(args) => control::up::run(args, context).await,
+            Self::MigrateDatabase(args) => control::migrate::run(args, context).await,
+            Self::Backup(args) => control::backup::run(args, context).await,
+            Self::Restore(args) => control::restore::run(args, context).await,
             Self::Login(args) => admin::login::login(args, context).await,
             Self::Logout(args) => admin::login::logout(args, context).await,
             Self::Tenant(args) => admin::tenant::run(args, context).await,

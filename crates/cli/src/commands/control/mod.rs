@@ -1,0 +1,12 @@
+//! The control plane on this machine: run it, migrate it, back it up.
+
+pub(crate) mod backup;
+pub(crate) mod migrate;
+mod place;
+pub(crate) mod restore;
+pub(crate) mod up;
+
+pub(crate) use backup::BackupReport;
+pub(crate) use migrate::MigrateReport;
+pub(crate) use restore::RestoreReport;
+pub(crate) use up::UpReport;

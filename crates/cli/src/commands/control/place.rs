@@ -1,0 +1,87 @@
+//! Which installation a command is about.
+
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy as _;
+use nimbus_config::{Isolation as Configured, Settings};
+use nimbus_control_server::{DatabaseOptions, Place};
+use nimbus_control_store::{Address, Credentials, Host, Isolation, StoreConfig, Tls};
+use nimbus_core::{Error, ErrorCode, Result};
+
+use crate::context::Context;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PlaceArgs {
+    /// Where the installation keeps its data; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// A PostgreSQL of your own instead of a private one: postgres://user:password@host/database
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+}
+
+impl PlaceArgs {
+    pub(crate) fn options(&self, context: &Context) -> Result<DatabaseOptions> {
+        let settings = &context.settings()?.settings;
+        let data_dir = match &self.data_dir {
+            Some(folder) => context.directory.join(folder),
+            None => default_data_dir()?,
+        };
+        let place = match (&self.database_url, &settings.db.host.value) {
+            (Some(url), _) => {
+                nimbus_telemetry::register_secret(url);
+                Place::External(StoreConfig::from_url(url)?)
+            }
+            (None, Some(host)) => Place::External(configured(settings, host)),
+            (None, None) => Place::Private {
+                binaries: settings.db.binaries.value.as_ref().map(PathBuf::from),
+            },
+        };
+        Ok(DatabaseOptions {
+            data_dir,
+            place,
+            isolation: match settings.tenancy.isolation.value {
+                Configured::SchemaWithRls => Isolation::SchemaWithRls,
+                Configured::Shared => Isolation::Shared,
+            },
+            pool_size: settings.db.pool_size.value,
+        })
+    }
+}
+
+fn configured(settings: &Settings, host: &str) -> StoreConfig {
+    let db = &settings.db;
+    let address = Address {
+        host: if host.starts_with('/') {
+            Host::Socket(host.into())
+        } else {
+            Host::Tcp(host.to_owned())
+        },
+        port: db.port.value,
+        database: db.name.value.clone(),
+        tls: Tls::Prefer,
+    };
+    let administrator = Credentials {
+        user: db.user.value.clone(),
+        password: db
+            .password
+            .value
+            .as_ref()
+            .map(|password| password.expose().into()),
+    };
+    StoreConfig::new(address, administrator)
+}
+
+/// Where the system keeps the data of services, or the user's own data.
+fn default_data_dir() -> Result<PathBuf> {
+    if nix::unistd::Uid::effective().is_root() {
+        return Ok("/var/lib/nimbus".into());
+    }
+    let base = etcetera::choose_base_strategy().map_err(|error| {
+        Error::new(ErrorCode::DATA_DIR_UNUSABLE, "there is no home directory")
+            .with_help("give --data-dir")
+            .with_source(error)
+    })?;
+    Ok(base.data_dir().join("nimbus"))
+}

@@ -1,0 +1,102 @@
+//! `nimbus up`: the control plane in one process, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use nimbus_control_server::{Server, ServerOptions};
+use nimbus_core::{Error, ErrorCode, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::place::PlaceArgs;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: PlaceArgs,
+
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    listen: SocketAddr,
+
+    /// Folder with the keys of the installation, which servers on one database share; without it, in
+    /// the data directory
+    #[arg(long, value_name = "DIR")]
+    keys: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let started = Instant::now();
+    let options = ServerOptions {
+        listen: args.listen,
+        keys: args.keys,
+        database: args.place.options(context)?,
+        operator: context.settings()?.settings.app.name.value.clone(),
+    };
+    // Heard from the beginning, so that a start can be given up.
+    let stop = stop_requested()?;
+    let mut stop = Box::pin(stop);
+    let server = tokio::select! {
+        server = Server::start(&options) => server?,
+        () = &mut stop => return Err(Error::new(ErrorCode::CANCELLED, "stopped while starting")),
+    };
+    context.output.result(&UpReport {
+        address: format!("http://{}", server.address()),
+        setup_link: server.setup_link(),
+        data_dir: options.database.data_dir.display().to_string(),
+        ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })?;
+    server.serve(stop).await?;
+    Ok(Outcome::Done)
+}
+
+/// Ready when somebody asks the process to end.
+fn stop_requested() -> Result<impl Future<Output = ()> + Send + 'static> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| {
+            Error::new(ErrorCode::INTERNAL, "signals cannot be heard").with_source(error)
+        })
+    };
+    let (mut terminate, mut interrupt) = (
+        listen(SignalKind::terminate())?,
+        listen(SignalKind::interrupt())?,
+    );
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct UpReport {
+    /// Where the server listens.
+    address: String,
+    /// Page that finishes the first run, with the secret that opens it; null once that is done.
+    setup_link: Option<String>,
+    data_dir: String,
+    ready_after_ms: u64,
+}
+
+impl Report for UpReport {
+    const SCHEMA: &'static str = "nimbus/up/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = format!(
+            "Nimbus is ready at {}\n",
+            terminal.paint(Tone::Good, &self.address)
+        );
+        if let Some(link) = &self.setup_link {
+            text.push_str(&format!("Finish the first run at {link}\n"));
+        }
+        text.push_str(&format!("Data is in {}\n", self.data_dir));
+        text
+    }
+}

@@ -1,0 +1,190 @@
+//! The database of a server: a private one that is looked after, or somebody else's.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nimbus_control_postgres::{
+    ADMINISTRATOR, Binaries, Cluster, ClusterOptions, DataDir, PORT, PostgresError,
+};
+use nimbus_control_store::{
+    Address, Credentials, Host, Isolation, MigrationReport, Roles, Store, StoreConfig, Tls,
+};
+use nimbus_core::Result;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+const PRIVATE_DATABASE: &str = "nimbus";
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where the rows are.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A cluster of our own in the data directory, with these programs or those that are found.
+    Private {
+        binaries: Option<PathBuf>,
+    },
+    External(StoreConfig),
+}
+
+#[derive(Clone, Debug)]
+pub struct DatabaseOptions {
+    pub data_dir: PathBuf,
+    pub place: Place,
+    pub isolation: Isolation,
+    pub pool_size: u32,
+}
+
+/// A database that is open and migrated.
+#[derive(Debug)]
+pub struct Database {
+    pub store: Store,
+    pub migrated: MigrationReport,
+    cluster: Option<Keeper>,
+    // Last, so that nobody else gets the folder before PostgreSQL is gone.
+    _claim: DataDir,
+}
+
+impl Database {
+    /// Refuses a data directory that another process has, and a database that does not keep tenants
+    /// apart.
+    pub async fn open(options: &DatabaseOptions) -> Result<Self> {
+        let claim = DataDir::claim(&options.data_dir)?;
+        let (cluster, config) = match &options.place {
+            Place::Private { binaries } => {
+                let keeper = Keeper::start(claim.path(), binaries.as_deref()).await?;
+                let config = private_config(&keeper.socket);
+                (Some(keeper), config)
+            }
+            Place::External(config) => (None, config.clone()),
+        };
+        let opened = Store::open(configured(config, options)).await;
+        match opened {
+            Ok((store, migrated)) => Ok(Self {
+                store,
+                migrated,
+                cluster,
+                _claim: claim,
+            }),
+            Err(error) => {
+                if let Some(keeper) = cluster {
+                    keeper.stop().await;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Closes every connection, then ends the private cluster.
+    pub async fn close(self) {
+        self.store.close().await;
+        if let Some(keeper) = self.cluster {
+            keeper.stop().await;
+        }
+    }
+
+    /// The database of a server that runs on the data directory right now, without claiming it. None
+    /// if none runs.
+    pub async fn of_running(options: &DatabaseOptions) -> Result<Option<Store>> {
+        match DataDir::claim(&options.data_dir) {
+            Ok(_) => Ok(None),
+            Err(PostgresError::InUse { path }) => {
+                let config = match &options.place {
+                    Place::Private { .. } => {
+                        private_config(&Cluster::socket_of(&path.join("postgres")))
+                    }
+                    Place::External(config) => config.clone(),
+                };
+                let store = Store::connect(configured(config, options));
+                store.ping().await?;
+                Ok(Some(store))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn configured(mut config: StoreConfig, options: &DatabaseOptions) -> StoreConfig {
+    config.isolation = options.isolation;
+    config.pool_size = options.pool_size;
+    config
+}
+
+fn private_config(socket: &Path) -> StoreConfig {
+    let address = Address {
+        host: Host::Socket(socket.to_owned()),
+        port: PORT,
+        database: PRIVATE_DATABASE.to_owned(),
+        tls: Tls::Disable,
+    };
+    let administrator = Credentials {
+        user: ADMINISTRATOR.to_owned(),
+        password: None,
+    };
+    StoreConfig::new(address, administrator)
+}
+
+/// Keeps the private cluster running: one that ends by itself is started again.
+#[derive(Debug)]
+struct Keeper {
+    socket: PathBuf,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Keeper {
+    async fn start(data_dir: &Path, binaries: Option<&Path>) -> Result<Self, PostgresError> {
+        let roles = Roles::for_database(PRIVATE_DATABASE);
+        let folder = data_dir.join("postgres");
+        let mut options = ClusterOptions::new(folder, [roles.owner, roles.app, roles.readonly]);
+        options.binaries = match binaries {
+            Some(folder) => Some(Binaries::at(folder).ok_or_else(|| PostgresError::Missing {
+                looked: vec![folder.to_owned()],
+            })?),
+            None => None,
+        };
+        let cluster = Cluster::start(&options).await?;
+        let socket = cluster.socket().to_owned();
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(keep(cluster, options, stopped));
+        Ok(Self { socket, stop, task })
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            warn!(%error, "PostgreSQL's keeper went wrong");
+        }
+    }
+}
+
+async fn keep(mut cluster: Cluster, options: ClusterOptions, mut stopped: watch::Receiver<bool>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        tokio::select! {
+            () = told_to_stop(&mut stopped) => {
+                cluster.stop().await;
+                return;
+            }
+            () = cluster.ended() => warn!("PostgreSQL ended by itself and is started again"),
+        }
+        cluster = loop {
+            match Cluster::start(&options).await {
+                Ok(cluster) => break cluster,
+                Err(error) => warn!(%error, "PostgreSQL does not start; trying again"),
+            }
+            tokio::select! {
+                () = told_to_stop(&mut stopped) => return,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        };
+        info!("PostgreSQL runs again");
+        pause = FIRST_PAUSE;
+    }
+}
+
+async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+    // An error is a keeper that was dropped.
+    let _ = stopped.wait_for(|&stop| stop).await;
+}

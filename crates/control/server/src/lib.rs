@@ -1,0 +1,14 @@
+//! The control plane in one process.
+//!
+//! [`Database::open`] claims the data directory, starts the private PostgreSQL unless there is another
+//! one, and migrates; [`Server`] serves HTTP on it until it is told to stop, and then finishes what is
+//! under way. What the API does is not here: routes are put together in `http` and come from the crates
+//! that know them.
+
+mod api;
+mod database;
+mod http;
+mod server;
+
+pub use database::{Database, DatabaseOptions, Place};
+pub use server::{Server, ServerOptions};

@@ -1,0 +1,144 @@
+//! The HTTP server, from its first to its last connection.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nimbus_control_app::App;
+use nimbus_control_store::SetupStatus;
+use nimbus_core::{Error, ErrorCode, Result};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::api;
+use crate::database::{Database, DatabaseOptions};
+use crate::http::{self, State};
+
+/// How long requests may take to finish once the server was told to stop.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    pub listen: SocketAddr,
+    pub database: DatabaseOptions,
+    /// Folder with the keys of the installation; in the data directory if there is none. Servers on one
+    /// database share it.
+    pub keys: Option<PathBuf>,
+    /// Name of the operator, as tenants see it.
+    pub operator: String,
+}
+
+/// A server that is ready. Requests are answered by [`serve`](Self::serve).
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    database: Database,
+    app: App,
+    setup_token: Option<String>,
+}
+
+impl Server {
+    /// Takes the address first, because that fails fastest, then the data directory and the database.
+    pub async fn start(options: &ServerOptions) -> Result<Self> {
+        let listener = listen(options.listen).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| cannot_listen(options.listen, error))?;
+        let database = Database::open(&options.database).await?;
+        let prepared = prepare(&database, options).await;
+        match prepared {
+            Ok((app, setup_token)) => Ok(Self {
+                app,
+                listener,
+                address,
+                database,
+                setup_token,
+            }),
+            Err(error) => {
+                database.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Where it listens, with the port that port 0 became.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The page that finishes the first run, with the secret that opens it. None if somebody did.
+    pub fn setup_link(&self) -> Option<String> {
+        let token = self.setup_token.as_ref()?;
+        Some(format!("http://{}/setup?token={token}", self.address))
+    }
+
+    /// Answers requests until `stop` is ready, finishes those under way and closes everything.
+    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let (draining, drained) = watch::channel(false);
+        let probes = http::router(State::new(self.database.store.clone(), drained.clone()));
+        let router = probes.merge(api::router(&self.app, self.address));
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let chores = tokio::spawn(api::look_after(self.app.clone()));
+        let stopping = async move {
+            stop.await;
+            info!("stopping: new requests are refused, those under way are finished");
+            draining.send_replace(true);
+        };
+        let serving = axum::serve(self.listener, service).with_graceful_shutdown(stopping);
+        let mut told = drained;
+        let patience = async move {
+            // An error is a server that ended by itself.
+            let _ = told.wait_for(|&draining| draining).await;
+            tokio::time::sleep(DRAIN_PATIENCE).await;
+        };
+        let outcome = tokio::select! {
+            ended = serving => ended,
+            () = patience => {
+                warn!("requests that did not finish in time were dropped");
+                Ok(())
+            }
+        };
+        chores.abort();
+        self.app.checkpoint_audit(jiff::Timestamp::now()).await;
+        self.database.close().await;
+        outcome.map_err(|error| {
+            Error::new(ErrorCode::INTERNAL, "the server stopped by itself").with_source(error)
+        })
+    }
+}
+
+async fn prepare(database: &Database, options: &ServerOptions) -> Result<(App, Option<String>)> {
+    let store = &database.store;
+    store.operator_ensure(&options.operator).await?;
+    let app = api::open(options, store.clone()).await?;
+    if store.setup_status().await? != SetupStatus::Open {
+        return Ok((app, None));
+    }
+    let token = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+    let offered = store.setup_offer(&token).await?.then_some(token);
+    Ok((app, offered))
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| cannot_listen(address, error))
+}
+
+fn cannot_listen(address: SocketAddr, error: std::io::Error) -> Error {
+    Error::new(
+        ErrorCode::LISTEN_FAILED,
+        format!("cannot listen on {address}: {error}"),
+    )
+    .with_help("give another --listen, or end what uses it")
+    .with_source(error)
+}

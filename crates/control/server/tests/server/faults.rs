@@ -1,0 +1,137 @@
+//! PostgreSQL dies under the server: nothing that was acknowledged is lost, and requests are told.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use nimbus_control_store::StoreError;
+use nimbus_test_tools::{Tool, tool_or_skip};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Running, folder, options, postmaster};
+
+/// Kills of PostgreSQL in one test; more in a soak: `NIMBUS_TEST_KILLS=200`.
+fn kills() -> usize {
+    std::env::var("NIMBUS_TEST_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20)
+}
+
+async fn ready(server: &Running, patience: Duration) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < patience {
+        if server.get("/ready").await.status == 200 {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    false
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_every_kill() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let root = server.store.tenant_find(&[]).await.unwrap();
+    let mut acknowledged = BTreeSet::new();
+    let mut attempted = BTreeSet::new();
+    for round in 0..kills() {
+        let victim = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
+        let store = server.store.clone();
+        // A pair of rows per transaction: never one without the other.
+        let writing = tokio::spawn(async move {
+            let mut done = Vec::new();
+            for number in 0.. {
+                let names = [format!("{round}-{number}-a"), format!("{round}-{number}-b")];
+                let written: Result<(), StoreError> = store
+                    .tenant_tx(root, async |tx| {
+                        for name in &names {
+                            tx.compartment_create(name, None).await?;
+                        }
+                        Ok(())
+                    })
+                    .await;
+                match written {
+                    Ok(()) => done.push(number),
+                    Err(_) => return (done, number),
+                }
+            }
+            unreachable!("a kill ends it")
+        });
+        // Some writes in, at another point each time.
+        tokio::time::sleep(Duration::from_millis(20 + (round as u64 * 13) % 60)).await;
+        kill(victim, Signal::SIGKILL).unwrap();
+        let (done, failed) = writing.await.unwrap();
+        acknowledged.extend(done.into_iter().map(|number| (round, number)));
+        attempted.insert((round, failed));
+        assert!(
+            ready(&server, Duration::from_secs(60)).await,
+            "round {round}"
+        );
+    }
+    let rows = server
+        .store
+        .tenant_tx(root, async |tx| tx.compartment_list().await)
+        .await
+        .unwrap();
+    let names: BTreeSet<_> = rows.into_iter().map(|row| row.name).collect();
+    let whole = |(round, number): &(usize, i32)| {
+        ["a", "b"]
+            .iter()
+            .filter(|half| names.contains(&format!("{round}-{number}-{half}")))
+            .count()
+    };
+    let lost: Vec<_> = acknowledged
+        .iter()
+        .filter(|pair| whole(pair) != 2)
+        .collect();
+    let torn: Vec<_> = attempted.iter().filter(|pair| whole(pair) == 1).collect();
+    assert!(
+        lost.is_empty() && torn.is_empty(),
+        "lost {lost:?}, torn {torn:?}"
+    );
+    assert!(!acknowledged.is_empty());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_database_is_away_requests_are_told_to_come_back() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let victim = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
+    // Stopped, not dead: connections hang instead of breaking.
+    let family = children(victim);
+    for process in family.iter().chain([&victim]) {
+        kill(*process, Signal::SIGSTOP).unwrap();
+    }
+    let asked = Instant::now();
+    let answer = server.get("/api/v1/ready").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.head.contains("retry-after:"), "{}", answer.head);
+    assert_eq!(answer.json()["error"]["code"], "SERVICE_UNAVAILABLE");
+    assert!(
+        asked.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        asked.elapsed()
+    );
+    assert_eq!(server.get("/live").await.status, 200);
+    for process in family.iter().chain([&victim]) {
+        let _ = kill(*process, Signal::SIGCONT);
+    }
+    assert!(ready(&server, Duration::from_secs(60)).await);
+    server.stop().await;
+}
+
+fn children(parent: Pid) -> Vec<Pid> {
+    let text = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
+        .unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|number| number.parse().ok())
+        .map(Pid::from_raw)
+        .collect()
+}

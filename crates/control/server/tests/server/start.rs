@@ -1,0 +1,136 @@
+//! Starting, stopping and starting again.
+
+use std::time::{Duration, Instant};
+
+use nimbus_control_server::{Database, Place, Server};
+use nimbus_control_store::{Isolation, NewTenant, StoreError};
+use nimbus_control_testing::TestDatabase;
+use nimbus_core::ErrorCode;
+use nimbus_test_tools::{Tool, tool_or_skip};
+
+use crate::support::{Running, folder, options, postmaster};
+
+#[tokio::test]
+async fn a_restart_keeps_everything_and_is_ready_soon() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let root = server.store.tenant_find(&[]).await.unwrap();
+    let new = NewTenant::new(root, "acme", "Acme");
+    let acme = server
+        .store
+        .registry_tx(root, async |tx| tx.tenant_create(&new).await)
+        .await
+        .unwrap();
+    server
+        .store
+        .tenant_tx(acme.id, async |tx| {
+            tx.compartment_create("kept", None).await
+        })
+        .await
+        .unwrap();
+    server.stop().await;
+    assert_eq!(
+        postmaster(&options.database.data_dir),
+        None,
+        "PostgreSQL ended with the server"
+    );
+    let started = Instant::now();
+    let server = Running::start(&options).await;
+    // Five seconds on a machine of its own; tests share theirs.
+    assert!(
+        started.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(server.store.tenant_find(&["acme"]).await.unwrap(), acme.id);
+    let kept = server
+        .store
+        .tenant_tx(acme.id, async |tx| tx.compartment_list().await)
+        .await
+        .unwrap();
+    assert_eq!(kept.len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_folder_is_refused() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let refused = Server::start(&options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::DATA_DIR_IN_USE);
+    assert_eq!(server.get("/ready").await.status, 200);
+    // A tool may still use its database.
+    let store = Database::of_running(&options.database)
+        .await
+        .unwrap()
+        .unwrap();
+    store.tenant_find(&[]).await.unwrap();
+    store.close().await;
+    server.stop().await;
+    assert!(
+        Database::of_running(&options.database)
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_told() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let mut options = options(folder.path(), &binaries);
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    options.listen = taken.local_addr().unwrap();
+    let refused = Server::start(&options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::LISTEN_FAILED);
+}
+
+#[tokio::test]
+async fn two_servers_on_one_database_are_one() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let config = TestDatabase::vacant(&binaries, Isolation::SchemaWithRls);
+    let folders = [folder(), folder()];
+    let start = async |at: usize| {
+        let mut options = options(folders[at].path(), &binaries);
+        let mut config = config.clone();
+        config.acquire_timeout = Duration::from_secs(30);
+        options.database.place = Place::External(config);
+        options.keys = Some(folders[0].path().join("keys"));
+        Running::start(&options).await
+    };
+    // Both at once: only one of them sets the database up.
+    let (one, two) = tokio::join!(start(0), start(1));
+    let root = one.store.tenant_find(&[]).await.unwrap();
+    assert_eq!(two.store.tenant_find(&[]).await.unwrap(), root);
+    let create = async |server: &Running, slug: String| {
+        let new = NewTenant::new(root, slug, "Twin");
+        server
+            .store
+            .registry_tx(root, async |tx| tx.tenant_create(&new).await)
+            .await
+    };
+    for round in 0..5 {
+        let slug = format!("twin-{round}");
+        let (first, second) = tokio::join!(create(&one, slug.clone()), create(&two, slug.clone()));
+        let won = first.is_ok();
+        let lost = if won { second } else { first };
+        assert!(matches!(lost, Err(StoreError::Exists(_))), "{lost:?}");
+        assert_eq!(
+            one.store.tenant_find(&[&slug]).await.unwrap(),
+            two.store.tenant_find(&[&slug]).await.unwrap()
+        );
+    }
+    let answers = (
+        one.get("/setup/status").await.body,
+        two.get("/setup/status").await.body,
+    );
+    assert_eq!(answers.0, answers.1);
+    one.stop().await;
+    assert_eq!(two.get("/ready").await.status, 200);
+    two.stop().await;
+}
