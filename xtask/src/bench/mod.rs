@@ -86,7 +86,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         Bench::Journal { sizes } => journal::run(repo, sizes),
         Bench::Orchestrator { rounds } => orchestrator::run(repo, nimbus()?, *rounds),
         Bench::Engine { rounds, sizes } => engine::run(repo, nimbus()?, *rounds, sizes),
-        Bench::Units { rounds, alone } => units::run(repo, &nimbus, *rounds, *alone),
+        Bench::Units { rounds, alone } => units::run(repo, &nimbus()?, *rounds, *alone),
         Bench::Tenancy { tenants } => tenancy::run(repo, tenants),
     }
 }

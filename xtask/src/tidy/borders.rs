@@ -152,7 +152,16 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-control-api",
         &["nimbus-control-app", "nimbus-control-auth", "nimbus-core"],
     ),
-    ("nimbus-control-server", ON_THE_DATABASE),
+    (
+        "nimbus-control-server",
+        &[
+            "nimbus-control-api",
+            "nimbus-control-app",
+            "nimbus-control-postgres",
+            "nimbus-control-store",
+            "nimbus-core",
+        ],
+    ),
     ("nimbus-control-testing", ON_THE_DATABASE),
     ("nimbus-control-client", &["nimbus-core"]),
     (

@@ -112,8 +112,12 @@ async fn ensure_roles(
             .map_or_else(String::new, |password| {
                 format!(" PASSWORD {}", literal(password.expose_secret()))
             });
+        // Locks belong to one database and roles to the whole server: another installation may be faster.
         let create = format!(
-            "CREATE ROLE {} {login} NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS NOREPLICATION{password}",
+            "DO $nimbus$ BEGIN
+                 CREATE ROLE {} {login} NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS NOREPLICATION{password};
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+             END $nimbus$",
             quoted(role)
         );
         run_script(&mut tx, create)
