@@ -188,6 +188,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // A test can run only programs of its own package.
+    ("nimbus-engine-parity", &["nimbus-cli"]),
     ("nimbus-test-tools", &[]),
     ("xtask", &[]),
 ];

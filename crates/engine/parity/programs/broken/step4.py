@@ -1,0 +1,5 @@
+"""Lacks its configuration."""
+
+import pulumi
+
+pulumi.Config().require("missing")

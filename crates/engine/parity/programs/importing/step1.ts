@@ -1,0 +1,4 @@
+// Nothing yet but a neighbour.
+import { Thing } from "./parity";
+
+new Thing("neighbour", { label: "n" });

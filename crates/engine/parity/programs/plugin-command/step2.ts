@@ -1,0 +1,13 @@
+// A provider as it is shipped: commands that really run.
+import * as command from "@pulumi/command";
+
+const write = 'printf %s "$TEXT" > "$PARITY_WORLD/$FILE" && cat "$PARITY_WORLD/$FILE"';
+const file = new command.local.Command("file", {
+    create: write,
+    update: write,
+    delete: 'rm "$PARITY_WORLD/$FILE"',
+    environment: { FILE: "file-a", TEXT: "second" },
+    triggers: ["a"],
+});
+const copy = new command.local.Command("copy", { create: "cat", stdin: file.stdout });
+export const text = copy.stdout;

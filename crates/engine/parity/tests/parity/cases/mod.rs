@@ -1,0 +1,8 @@
+//! The cases, by what they are about.
+
+mod adoption;
+mod features;
+mod in_python;
+mod lifecycle;
+mod options;
+mod trouble;

@@ -1,0 +1,210 @@
+//! Runs a case on both engines, step by step, and compares what each step did.
+//!
+//! Where the official command line is not installed, the recording of an earlier run stands in for
+//! it, and the test says that the live comparison was skipped. `NIMBUS_PARITY_KEEP=1` keeps the
+//! folders of a run, so that one can look at them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use nimbus_test_tools::Tool;
+use serde_json::Value;
+use similar::TextDiff;
+use tempfile::TempDir;
+
+use crate::case::{Case, End, Operation, Step};
+use crate::engine::{Engine, Told};
+use crate::normal::Normal;
+use crate::order;
+use crate::record::{Recorder, is_unchanged};
+use crate::recording::{self, digest};
+use crate::side::Side;
+use crate::tools::Tools;
+
+/// Fails with readable differences where the engines differ. A step that differs does not end the
+/// case: what follows may explain it.
+pub(crate) fn check(case: &Case) {
+    let mut folder = TempDir::with_prefix(format!("parity-{}-", case.program)).unwrap();
+    folder.disable_cleanup(env::var_os("NIMBUS_PARITY_KEEP").is_some());
+    // Programs see real paths, so everything else should.
+    let root = folder.path().canonicalize().unwrap();
+    let Some(tools) = Tools::find(case, &root) else {
+        return;
+    };
+    let live = format!("live comparison of {}", case.program);
+    let differences = match Tool::PulumiCli.find_or_record_skip(&live) {
+        Some(_) => check_live(case, &root, &tools),
+        None => check_recorded(case, &root, &tools),
+    };
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+fn check_live(case: &Case, root: &Path, tools: &Tools) -> Vec<String> {
+    let mut left = Running::start(case, root.join("left"), tools, Engine::Official);
+    let mut right = Running::start(case, root.join("right"), tools, Engine::Embedded);
+    let mut recorded = Vec::new();
+    let mut before = None;
+    let mut differences = Vec::new();
+    for (index, step) in case.steps.iter().enumerate() {
+        if step.swap {
+            left.engine = left.engine.other();
+            right.engine = right.engine.other();
+        }
+        let title = step.title(index + 1);
+        let (first, second) = (left.run(step), right.run(step));
+        let (official, embedded) = match left.engine {
+            Engine::Official => (first, second),
+            Engine::Embedded => (second, first),
+        };
+        expect(case, step, &title, &official, "the official engine");
+        expect_order(case, &title, &embedded, "nimbus");
+        let pretty = |done: &Done| serde_json::to_string_pretty(&done.record).unwrap();
+        let printed = format!(
+            "--- official printed\n{}\n--- nimbus printed\n{}",
+            official.output,
+            without_events(&embedded.output)
+        );
+        let difference = compare(&pretty(&official), &pretty(&embedded), &printed);
+        differences.extend(difference.map(|text| format!("{}, {title}: {text}", case.program)));
+        recorded.push(digest(&title, &official.record, before.as_ref()));
+        before = recording::later(before, official.record);
+    }
+    if differences.is_empty() {
+        recording::keep(case, &recorded);
+    }
+    differences
+}
+
+fn check_recorded(case: &Case, root: &Path, tools: &Tools) -> Vec<String> {
+    let mut running = Running::start(case, root.join("right"), tools, Engine::Embedded);
+    let recorded = recording::read(case);
+    let (has, wants) = (recorded.len(), case.steps.len());
+    assert_eq!(has, wants, "{}: record the case again", case.program);
+    let mut before = None;
+    let mut differences = Vec::new();
+    for (index, (step, official)) in case.steps.iter().zip(recorded).enumerate() {
+        let title = step.title(index + 1);
+        let done = running.run(step);
+        expect(case, step, &title, &done, "nimbus");
+        let embedded = digest(&title, &done.record, before.as_ref());
+        let difference = compare(&official, &embedded, &without_events(&done.output));
+        differences.extend(difference.map(|text| format!("{}, {title}: {text}", case.program)));
+        before = recording::later(before, done.record);
+    }
+    differences
+}
+
+/// A side on which steps are carried out.
+struct Running<'a> {
+    side: Side,
+    normal: Normal,
+    engine: Engine,
+    case: &'a Case,
+    tools: &'a Tools,
+    /// The state after the last step on each stack.
+    state: Value,
+}
+
+/// What a step did, and what the engine printed meanwhile.
+struct Done {
+    record: Value,
+    output: String,
+    /// What came before something it is built on.
+    disorder: Vec<String>,
+}
+
+impl<'a> Running<'a> {
+    fn start(case: &'a Case, folder: PathBuf, tools: &'a Tools, engine: Engine) -> Self {
+        let side = Side::create(folder, case, tools);
+        let normal = Normal::new(case, &side, tools);
+        Self {
+            side,
+            normal,
+            engine,
+            case,
+            tools,
+            state: Value::Null,
+        }
+    }
+
+    fn run(&mut self, step: &Step) -> Done {
+        self.side.set_version(step.version);
+        for disturbance in &step.before {
+            self.side.disturb(disturbance);
+        }
+        let file_before = self.side.state_file(step.stack);
+        let since = Timestamp::now();
+        let told = self.engine.run(step, &self.side, self.tools);
+        let state = if step.operation == Operation::Preview {
+            // Not one byte may differ, so there is nothing to compare.
+            let untouched = self.side.state_file(step.stack) == file_before;
+            let place = format!("{}, {:?}", self.case.program, self.engine);
+            assert!(untouched, "{place}: a preview wrote");
+            Value::Null
+        } else {
+            self.engine.export(step.stack, &self.side, self.tools)
+        };
+        self.normal.learn(&state);
+        let recorder = Recorder {
+            case: self.case,
+            step,
+            normal: &self.normal,
+            since,
+        };
+        let record = recorder.record(&told, &state, &self.side);
+        let mut disorder = Vec::new();
+        if !state.is_null() {
+            disorder = order::violations(&told.events, &self.state, &state);
+            self.state = state;
+        }
+        let Told { output, .. } = told;
+        Done {
+            record,
+            output,
+            disorder,
+        }
+    }
+}
+
+fn expect(case: &Case, step: &Step, title: &str, done: &Done, who: &str) {
+    let end = match step.end {
+        End::Succeeds => "succeeds",
+        End::Fails => "fails",
+    };
+    let place = format!("{}, {title}, {who}", case.program);
+    assert_eq!(done.record["end"], end, "{place}:\n{}", done.output);
+    let as_expected = !step.unchanged || is_unchanged(&done.record);
+    let output = &done.output;
+    assert!(as_expected, "{place}: nothing should change\n{output}");
+    expect_order(case, title, done, who);
+}
+
+fn expect_order(case: &Case, title: &str, done: &Done, who: &str) {
+    let (program, disorder) = (case.program, done.disorder.join("\n"));
+    assert!(
+        disorder.is_empty(),
+        "{program}, {title}, {who}:\n{disorder}"
+    );
+}
+
+fn compare(official: &str, embedded: &str, printed: &str) -> Option<String> {
+    if official == embedded {
+        return None;
+    }
+    let diff = TextDiff::from_lines(official, embedded);
+    let diff = diff
+        .unified_diff()
+        .context_radius(8)
+        .header("official", "nimbus")
+        .to_string();
+    Some(format!("the engines differ\n{diff}\n{printed}"))
+}
+
+/// The events have been compared; what else was printed may explain.
+fn without_events(output: &str) -> String {
+    let lines = output
+        .lines()
+        .filter(|line| !line.starts_with("{\"sequence\""));
+    lines.collect::<Vec<_>>().join("\n")
+}
