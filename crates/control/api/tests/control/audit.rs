@@ -1,3 +1,5 @@
+//! The audit trail: what is recorded, and what the owner of the database cannot hide.
+
 use serde_json::json;
 
 use crate::support::{Installation, installation, text};

@@ -1,3 +1,5 @@
+//! From the first run on, and the form of errors.
+
 use axum::http::StatusCode;
 use serde_json::json;
 

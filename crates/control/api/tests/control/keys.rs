@@ -1,3 +1,5 @@
+//! API keys: limited, shown once, revoked at once.
+
 use axum::http::StatusCode;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Roles: nobody gives away, or takes over, more than they have.
+
 use axum::http::StatusCode;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Sessions: refreshed, ended, and safe from other sites.
+
 use axum::http::{Request, StatusCode, header};
 use serde_json::json;
 
