@@ -191,14 +191,17 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// One figure of a program.
+type Figure = fn(&Phases) -> f64;
+
 /// Medians over all programs.
 fn phase_table(phases: &[Phases]) -> String {
-    let median = |value: fn(&Phases) -> f64| {
+    let median = |value: Figure| {
         let mut values: Vec<f64> = phases.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
     };
-    let rows: [(&str, &str, fn(&Phases) -> f64); 7] = [
+    let rows: [(&str, &str, Figure); 7] = [
         ("process start", "ms", |p| p.start),
         ("SDK loaded", "ms", |p| p.sdk),
         ("program and its packages loaded", "ms", |p| p.modules),
