@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::commands::{
     AllReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
     ConfigValueReport, DeployedReport, DeploymentsReport, DiffReport, DoctorReport,
-    EnvironmentsReport, ExplainReport, ExportStateReport, GraphReport, HistoryReport, ImportReport, InitReport,
-    ListReport, LocksReport, MigrateReport, MigrationReport, NewReport, NewStackReport,
+    EnvironmentsReport, ExplainReport, ExportStateReport, GraphReport, HistoryReport, ImportReport,
+    InitReport, ListReport, LocksReport, MigrateReport, MigrationReport, NewReport, NewStackReport,
     OutputsReport, PulumiReport, RepairReport, ResourceReport, ResourcesReport, RestoreReport,
     RotateReport, RunSummary, ShowReport, StackReport, StacksReport, StateStacksReport,
     StatusReport, TemplateReport, TemplatesReport, UnlockReport, UnlockedReport, UpReport,

@@ -1,5 +1,9 @@
 //! The shipped library, whole, on the simulated cloud: sixteen real programs with the real AWS SDK.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,6 @@
 //! A database of its own for every test.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nimbus_control_postgres::{ADMINISTRATOR, PORT};
@@ -57,11 +57,7 @@ impl TestDatabase {
 
     /// Where a database that does not exist yet would be.
     pub fn vacant(binaries: &Path, isolation: Isolation) -> StoreConfig {
-        config(
-            &shared_cluster(binaries).to_owned(),
-            &unused_name(),
-            isolation,
-        )
+        config(shared_cluster(binaries), &unused_name(), isolation)
     }
 }
 
@@ -70,9 +66,9 @@ fn unused_name() -> String {
     format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn config(socket: &PathBuf, database: &str, isolation: Isolation) -> StoreConfig {
+fn config(socket: &Path, database: &str, isolation: Isolation) -> StoreConfig {
     let address = Address {
-        host: Host::Socket(socket.clone()),
+        host: Host::Socket(socket.to_owned()),
         port: PORT,
         database: database.to_owned(),
         tls: Tls::Disable,

@@ -32,6 +32,8 @@ pub use embedded::EmbeddedEngine;
 pub use engine::Engine;
 pub use fan::EventFan;
 pub use given::GivenConfig;
+/// How programs are kept from everything else.
+pub use nimbus_engine_sandbox::Settings as SandboxSettings;
 pub use plan::{Part, PlanError};
 pub use processes::Processes;
 pub use report::RunReport;
@@ -40,6 +42,4 @@ pub use request::{
 };
 pub use stacks::stack_outputs;
 pub use tell::describe as describe_interruption;
-/// How programs are kept from everything else.
-pub use nimbus_engine_sandbox::Settings as SandboxSettings;
 pub use workspace::{BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_of};

@@ -7,6 +7,7 @@ use nimbus_control_store::StoreError;
 use nimbus_test_tools::{Tool, tool_or_skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::sync::watch;
 
 use crate::support::{Running, folder, options, postmaster};
 
@@ -41,6 +42,7 @@ async fn what_was_acknowledged_survives_every_kill() {
     for round in 0..kills() {
         let victim = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
         let store = server.store.clone();
+        let (progress, mut seen) = watch::channel(0);
         // A pair of rows per transaction: never one without the other.
         let writing = tokio::spawn(async move {
             let mut done = Vec::new();
@@ -55,14 +57,17 @@ async fn what_was_acknowledged_survives_every_kill() {
                     })
                     .await;
                 match written {
-                    Ok(()) => done.push(number),
+                    Ok(()) => {
+                        done.push(number);
+                        progress.send_replace(done.len());
+                    }
                     Err(_) => return (done, number),
                 }
             }
             unreachable!("a kill ends it")
         });
-        // Some writes in, at another point each time.
-        tokio::time::sleep(Duration::from_millis(20 + (round as u64 * 13) % 60)).await;
+        // Some writes in, after another number of them each time, while the next one is under way.
+        seen.wait_for(|written| *written > round % 7).await.unwrap();
         kill(victim, Signal::SIGKILL).unwrap();
         let (done, failed) = writing.await.unwrap();
         acknowledged.extend(done.into_iter().map(|number| (round, number)));

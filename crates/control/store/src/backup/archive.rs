@@ -26,7 +26,7 @@ pub(super) fn write(
     let parent = target
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+        .unwrap_or_else(|| Path::new("."));
     let unfinished = tempfile::NamedTempFile::new_in(parent).map_err(unusable)?;
     let mut builder = tar::Builder::new(GzEncoder::new(unfinished, Compression::default()));
     let text = serde_json::to_vec_pretty(manifest).map_err(unusable)?;
@@ -103,7 +103,6 @@ pub(super) fn open(source: &Path) -> Result<Opened, StoreError> {
         }
     }
     // The archive's own checksum comes last, and covers the manifest too.
-    drop(entries);
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unusable)?;
     Ok(Opened { manifest, folder })
 }

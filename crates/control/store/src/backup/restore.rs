@@ -131,10 +131,10 @@ async fn rows_of(
     for table in &opened.manifest.files {
         match table.place {
             TablePlace::Core { tenant: of } if of == tenant => {
-                load(connection, opened, table, CORE).await?
+                load(connection, opened, table, CORE).await?;
             }
             TablePlace::Own { tenant: of } if of == tenant => {
-                load(connection, opened, table, schema).await?
+                load(connection, opened, table, schema).await?;
             }
             _ => {}
         }

@@ -307,7 +307,7 @@ fn check_quotas(value: &Value) -> Result<(), StoreError> {
     check_object("quotas", value)?;
     let entries = value.as_object().into_iter().flatten();
     for (resource, limit) in entries {
-        if !limit.as_i64().is_some_and(|limit| limit >= 0) {
+        if limit.as_i64().is_none_or(|limit| limit < 0) {
             return Err(StoreError::Invalid {
                 what: format!("the quota for `{}`", resource.escape_debug()),
                 why: "must be a whole number from 0".to_owned(),
