@@ -1,4 +1,9 @@
 //! Secrets in a real database.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
 
 use std::path::Path;
 

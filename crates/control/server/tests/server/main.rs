@@ -1,4 +1,9 @@
 //! The server as a process would run it: started, asked, hurt and stopped.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
 
 mod faults;
 mod http;

@@ -1,5 +1,10 @@
 //! The store on a real PostgreSQL. What tables, views and functions there are comes from the database,
 //! so that a new one is tested without a line here.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
 
 mod backups;
 mod catalog;
