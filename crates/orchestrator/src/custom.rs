@@ -275,6 +275,8 @@ pub fn check(library: &Library, name: &str) -> Result<Manifest> {
         project: "example".to_owned(),
         domain: "example.com".to_owned(),
         template: name.to_owned(),
+        user_email: "someone@example.com".to_owned(),
+        timestamp: "1970-01-01T00:00:00Z".to_owned(),
         accounts: Environment::ALL
             .into_iter()
             .map(|e| (e, "000000000000".to_owned()))

@@ -59,7 +59,7 @@ impl Engine {
         };
         let output = command.arg("--show-secrets").output().unwrap();
         assert!(output.status.success(), "no export: {}", shown(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        parsed(&output.stdout)
     }
 }
 
@@ -108,8 +108,15 @@ fn read_events(bytes: &[u8]) -> Vec<Value> {
     bytes
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).unwrap())
+        .map(parsed)
         .collect()
+}
+
+/// Keys in one order, whatever order the writer had: they are compared as text.
+fn parsed(bytes: &[u8]) -> Value {
+    let mut value: Value = serde_json::from_slice(bytes).unwrap();
+    value.sort_all_objects();
+    value
 }
 
 fn shown(output: &Output) -> String {

@@ -21,7 +21,7 @@ pub(crate) struct Recorder<'a> {
 
 impl Recorder<'_> {
     pub(crate) fn record(&self, told: &Told, state: &Value, side: &Side) -> Value {
-        json!({
+        let mut record = json!({
             "end": if told.succeeded { "succeeds" } else { "fails" },
             "summary": self.summary(&told.events),
             "events": self.events(told),
@@ -30,7 +30,10 @@ impl Recorder<'_> {
             "notes": self.normal.value(&json!(side.take_notes())),
             "state": self.state(state),
             "world": self.world(side),
-        })
+        });
+        // Compared as text, so keys have one order.
+        record.sort_all_objects();
+        record
     }
 
     fn summary(&self, events: &[Value]) -> Value {
@@ -114,7 +117,8 @@ impl Recorder<'_> {
 
     fn calls(&self, log: &str) -> Value {
         let calls = log.lines().map(|line| {
-            let call = serde_json::from_str(line).expect("the provider writes JSON");
+            let mut call = serde_json::from_str(line).expect("the provider writes JSON");
+            Value::sort_all_objects(&mut call);
             self.normal.value(&call)
         });
         let (unordered, mut calls): (Vec<_>, Vec<_>) = calls.partition(has_no_order);
