@@ -8,6 +8,7 @@ use nimbus_test_tools::{Tool, tool_or_skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::support::{Running, folder, options, postmaster};
 
@@ -16,8 +17,11 @@ fn kills() -> usize {
     std::env::var("NIMBUS_TEST_KILLS")
         .ok()
         .and_then(|text| text.parse().ok())
-        .unwrap_or(20)
+        .unwrap_or(5)
 }
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn ready(server: &Running, patience: Duration, also: impl Fn() -> bool) -> bool {
     let started = Instant::now();
@@ -67,9 +71,13 @@ async fn what_was_acknowledged_survives_every_kill() {
             unreachable!("a kill ends it")
         });
         // Some writes in, after another number of them each time, while the next one is under way.
-        seen.wait_for(|written| *written > round % 7).await.unwrap();
+        let begun = seen.wait_for(|written| *written > round % 7);
+        let begun = timeout(PATIENCE, begun).await.expect("writes go on");
+        // Without a single write the writer has failed, and its result says so below.
+        drop(begun);
         kill(victim, Signal::SIGKILL).unwrap();
-        let (done, failed) = writing.await.unwrap();
+        let ended = timeout(PATIENCE, writing).await;
+        let (done, failed) = ended.expect("a kill ends the writes").unwrap();
         acknowledged.extend(done.into_iter().map(|number| (round, number)));
         attempted.insert((round, failed));
         // What the dead one left behind answers for a moment longer, so readiness alone says little.
@@ -77,8 +85,7 @@ async fn what_was_acknowledged_survives_every_kill() {
             let now = postmaster(&options.database.data_dir);
             now.is_some_and(|now| now != victim.as_raw())
         };
-        let patience = Duration::from_secs(60);
-        assert!(ready(&server, patience, replaced).await, "round {round}");
+        assert!(ready(&server, PATIENCE, replaced).await, "round {round}");
     }
     let rows = server
         .store
@@ -131,7 +138,7 @@ async fn while_the_database_is_away_requests_are_told_to_come_back() {
     for process in family.iter().chain([&victim]) {
         let _ = kill(*process, Signal::SIGCONT);
     }
-    assert!(ready(&server, Duration::from_secs(60), || true).await);
+    assert!(ready(&server, PATIENCE, || true).await);
     server.stop().await;
 }
 
