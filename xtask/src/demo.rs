@@ -131,8 +131,7 @@ impl Stage {
         process::run_foreground(
             Command::new(&self.nimbus)
                 .args(words)
-                .current_dir(&self.folder)
-                .env("PULUMI_CONFIG_PASSPHRASE", "demo"),
+                .current_dir(&self.folder),
         )
     }
 }

@@ -78,7 +78,6 @@ impl Place {
             .unwrap()
             .current_dir(self.home.path())
             .env("HOME", self.home.path())
-            .env("PULUMI_CONFIG_PASSPHRASE", "rehearsed")
             .args(arguments)
             .output()
             .unwrap();

@@ -1,16 +1,16 @@
 //! The passphrase that protects the secrets of units.
 
-use nimbus_engine_backend::{Environment, PASSPHRASE, PASSPHRASE_FILE, SecretsError, passphrase};
+use nimbus_engine_backend::{Environment, PASSPHRASE, SecretsError, passphrase};
 
-/// The secrets of a rehearsal protect nothing real, so nobody is asked to think of a passphrase.
+/// The secrets of a rehearsal protect nothing real, so nobody is asked for a passphrase; and it is
+/// always the same one, so that rehearsals go on whether or not one is set for real runs.
 const REHEARSED: &str = "rehearsal";
 
 /// The variables that units see: in a rehearsal there is always a passphrase.
 pub(crate) fn environment(rehearsing: bool) -> Environment {
     let process = Environment::process();
-    let given = process.get(PASSPHRASE).is_some() || process.get(PASSPHRASE_FILE).is_some();
-    if rehearsing && !given {
-        return process.or(PASSPHRASE, REHEARSED);
+    if rehearsing {
+        return process.with(PASSPHRASE, REHEARSED);
     }
     process
 }

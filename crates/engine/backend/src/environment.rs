@@ -25,11 +25,13 @@ impl Environment {
         Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
-    /// These variables, and a value for one that is not among them.
-    pub fn or(self, absent: &'static str, value: &'static str) -> Self {
+    /// These variables, but for one that has this value.
+    pub fn with(self, fixed: &'static str, value: &'static str) -> Self {
         Self(Arc::new(move |name| {
-            let default = || (name == absent).then(|| value.to_owned());
-            self.get(name).or_else(default)
+            if name == fixed {
+                return Some(value.to_owned());
+            }
+            self.get(name)
         }))
     }
 
