@@ -13,7 +13,7 @@ use crate::PostgresError;
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl DataDir {
@@ -41,11 +41,18 @@ impl DataDir {
             .set_len(0)
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         noted.map_err(PostgresError::folder(&path, "it cannot be written"))?;
-        Ok(Self { path, _lock: file })
+        Ok(Self { path, lock: file })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        // Closing alone is not enough: a child between its fork and its exec still has the file.
+        let _ = self.lock.unlock();
     }
 }
 

@@ -48,9 +48,11 @@ async fn what_was_acknowledged_survives_every_kill() {
         let store = server.store.clone();
         let (progress, mut seen) = watch::channel(0);
         // A pair of rows per transaction: never one without the other.
+        let (stop, stopped) = watch::channel(false);
         let writing = tokio::spawn(async move {
-            let mut done = Vec::new();
-            for number in 0.. {
+            let (mut done, mut failed) = (Vec::new(), Vec::new());
+            // A kill between two writes may pass without a failure, so only the test ends this.
+            for number in (0..).take_while(|_| !*stopped.borrow()) {
                 let names = [format!("{round}-{number}-a"), format!("{round}-{number}-b")];
                 let written: Result<(), StoreError> = store
                     .tenant_tx(root, async |tx| {
@@ -61,31 +63,29 @@ async fn what_was_acknowledged_survives_every_kill() {
                     })
                     .await;
                 match written {
-                    Ok(()) => {
-                        done.push(number);
-                        progress.send_replace(done.len());
-                    }
-                    Err(_) => return (done, number),
+                    Ok(()) => done.push(number),
+                    Err(_) => failed.push(number),
                 }
+                progress.send_replace(done.len());
+                tokio::task::yield_now().await;
             }
-            unreachable!("a kill ends it")
+            (done, failed)
         });
         // Some writes in, after another number of them each time, while the next one is under way.
         let begun = seen.wait_for(|written| *written > round % 7);
-        let begun = timeout(PATIENCE, begun).await.expect("writes go on");
-        // Without a single write the writer has failed, and its result says so below.
-        drop(begun);
+        drop(timeout(PATIENCE, begun).await.expect("writes go on"));
         kill(victim, Signal::SIGKILL).unwrap();
-        let ended = timeout(PATIENCE, writing).await;
-        let (done, failed) = ended.expect("a kill ends the writes").unwrap();
-        acknowledged.extend(done.into_iter().map(|number| (round, number)));
-        attempted.insert((round, failed));
         // What the dead one left behind answers for a moment longer, so readiness alone says little.
         let replaced = || {
             let now = postmaster(&options.database.data_dir);
             now.is_some_and(|now| now != victim.as_raw())
         };
         assert!(ready(&server, PATIENCE, replaced).await, "round {round}");
+        stop.send_replace(true);
+        let ended = timeout(PATIENCE, writing).await;
+        let (done, failed) = ended.expect("the writer is told to end").unwrap();
+        acknowledged.extend(done.into_iter().map(|number| (round, number)));
+        attempted.extend(failed.into_iter().map(|number| (round, number)));
     }
     let rows = server
         .store
