@@ -58,6 +58,8 @@ fn check_row(path: &str, group: &str, row: &Row, files: &[RepoFile]) -> Vec<Find
 /// `path/to/file.rs::name` exists when that file has a test function of that name,
 /// `path/to/file.test.ts::beginning_of_a_title` when it has a test whose title begins so; spaces are
 /// written as in names of functions, because spaces and commas separate tests here.
+/// `path/to/file.rs::module::name` is a test that a macro makes: the file gives `module` to a macro whose
+/// definition has a test function of that name.
 fn exists(test: &str, files: &[RepoFile]) -> bool {
     let Some((path, name)) = test.split_once("::") else {
         return false;
@@ -69,9 +71,33 @@ fn exists(test: &str, files: &[RepoFile]) -> bool {
         let title = name.replace('_', " ");
         return file.text.contains(&format!("it(\"{title}"));
     }
-    file.text
-        .match_indices(&format!("fn {name}("))
-        .any(|(start, _)| has_test_attribute(&file.text[..start]))
+    match name.split_once("::") {
+        Some((module, name)) => macro_given(&file.text, module).is_some_and(|maker| {
+            files
+                .iter()
+                .filter_map(|file| file.text.split_once(&format!("macro_rules! {maker} {{")))
+                .any(|(_, definition)| has_test(definition, name))
+        }),
+        None => has_test(&file.text, name),
+    }
+}
+
+fn has_test(text: &str, name: &str) -> bool {
+    text.match_indices(&format!("fn {name}("))
+        .any(|(start, _)| has_test_attribute(&text[..start]))
+}
+
+/// The macro that makes a module: the name in `name!(module, …)`.
+fn macro_given<'a>(text: &'a str, module: &str) -> Option<&'a str> {
+    text.match_indices("!(").find_map(|(start, call)| {
+        let arguments = text[start + call.len()..].trim_start();
+        let given = arguments
+            .strip_prefix(module)
+            .is_some_and(|rest| rest.starts_with(','));
+        let before = &text[..start];
+        let name = before.rfind(|c: char| !c.is_alphanumeric() && c != '_');
+        given.then(|| name.map_or(before, |end| &before[end + 1..]))
+    })
 }
 
 /// Whether the attributes directly above a function make it a test.
@@ -97,6 +123,14 @@ mod tests {
             file("docs/spec/eng.md", rows),
             file("crates/x/tests/up.rs", SOURCE),
             file(
+                "crates/x/tests/both.rs",
+                "crate::in_both_ways!(\n    rows_are_apart,\n    apart\n);\n",
+            ),
+            file(
+                "crates/x/tests/support.rs",
+                "macro_rules! in_both_ways {\n #[tokio::test]\n async fn one_way() {}\n fn helper() {}\n",
+            ),
+            file(
                 "library/dns.test.ts",
                 "  it(\"names the zone, once\", () => {",
             ),
@@ -120,6 +154,20 @@ mod tests {
         assert!(findings("| ENG-1 | x | library/dns.test.ts::names_the_zone |").is_empty());
         let gone = findings("| ENG-1 | x | library/dns.test.ts::the_zone |");
         assert!(gone[0].contains("does not exist"), "{gone:?}");
+    }
+
+    #[test]
+    fn a_test_that_a_macro_makes_is_named_by_its_module() {
+        let both =
+            |name: &str| findings(&format!("| ENG-1 | x | crates/x/tests/both.rs::{name} |"));
+        assert!(both("rows_are_apart::one_way").is_empty());
+        for gone in [
+            "rows_are_apart::helper",
+            "rows_are::one_way",
+            "apart::one_way",
+        ] {
+            assert!(both(gone)[0].contains("does not exist"), "{gone}");
+        }
     }
 
     #[test]
