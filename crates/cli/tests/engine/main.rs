@@ -15,3 +15,5 @@ mod stack_config;
 mod states;
 mod support;
 mod terminal;
+#[path = "../shared/terminal.rs"]
+mod terminal_session;

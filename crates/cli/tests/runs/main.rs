@@ -12,3 +12,5 @@ mod faults;
 mod lifecycle;
 mod plans;
 mod terminal;
+#[path = "../shared/terminal.rs"]
+mod terminal_session;
