@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use nimbus_resolvers::aws::{Aws, AwsError, Found, Settings, Variables};
+use nimbus_resolvers::aws::{Aws, AwsError, Found, MasterKey, Settings, Variables};
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::{Value, json};
 
@@ -275,4 +275,37 @@ async fn a_web_identity_is_exchanged_for_keys_that_work() {
     fs::remove_file(&token).unwrap();
     let again = by_token.identity("eu-west-1").await;
     assert!(again.is_ok(), "keys are kept while they are good");
+}
+
+#[tokio::test]
+async fn texts_come_back_from_the_key_management_service_only_under_their_own_context() {
+    let program = tool_or_skip!(Tool::S3Server);
+    let moto = Moto::start(&program).await;
+    moto.prepare(
+        &program,
+        "key = c('kms').create_key()['KeyMetadata']['KeyId']\n\
+         c('kms').create_alias(AliasName='alias/state', TargetKeyId=key)\n",
+    );
+    let key = MasterKey {
+        id: "alias/state".to_owned(),
+        region: "eu-west-1".to_owned(),
+        context: [("stack".to_owned(), "dev".to_owned())].into(),
+    };
+    let aws = moto.with_keys();
+    let ciphertext = aws.encrypt(&key, b"hush").await.unwrap();
+    assert!(!ciphertext.windows(4).any(|part| part == b"hush"));
+    assert_eq!(**aws.decrypt(&key, &ciphertext).await.unwrap(), *b"hush");
+
+    let elsewhere = MasterKey {
+        context: [("stack".to_owned(), "prod".to_owned())].into(),
+        ..key.clone()
+    };
+    let refused = aws.decrypt(&elsewhere, &ciphertext).await.unwrap_err();
+    assert!(matches!(refused, AwsError::Refused { .. }), "{refused}");
+    let nobody = MasterKey {
+        id: "alias/nobody".to_owned(),
+        ..key
+    };
+    let refused = aws.encrypt(&nobody, b"hush").await.unwrap_err();
+    assert!(matches!(refused, AwsError::Refused { .. }), "{refused}");
 }

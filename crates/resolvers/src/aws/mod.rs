@@ -1,12 +1,13 @@
 //! Questions to AWS, signed by hand.
 //!
-//! Four questions and one check do not need an SDK: a request is a form or a JSON document, its
+//! Four questions, one check and a service that keeps keys do not need an SDK: a request is a form or a JSON document, its
 //! signature is some hashing, and the answer is a few fields. Credentials are found where every AWS
 //! tool finds them. Secrets are never part of an error or of a `Debug` text.
 
 mod answers;
 mod credentials;
 mod error;
+mod kms;
 mod profile;
 mod questions;
 mod settings;
@@ -16,6 +17,7 @@ mod transport;
 
 pub use answers::Found;
 pub use error::AwsError;
+pub use kms::MasterKey;
 pub use settings::{Settings, Variables};
 
 use answers::{image, parameter, secret, zones};

@@ -22,6 +22,7 @@ use super::sign::{Request, authorization};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
     Ec2,
+    Kms,
     Ssm,
     SecretsManager,
     Sts,
@@ -32,6 +33,7 @@ impl Service {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ec2 => "ec2",
+            Self::Kms => "kms",
             Self::Ssm => "ssm",
             Self::SecretsManager => "secretsmanager",
             Self::Sts => "sts",
@@ -42,6 +44,7 @@ impl Service {
     pub(super) fn variable(self) -> &'static str {
         match self {
             Self::Ec2 => "EC2",
+            Self::Kms => "KMS",
             Self::Ssm => "SSM",
             Self::SecretsManager => "SECRETS_MANAGER",
             Self::Sts => "STS",
