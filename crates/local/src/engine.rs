@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::{BackendError, Environment};
+use nimbus_engine_backend::{BackendError, Keyring};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
     Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, PolicyPackRequest, Processes,
@@ -54,8 +54,8 @@ pub struct LocalEngine {
     options: LocalOptions,
     events: EventsOf,
     cancellation: Cancellation,
-    environment: Environment,
     /// One for all units, so that they share what can be shared.
+    keyring: Arc<Keyring>,
     processes: Arc<Processes>,
     before: Before,
     recovery: Recovery,
@@ -74,12 +74,17 @@ impl LocalEngine {
             options,
             events,
             cancellation,
-            environment: environment(rehearsing),
+            keyring: Keyring::new(environment(rehearsing)),
             processes: Arc::new(processes),
             before: Before::default(),
             recovery: Recovery::default(),
             sandbox: None,
         }
+    }
+
+    /// The keys to the units' secrets.
+    pub fn keyring(&self) -> Arc<Keyring> {
+        Arc::clone(&self.keyring)
     }
 
     /// Runs every unit's program in a sandbox.
@@ -108,7 +113,7 @@ impl LocalEngine {
     }
 
     async fn recorded(&self, location: &StackLocation) -> Result<Option<Snapshot>> {
-        let access = StackAccess::open(location, &self.environment).await?;
+        let access = self.access(location).await?;
         match access.stack().load(&access.keyring).await {
             Ok(loaded) => Ok(loaded.snapshot),
             Err(BackendError::NotFound { .. }) => Ok(None),
@@ -128,7 +133,7 @@ impl LocalEngine {
     }
 
     async fn access(&self, location: &StackLocation) -> Result<StackAccess> {
-        StackAccess::open(location, &self.environment).await
+        StackAccess::with_keys(location, &self.keyring).await
     }
 
     /// Runs one operation of the engine.
@@ -148,8 +153,8 @@ impl LocalEngine {
             options,
         };
         let processes = Arc::clone(&self.processes) as _;
-        let engine =
-            EmbeddedEngine::with(self.environment.clone(), processes).given(given(&job.config));
+        let engine = EmbeddedEngine::with_keys(Arc::clone(&self.keyring), processes)
+            .given(given(&job.config));
         let watch = FailureWatch::new((self.events)(&job.stack));
         let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
         let ended = engine.run(&request, audience, &self.cancellation).await;

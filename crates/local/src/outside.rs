@@ -1,12 +1,11 @@
 //! What values can come from on this machine.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use nimbus_engine_backend::passphrase;
-use nimbus_engine_model::secrets::{Crypter, PassphraseManager};
+use nimbus_engine_backend::{Keyring, StackSecrets};
+use nimbus_engine_model::secrets::Crypter;
 use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remembered};
 use nimbus_orchestrator::memory::Memory;
 use nimbus_orchestrator::resolve::{Answer, LookupError};
@@ -22,8 +21,8 @@ pub struct LocalOutside {
     variables: Variables,
     /// Set up when the first value comes from there: most deployments never ask.
     aws: OnceCell<Aws>,
-    /// Keys by salt: making one from a passphrase takes a moment, by design.
-    keys: Mutex<BTreeMap<String, Arc<PassphraseManager>>>,
+    /// Remembered secrets are kept under the passphrase of the units.
+    keyring: Arc<Keyring>,
 }
 
 impl LocalOutside {
@@ -32,13 +31,19 @@ impl LocalOutside {
         Self::with_variables(rehearsing, Variables::process())
     }
 
+    /// With keys that the engine uses too: deriving one is slow.
+    pub fn with_keys(mut self, keyring: Arc<Keyring>) -> Self {
+        self.keyring = keyring;
+        self
+    }
+
     /// With AWS set up by these variables instead of the process's own.
     pub fn with_variables(rehearsing: bool, variables: Variables) -> Self {
         Self {
             rehearsing,
             variables,
             aws: OnceCell::new(),
-            keys: Mutex::default(),
+            keyring: Keyring::new(environment(rehearsing)),
         }
     }
 
@@ -62,46 +67,18 @@ impl LocalOutside {
 
     /// `<salt>|<ciphertext>`.
     fn seal(&self, text: &str) -> Result<String, LookupError> {
-        let known = self.keys().values().next().cloned();
-        let key = match known {
-            Some(key) => key,
-            None => {
-                let key = PassphraseManager::create(&self.passphrase()?).map_err(unreadable)?;
-                self.remember(key)
-            }
-        };
-        let ciphertext = key.encrypt(text).map_err(unreadable)?;
-        Ok(format!("{}|{ciphertext}", key.salt()))
+        let secrets = StackSecrets::new(&self.keyring, None);
+        let ciphertext = secrets.encrypt(text).map_err(unreadable)?;
+        let salt = secrets.created_salt().unwrap_or_default();
+        Ok(format!("{salt}|{ciphertext}"))
     }
 
     fn open(&self, kept: &str) -> Result<String, LookupError> {
         let (salt, ciphertext) = kept.split_once('|').ok_or_else(|| LookupError {
             message: "a remembered value is not what Nimbus wrote".to_owned(),
         })?;
-        let known = self.keys().get(salt).cloned();
-        let key = match known {
-            Some(key) => key,
-            None => self
-                .remember(PassphraseManager::open(&self.passphrase()?, salt).map_err(unreadable)?),
-        };
-        Ok(key.decrypt(ciphertext).map_err(unreadable)?.to_string())
-    }
-
-    fn remember(&self, key: PassphraseManager) -> Arc<PassphraseManager> {
-        let key = Arc::new(key);
-        self.keys().insert(key.salt().to_owned(), Arc::clone(&key));
-        key
-    }
-
-    fn passphrase(&self) -> Result<impl std::ops::Deref<Target = String>, LookupError> {
-        passphrase(&environment(self.rehearsing)).map_err(|error| LookupError {
-            message: error.to_string(),
-        })
-    }
-
-    fn keys(&self) -> MutexGuard<'_, BTreeMap<String, Arc<PassphraseManager>>> {
-        // A panic elsewhere leaves the keys as good as they were.
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        let secrets = StackSecrets::with_salt(&self.keyring, Some(salt));
+        Ok(secrets.decrypt(ciphertext).map_err(unreadable)?.to_string())
     }
 }
 
@@ -236,6 +213,29 @@ mod tests {
         let outside = LocalOutside::with_variables(false, Variables::default());
         let error = ask(&outside, "secret", "shop/db").await.unwrap_err();
         assert!(error.contains("AWS_PROFILE"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_made_up_password_is_kept_sealed_and_opened_by_the_next_run() {
+        let outside = LocalOutside::with_variables(true, Variables::default());
+        let mut memory = Memory::default();
+        let length = ["16".to_owned()];
+        let first = outside.calculate("password", &length, &mut memory).await;
+        let Ok(Answer::Known { value, secret }) = first else {
+            panic!("{first:?}");
+        };
+        assert!(secret);
+        let kept = memory.made.values().next().unwrap();
+        assert!(!kept.contains(value.as_str().unwrap()), "{kept}");
+        let next = LocalOutside::with_variables(true, Variables::default());
+        let again = next.calculate("password", &length, &mut memory).await;
+        assert_eq!(
+            again.unwrap(),
+            Answer::Known {
+                value,
+                secret: true
+            }
+        );
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 //! encrypt or decrypt: a stack without secrets needs none. Deriving a key is slow on purpose, so
 //! each is derived once and kept in a [`Keyring`].
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,10 +53,10 @@ pub fn passphrase(environment: &Environment) -> Result<Zeroizing<String>, Secret
     }
 }
 
-/// Keys that were derived already.
+/// Keys that were derived already, for stacks of one owner: they all open with one passphrase.
 pub struct Keyring {
     environment: Environment,
-    managers: Mutex<HashMap<String, Arc<PassphraseManager>>>,
+    managers: Mutex<BTreeMap<String, Arc<PassphraseManager>>>,
 }
 
 impl Keyring {
@@ -65,6 +65,11 @@ impl Keyring {
             environment,
             managers: Mutex::default(),
         })
+    }
+
+    /// The variables that the passphrase comes from.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// What encrypts and decrypts under a provider that a state or a settings file names.
@@ -95,10 +100,15 @@ impl Keyring {
         Ok(manager)
     }
 
+    /// A key for a stack that has none. Stacks that get theirs from one keyring share one, so that
+    /// a deployment of many stacks derives a key once and not once per stack.
     fn create(&self) -> Result<Arc<PassphraseManager>, SecretsError> {
+        let mut managers = self.managers.lock();
+        if let Some(manager) = managers.values().next() {
+            return Ok(Arc::clone(manager));
+        }
         let manager = Arc::new(PassphraseManager::create(&passphrase(&self.environment)?)?);
-        let salt = manager.salt().to_owned();
-        self.managers.lock().insert(salt, Arc::clone(&manager));
+        managers.insert(manager.salt().to_owned(), Arc::clone(&manager));
         Ok(manager)
     }
 }
@@ -268,6 +278,20 @@ mod tests {
         let again = StackSecrets::with_salt(&keyring, Some(&salt));
         assert_eq!(*again.decrypt(&ciphertext).unwrap(), "x");
         assert_eq!(again.provider(), secrets.provider());
+    }
+
+    #[test]
+    fn stacks_of_one_keyring_share_a_key() {
+        let keyring = Keyring::new(Environment::fixed([(PASSPHRASE, "p")]));
+        let [first, second] = [(); 2].map(|()| StackSecrets::new(&keyring, None));
+        let ciphertext = first.encrypt("x").unwrap();
+        second.encrypt("y").unwrap();
+        assert_eq!(first.provider(), second.provider());
+        assert_eq!(*second.decrypt(&ciphertext).unwrap(), "x");
+        let stranger = Keyring::new(Environment::fixed([(PASSPHRASE, "p")]));
+        let third = StackSecrets::new(&stranger, None);
+        third.encrypt("z").unwrap();
+        assert_ne!(third.provider(), first.provider());
     }
 
     #[test]

@@ -40,6 +40,12 @@ pub struct Workspace {
 
 impl StackAccess {
     pub async fn open(location: &StackLocation, environment: &Environment) -> Result<Self> {
+        Self::with_keys(location, &Keyring::new(environment.clone())).await
+    }
+
+    /// With keys that others use too: deriving one is slow.
+    pub async fn with_keys(location: &StackLocation, keyring: &Arc<Keyring>) -> Result<Self> {
+        let environment = keyring.environment();
         let found = Project::find(&location.directory);
         let full_name = location.stack.matches('/').count() == 2;
         let project = match found {
@@ -53,7 +59,7 @@ impl StackAccess {
         Ok(Self {
             backend,
             name,
-            keyring: Keyring::new(environment.clone()),
+            keyring: Arc::clone(keyring),
             environment: environment.clone(),
             project,
         })
@@ -102,9 +108,9 @@ fn project_folder(project: Option<&Project>, otherwise: &Path) -> PathBuf {
 }
 
 impl Workspace {
-    pub async fn open(location: &StackLocation, environment: &Environment) -> Result<Self> {
+    pub async fn open(location: &StackLocation, keyring: &Arc<Keyring>) -> Result<Self> {
         let mut project = Project::find(&location.directory)?;
-        let access = StackAccess::open(location, environment).await?;
+        let access = StackAccess::with_keys(location, keyring).await?;
         // A stack may be run under another project's name than the program's own.
         project.name = access.name.project().to_owned();
         let file = project.stack_file(access.name.stack());

@@ -131,7 +131,7 @@ pub(crate) fn board(
     if let Some(folder) = hands.keep {
         engine = engine.keeping(folder);
     }
-    let outside = LocalOutside::new(args.rehearse);
+    let outside = LocalOutside::new(args.rehearse).with_keys(engine.keyring());
     let key = digest_key(workspace.root())?;
     Ok(Board::new(
         workspace,

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_backend::{
-    Environment, Owner, Session, SessionRequest, StackSecrets, StateVersion, UpdateKind,
+    Environment, Keyring, Owner, Session, SessionRequest, StackSecrets, StateVersion, UpdateKind,
 };
 use nimbus_engine_deploy::{DeploymentSpec, Options, Outcome, RandomIds, SystemClock};
 use nimbus_engine_model::{REDACTED, Snapshot};
@@ -40,7 +40,7 @@ use crate::tell;
 use crate::workspace::Workspace;
 
 pub struct EmbeddedEngine {
-    environment: Environment,
+    keyring: Arc<Keyring>,
     workbench: Arc<dyn Workbench>,
     given: Option<GivenConfig>,
 }
@@ -52,8 +52,13 @@ impl EmbeddedEngine {
     }
 
     pub fn with(environment: Environment, workbench: Arc<dyn Workbench>) -> Self {
+        Self::with_keys(Keyring::new(environment), workbench)
+    }
+
+    /// With keys that other operations use too.
+    pub fn with_keys(keyring: Arc<Keyring>, workbench: Arc<dyn Workbench>) -> Self {
         Self {
-            environment,
+            keyring,
             workbench,
             given: None,
         }
@@ -80,7 +85,7 @@ impl Engine for EmbeddedEngine {
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
-        let workspace = Workspace::open(&request.location, &self.environment).await?;
+        let workspace = Workspace::open(&request.location, &self.keyring).await?;
         let config = match &self.given {
             Some(given) => given.resolved(),
             None => workspace.config()?,
