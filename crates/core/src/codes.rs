@@ -123,6 +123,11 @@ codes! {
     PLUGIN_NOT_STARTED = 301, Unavailable, final, "A plugin did not start";
     PLUGIN_RUNTIME_MISSING = 302, Unavailable, final, "The language or the SDK of a plugin is not installed";
     PLUGIN_REFUSED = 303, Failed, final, "A plugin refused to serve";
+    PLUGIN_REFERENCE = 304, Invalid, final, "A plugin's name, version or source is not understood";
+    PLUGIN_NOT_OFFERED = 305, NotFound, final, "The source does not offer the plugin";
+    PLUGIN_NOT_DOWNLOADED = 306, Unavailable, retry, "A plugin could not be downloaded";
+    PLUGIN_CHECKSUM = 307, Refused, final, "A plugin is not proved to be what was released";
+    PLUGIN_ARCHIVE = 308, Refused, final, "A plugin's archive is damaged or not safe to unpack";
 
     // Programs and their launchers.
     RUNTIME_UNSUPPORTED = 400, Invalid, final, "Programs of this runtime cannot be run";
@@ -243,6 +248,7 @@ codes! {
     PROFILE_UNUSABLE = 866, Invalid, final, "The stored sign-in cannot be used";
     QUOTA_EXCEEDED = 867, Refused, final, "A quota would be exceeded";
     REQUEST_FORGED = 868, Forbidden, final, "The request may come from another site";
+    AUDIT_ARCHIVE = 869, Unavailable, final, "The archive of the audit trail cannot be used";
 }
 
 impl ErrorCode {

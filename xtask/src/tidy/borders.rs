@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-telemetry", &["nimbus-core"]),
     ("nimbus-engine-model", &["nimbus-core"]),
     ("nimbus-engine-sandbox", &["nimbus-core"]),
+    ("nimbus-engine-install", &["nimbus-core"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
     ("nimbus-engine-transpile", &[]),
@@ -73,6 +74,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-document",
             "nimbus-engine-model",
             "nimbus-engine-ports",
+            "nimbus-resolvers",
         ],
     ),
     (
@@ -229,8 +231,8 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "object_store",
-        &["nimbus-engine-backend"],
-        "storage is reached through the backend crate",
+        &["nimbus-engine-backend", "nimbus-control-app"],
+        "storage is reached through the backend crate, and by the audit trail's archive",
     ),
     (
         "clap",
@@ -255,8 +257,12 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "reqwest",
-        &["nimbus-control-client", "nimbus-resolvers"],
-        "only resolvers and the client of our own API ask services over HTTP",
+        &[
+            "nimbus-control-client",
+            "nimbus-engine-install",
+            "nimbus-resolvers",
+        ],
+        "only resolvers, downloads of plugins and the client of our own API ask over HTTP",
     ),
 ];
 

@@ -1,0 +1,528 @@
+//! All of it in order: decide on a version, hold the plugin, fetch, check, unpack, put.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use semver::Version;
+use serde::Deserialize;
+
+use crate::checksum::{Checksum, Proof};
+use crate::error::InstallError;
+use crate::fetch::{Arrived, Fetcher};
+use crate::name::{Kind, Platform, PluginName, Release, parse_version};
+use crate::overrides::Overrides;
+use crate::source::{Candidate, Request, Source, Tokens};
+use crate::store::Store;
+use crate::unpack::{Limits, copy, unpack};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub kind: Kind,
+    pub name: PluginName,
+    /// `None` takes the newest that the source knows of.
+    pub version: Option<Version>,
+    pub source: Source,
+    /// What the archive must be.
+    pub checksum: Option<Checksum>,
+    /// Refuse what nobody publishes a checksum of.
+    pub require_checksum: bool,
+    /// Even if it is installed already.
+    pub reinstall: bool,
+}
+
+/// What is there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    pub kind: Kind,
+    pub name: PluginName,
+    pub version: Version,
+    pub folder: PathBuf,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Installed(Proof),
+    /// Nothing had to be done.
+    WasThere,
+}
+
+/// What is happening, for whoever watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Another process is installing or removing the same plugin.
+    Waiting,
+    /// A download begins or goes on.
+    Downloading {
+        from: String,
+    },
+    Arrived {
+        bytes: u64,
+        total: Option<u64>,
+    },
+    Unpacking,
+}
+
+/// Who watches.
+pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+
+pub struct Installer {
+    store: Store,
+    platform: Platform,
+    fetcher: Fetcher,
+    limits: Limits,
+    tokens: Tokens,
+    overrides: Overrides,
+    /// How hosts of projects are spoken to.
+    api: &'static str,
+    watcher: Watcher,
+}
+
+/// A file that is to become a plugin.
+enum Found {
+    Archive {
+        path: PathBuf,
+        proof: Option<Checksum>,
+        /// To be forgotten when it was used, and when it turned out wrong.
+        download: Option<Request>,
+        continued: bool,
+    },
+    Folder(PathBuf),
+}
+
+impl Found {
+    fn is_continued(&self) -> bool {
+        match self {
+            Self::Archive { continued, .. } => *continued,
+            Self::Folder(_) => false,
+        }
+    }
+}
+
+impl Installer {
+    pub fn new(store: Store, limits: Limits) -> Result<Self, InstallError> {
+        Ok(Self {
+            store,
+            platform: Platform::current()?,
+            fetcher: Fetcher::new(limits.archive)?,
+            limits,
+            tokens: Tokens::default(),
+            overrides: Overrides::default(),
+            api: "https",
+            watcher: Arc::new(|_| ()),
+        })
+    }
+
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    pub fn with_overrides(mut self, overrides: Overrides) -> Self {
+        self.overrides = overrides;
+        self
+    }
+
+    pub fn watched_by(mut self, watcher: Watcher) -> Self {
+        self.watcher = watcher;
+        self
+    }
+
+    /// Speaks to hosts of projects without encryption: for a host on this machine.
+    pub fn over_plain_http(mut self) -> Self {
+        self.api = "http";
+        self
+    }
+
+    pub fn platform(&self) -> &Platform {
+        &self.platform
+    }
+
+    /// Installs one plugin. When this returns an error, nothing is installed that was not before.
+    pub async fn install(&self, order: &Order) -> Result<Installed, InstallError> {
+        let source = self.redirected(&order.source, &order.name)?;
+        let version = match &order.version {
+            Some(version) => version.clone(),
+            None => self.newest(&source, order.kind, &order.name).await?,
+        };
+        let release = Release {
+            kind: order.kind,
+            name: order.name.clone(),
+            version,
+        };
+        if !order.reinstall && self.store.has(&release) {
+            return Ok(self.described(release, Outcome::WasThere));
+        }
+        let waiting = || (self.watcher)(Progress::Waiting);
+        let held = self.store.hold(&release, waiting).await?;
+        if !order.reinstall && self.store.has(&release) {
+            return Ok(self.described(release, Outcome::WasThere));
+        }
+        let proof = self.bring(order, &source, &release).await?;
+        drop(held);
+        Ok(self.described(release, Outcome::Installed(proof)))
+    }
+
+    /// Every plugin for this machine in a folder, as orders.
+    pub fn orders_of(&self, folder: &Path) -> Result<Vec<Order>, InstallError> {
+        let releases = self.in_folder(folder)?;
+        Ok(releases
+            .into_iter()
+            .map(|(release, _)| Order {
+                kind: release.kind,
+                name: release.name,
+                version: Some(release.version),
+                source: Source::Folder(folder.to_owned()),
+                checksum: None,
+                require_checksum: false,
+                reinstall: false,
+            })
+            .collect())
+    }
+
+    async fn bring(
+        &self,
+        order: &Order,
+        source: &Source,
+        release: &Release,
+    ) -> Result<Proof, InstallError> {
+        let found = self.find(source, release).await?;
+        match self.use_found(order, release, &found).await {
+            // Perhaps halves of different files: it is worth another try from the start.
+            Err(InstallError::Checksum { .. }) if found.is_continued() => {
+                let found = self.find(source, release).await?;
+                self.use_found(order, release, &found).await
+            }
+            ended => ended,
+        }
+    }
+
+    async fn use_found(
+        &self,
+        order: &Order,
+        release: &Release,
+        found: &Found,
+    ) -> Result<Proof, InstallError> {
+        let ended = self.check_and_put(order, release, found).await;
+        let keep = matches!(ended, Err(InstallError::File { .. }));
+        if let (
+            Found::Archive {
+                download: Some(request),
+                ..
+            },
+            false,
+        ) = (found, keep)
+        {
+            Fetcher::forget(request, &self.store.downloads()?);
+        }
+        ended
+    }
+
+    async fn check_and_put(
+        &self,
+        order: &Order,
+        release: &Release,
+        found: &Found,
+    ) -> Result<Proof, InstallError> {
+        let proof = self.check(order, release, found).await?;
+        (self.watcher)(Progress::Unpacking);
+        let scratch = self.store.scratch()?;
+        let target = scratch.path().to_owned();
+        let limits = self.limits;
+        let (path, is_folder) = match found {
+            Found::Archive { path, .. } => (path.clone(), false),
+            Found::Folder(path) => (path.clone(), true),
+        };
+        let unpacked = tokio::task::spawn_blocking(move || {
+            if is_folder {
+                return Ok(copy(&path, &target, &limits));
+            }
+            let file = File::open(&path).map_err(InstallError::read(&path))?;
+            Ok(unpack(file, &target, &limits))
+        });
+        let archive = release.archive(&self.platform);
+        let wrong = |problem: String| InstallError::Archive {
+            archive: archive.clone(),
+            problem,
+        };
+        let unpacked = unpacked.await.map_err(|error| wrong(error.to_string()))?;
+        unpacked?.map_err(|error| wrong(error.to_string()))?;
+        if !is_plugin(scratch.path(), release) {
+            return Err(wrong(format!("there is no {} in it", release.program())));
+        }
+        self.store.put(scratch, release)?;
+        Ok(proof)
+    }
+
+    async fn check(
+        &self,
+        order: &Order,
+        release: &Release,
+        found: &Found,
+    ) -> Result<Proof, InstallError> {
+        let archive = release.archive(&self.platform);
+        let (path, published) = match found {
+            Found::Archive { path, proof, .. } => (path, proof),
+            Found::Folder(_) if order.checksum.is_some() || order.require_checksum => {
+                return Err(InstallError::Unproved { archive });
+            }
+            Found::Folder(_) => return Ok(Proof::None),
+        };
+        let expected = match (order.checksum, published) {
+            (Some(given), _) => (given, Proof::Given, "given"),
+            (None, Some(published)) => (*published, Proof::Published, "published"),
+            (None, None) if order.require_checksum => {
+                return Err(InstallError::Unproved { archive });
+            }
+            (None, None) => return Ok(Proof::None),
+        };
+        let (expected, proof, said) = expected;
+        let file = path.clone();
+        let actual = tokio::task::spawn_blocking(move || Checksum::of_file(&file)).await;
+        let actual = actual
+            .map_err(std::io::Error::other)
+            .and_then(|read| read)
+            .map_err(InstallError::read(path))?;
+        if actual == expected {
+            return Ok(proof);
+        }
+        Err(InstallError::Checksum {
+            archive,
+            actual: actual.to_string(),
+            expected: expected.to_string(),
+            said,
+        })
+    }
+
+    /// What the overrides make of a source.
+    fn redirected(&self, source: &Source, name: &PluginName) -> Result<Source, InstallError> {
+        if matches!(source, Source::Folder(_)) {
+            return Ok(source.clone());
+        }
+        match self.overrides.find(&source.address(name)) {
+            Some(address) => Source::parse(&address),
+            None => Ok(source.clone()),
+        }
+    }
+
+    async fn newest(
+        &self,
+        source: &Source,
+        kind: Kind,
+        name: &PluginName,
+    ) -> Result<Version, InstallError> {
+        if let Source::Folder(folder) = source {
+            let fitting = self.in_folder(folder)?.into_iter();
+            let newest = fitting
+                .map(|(release, _)| release)
+                .filter(|release| release.kind == kind && release.name == *name)
+                .map(|release| release.version)
+                .max_by_key(|version| (version.pre.is_empty(), version.clone()));
+            return newest.ok_or_else(|| InstallError::NotOffered {
+                archive: format!("pulumi-{kind}-{name}"),
+                places: vec![folder.display().to_string()],
+            });
+        }
+        let unknown = || InstallError::NoNewest {
+            plugin: name.to_string(),
+            place: source.address(name),
+        };
+        let request = source.newest(name, &self.tokens, self.api);
+        let request = request.ok_or_else(unknown)?;
+        let text = self.fetcher.text(&request).await?.ok_or_else(unknown)?;
+        let latest: Latest = read(&request, &text)?;
+        parse_version(&latest.tag_name)
+    }
+
+    async fn find(&self, source: &Source, release: &Release) -> Result<Found, InstallError> {
+        if let Source::Folder(folder) = source {
+            return self.find_in(folder, release);
+        }
+        let candidates = source.candidates(release, &self.platform, &self.tokens, self.api);
+        let mut places = Vec::new();
+        let mut failure = None;
+        for candidate in candidates {
+            match self.ask(&candidate, release).await {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => places.push(candidate.shown()),
+                // The next one may be reachable from here, or may have it whole.
+                Err(error) => failure = Some(error),
+            }
+        }
+        let archive = release.archive(&self.platform);
+        Err(failure.unwrap_or(InstallError::NotOffered { archive, places }))
+    }
+
+    /// `None` if the release or the archive is not there.
+    async fn ask(
+        &self,
+        candidate: &Candidate,
+        release: &Release,
+    ) -> Result<Option<Found>, InstallError> {
+        match candidate {
+            Candidate::Files { archive, checksums } => {
+                self.download(archive, checksums, release).await
+            }
+            Candidate::GithubRelease(request) => match self.github_files(request, release).await? {
+                Some((archive, checksums)) => self.download(&archive, &checksums, release).await,
+                None => Ok(None),
+            },
+        }
+    }
+
+    async fn download(
+        &self,
+        archive: &Request,
+        checksums: &[Request],
+        release: &Release,
+    ) -> Result<Option<Found>, InstallError> {
+        (self.watcher)(Progress::Downloading {
+            from: archive.shown(),
+        });
+        let watcher = Arc::clone(&self.watcher);
+        let progress = move |Arrived { bytes, total }| watcher(Progress::Arrived { bytes, total });
+        let folder = self.store.downloads()?;
+        let Some((path, continued)) = self.fetcher.file(archive, &folder, &progress).await? else {
+            return Ok(None);
+        };
+        let name = release.archive(&self.platform);
+        let mut proof = None;
+        for list in checksums {
+            let text = self.fetcher.text(list).await?;
+            proof = text.and_then(|text| Checksum::in_list(&text, &name));
+            if proof.is_some() {
+                break;
+            }
+        }
+        Ok(Some(Found::Archive {
+            path,
+            proof,
+            download: Some(archive.clone()),
+            continued,
+        }))
+    }
+
+    /// The archive and the checksums among the files of a release; `None` if it has no archive.
+    async fn github_files(
+        &self,
+        request: &Request,
+        release: &Release,
+    ) -> Result<Option<(Request, Vec<Request>)>, InstallError> {
+        let Some(text) = self.fetcher.text(request).await? else {
+            return Ok(None);
+        };
+        let described: Described = read(request, &text)?;
+        let file = |asset: &Asset| Request {
+            token: request.token.clone(),
+            ..Request::file(asset.url.clone())
+        };
+        let name = release.archive(&self.platform);
+        let archive = described.assets.iter().find(|asset| asset.name == name);
+        let lists = described.assets.iter().filter(|asset| {
+            asset.name == format!("{name}.sha256")
+                || asset.name.ends_with("checksums.txt")
+                || asset.name == "SHA256SUMS"
+        });
+        Ok(archive.map(|archive| (file(archive), lists.map(file).collect())))
+    }
+
+    fn find_in(&self, folder: &Path, release: &Release) -> Result<Found, InstallError> {
+        let fitting = self.in_folder(folder)?.into_iter();
+        let found = fitting
+            .filter(|(other, _)| other == release)
+            .map(|(_, path)| path);
+        // An archive can be checked, so it goes first.
+        let mut found: Vec<PathBuf> = found.collect();
+        found.sort_by_key(|path| path.is_dir());
+        let Some(path) = found.into_iter().next() else {
+            return Err(InstallError::NotOffered {
+                archive: release.archive(&self.platform),
+                places: vec![folder.display().to_string()],
+            });
+        };
+        if path.is_dir() {
+            return Ok(Found::Folder(path));
+        }
+        let name = release.archive(&self.platform);
+        let lists = [release.checksums(), format!("{name}.sha256")];
+        let proof = lists.iter().find_map(|list| {
+            let text = fs::read_to_string(folder.join(list)).ok()?;
+            Checksum::in_list(&text, &name)
+        });
+        Ok(Found::Archive {
+            path,
+            proof,
+            download: None,
+            continued: false,
+        })
+    }
+
+    fn in_folder(&self, folder: &Path) -> Result<Vec<(Release, PathBuf)>, InstallError> {
+        let entries = fs::read_dir(folder).map_err(InstallError::read(folder))?;
+        let mut found: Vec<(Release, PathBuf)> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let name = path.file_name()?.to_str()?;
+                let release = if path.is_dir() {
+                    let unfinished = folder.join(format!("{name}.partial"));
+                    Release::from_folder(name).filter(|_| !unfinished.exists())
+                } else {
+                    Release::from_archive(name, &self.platform)
+                };
+                Some((release?, path))
+            })
+            .collect();
+        found.sort_by_key(|(release, path)| (release.folder(), path.is_dir()));
+        Ok(found)
+    }
+
+    fn described(&self, release: Release, outcome: Outcome) -> Installed {
+        Installed {
+            folder: self.store.place(&release),
+            kind: release.kind,
+            name: release.name,
+            version: release.version,
+            outcome,
+        }
+    }
+}
+
+/// The newest release as GitHub and GitLab describe it.
+#[derive(Deserialize)]
+struct Latest {
+    tag_name: String,
+}
+
+/// A release as GitHub describes it.
+#[derive(Deserialize)]
+struct Described {
+    assets: Vec<Asset>,
+}
+
+#[derive(Deserialize)]
+struct Asset {
+    name: String,
+    url: String,
+}
+
+fn read<T: for<'a> Deserialize<'a>>(request: &Request, text: &str) -> Result<T, InstallError> {
+    serde_json::from_str(text).map_err(|error| InstallError::Answer {
+        place: request.shown(),
+        problem: error.to_string(),
+    })
+}
+
+/// A program, or source that a language runtime runs.
+fn is_plugin(folder: &Path, release: &Release) -> bool {
+    let program = release.program();
+    [
+        &program,
+        &format!("{program}.exe"),
+        "PulumiPlugin.yaml",
+        "PulumiPolicy.yaml",
+    ]
+    .iter()
+    .any(|name| folder.join(name).is_file())
+}

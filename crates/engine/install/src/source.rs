@@ -1,0 +1,390 @@
+//! Where a plugin is offered.
+//!
+//! The public schemes: releases of a GitHub or GitLab project, any HTTP server with a flat folder
+//! of archives, and without further word the releases of the `pulumi` organisation on GitHub, then
+//! get.pulumi.com. A folder of this machine is a source too. What is decided here is only where to
+//! ask; nothing is asked.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use semver::Version;
+use url::Url;
+
+use crate::error::InstallError;
+use crate::name::{Platform, PluginName, Release};
+
+const GITHUB: &str = "api.github.com";
+const GET_PULUMI: &str = "https://get.pulumi.com/releases/plugins";
+
+/// Where to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// GitHub releases of the `pulumi` organisation, then get.pulumi.com.
+    Public,
+    /// A flat folder of archives behind HTTP. May contain `${NAME}`, `${VERSION}`, `${OS}` and
+    /// `${ARCH}`.
+    Http(String),
+    Github {
+        host: String,
+        owner: String,
+        /// `pulumi-<name>` unless said otherwise.
+        repository: Option<String>,
+    },
+    Gitlab {
+        host: String,
+        project: String,
+    },
+    /// A folder of archives or unpacked plugins.
+    Folder(PathBuf),
+}
+
+/// What private projects ask for, from the environment.
+#[derive(Clone, Default)]
+pub struct Tokens {
+    pub github: Option<String>,
+    pub gitlab: Option<String>,
+}
+
+/// One GET.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) url: String,
+    pub(crate) accept: &'static str,
+    pub(crate) token: Option<String>,
+}
+
+/// A place where the archive may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Candidate {
+    /// The archive itself, and where its checksum would be, best first.
+    Files {
+        archive: Request,
+        checksums: Vec<Request>,
+    },
+    /// The description of a release, which names its files.
+    GithubRelease(Request),
+}
+
+impl Source {
+    /// Reads `https://…`, `http://…`, `github://HOST/OWNER[/REPOSITORY]`, `gitlab://HOST/PROJECT`
+    /// and `file:///…`.
+    pub fn parse(text: &str) -> Result<Self, InstallError> {
+        let malformed = || InstallError::Malformed {
+            text: text.to_owned(),
+            expected: "an address that plugins are downloaded from",
+        };
+        let url = Url::parse(text).map_err(|_| malformed())?;
+        let host = match (url.host_str().unwrap_or_default(), url.port()) {
+            ("", _) => String::new(),
+            (host, None) => host.to_owned(),
+            (host, Some(port)) => format!("{host}:{port}"),
+        };
+        let parts: Vec<&str> = url
+            .path()
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .collect();
+        match (url.scheme(), &parts[..]) {
+            // Kept as it was written: `${NAME}` must not be escaped.
+            ("http" | "https", _) if !host.is_empty() => {
+                Ok(Self::Http(text.trim_end_matches('/').to_owned()))
+            }
+            ("github", [owner]) if !host.is_empty() => Ok(Self::Github {
+                host,
+                owner: (*owner).to_owned(),
+                repository: None,
+            }),
+            ("github", [owner, repository]) if !host.is_empty() => Ok(Self::Github {
+                host,
+                owner: (*owner).to_owned(),
+                repository: Some((*repository).to_owned()),
+            }),
+            ("gitlab", [project]) if !host.is_empty() => Ok(Self::Gitlab {
+                host,
+                project: (*project).to_owned(),
+            }),
+            ("file", _) => url
+                .to_file_path()
+                .map(Self::Folder)
+                .map_err(|()| malformed()),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// How overrides know it.
+    pub(crate) fn address(&self, name: &PluginName) -> String {
+        match self {
+            Self::Public => format!("github://{GITHUB}/pulumi/pulumi-{name}"),
+            Self::Http(base) => base.clone(),
+            Self::Github {
+                host,
+                owner,
+                repository,
+            } => format!(
+                "github://{host}/{owner}/{}",
+                repository_of(repository, name)
+            ),
+            Self::Gitlab { host, project } => format!("gitlab://{host}/{project}"),
+            Self::Folder(folder) => format!("file://{}", folder.display()),
+        }
+    }
+
+    /// Where to ask for the newest version; `None` where the scheme has no such place.
+    pub(crate) fn newest(&self, name: &PluginName, tokens: &Tokens, api: &str) -> Option<Request> {
+        let (url, token) = match self {
+            Self::Public => {
+                let public = Self::public_github();
+                return public.newest(name, tokens, api);
+            }
+            Self::Github {
+                host,
+                owner,
+                repository,
+            } => {
+                let repository = repository_of(repository, name);
+                let url = format!("{api}://{host}/repos/{owner}/{repository}/releases/latest");
+                (url, &tokens.github)
+            }
+            Self::Gitlab { host, project } => {
+                let path = format!("api/v4/projects/{project}/releases/permalink/latest");
+                (format!("{api}://{host}/{path}"), &tokens.gitlab)
+            }
+            Self::Http(_) | Self::Folder(_) => return None,
+        };
+        Some(Request {
+            url,
+            accept: "application/json",
+            token: token.clone(),
+        })
+    }
+
+    /// The places where a release may be, best first. A folder has none: it is looked into.
+    pub(crate) fn candidates(
+        &self,
+        release: &Release,
+        platform: &Platform,
+        tokens: &Tokens,
+        api: &str,
+    ) -> Vec<Candidate> {
+        match self {
+            Self::Public => {
+                let direct = format!(
+                    "https://github.com/pulumi/pulumi-{}/releases/download/v{}",
+                    release.name, release.version
+                );
+                vec![
+                    files(&direct, release, platform),
+                    files(GET_PULUMI, release, platform),
+                ]
+            }
+            Self::Http(base) => vec![files(&filled(base, release, platform), release, platform)],
+            Self::Github {
+                host,
+                owner,
+                repository,
+            } => {
+                let repository = repository_of(repository, &release.name);
+                let version = &release.version;
+                vec![Candidate::GithubRelease(Request {
+                    url: format!(
+                        "{api}://{host}/repos/{owner}/{repository}/releases/tags/v{version}"
+                    ),
+                    accept: "application/json",
+                    token: tokens.github.clone(),
+                })]
+            }
+            Self::Gitlab { host, project } => {
+                let version = &release.version;
+                let base = format!(
+                    "{api}://{host}/api/v4/projects/{project}/releases/v{version}/downloads"
+                );
+                vec![with_token(
+                    files(&base, release, platform),
+                    tokens.gitlab.as_ref(),
+                )]
+            }
+            Self::Folder(_) => Vec::new(),
+        }
+    }
+
+    fn public_github() -> Self {
+        Self::Github {
+            host: GITHUB.to_owned(),
+            owner: "pulumi".to_owned(),
+            repository: None,
+        }
+    }
+}
+
+fn repository_of(repository: &Option<String>, name: &PluginName) -> String {
+    let usual = || format!("pulumi-{name}");
+    repository.clone().unwrap_or_else(usual)
+}
+
+fn files(base: &str, release: &Release, platform: &Platform) -> Candidate {
+    let archive = format!("{base}/{}", escaped(&release.archive(platform)));
+    let checksums = [
+        format!("{base}/{}", escaped(&release.checksums())),
+        format!("{archive}.sha256"),
+    ];
+    Candidate::Files {
+        archive: Request::file(archive),
+        checksums: checksums.into_iter().map(Request::file).collect(),
+    }
+}
+
+fn with_token(candidate: Candidate, token: Option<&String>) -> Candidate {
+    let add = |request: Request| Request {
+        token: token.cloned(),
+        ..request
+    };
+    match candidate {
+        Candidate::Files { archive, checksums } => Candidate::Files {
+            archive: add(archive),
+            checksums: checksums.into_iter().map(add).collect(),
+        },
+        other @ Candidate::GithubRelease(_) => other,
+    }
+}
+
+/// Of all that names and versions may contain, only `+` means something else in an address.
+fn escaped(text: &str) -> String {
+    text.replace('+', "%2B")
+}
+
+fn filled(base: &str, release: &Release, platform: &Platform) -> String {
+    let version: &Version = &release.version;
+    base.replace("${NAME}", release.name.as_str())
+        .replace("${VERSION}", &escaped(&version.to_string()))
+        .replace("${OS}", &platform.os)
+        .replace("${ARCH}", &platform.arch)
+}
+
+impl Candidate {
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Files { archive, .. } => archive.shown(),
+            Self::GithubRelease(request) => request.shown(),
+        }
+    }
+}
+
+impl Request {
+    pub(crate) fn file(url: String) -> Self {
+        Self {
+            url,
+            accept: "application/octet-stream",
+            token: None,
+        }
+    }
+
+    /// The address without a password, for messages.
+    pub(crate) fn shown(&self) -> String {
+        let Ok(mut url) = Url::parse(&self.url) else {
+            return "an address that is none".to_owned();
+        };
+        // Both fail only for addresses that cannot have them.
+        let _ = url.set_password(None);
+        let _ = url.set_username("");
+        url.to_string()
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Request").field(&self.shown()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release() -> Release {
+        Release::from_folder("resource-aws-v7.0.0").expect("a folder")
+    }
+
+    fn platform() -> Platform {
+        Platform {
+            os: "linux".to_owned(),
+            arch: "arm64".to_owned(),
+        }
+    }
+
+    fn places(source: &Source) -> Vec<String> {
+        let tokens = Tokens::default();
+        let candidates = source.candidates(&release(), &platform(), &tokens, "https");
+        let place = |candidate| match candidate {
+            Candidate::Files { archive, .. } => archive.url,
+            Candidate::GithubRelease(request) => request.url,
+        };
+        candidates.into_iter().map(place).collect()
+    }
+
+    #[test]
+    fn without_a_word_github_is_asked_before_get_pulumi_com() {
+        assert_eq!(
+            places(&Source::Public),
+            [
+                "https://github.com/pulumi/pulumi-aws/releases/download/v7.0.0/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
+                "https://get.pulumi.com/releases/plugins/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
+            ]
+        );
+        let newest = Source::Public.newest(&release().name, &Tokens::default(), "https");
+        assert_eq!(
+            newest.expect("GitHub says").url,
+            "https://api.github.com/repos/pulumi/pulumi-aws/releases/latest"
+        );
+    }
+
+    #[test]
+    fn servers_are_read_in_every_scheme() {
+        for (text, place) in [
+            (
+                "https://mirror/plugins/",
+                "https://mirror/plugins/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
+            ),
+            (
+                "http://m/${NAME}/${VERSION}/${OS}-${ARCH}",
+                "http://m/aws/7.0.0/linux-arm64/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
+            ),
+            (
+                "github://api.github.com/me",
+                "https://api.github.com/repos/me/pulumi-aws/releases/tags/v7.0.0",
+            ),
+            (
+                "github://git.corp/me/mine",
+                "https://git.corp/repos/me/mine/releases/tags/v7.0.0",
+            ),
+            (
+                "gitlab://gitlab.com/42",
+                "https://gitlab.com/api/v4/projects/42/releases/v7.0.0/downloads/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
+            ),
+        ] {
+            let source = Source::parse(text).expect(text);
+            assert_eq!(places(&source), [place], "{text}");
+        }
+        assert_eq!(
+            Source::parse("file:///srv/plugins").expect("a folder"),
+            Source::Folder("/srv/plugins".into())
+        );
+        for text in [
+            "",
+            "mirror",
+            "ftp://x/y",
+            "github://x",
+            "github://h/a/b/c",
+            "gitlab://h/a/b",
+        ] {
+            assert!(Source::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let request = Request::file("https://me:hunter2@mirror/x".to_owned());
+        assert_eq!(request.shown(), "https://mirror/x");
+        assert!(!format!("{request:?}").contains("hunter2"));
+    }
+}
