@@ -67,6 +67,10 @@ impl RunLogs {
         self.run.write_all(lines.as_bytes())?;
         if let Some(unit) = event.unit_name() {
             self.unit(unit)?.write_all(lines.as_bytes())?;
+            if is_over(event) {
+                // A run may have more units than a process may have open files.
+                self.units.remove(unit);
+            }
         }
         Ok(())
     }
@@ -83,6 +87,11 @@ impl RunLogs {
     }
 }
 
+/// Whether a unit is done for now; a rollback opens its log again.
+fn is_over(event: &RunEvent) -> bool {
+    matches!(event, RunEvent::Unit { status, .. } if !matches!(status.as_str(), "running" | "rolling_back"))
+}
+
 fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
@@ -93,7 +102,7 @@ fn format_line(at: Timestamp, level: Level, component: &str, message: &str) -> S
     format!("[{time}] [{level}] [{component}] {message}\n")
 }
 
-/// How an event reads in a log; skipped and waiting units leave no line of their own.
+/// How an event reads in a log.
 fn describe(event: &RunEvent) -> Option<(Level, String)> {
     Some(match event {
         RunEvent::Run {
@@ -169,7 +178,54 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
 
 #[cfg(test)]
 mod tests {
+    use nimbus_orchestrator::environment::Environment;
+    use nimbus_orchestrator::record::{RunChoices, RunId, RunKind};
+    use nimbus_orchestrator::run::{OnFailure, UnitState};
+
     use super::*;
+
+    fn record() -> RunRecord {
+        let text = str::to_owned;
+        RunRecord {
+            run: RunId(1),
+            kind: RunKind::Deploy,
+            deployment: text("D1"),
+            environment: Environment::Dev,
+            rehearsal: false,
+            started: text("t"),
+            user: text("u"),
+            host: text("h"),
+            options: RunChoices {
+                force: false,
+                parallel: 4,
+                on_failure: OnFailure::Hold,
+                stacks: None,
+                backend: None,
+                to_version: None,
+            },
+            manifest: String::new(),
+            plan: String::new(),
+            stamp: text("20260102-030405"),
+        }
+    }
+
+    #[test]
+    fn logs_of_units_are_open_only_while_they_run() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut logs = RunLogs::open(temp.path(), &record()).unwrap();
+        let unit = |name: &str, state| RunEvent::unit("t".to_owned(), name, &state);
+        for at in 0..2000 {
+            let name = format!("u{at}");
+            logs.event(&unit(&name, UnitState::Running)).unwrap();
+            assert_eq!(logs.units.len(), 1);
+            logs.event(&unit(&name, UnitState::Succeeded)).unwrap();
+            assert!(logs.units.is_empty());
+        }
+        logs.event(&unit("u7", UnitState::RollingBack)).unwrap();
+        logs.event(&unit("u7", UnitState::RolledBack)).unwrap();
+        let text = fs::read_to_string(log_path(temp.path(), &record(), Some("u7"))).unwrap();
+        assert_eq!(text.lines().count(), 4, "{text}");
+    }
 
     #[test]
     fn lines_have_the_known_form() {

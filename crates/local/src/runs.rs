@@ -203,18 +203,27 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Appends one event with one write. What a unit is about to do must be on disk first, so those
-    /// events are synced.
+    /// Appends one event with one write. What a later attempt goes by is synced; that a unit begins
+    /// or is skipped is not, for nothing has been done: see [`settle`](Self::settle).
     pub fn append(&mut self, event: &RunEvent) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         self.file.write_all(&line)?;
         match event {
-            RunEvent::Run { .. } | RunEvent::Unit { .. } => self.file.sync_data(),
+            RunEvent::Unit { status, .. } if matches!(status.as_str(), "running" | "skipped") => {
+                Ok(())
+            }
+            RunEvent::Run { .. } | RunEvent::Unit { .. } => self.settle(),
             RunEvent::Plan { .. } | RunEvent::Resource { .. } | RunEvent::Diagnostic { .. } => {
                 Ok(())
             }
         }
+    }
+
+    /// Everything that was appended is on disk from now on. To be called before a unit changes
+    /// anything.
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.file.sync_data()
     }
 }
 

@@ -1,21 +1,28 @@
 //! Figures of the planner and the state machine, without programs, files or clouds.
 //!
-//! `cargo xtask bench orchestrator` runs it in release mode. Times of plans are measured; times of
-//! runs are virtual: each unit takes as long as the graph says, and the real state machine decides
-//! what starts when.
+//! `cargo xtask bench orchestrator` runs it in release mode. Units sleep instead of working, ten
+//! milliseconds for a minute; the real executor decides what starts when.
 #![allow(clippy::print_stdout, reason = "its output is the result")]
 #![allow(clippy::unwrap_used, reason = "graphs are made here and are right")]
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
+use nimbus_orchestrator::execute::{Limits, RunSink, Worker, execute};
 use nimbus_orchestrator::fingerprint::Reason;
 use nimbus_orchestrator::graph::{Graph, Name, Unit};
 use nimbus_orchestrator::plan::Plan;
-use nimbus_orchestrator::run::{Command, Direction, OnFailure, Run, UnitOutcome};
+use nimbus_orchestrator::run::{
+    Command, Direction, OnFailure, Run, RunResult, UnitOutcome, UnitState,
+};
 
-fn main() {
+/// A minute of a unit in the executor.
+const MINUTE: Duration = Duration::from_millis(10);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
     for size in [1_000, 5_000, 10_000] {
         let started = Instant::now();
         let graph = wide(size);
@@ -24,29 +31,31 @@ fn main() {
         let started = Instant::now();
         let ended = no_op(&graph);
         let ran = started.elapsed();
+        assert_eq!((plan.units().count(), ended), (size, size));
         println!(
-            "{{\"units\":{size},\"layers\":{},\"plan_ms\":{:.3},\"no_op_decisions_ms\":{:.3},\"ended\":{ended}}}",
-            plan.layers.len(),
+            "{{\"figure\":\"planned\",\"units\":{size},\"plan_ms\":{:.3},\"no_op_decisions_ms\":{:.3}}}",
             planned.as_secs_f64() * 1e3,
             ran.as_secs_f64() * 1e3,
         );
     }
     let (graph, minutes) = platform();
-    let queue = |parallel| virtual_time(&graph, &minutes, parallel, &BTreeSet::new());
-    let changed = BTreeSet::from(["monitoring".to_owned()]);
-    let all_but_one: BTreeSet<Name> = minutes
-        .keys()
-        .filter(|name| !changed.contains(*name))
-        .cloned()
-        .collect();
-    println!(
-        "{{\"graph\":\"platform\",\"sequential_min\":{},\"barriers_min\":{},\"queue_min\":{},\"queue_4_min\":{},\"one_unit_changed_min\":{}}}",
-        minutes.values().sum::<u64>(),
-        barriers(&graph, &minutes),
-        queue(usize::MAX),
-        queue(4),
-        virtual_time(&graph, &minutes, 4, &all_but_one),
-    );
+    let all: BTreeSet<Name> = minutes.keys().cloned().collect();
+    let one = BTreeSet::from(["monitoring".to_owned()]);
+    let whole = std::slice::from_ref(&graph);
+    for (way, graphs, parallel, changed) in [
+        ("one after the other", whole, 1, &all),
+        ("layers as walls", &layers(&graph), 16, &all),
+        ("ready queue, 4 at once", whole, 4, &all),
+        ("ready queue, 16 at once", whole, 16, &all),
+        ("one unit changed", whole, 16, &one),
+    ] {
+        let started = Instant::now();
+        for graph in graphs {
+            run(graph, &minutes, parallel, changed).await;
+        }
+        let ms = started.elapsed().as_secs_f64() * 1e3;
+        println!("{{\"figure\":\"order\",\"way\":\"{way}\",\"ms\":{ms:.1}}}");
+    }
 }
 
 /// Every unit needs three others of the rows before it.
@@ -129,47 +138,56 @@ fn platform() -> (Graph, BTreeMap<Name, u64>) {
     (graph.unwrap(), minutes)
 }
 
-/// Each layer waits for the slowest of the one before it.
-fn barriers(graph: &Graph, minutes: &BTreeMap<Name, u64>) -> u64 {
-    let slowest = |layer: Vec<&str>| layer.into_iter().map(|name| minutes[name]).max();
-    graph.layers().into_iter().filter_map(slowest).sum()
+/// One graph for each layer: whoever runs them in turn waits for the slowest of each.
+fn layers(graph: &Graph) -> Vec<Graph> {
+    let unit = |name: &str| Unit {
+        name: name.to_owned(),
+        priority: 100,
+        needs: BTreeSet::new(),
+    };
+    let layer = |names: Vec<&str>| Graph::new(names.into_iter().map(unit)).unwrap();
+    graph.layers().into_iter().map(layer).collect()
 }
 
-/// What a run takes when units take as long as given; `skipped` ones take nothing.
-fn virtual_time(
+/// Takes as long as a unit does, and no time for one that has not changed.
+struct Sleeper {
+    minutes: BTreeMap<Name, u64>,
+    changed: BTreeSet<Name>,
+}
+
+#[async_trait]
+impl Worker for Sleeper {
+    async fn start(&self, unit: &str) -> UnitOutcome {
+        if !self.changed.contains(unit) {
+            return UnitOutcome::Skipped;
+        }
+        tokio::time::sleep(MINUTE * self.minutes[unit] as u32).await;
+        UnitOutcome::Succeeded
+    }
+
+    async fn roll_back(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+struct Nobody;
+
+impl RunSink for Nobody {
+    fn unit_changed(&self, _: &str, _: &UnitState) {}
+}
+
+/// The real executor over units that sleep.
+async fn run(
     graph: &Graph,
     minutes: &BTreeMap<Name, u64>,
     parallel: usize,
-    skipped: &BTreeSet<Name>,
-) -> u64 {
-    let mut run = Run::new(
-        graph.clone(),
-        Direction::Forward,
-        OnFailure::Automatic,
-        parallel,
-    );
-    let (mut now, mut running) = (0, BinaryHeap::new());
-    let mut commands = run.begin();
-    loop {
-        for command in commands {
-            if let Command::Start(name) = command {
-                let time = if skipped.contains(&name) {
-                    0
-                } else {
-                    minutes[&name]
-                };
-                running.push(Reverse((now + time, name)));
-            }
-        }
-        let Some(Reverse((at, name))) = running.pop() else {
-            return now;
-        };
-        now = at;
-        let outcome = if skipped.contains(&name) {
-            UnitOutcome::Skipped
-        } else {
-            UnitOutcome::Succeeded
-        };
-        commands = run.unit_ended(&name, outcome);
-    }
+    changed: &BTreeSet<Name>,
+) {
+    let run = Run::new(graph.clone(), Direction::Forward, OnFailure::Hold, parallel);
+    let worker = Sleeper {
+        minutes: minutes.clone(),
+        changed: changed.clone(),
+    };
+    let report = execute(run, Arc::new(worker), &Nobody, &Limits::default()).await;
+    assert_eq!(report.result, RunResult::Succeeded);
 }

@@ -105,14 +105,17 @@ impl Graph {
     }
 
     pub(crate) fn name_at(&self, place: usize) -> &str {
+        work::count(0);
         &self.nodes[place].name
     }
 
     pub(crate) fn needs_at(&self, place: usize) -> &[usize] {
+        work::count(self.nodes[place].needs.len());
         &self.nodes[place].needs
     }
 
     pub(crate) fn needed_by_at(&self, place: usize) -> &[usize] {
+        work::count(self.nodes[place].needed_by.len());
         &self.nodes[place].needed_by
     }
 
@@ -151,6 +154,7 @@ impl Graph {
         while !layer.is_empty() {
             let mut next = Vec::new();
             for &at in &layer {
+                work::count(self.nodes[at].needed_by.len());
                 for &dependant in &self.nodes[at].needed_by {
                     open[dependant] -= 1;
                     if open[dependant] == 0 {
@@ -177,6 +181,7 @@ impl Graph {
         pick: impl Fn(&'a Node) -> &'a Vec<usize>,
     ) -> impl Iterator<Item = &'a str> {
         let found = self.index.get(name).map(|&at| pick(&self.nodes[at]));
+        work::count(found.map_or(0, Vec::len));
         found
             .into_iter()
             .flatten()
@@ -199,6 +204,7 @@ impl Graph {
             let mut path = vec![(root, 0)];
             marks[root] = Mark::Open;
             while let Some((at, next)) = path.last_mut() {
+                work::count(0);
                 let Some(&need) = self.nodes[*at].needs.get(*next) else {
                     marks[*at] = Mark::Done;
                     path.pop();
@@ -222,6 +228,33 @@ impl Graph {
         None
     }
 }
+
+/// Counts how many units and edges are looked at, so that tests can tell how work grows without
+/// measuring time. Outside of tests it is nothing.
+mod work {
+    #[cfg(test)]
+    thread_local! {
+        static DONE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    /// One unit and so many of its edges.
+    #[cfg_attr(not(test), allow(unused_variables, reason = "only tests count"))]
+    pub(super) fn count(edges: usize) {
+        #[cfg(test)]
+        DONE.set(DONE.get() + 1 + edges);
+    }
+
+    /// What `act` looked at.
+    #[cfg(test)]
+    pub(crate) fn of(act: impl FnOnce()) -> usize {
+        let before = DONE.get();
+        act();
+        DONE.get() - before
+    }
+}
+
+#[cfg(test)]
+pub(crate) use work::of as work_of;
 
 #[cfg(test)]
 mod tests {

@@ -46,10 +46,7 @@ enum Bench {
         sizes: Vec<u32>,
     },
     /// Making, planning and ordering a deployment.
-    Orchestrator {
-        #[arg(long, default_value_t = 5)]
-        rounds: u32,
-    },
+    Orchestrator(orchestrator::Options),
     /// The embedded engine against the official command line, same programs.
     Engine {
         #[arg(long, default_value_t = 3)]
@@ -84,7 +81,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     match &options.bench {
         Bench::Cli { rounds } => cli::run(repo, nimbus()?, *rounds),
         Bench::Journal { sizes } => journal::run(repo, sizes),
-        Bench::Orchestrator { rounds } => orchestrator::run(repo, nimbus()?, *rounds),
+        Bench::Orchestrator(options) => orchestrator::run(repo, &nimbus()?, options),
         Bench::Engine { rounds, sizes } => engine::run(repo, nimbus()?, *rounds, sizes),
         Bench::Units { rounds, alone } => units::run(repo, &nimbus()?, *rounds, *alone),
         Bench::Tenancy { tenants } => tenancy::run(repo, tenants),

@@ -10,13 +10,13 @@ use super::measure::Sample;
 use crate::repo::Repo;
 
 /// One thing that was measured, with every alternative's samples.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) alternatives: Vec<Alternative>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Alternative {
     pub(super) name: String,
     pub(super) samples: Vec<Sample>,
@@ -105,13 +105,44 @@ impl Report {
         text
     }
 
+    /// Median wall time of one alternative in milliseconds.
+    pub(super) fn wall(&self, case: &str, alternative: &str) -> Option<f64> {
+        let case = self.cases.iter().find(|known| known.name == case)?;
+        let found = case
+            .alternatives
+            .iter()
+            .find(|known| known.name == alternative)?;
+        Some(found.median(|sample| sample.wall_ms))
+    }
+
     /// Prints the table and writes `docs/bench/<name>.json` and `.svg`.
     pub(super) fn publish(&self, repo: &Repo) -> Result<()> {
         print!("{}", self.table());
+        self.write(repo, chart::draw(self))
+    }
+
+    /// Writes the files with only these cases in the chart: bars of milliseconds say nothing beside
+    /// bars of minutes.
+    pub(super) fn publish_chart_of(&self, repo: &Repo, cases: &[&str]) -> Result<()> {
+        let shown = Self {
+            bench: self.bench,
+            title: self.title,
+            machine: self.machine.clone(),
+            cases: self
+                .cases
+                .iter()
+                .filter(|case| cases.contains(&case.name.as_str()))
+                .cloned()
+                .collect(),
+        };
+        self.write(repo, chart::draw(&shown))
+    }
+
+    fn write(&self, repo: &Repo, chart: String) -> Result<()> {
         let folder = repo.join("docs/bench");
         fs::create_dir_all(&folder)?;
         let json = serde_json::to_string_pretty(self)? + "\n";
-        for (ending, text) in [("json", json), ("svg", chart::draw(self))] {
+        for (ending, text) in [("json", json), ("svg", chart)] {
             let path = folder.join(format!("{}.{ending}", self.bench));
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
             println!("wrote docs/bench/{}.{ending}", self.bench);

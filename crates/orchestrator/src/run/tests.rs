@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::Unit;
+use crate::graph::{Unit, work_of};
+use crate::plan::Plan;
 
 fn graph(units: &[(&str, &[&str])]) -> Graph {
     Graph::new(units.iter().map(|(name, needs)| Unit {
@@ -364,5 +365,61 @@ proptest! {
             };
         }
         prop_assert!(run.result().is_some(), "{:?}", run.units());
+    }
+}
+
+/// Every unit needs three others of the rows before it.
+fn wide(size: usize) -> Graph {
+    let name = |at: usize| format!("u{at:05}");
+    let needs = |at: usize| {
+        [20, 140, 620]
+            .map(|back| at.checked_sub(back))
+            .into_iter()
+            .flatten()
+    };
+    let unit = |at: usize| Unit {
+        name: name(at),
+        priority: 0,
+        needs: needs(at).map(name).collect(),
+    };
+    Graph::new((0..size).map(unit)).unwrap()
+}
+
+/// Counts what is looked at, so that a slow machine cannot make it fail and a fast one cannot hide
+/// a loop over everything.
+#[test]
+fn the_work_of_planning_and_running_grows_with_the_graph_and_no_faster() {
+    let none = BTreeMap::new();
+    let planned = |size| {
+        work_of(|| {
+            let graph = wide(size);
+            let plan = Plan::new("D1", "dev", &graph, &none, &BTreeMap::new());
+            assert_eq!(plan.units().count(), size);
+        })
+    };
+    let ran = |size, parallel| {
+        let mut run = Run::new(wide(size), Direction::Forward, OnFailure::Hold, parallel);
+        work_of(|| {
+            let mut open = run.begin();
+            while let Some(command) = open.pop() {
+                if let Command::Start(name) = command {
+                    open.extend(run.unit_ended(&name, UnitOutcome::Succeeded));
+                }
+            }
+            assert_eq!(run.result(), Some(RunResult::Succeeded));
+        })
+    };
+    let per_unit = |work: usize, size: usize| work as f64 / size as f64;
+    for (small, large) in [
+        (planned(1_000), planned(10_000)),
+        (ran(1_000, 1), ran(10_000, 1)),
+        (ran(1_000, 64), ran(10_000, 64)),
+    ] {
+        let (small, large) = (per_unit(small, 1_000), per_unit(large, 10_000));
+        // The first rows have fewer needs, so a larger graph has a few more edges for each unit.
+        assert!(
+            large < small * 1.5,
+            "{small} for each of 1,000, {large} for each of 10,000"
+        );
     }
 }

@@ -1,94 +1,160 @@
-//! `cargo xtask bench orchestrator`: how long it takes to make and to plan a deployment, and what
-//! the ready queue and skipping save.
+//! `cargo xtask bench orchestrator`: how long it takes to make, plan, order and skip.
 //!
-//! `init` is the real command in an empty directory. Plans and virtual runs come from the example
-//! `figures` of the orchestrator crate, which needs no programs: what it says about time saved is
-//! about the order of units, not about any cloud.
+//! Three kinds of figures, and none says anything about a real cloud. *Decisions* come from the
+//! example `figures` of the orchestrator crate: planner and state machine alone. *Order* comes from
+//! the same example: the real executor over units that take as long as the graph says, a minute
+//! shrunk to milliseconds. *Real* ones are the command on a workspace of small programs in
+//! rehearsal, see [`site`].
 
-use std::fs;
-use std::path::PathBuf;
+mod page;
+mod site;
+
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
+use self::site::{PLATFORM, Site};
 use super::measure::{self, Sample};
 use super::report::{Report, machine};
 use crate::process;
 use crate::repo::Repo;
 
-#[derive(Deserialize)]
-struct Planned {
-    units: u64,
-    plan_ms: f64,
-    no_op_decisions_ms: f64,
+#[derive(clap::Args)]
+pub(super) struct Options {
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Units of the large deployment; its first deploy runs as many programs and takes minutes.
+    #[arg(long, default_value_t = 1000)]
+    units: usize,
+    /// Write docs/bench/orchestrator.{md,json,svg}.
+    #[arg(long)]
+    write: bool,
 }
 
+/// A minute of a unit in seconds of a rehearsal.
+const MINUTE: f64 = 0.25;
+
+pub(super) const INIT: &str = "init, 16 × 3 configs";
+pub(super) const ORDER: &str = "platform of 16, order";
+pub(super) const REAL: &str = "platform of 16, rehearsed";
+
 #[derive(Deserialize)]
-struct Virtual {
-    sequential_min: f64,
-    barriers_min: f64,
-    queue_min: f64,
-    queue_4_min: f64,
-    one_unit_changed_min: f64,
+#[serde(tag = "figure", rename_all = "snake_case")]
+enum Figure {
+    Planned {
+        units: u64,
+        plan_ms: f64,
+        no_op_decisions_ms: f64,
+    },
+    Order {
+        way: String,
+        ms: f64,
+    },
 }
 
-pub(super) fn run(repo: &Repo, nimbus: PathBuf, rounds: u32) -> Result<()> {
+pub(super) fn run(repo: &Repo, nimbus: &Path, options: &Options) -> Result<()> {
     let mut report = Report {
         bench: "orchestrator",
         title: "Making, planning and ordering a deployment",
         machine: machine(),
         cases: Vec::new(),
     };
-    let log = repo.join("target/bench-orchestrator.log");
-    for round in 0..rounds {
-        let place = repo.join("target/bench-orchestrator");
-        if place.exists() {
-            fs::remove_dir_all(&place)?;
-        }
-        fs::create_dir_all(&place)?;
-        process::capture(Command::new(&nimbus).arg("new").current_dir(&place))?;
-        let mut init = Command::new(&nimbus);
-        init.args([
-            "init",
-            "--org",
-            "o",
-            "--project",
-            "p",
-            "--template",
-            "default",
-        ]);
-        init.args(["--account-dev", "111111111111"])
-            .current_dir(&place);
-        report.add(
-            "init, 16 × 3 configs",
-            "nimbus",
-            measure::sample(&init, &log)?,
-        );
+    for _ in 0..options.rounds {
+        init(repo, nimbus, &mut report)?;
+        decisions(repo, &mut report)?;
+    }
+    rehearsed(repo, nimbus, &mut report)?;
+    large(repo, nimbus, options.units, &mut report)?;
+    let page = page::write(&report, options.units);
+    println!("{page}");
+    if options.write {
+        report.publish_chart_of(repo, &[ORDER, REAL])?;
+        std::fs::write(repo.join("docs/bench/orchestrator.md"), page)?;
+        println!("wrote docs/bench/orchestrator.md");
+    }
+    Ok(())
+}
 
-        let text = process::capture(
-            Command::new("cargo")
-                .args([
-                    "run",
-                    "--quiet",
-                    "--release",
-                    "--package",
-                    "nimbus-orchestrator",
-                ])
-                .args(["--example", "figures"])
-                .current_dir(repo.root()),
-        )?;
-        for line in text.lines() {
-            if let Ok(planned) = serde_json::from_str::<Planned>(line) {
-                let case = format!("{} units", planned.units);
-                report.add(&case, "plan", time(planned.plan_ms));
-                report.add(&case, "no-op decisions", time(planned.no_op_decisions_ms));
-            } else if round == 0 {
-                tell(&serde_json::from_str(line).context("a figure is not understood")?);
+/// The real command in an empty workspace, with the shipped default template.
+fn init(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
+    let site = Site::empty(repo, nimbus)?;
+    process::capture(&mut site.command(&["new"]))?;
+    let arguments = [
+        "init",
+        "--org",
+        "o",
+        "--project",
+        "p",
+        "--template",
+        "default",
+    ];
+    let mut init = site.command(&arguments);
+    init.args(["--account-dev", "111111111111"]);
+    report.add(INIT, "nimbus", measure::sample(&init, &site.log())?);
+    Ok(())
+}
+
+fn decisions(repo: &Repo, report: &mut Report) -> Result<()> {
+    let text = process::capture(
+        Command::new("cargo")
+            .args([
+                "run",
+                "--quiet",
+                "--release",
+                "--package",
+                "nimbus-orchestrator",
+            ])
+            .args(["--example", "figures"])
+            .current_dir(repo.root()),
+    )?;
+    for line in text.lines() {
+        match serde_json::from_str(line).context("a figure is not understood")? {
+            Figure::Planned {
+                units,
+                plan_ms,
+                no_op_decisions_ms,
+            } => {
+                let case = format!("{units} units, decisions");
+                report.add(&case, "plan", time(plan_ms));
+                report.add(&case, "no-op", time(no_op_decisions_ms));
             }
+            Figure::Order { way, ms } => report.add(ORDER, &way, time(ms)),
         }
     }
-    report.publish(repo)
+    Ok(())
+}
+
+/// Sixteen real programs whose resources take their time: one at a time against all that can run.
+fn rehearsed(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
+    for parallel in ["1", "4", "16"] {
+        let site = Site::platform(repo, nimbus, MINUTE)?;
+        let way = match parallel {
+            "1" => "one after the other".to_owned(),
+            many => format!("ready queue, {many} at once"),
+        };
+        report.add(REAL, &way, site.deploy(&["--parallel", parallel])?);
+        if parallel == "16" {
+            report.add(REAL, "nothing changed", site.deploy(&[])?);
+            site.change(PLATFORM[PLATFORM.len() - 1].0)?;
+            report.add(REAL, "one unit changed", site.deploy(&[])?);
+        }
+    }
+    Ok(())
+}
+
+/// Many units, of which none or one has changed.
+fn large(repo: &Repo, nimbus: &Path, units: usize, report: &mut Report) -> Result<()> {
+    let case = format!("{units} units, rehearsed");
+    let site = Site::wide(repo, nimbus, units)?;
+    report.add(&case, "first deploy", site.deploy(&["--parallel", "8"])?);
+    for _ in 0..3 {
+        report.add(&case, "nothing changed", site.deploy(&[])?);
+    }
+    site.change("u0000")?;
+    report.add(&case, "one unit changed", site.deploy(&[])?);
+    Ok(())
 }
 
 fn time(wall_ms: f64) -> Sample {
@@ -96,22 +162,5 @@ fn time(wall_ms: f64) -> Sample {
         wall_ms,
         cpu_ms: wall_ms,
         peak_mb: 0.0,
-    }
-}
-
-/// What order and skipping save on the shipped platform, against one unit after the other.
-fn tell(figures: &Virtual) {
-    let saved = |minutes: f64| 100.0 * (1.0 - minutes / figures.sequential_min);
-    println!(
-        "virtual minutes, one after the other: {}",
-        figures.sequential_min
-    );
-    for (name, minutes) in [
-        ("layers as walls", figures.barriers_min),
-        ("ready queue", figures.queue_min),
-        ("ready queue, four at once", figures.queue_4_min),
-        ("one unit changed", figures.one_unit_changed_min),
-    ] {
-        println!("  {name}: {minutes} ({:.0} % saved)", saved(minutes));
     }
 }

@@ -91,6 +91,7 @@ impl Crew {
                 }
                 note.reason = Some(reason.to_string());
                 note.fingerprint = Some(prepared.fingerprint.clone());
+                self.hub.settle()?;
                 match self.board.deploy_prepared(prepared, reason).await? {
                     Deployed::Skipped => return Ok(UnitOutcome::Skipped),
                     Deployed::Ran { report, .. } => note.report = report,
@@ -102,8 +103,12 @@ impl Crew {
                 note.fingerprint = Some(previewed.fingerprint);
                 note.report = previewed.report;
             }
-            Work::Destroy => note.report = self.board.destroy(unit).await?,
+            Work::Destroy => {
+                self.hub.settle()?;
+                note.report = self.board.destroy(unit).await?;
+            }
             Work::Restore(states) => {
+                self.hub.settle()?;
                 let state = states.get(unit).copied().flatten();
                 note.report = self.board.restore(unit, state).await?;
             }

@@ -83,6 +83,17 @@ impl Hub {
         }
     }
 
+    /// What was told is on disk from now on; it must be before anything changes.
+    pub(super) fn settle(&self) -> Result<()> {
+        let Some(record) = &mut self.lock().record else {
+            return Ok(());
+        };
+        record.settle().map_err(|error| {
+            let message = format!("the run's record cannot be written: {error}");
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+
     /// A text for the log only, such as the plan.
     pub(super) fn log(&self, component: &str, text: &str) {
         if let Some(logs) = &mut self.lock().logs {
