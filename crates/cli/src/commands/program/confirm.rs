@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::Context;
 
@@ -14,7 +15,7 @@ pub(crate) async fn confirm(context: &Context, question: &str) -> Result<()> {
         return Err(Error::new(ErrorCode::CONFIRMATION_NEEDED, message)
             .with_help("look at the preview, then give --yes"));
     }
-    if answered(question.to_owned()).await {
+    if answered(question.to_owned()).await? {
         Ok(())
     } else {
         Err(Error::new(ErrorCode::CANCELLED, "nothing was changed"))
@@ -22,18 +23,22 @@ pub(crate) async fn confirm(context: &Context, question: &str) -> Result<()> {
 }
 
 /// Waits on a thread of its own, which may be left behind, so that Ctrl-C is an answer too: an
-/// operation before this may have taken over what the signal does.
-async fn answered(question: String) -> bool {
+/// operation before this may have taken over what the signal does. Listening begins before the
+/// question is seen, since an answer may come at once.
+async fn answered(question: String) -> Result<bool> {
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| {
+        Error::new(ErrorCode::INTERNAL, "signals cannot be listened to").with_source(error)
+    })?;
     let (sender, answer) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let answer = ask(&mut io::stdin().lock(), &mut io::stderr(), &question);
         // Whoever pressed Ctrl-C has stopped waiting.
         let _ = sender.send(answer);
     });
-    tokio::select! {
+    Ok(tokio::select! {
         answer = answer => answer.unwrap_or(false),
-        _ = tokio::signal::ctrl_c() => false,
-    }
+        _ = interrupted.recv() => false,
+    })
 }
 
 fn ask(answers: &mut impl BufRead, out: &mut impl Write, question: &str) -> bool {
