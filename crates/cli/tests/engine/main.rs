@@ -7,6 +7,7 @@
     reason = "helpers of tests fail like tests, and say what they skip"
 )]
 
+mod cloud;
 mod interruptions;
 mod policies;
 mod programs;

@@ -190,7 +190,7 @@ pub(crate) fn end_of(child: Child) -> Ran {
     finish(child.wait_with_output().unwrap())
 }
 
-fn finish(output: std::process::Output) -> Ran {
+pub(crate) fn finish(output: std::process::Output) -> Ran {
     Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),

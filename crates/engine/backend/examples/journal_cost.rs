@@ -101,7 +101,7 @@ fn request() -> SessionRequest {
         kind: UpdateKind::Update,
         owner: Owner::current("bench"),
         keyring: Keyring::new(Environment::fixed([])),
-        salt: None,
+        secrets: Default::default(),
         expected: None,
     }
 }

@@ -204,7 +204,8 @@ impl SecretsError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::PassphraseMissing | Self::PassphraseFile { .. } => ErrorCode::PASSPHRASE_MISSING,
-            Self::Unsupported { .. } => ErrorCode::SECRETS_PROVIDER,
+            Self::Unsupported { .. } | Self::Address { .. } => ErrorCode::SECRETS_PROVIDER,
+            Self::KeyService { error, .. } => Error::from(error.clone()).code(),
             Self::Crypt(error) => error.code(),
         }
     }
@@ -219,6 +220,10 @@ impl From<SecretsError> for Error {
         let shown = match &error {
             SecretsError::PassphraseMissing | SecretsError::PassphraseFile { .. } => {
                 shown.with_help("set one of them; an empty passphrase is allowed")
+            }
+            SecretsError::KeyService { error, .. } => shown.with_help(error.help()),
+            SecretsError::Address { .. } => {
+                shown.with_help("write awskms://<key id or alias/name>?region=<region>")
             }
             SecretsError::Unsupported { .. } | SecretsError::Crypt(_) => shown.with_help(
                 "`pulumi stack change-secrets-provider passphrase` moves a stack to a passphrase",

@@ -41,7 +41,9 @@ pub use lease::{
 };
 pub use names::{NameError, ORGANIZATION, StackRef};
 pub use recovery::{Fate, KnownAct, Outcome, RecoveryReport, TornEnd, UnknownAct};
-pub use secrets::{Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase};
+pub use secrets::{
+    DeclaredSecrets, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase,
+};
 pub use session::{Finished, Session, SessionRequest};
 pub use stack::{
     ImportOptions, Imported, Loaded, Stack, Unverified, UpdateInfo, UpdateKind, UpdateResult,

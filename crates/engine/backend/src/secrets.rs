@@ -2,7 +2,10 @@
 //!
 //! A passphrase comes from the environment and is asked for only when there is something to
 //! encrypt or decrypt: a stack without secrets needs none. Deriving a key is slow on purpose, so
-//! each is derived once and kept in a [`Keyring`].
+//! each is derived once and kept in a [`Keyring`]. So are the data keys that a key management
+//! service opens.
+
+mod cloud;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +13,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nimbus_engine_model::SecretsProvider;
-use nimbus_engine_model::secrets::{Base64Crypter, CryptError, Crypter, PassphraseManager};
+use nimbus_engine_model::secrets::{
+    Base64Crypter, CryptError, Crypter, PassphraseManager, SymmetricCrypter,
+};
+use nimbus_resolvers::aws::AwsError;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use crate::environment::Environment;
+
+pub(crate) use cloud::CloudKey;
 
 pub const PASSPHRASE: &str = "PULUMI_CONFIG_PASSPHRASE";
 pub const PASSPHRASE_FILE: &str = "PULUMI_CONFIG_PASSPHRASE_FILE";
@@ -31,6 +39,10 @@ pub enum SecretsError {
     },
     #[error("the secrets provider `{kind}` is not supported")]
     Unsupported { kind: String },
+    #[error("the secrets provider `{url}` cannot be used: {problem}")]
+    Address { url: String, problem: &'static str },
+    #[error("the key of `{url}` cannot be had: {error}")]
+    KeyService { url: String, error: AwsError },
     #[error(transparent)]
     Crypt(#[from] CryptError),
 }
@@ -57,6 +69,7 @@ pub fn passphrase(environment: &Environment) -> Result<Zeroizing<String>, Secret
 pub struct Keyring {
     environment: Environment,
     managers: Mutex<BTreeMap<String, Arc<PassphraseManager>>>,
+    data_keys: Mutex<BTreeMap<CloudKey, Arc<SymmetricCrypter>>>,
 }
 
 impl Keyring {
@@ -64,6 +77,7 @@ impl Keyring {
         Arc::new(Self {
             environment,
             managers: Mutex::default(),
+            data_keys: Mutex::default(),
         })
     }
 
@@ -79,6 +93,7 @@ impl Keyring {
                 let salt = PassphraseManager::salt_of(provider)?;
                 Ok(self.manager(salt)?)
             }
+            CloudKey::KIND => Ok(self.data_key(CloudKey::of(provider)?)?),
             Base64Crypter::KIND => Ok(Arc::new(Base64Crypter)),
             kind => Err(SecretsError::Unsupported {
                 kind: kind.to_owned(),
@@ -98,6 +113,27 @@ impl Keyring {
         )?);
         managers.insert(salt.to_owned(), Arc::clone(&manager));
         Ok(manager)
+    }
+
+    fn data_key(&self, key: CloudKey) -> Result<Arc<SymmetricCrypter>, SecretsError> {
+        let mut keys = self.data_keys.lock();
+        if let Some(opened) = keys.get(&key) {
+            return Ok(Arc::clone(opened));
+        }
+        let opened = Arc::new(key.open(&self.environment)?);
+        keys.insert(key, Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// A data key for a stack that has none yet.
+    fn create_data_key(
+        &self,
+        url: &str,
+    ) -> Result<(SecretsProvider, Arc<dyn Crypter>), SecretsError> {
+        let (key, crypter) = CloudKey::create(url, &self.environment)?;
+        let (provider, crypter) = (key.provider(), Arc::new(crypter));
+        self.data_keys.lock().insert(key, Arc::clone(&crypter));
+        Ok((provider, crypter))
     }
 
     /// A key for a stack that has none. Stacks that get theirs from one keyring share one, so that
@@ -120,6 +156,26 @@ impl fmt::Debug for Keyring {
     }
 }
 
+/// What a stack's settings say about its secrets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum DeclaredSecrets {
+    /// Nothing: the state says it, or else the first secret brings a passphrase.
+    #[default]
+    Nothing,
+    Provider(SecretsProvider),
+    /// The address of a key management service under which there is no data key yet.
+    Service(String),
+}
+
+impl DeclaredSecrets {
+    pub(crate) fn salt(salt: &str) -> Self {
+        Self::Provider(SecretsProvider {
+            kind: PassphraseManager::KIND.to_owned(),
+            state: serde_json::json!({ "salt": salt }),
+        })
+    }
+}
+
 /// The secrets of one stack. A stack that has had none gets its provider with the first one.
 #[derive(Debug)]
 pub struct StackSecrets {
@@ -129,7 +185,8 @@ pub struct StackSecrets {
 
 #[derive(Clone, Debug)]
 enum Provider {
-    None,
+    /// None yet, and the address of the service that a data key comes from, if it does.
+    None(Option<String>),
     Known(SecretsProvider),
     /// Made by us; nobody has written it down yet.
     Created(SecretsProvider),
@@ -139,35 +196,60 @@ impl StackSecrets {
     pub fn new(keyring: &Arc<Keyring>, provider: Option<SecretsProvider>) -> Self {
         Self {
             keyring: Arc::clone(keyring),
-            provider: Mutex::new(provider.map_or(Provider::None, Provider::Known)),
+            provider: Mutex::new(provider.map_or(Provider::None(None), Provider::Known)),
+        }
+    }
+
+    /// What settings declare rules; `recorded` is the provider of the state.
+    pub fn declared(
+        keyring: &Arc<Keyring>,
+        declared: &DeclaredSecrets,
+        recorded: Option<SecretsProvider>,
+    ) -> Self {
+        let provider = match declared {
+            DeclaredSecrets::Nothing => return Self::new(keyring, recorded),
+            DeclaredSecrets::Provider(provider) => Provider::Known(provider.clone()),
+            DeclaredSecrets::Service(url) => match recorded {
+                Some(recorded) if CloudKey::of(&recorded).is_ok_and(|key| key.url() == url) => {
+                    Provider::Known(recorded)
+                }
+                _ => Provider::None(Some(url.clone())),
+            },
+        };
+        Self {
+            keyring: Arc::clone(keyring),
+            provider: Mutex::new(provider),
         }
     }
 
     /// The secrets of a stack whose settings file has this salt.
     pub fn with_salt(keyring: &Arc<Keyring>, salt: Option<&str>) -> Self {
-        let provider = salt.map(|salt| SecretsProvider {
-            kind: PassphraseManager::KIND.to_owned(),
-            state: serde_json::json!({ "salt": salt }),
-        });
-        Self::new(keyring, provider)
+        let declared = salt.map(DeclaredSecrets::salt).unwrap_or_default();
+        Self::declared(keyring, &declared, None)
     }
 
     /// As it is written to a state; `None` while there has been no need.
     pub fn provider(&self) -> Option<SecretsProvider> {
         match &*self.provider.lock() {
-            Provider::None => None,
+            Provider::None(_) => None,
             Provider::Known(provider) | Provider::Created(provider) => Some(provider.clone()),
         }
     }
 
-    /// The salt that was made here and belongs into the stack's settings file.
-    pub fn created_salt(&self) -> Option<String> {
+    /// The provider that was made here and belongs into the stack's settings file.
+    pub fn created(&self) -> Option<SecretsProvider> {
         match &*self.provider.lock() {
-            Provider::Created(provider) => {
-                PassphraseManager::salt_of(provider).ok().map(str::to_owned)
-            }
-            Provider::None | Provider::Known(_) => None,
+            Provider::Created(provider) => Some(provider.clone()),
+            Provider::None(_) | Provider::Known(_) => None,
         }
+    }
+
+    /// The salt that was made here.
+    pub fn created_salt(&self) -> Option<String> {
+        let provider = self.created()?;
+        PassphraseManager::salt_of(&provider)
+            .ok()
+            .map(str::to_owned)
     }
 
     /// What encrypts. Fails with its own words where a [`Crypter`] has none.
@@ -175,10 +257,15 @@ impl StackSecrets {
         let mut provider = self.provider.lock();
         match &*provider {
             Provider::Known(known) | Provider::Created(known) => self.keyring.open(known),
-            Provider::None => {
+            Provider::None(None) => {
                 let manager = self.keyring.create()?;
                 *provider = Provider::Created(manager.provider());
                 Ok(manager)
+            }
+            Provider::None(Some(url)) => {
+                let (created, crypter) = self.keyring.create_data_key(url)?;
+                *provider = Provider::Created(created);
+                Ok(crypter)
             }
         }
     }

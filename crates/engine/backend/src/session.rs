@@ -13,7 +13,7 @@ use crate::error::BackendError;
 use crate::journal::{FORMAT, Header, Secrets, StackJournal, discard};
 use crate::lease::{Lease, LeaseGuard, Owner};
 use crate::recovery::RecoveryReport;
-use crate::secrets::{Keyring, StackSecrets};
+use crate::secrets::{DeclaredSecrets, Keyring, StackSecrets};
 use crate::stack::{Loaded, Stack, UpdateInfo, UpdateKind};
 use crate::version::StateVersion;
 
@@ -23,8 +23,8 @@ pub struct SessionRequest {
     pub kind: UpdateKind,
     pub owner: Owner,
     pub keyring: Arc<Keyring>,
-    /// The salt in the stack's settings; without one the state's own provider is used.
-    pub salt: Option<String>,
+    /// What the stack's settings say; where they say nothing, the state's own provider is used.
+    pub secrets: DeclaredSecrets,
     /// Refuse any other state than this, which a plan was made for.
     pub expected: Option<StateVersion>,
 }
@@ -91,14 +91,12 @@ impl Stack {
         (recovered, loaded): (Vec<RecoveryReport>, Loaded),
         request: SessionRequest,
     ) -> Session {
-        let secrets = Arc::new(match &request.salt {
-            Some(salt) => StackSecrets::with_salt(&request.keyring, Some(salt)),
-            None => {
-                let snapshot = loaded.snapshot.as_ref();
-                let provider = snapshot.and_then(|snapshot| snapshot.secrets_provider.clone());
-                StackSecrets::new(&request.keyring, provider)
-            }
-        });
+        let recorded = loaded
+            .snapshot
+            .as_ref()
+            .and_then(|snapshot| snapshot.secrets_provider.clone());
+        let secrets = StackSecrets::declared(&request.keyring, &request.secrets, recorded);
+        let secrets = Arc::new(secrets);
         let header = Header {
             format: FORMAT,
             stack: self.stack.to_string(),

@@ -20,6 +20,7 @@ mod processes;
 mod redact;
 mod report;
 mod request;
+mod required;
 mod restore;
 mod scratch;
 mod stacks;
@@ -40,6 +41,7 @@ pub use report::RunReport;
 pub use request::{
     Action, Choice, ImportItem, Mode, PolicyPackRequest, RunOptions, RunRequest, StackLocation,
 };
+pub use required::{plugin_folder, required_plugins};
 pub use stacks::stack_outputs;
 pub use tell::describe as describe_interruption;
 pub use workspace::{BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_of};

@@ -301,14 +301,14 @@ fn cache(environment: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
 }
 
 /// The program's language, as the project says.
-struct Language {
-    runtime: Runtime,
-    options: RuntimeOptions,
+pub(crate) struct Language {
+    pub(crate) runtime: Runtime,
+    pub(crate) options: RuntimeOptions,
 }
 
 impl Language {
     /// An operation that runs no program gets along without a language.
-    fn of(project: &Project, needed: bool) -> Result<Option<Self>> {
+    pub(crate) fn of(project: &Project, needed: bool) -> Result<Option<Self>> {
         let name = project.runtime.as_ref().map_or("", |runtime| &runtime.name);
         let runtime = match Runtime::parse(name) {
             Ok(runtime) => runtime,

@@ -125,7 +125,8 @@ impl Workspace {
     /// What the program gets to know. Whoever calls this hides the secrets in it.
     pub fn config(&self) -> Result<ResolvedConfig> {
         self.settings.refuse_environments()?;
-        let secrets = StackSecrets::with_salt(&self.access.keyring, self.settings.salt()?);
+        let declared = self.settings.secrets()?;
+        let secrets = StackSecrets::declared(&self.access.keyring, &declared, None);
         resolve(
             &self.project,
             self.access.name.stack(),

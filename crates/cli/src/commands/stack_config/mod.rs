@@ -61,7 +61,7 @@ impl Opened {
         project.name = name.project().to_owned();
         let settings = StackSettings::read(&project.stack_file(name.stack()), &project.name)?;
         let keyring = Keyring::new(Environment::process());
-        let secrets = StackSecrets::with_salt(&keyring, settings.salt()?);
+        let secrets = StackSecrets::declared(&keyring, &settings.secrets()?, None);
         Ok(Self {
             project,
             stack: name.stack().to_owned(),

@@ -10,7 +10,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_model::PathSegment;
+use nimbus_engine_model::secrets::PassphraseManager;
+use nimbus_engine_model::{PathSegment, SecretsProvider};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -20,11 +21,12 @@ use super::render;
 use super::settings::StackSettings;
 use super::splice::Splicer;
 use super::value::{ConfigValue, PlaceError, coerced};
-use crate::secrets::StackSecrets;
+use crate::secrets::{CloudKey, StackSecrets};
 use crate::store::sync_folder;
 
 const CONFIG: &str = "config";
 const SALT: &str = "encryptionsalt";
+const ENCRYPTED_KEY: &str = "encryptedkey";
 
 impl ConfigValue {
     /// What a person typed. Inside a list or mapping, numbers and truth values keep their kind.
@@ -45,7 +47,7 @@ impl StackSettings {
         self.change_config(Change::Put, key, path, wanted)
     }
 
-    /// Encrypts a text and sets it. The first secret of a stack brings the salt with it.
+    /// Encrypts a text and sets it. The first secret of a stack brings its key with it.
     pub fn set_secret(
         &mut self,
         key: &ConfigKey,
@@ -60,8 +62,8 @@ impl StackSettings {
             )
             .with_source(error)
         })?;
-        if let Some(salt) = secrets.created_salt() {
-            self.set_salt(&salt)?;
+        if let Some(provider) = secrets.created() {
+            self.set_secrets(&provider)?;
         }
         self.set(key, path, ConfigValue::Secure(ciphertext))
     }
@@ -77,19 +79,31 @@ impl StackSettings {
         self.change_config(Change::Take, key, path, wanted)
     }
 
-    pub fn set_salt(&mut self, salt: &str) -> Result<()> {
-        if self.encryption_salt.as_deref() == Some(salt) {
+    /// Writes down how secrets are encrypted: a salt, or a data key of the service that the file
+    /// names already.
+    pub fn set_secrets(&mut self, provider: &SecretsProvider) -> Result<()> {
+        let mut keys = self.keys();
+        let (name, text) = if let Ok(key) = CloudKey::of(provider) {
+            (ENCRYPTED_KEY, keys.encrypted.insert(key.encrypted()))
+        } else {
+            let salt = PassphraseManager::salt_of(provider)?;
+            (SALT, keys.salt.insert(salt.to_owned()))
+        };
+        let path = [PathSegment::from(name)];
+        let value = ConfigValue::Text(text.clone());
+        if keys == self.keys() {
             return Ok(());
         }
         let config = self.config.clone();
-        let path = [PathSegment::from(SALT)];
-        let value = ConfigValue::Text(salt.to_owned());
-        let wanted = Wanted {
-            config,
-            salt: Some(salt.to_owned()),
-        };
         let proposals = [self.put(&path, 1, &|_| Some(value.clone()))];
-        self.accept(proposals, &wanted)
+        self.accept(proposals, &Wanted { config, keys })
+    }
+
+    fn keys(&self) -> Keys {
+        Keys {
+            salt: self.encryption_salt.clone(),
+            encrypted: self.encrypted_key.clone(),
+        }
     }
 
     /// The file as it is to be written.
@@ -135,8 +149,8 @@ impl StackSettings {
                 self.put(&full, 1, &value_at),
             ],
         };
-        let salt = self.encryption_salt.clone();
-        self.accept(proposals, &Wanted { config, salt })
+        let keys = self.keys();
+        self.accept(proposals, &Wanted { config, keys })
     }
 
     /// How the key is spelt in the file, or would be.
@@ -203,7 +217,7 @@ impl StackSettings {
             let read = Self::parse(&self.path, &self.project, text);
             if let Ok(read) = read
                 && read.config == wanted.config
-                && read.encryption_salt == wanted.salt
+                && read.keys() == wanted.keys
                 && read.everything_else() == self.everything_else()
             {
                 *self = read;
@@ -222,6 +236,7 @@ impl StackSettings {
         let map = value.as_object_mut()?;
         map.remove(CONFIG);
         map.remove(SALT);
+        map.remove(ENCRYPTED_KEY);
         Some(value).filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
     }
 }
@@ -235,7 +250,14 @@ enum Change {
 /// What the edited file must say.
 struct Wanted {
     config: ConfigMap,
+    keys: Keys,
+}
+
+/// What only the holder of a passphrase, or of rights at a service, can use.
+#[derive(PartialEq, Eq)]
+struct Keys {
     salt: Option<String>,
+    encrypted: Option<String>,
 }
 
 /// The whole configuration as one value.

@@ -8,6 +8,7 @@ use nimbus_document::{Document, Node, NodeKind, View};
 use super::config::ConfigMap;
 use super::key::ConfigKey;
 use super::value::ConfigValue;
+use crate::secrets::{CloudKey, DeclaredSecrets};
 
 #[derive(Clone, Debug)]
 pub struct StackSettings {
@@ -98,14 +99,20 @@ impl StackSettings {
         })
     }
 
-    /// The salt for a passphrase; other providers are refused.
-    pub fn salt(&self) -> Result<Option<&str>> {
+    /// How this stack's secrets are encrypted, as far as the file says.
+    pub fn secrets(&self) -> Result<DeclaredSecrets> {
         match self.secrets_provider.as_deref() {
-            None | Some("passphrase" | "default") => Ok(self.encryption_salt.as_deref()),
-            Some(other) => {
-                let kind = other.split(':').next().unwrap_or(other).to_owned();
-                Err(crate::secrets::SecretsError::Unsupported { kind }.into())
+            None | Some("passphrase" | "default") => {
+                let salt = self.encryption_salt.as_deref();
+                Ok(salt.map(DeclaredSecrets::salt).unwrap_or_default())
             }
+            Some(url) => match &self.encrypted_key {
+                Some(key) => {
+                    let key = CloudKey::written(url, key)?;
+                    Ok(DeclaredSecrets::Provider(key.provider()))
+                }
+                None => Ok(DeclaredSecrets::Service(url.to_owned())),
+            },
         }
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::environment::Environment;
-use crate::secrets::{Keyring, StackSecrets};
+use crate::secrets::{DeclaredSecrets, Keyring, StackSecrets};
 
 const PATH: &str = "/p/Pulumi.dev.yaml";
 
@@ -156,10 +156,38 @@ fn environments_and_foreign_providers_are_refused_with_the_reason() {
     assert_eq!(error.code(), ErrorCode::ENVIRONMENTS_UNSUPPORTED);
     assert_eq!(error.spans()[0].line_and_column().0, 3);
 
-    let kms = settings("secretsprovider: awskms://alias/x?region=eu\nencryptedkey: abc\n");
-    let error = kms.salt().unwrap_err();
+    let vault = settings("secretsprovider: hashivault://mykey\nencryptedkey: abcd\n");
+    let declared = vault.secrets().unwrap();
+    let keyring = Keyring::new(Environment::fixed([]));
+    let refused = StackSecrets::declared(&keyring, &declared, None).crypter();
+    let error = nimbus_core::Error::from(refused.err().unwrap());
     assert_eq!(error.code(), ErrorCode::SECRETS_PROVIDER);
-    assert!(error.message().contains("awskms") && !error.message().contains("alias"));
+    assert!(error.message().contains("hashivault") && !error.message().contains("mykey"));
+    let damaged = settings("secretsprovider: awskms://k\nencryptedkey: '?'\n");
+    assert!(damaged.secrets().is_err());
+}
+
+#[test]
+fn a_data_key_goes_beside_the_address_of_its_service() {
+    let mut settings = settings("# ours\nsecretsprovider: awskms://k\nconfig:\n  shop:a: b\n");
+    let url = "awskms://k".to_owned();
+    assert_eq!(settings.secrets().unwrap(), DeclaredSecrets::Service(url));
+    let made = SecretsProvider {
+        kind: "cloud".into(),
+        state: serde_json::json!({ "url": "awskms://k", "encryptedkey": "AQID" }),
+    };
+    settings.set_secrets(&made).unwrap();
+    assert!(
+        settings
+            .text()
+            .starts_with("# ours\nsecretsprovider: awskms://k\n")
+    );
+    assert!(
+        settings.text().contains("encryptedkey: AQID\n"),
+        "{}",
+        settings.text()
+    );
+    assert_eq!(settings.secrets().unwrap(), DeclaredSecrets::Provider(made));
 }
 
 #[test]
@@ -293,7 +321,7 @@ fn the_first_secret_brings_its_salt() {
             .starts_with(&format!("encryptionsalt: {salt}\n"))
     );
     assert!(!settings.text().contains("hunter2"));
-    let again = StackSecrets::with_salt(&keyring, settings.salt().unwrap());
+    let again = StackSecrets::declared(&keyring, &settings.secrets().unwrap(), None);
     let config = resolve(&project(""), "dev", &settings.config, &again).unwrap();
     assert_eq!(config.values["shop:token"], "hunter2");
 }

@@ -107,7 +107,7 @@ pub(crate) fn request() -> SessionRequest {
         kind: UpdateKind::Update,
         owner: owner(),
         keyring: keyring(),
-        salt: None,
+        secrets: Default::default(),
         expected: None,
     }
 }

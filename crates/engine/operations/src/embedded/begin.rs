@@ -142,11 +142,11 @@ impl Run<'_> {
     }
 
     fn secrets(&self, keyring: &Arc<Keyring>, snapshot: &Snapshot) -> Result<Arc<StackSecrets>> {
-        let salt = self.workspace.settings.salt()?;
-        Ok(Arc::new(match salt {
-            Some(salt) => StackSecrets::with_salt(keyring, Some(salt)),
-            None => StackSecrets::new(keyring, snapshot.secrets_provider.clone()),
-        }))
+        let declared = self.workspace.settings.secrets()?;
+        let recorded = snapshot.secrets_provider.clone();
+        Ok(Arc::new(StackSecrets::declared(
+            keyring, &declared, recorded,
+        )))
     }
 
     /// A preview shows the state as it is written down; whoever is changing it, or died changing

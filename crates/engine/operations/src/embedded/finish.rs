@@ -43,7 +43,7 @@ impl Run<'_> {
                 return Ok(report);
             }
         };
-        self.keep_salt(&secrets)?;
+        self.keep_key(&secrets)?;
         Ok(self.report(outcome, recovered, version))
     }
 
@@ -60,15 +60,15 @@ impl Run<'_> {
         });
     }
 
-    /// The first secret of a stack brings a salt, which belongs into its settings.
-    fn keep_salt(&self, secrets: &StackSecrets) -> Result<()> {
+    /// The first secret of a stack brings a key, which belongs into its settings.
+    fn keep_key(&self, secrets: &StackSecrets) -> Result<()> {
         if self.config_is_given {
-            // The state itself carries the salt.
+            // The state itself carries the key.
             return Ok(());
         }
-        if let Some(salt) = secrets.created_salt() {
+        if let Some(provider) = secrets.created() {
             let mut settings = self.workspace.settings.clone();
-            settings.set_salt(&salt)?;
+            settings.set_secrets(&provider)?;
             settings.save()?;
         }
         Ok(())

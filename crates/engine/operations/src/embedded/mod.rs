@@ -153,7 +153,7 @@ impl Run<'_> {
                 kind: self.kind(),
                 owner,
                 keyring: Arc::clone(&self.workspace.access.keyring),
-                salt: self.workspace.settings.salt()?.map(str::to_owned),
+                secrets: self.workspace.settings.secrets()?,
                 expected: None,
             })
             .await?;

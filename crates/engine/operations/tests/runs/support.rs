@@ -188,7 +188,7 @@ impl Site {
             kind: UpdateKind::Update,
             owner: Owner::current("somebody else"),
             keyring: Arc::clone(&access.keyring),
-            salt: None,
+            secrets: Default::default(),
             expected: None,
         };
         access

@@ -1,0 +1,39 @@
+//! Which plugins a program needs, and where plugins are kept: for whoever installs them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::project::Project;
+use nimbus_engine_language::required_packages;
+use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_plugin::PluginSearch;
+
+use crate::processes::Language;
+
+/// The packages that a program has installed, as far as they have plugins. What could not be
+/// understood comes second.
+pub async fn required_plugins(directory: &Path) -> Result<(Vec<PackageDescriptor>, Vec<String>)> {
+    let project = Project::find(directory)?;
+    let Some(language) = Language::of(&project, true)? else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let found = required_packages(
+        language.runtime,
+        &language.options,
+        project.directory(),
+        project.main.as_deref(),
+    );
+    let found = found.await?;
+    Ok((found.packages, found.problems))
+}
+
+/// The folder in which the engine looks for installed plugins.
+pub fn plugin_folder() -> Result<PathBuf> {
+    let environment = env::vars_os().collect();
+    let search = PluginSearch::from_environment(&environment, Vec::new())?;
+    search.installed.ok_or_else(|| {
+        let message = "there is no folder for plugins: neither PULUMI_HOME nor HOME is set";
+        Error::new(ErrorCode::PLUGIN_NOT_FOUND, message)
+    })
+}
