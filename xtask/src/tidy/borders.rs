@@ -122,6 +122,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-engine-ports",
+            "nimbus-engine-process",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
             "nimbus-resolvers",

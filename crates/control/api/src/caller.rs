@@ -1,5 +1,7 @@
 //! Who sends a request: a bearer token, an API key, or the console's cookie.
 
+use std::sync::{Arc, OnceLock};
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
@@ -23,6 +25,10 @@ impl FromRequestParts<ApiState> for Circumstances {
     }
 }
 
+/// Tells the pipeline who called, once that is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownCall(pub(crate) Arc<OnceLock<Call>>);
+
 /// A request whose caller is known. Asking for one is asking for a sign-in.
 pub(crate) struct SignedCall(pub(crate) Call);
 
@@ -33,7 +39,11 @@ impl FromRequestParts<ApiState> for SignedCall {
         let context = context(parts);
         let who = identify(parts, state, &context).await?;
         state.limits.take_caller(&who)?;
-        Ok(Self(Call { who, context }))
+        let call = Call { who, context };
+        if let Some(known) = parts.extensions.get::<KnownCall>() {
+            known.0.get_or_init(|| call.clone());
+        }
+        Ok(Self(call))
     }
 }
 

@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use jiff::Timestamp;
-use nimbus_control_app::{Failure, RequestContext};
+use nimbus_control_app::{Call, Failure, RequestContext};
+use nimbus_control_auth::operation::{OPERATIONS, Operation};
 use nimbus_core::{ErrorCode, TraceId};
-use tracing::{Instrument as _, error, info_span};
+use tracing::{Instrument as _, error, info_span, warn};
 
 use crate::ApiState;
+use crate::caller::KnownCall;
 use crate::problem;
 
 /// No operation of this API takes longer.
@@ -51,6 +53,9 @@ pub(crate) async fn around(
     let span =
         info_span!("request", %trace_id, method = %request.method(), path = request.uri().path());
     request.extensions_mut().insert(context);
+    let known = KnownCall::default();
+    request.extensions_mut().insert(known.clone());
+    let operation = operation_of(&request);
     let answer = async {
         if let Err(failure) = state.limits.take_address(peer) {
             return Err(Arc::new(failure));
@@ -69,6 +74,11 @@ pub(crate) async fn around(
     let mut response = match answer.instrument(span.clone()).await {
         Ok(response) => response,
         Err(failure) => {
+            if let (Some(operation), Some(call)) = (operation, known.0.get()) {
+                note(&state, call, operation, &failure)
+                    .instrument(span.clone())
+                    .await;
+            }
             let response = problem::render(&failure, trace_id);
             if response.status().is_server_error() {
                 span.in_scope(|| error!(error = %failure.error.log_text(), "a request failed"));
@@ -84,6 +94,23 @@ pub(crate) async fn around(
         headers.insert("x-trace-id", value);
     }
     response
+}
+
+/// What the router found for the request.
+fn operation_of(request: &Request) -> Option<Operation> {
+    let path = request.extensions().get::<MatchedPath>()?.as_str();
+    let method = request.method().as_str();
+    OPERATIONS
+        .iter()
+        .find(|operation| operation.path == path && operation.method == method)
+        .copied()
+}
+
+/// What did not happen is recorded too. If even that fails, the log has it.
+async fn note(state: &ApiState, call: &Call, operation: Operation, failure: &Failure) {
+    if let Err(other) = state.app.note_failure(call, operation, failure).await {
+        warn!(error = %other.error.log_text(), operation = operation.id, "a failure is not in the audit trail");
+    }
 }
 
 pub(crate) fn header_text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {

@@ -482,6 +482,8 @@ pub(crate) struct AuditVerdict {
     pub(crate) intact: bool,
     pub(crate) entries: Option<u64>,
     pub(crate) checkpoints: Option<u64>,
+    /// How many of the entries are in the archive.
+    pub(crate) archived: u64,
     /// What is wrong, and the entry that it shows at.
     pub(crate) fault: Option<String>,
     pub(crate) fault_sequence: Option<u64>,

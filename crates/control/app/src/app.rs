@@ -15,9 +15,11 @@ use nimbus_control_auth::token::Tokens;
 use nimbus_control_auth::{ServerKeys, permission};
 use nimbus_control_store::{RoleAssignment, Store, TenantTx};
 use nimbus_control_vault::KeyRing;
-use nimbus_core::{Error, ErrorCode, TenantId, UserId};
+use nimbus_core::{Error, ErrorCode, ErrorKind, TenantId, UserId};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
+use crate::archive::{Archive, ArchiveAddress};
 use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
@@ -42,6 +44,10 @@ pub struct AppSettings {
     pub checkpoints: PathBuf,
     /// How long a deleted tenant can come back.
     pub tenant_grace: std::time::Duration,
+    /// Where older entries of the audit trail go; without one they stay in the database.
+    pub archive: Option<ArchiveAddress>,
+    /// How long entries stay in the database, unless a tenant says otherwise.
+    pub audit_retention: jiff::SignedDuration,
 }
 
 impl AppSettings {
@@ -53,6 +59,8 @@ impl AppSettings {
             password_cost: Cost::STANDARD,
             checkpoints,
             tenant_grace: std::time::Duration::from_secs(30 * 24 * 3600),
+            archive: None,
+            audit_retention: jiff::SignedDuration::from_hours(365 * 24),
         }
     }
 }
@@ -75,6 +83,7 @@ pub(crate) struct Inner {
     pub(crate) hashing: Semaphore,
     pub(crate) engine: Engine,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) archive: Option<Archive>,
 }
 
 /// The answer that an operation may go ahead, and what its record begins with.
@@ -110,6 +119,7 @@ impl App {
                 hashing: Semaphore::new(cores),
                 engine: Engine::default(),
                 checkpoints: Checkpoints::new(settings.checkpoints.clone()),
+                archive: settings.archive.as_ref().map(Archive::open).transpose()?,
                 store,
                 keys,
                 settings,
@@ -162,20 +172,25 @@ impl App {
         {
             return Ok(Permit { resource, record });
         }
-        self.record_refusal(call, record.outcome(Outcome::Denied))
+        self.record_at_home(call, record.outcome(Outcome::Denied))
             .await?;
         let visible = permission::of_tier(permission::Tier::ReadOnly).any(|read| {
             engine
                 .decide(&call.who.caller, read.key, &resource, &circumstances)
                 .allowed
         });
-        if !visible {
-            return Err(Failure::not_found());
-        }
-        let message = format!("this needs the permission {key}");
-        Err(Error::new(ErrorCode::NOT_PERMITTED, message)
-            .with_help("ask whoever administers the tenant for a role that has it")
-            .into())
+        let failure = if visible {
+            let message = format!("this needs the permission {key}");
+            Error::new(ErrorCode::NOT_PERMITTED, message)
+                .with_help("ask whoever administers the tenant for a role that has it")
+                .into()
+        } else {
+            Failure::not_found()
+        };
+        Err(Failure {
+            recorded: true,
+            ..failure
+        })
     }
 
     /// From the operator's tenant down to the given one, if the caller's own is above it or is it.
@@ -251,14 +266,47 @@ impl App {
         Ok(entry)
     }
 
-    /// Refusals are recorded at home: the caller may be nobody in the tenant that was asked for.
-    async fn record_refusal(&self, call: &Call, record: Record) -> Result<()> {
+    /// Where the caller belongs: they may be nobody in the tenant that was asked for.
+    async fn record_at_home(&self, call: &Call, record: Record) -> Result<()> {
         self.inner
             .store
             .tenant_tx(call.who.home, async |tx| {
                 self.audit(tx, &call.context, record).await.map(drop)
             })
             .await
+    }
+
+    /// Records a read that needs no permission, because it is about the caller or the same for all.
+    pub async fn note_read(&self, call: &Call, operation: Operation) -> Result<()> {
+        let kind = operation.id.split('.').next().unwrap_or_default();
+        let record = self
+            .record_of(call, operation.id, kind)
+            .priority(Priority::Low);
+        self.record_at_home(call, record).await
+    }
+
+    /// Records that something did not happen, unless its refusal was recorded already. A transport calls
+    /// this for every failure of somebody who is signed in.
+    pub async fn note_failure(
+        &self,
+        call: &Call,
+        operation: Operation,
+        failure: &Failure,
+    ) -> Result<()> {
+        if failure.recorded {
+            return Ok(());
+        }
+        let code = failure.error.code();
+        let outcome = match code.kind() {
+            ErrorKind::Forbidden => Outcome::Denied,
+            _ => Outcome::Failed,
+        };
+        let kind = operation.id.split('.').next().unwrap_or_default();
+        let record = self
+            .record_of(call, operation.id, kind)
+            .after(json!({"error": code.to_string()}))
+            .outcome(outcome);
+        self.record_at_home(call, record).await
     }
 
     /// What a user may do, as the store has it now.

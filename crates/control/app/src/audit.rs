@@ -2,12 +2,12 @@
 
 use nimbus_control_audit::{CSV_HEADER, Entry, Verdict, Verifier, to_csv_line, to_json_line};
 use nimbus_control_auth::operation;
-use nimbus_control_store::{AuditFilter, StoreError};
+use nimbus_control_store::AuditFilter;
 use nimbus_core::TenantId;
 
 use crate::app::App;
 use crate::call::Call;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum ExportFormat {
 #[derive(Clone, Debug)]
 pub struct AuditReport {
     pub verdict: Verdict,
+    /// How many of the entries are in the archive.
+    pub archived: u64,
     pub public_key: String,
 }
 
@@ -46,6 +48,7 @@ impl App {
             .await
     }
 
+    /// What happened, oldest first, with what is in the archive by now.
     pub async fn audit_export(
         &self,
         call: &Call,
@@ -59,58 +62,77 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let mut text = match format {
-                    ExportFormat::JsonLines => String::new(),
-                    ExportFormat::Csv => format!("{CSV_HEADER}\r\n"),
-                };
-                let mut count = 0;
-                loop {
+                let mut export = Export::new(format);
+                if let Some((last, _)) = tx.audit_archived().await? {
+                    self.export_archived(tenant, last, &filter, &mut export)
+                        .await?;
+                }
+                while !export.is_full() {
                     let page = tx.audit_list(&filter).await?;
-                    for entry in &page {
-                        text.push_str(&match format {
-                            ExportFormat::JsonLines => to_json_line(entry),
-                            ExportFormat::Csv => to_csv_line(entry),
-                        });
-                    }
-                    count += page.len();
+                    page.iter().for_each(|entry| export.add(entry));
                     match page.last() {
-                        Some(last) if count < MOST_EXPORTED => filter.after = last.sequence,
-                        _ => break,
+                        Some(last) => filter.after = last.sequence,
+                        None => break,
                     }
                 }
                 self.audit(tx, &call.context, permit.record()).await?;
-                Ok(text)
+                Ok(export.text)
             })
             .await
     }
 
-    /// Judges the whole trail of a tenant against its checkpoints.
+    async fn export_archived(
+        &self,
+        tenant: TenantId,
+        last: u64,
+        filter: &AuditFilter,
+        export: &mut Export,
+    ) -> Result<()> {
+        if filter.after >= last {
+            return Ok(());
+        }
+        let archive = self.archive()?;
+        for part in archive.parts_until(tenant, last).await? {
+            if export.is_full() {
+                break;
+            }
+            for entry in archive.entries(&part).await?.into_iter().flatten() {
+                if filter.matches(&entry) {
+                    export.add(&entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the whole trail of a tenant, archived parts first, against its checkpoints.
     pub async fn audit_verify(&self, call: &Call, tenant: TenantId) -> Result<AuditReport> {
         let permit = self.permit(call, operation::VERIFY_AUDIT, tenant).await?;
         let checkpoints = self.inner.checkpoints.read(tenant)?;
         let key = self.inner.keys.audit.verifying_key();
         let public_key = key.to_text();
-        let verdict = self
+        let mut verifier = Verifier::new(key, tenant, &checkpoints);
+        let archived = self
             .inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let mut verifier = match tx.audit_archived().await? {
-                    Some(last) => Verifier::starting_after(key, tenant, last, &checkpoints),
-                    None => Verifier::new(key, tenant, &checkpoints),
-                };
+                let archived = tx.audit_archived().await?.map_or(0, |(last, _)| last);
+                let mut sound = self
+                    .verify_archived(tenant, archived, &mut verifier)
+                    .await?;
                 let mut filter = AuditFilter {
                     limit: PAGE,
                     ..AuditFilter::default()
                 };
-                loop {
+                while sound {
                     let page = tx.audit_list(&filter).await?;
-                    let sound = page.iter().all(|entry| verifier.next(entry));
+                    sound = page.iter().all(|entry| verifier.next(entry));
                     match page.last() {
-                        Some(last) if sound => filter.after = last.sequence,
-                        _ => break,
+                        Some(last) => filter.after = last.sequence,
+                        None => break,
                     }
                 }
-                Ok::<_, StoreError>(verifier.finish())
+                Ok::<_, Failure>(archived)
             })
             .await?;
         self.inner
@@ -122,8 +144,70 @@ impl App {
             })
             .await?;
         Ok(AuditReport {
-            verdict,
+            verdict: verifier.finish(),
+            archived,
             public_key,
         })
+    }
+
+    /// Whether there is any point in going on.
+    async fn verify_archived(
+        &self,
+        tenant: TenantId,
+        last: u64,
+        verifier: &mut Verifier,
+    ) -> Result<bool> {
+        if last == 0 {
+            return Ok(true);
+        }
+        let archive = self.archive()?;
+        for part in archive.parts_until(tenant, last).await? {
+            for entry in archive.entries(&part).await? {
+                let sound = match entry {
+                    Some(entry) => verifier.next(&entry),
+                    None => {
+                        verifier.unreadable();
+                        false
+                    }
+                };
+                if !sound {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Text that grows by entries.
+struct Export {
+    format: ExportFormat,
+    text: String,
+    count: usize,
+}
+
+impl Export {
+    fn new(format: ExportFormat) -> Self {
+        let text = match format {
+            ExportFormat::JsonLines => String::new(),
+            ExportFormat::Csv => format!("{CSV_HEADER}\r\n"),
+        };
+        Self {
+            format,
+            text,
+            count: 0,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.count >= MOST_EXPORTED
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        self.count += 1;
+        self.text.push_str(&match self.format {
+            ExportFormat::JsonLines => to_json_line(entry),
+            ExportFormat::Csv => to_csv_line(entry),
+        });
     }
 }

@@ -39,7 +39,7 @@ impl Checkpoints {
         self.folder.join(format!("{tenant}.jsonl"))
     }
 
-    fn append(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+    pub(crate) fn append(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let path = self.path(checkpoint.tenant);
         let write = || -> std::io::Result<()> {
             fs::create_dir_all(&self.folder)?;
@@ -55,6 +55,14 @@ impl Checkpoints {
             )
             .with_source(error)
         })
+    }
+
+    /// Of a tenant that is gone for good.
+    pub(crate) fn remove(&self, tenant: TenantId) -> std::io::Result<()> {
+        match fs::remove_file(self.path(tenant)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Every checkpoint of a tenant. A line that cannot be read is evidence too, and not skipped.

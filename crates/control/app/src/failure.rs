@@ -18,6 +18,8 @@ pub struct Failure {
     pub error: Error,
     pub details: Vec<FieldProblem>,
     pub retry_after_seconds: Option<u64>,
+    /// Whether the audit trail has it already.
+    pub recorded: bool,
 }
 
 impl Failure {
@@ -43,6 +45,7 @@ impl Failure {
             error: Error::new(ErrorCode::INPUT_INVALID, format!("`{field}`: {message}")),
             details: vec![FieldProblem { field, message }],
             retry_after_seconds: None,
+            recorded: false,
         }
     }
 
@@ -61,6 +64,7 @@ impl From<Error> for Failure {
             error,
             details: Vec::new(),
             retry_after_seconds: None,
+            recorded: false,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! command line of an installation) add nothing to these rules.
 
 mod app;
+mod archive;
 mod audit;
 mod call;
 mod checkpoint;
@@ -16,6 +17,7 @@ mod groups;
 mod input;
 mod key_files;
 mod keys;
+mod retention;
 mod roles;
 mod secrets;
 mod setup;
@@ -24,6 +26,7 @@ mod tenants;
 mod users;
 
 pub use app::{App, AppKeys, AppSettings};
+pub use archive::ArchiveAddress;
 pub use audit::{AuditReport, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
 pub use failure::{Failure, FieldProblem, Result};

@@ -100,7 +100,8 @@ impl App {
             .map(|(user, _)| user)
             .filter(|_| verified != Verified::No);
         let Some(user) = user else {
-            self.note_failure(context, tenant, &email, &ip).await?;
+            self.note_wrong_password(context, tenant, &email, &ip)
+                .await?;
             return Err(refused());
         };
         let new_hash = match verified {
@@ -143,7 +144,7 @@ impl App {
         .unwrap_or(Verified::No)
     }
 
-    async fn note_failure(
+    async fn note_wrong_password(
         &self,
         context: &RequestContext,
         tenant: TenantId,
@@ -235,6 +236,10 @@ impl App {
                 {
                     Decision::Rotate { next } => {
                         tx.session_rotate(session.id, next.cast_signed()).await?;
+                        let actor = Actor::new(ActorKind::User, UserId::from(session.user_id));
+                        let record =
+                            plain_record(context, actor, operation::REFRESH.id).on(session.id);
+                        self.audit(tx, context, record).await?;
                         Ok(Some(self.tokens_of(
                             presented.tenant,
                             context,
@@ -376,6 +381,7 @@ impl App {
 
     pub async fn own_sessions(&self, call: &Call) -> Result<Vec<Session>> {
         let user = call.who.user;
+        self.note_read(call, operation::OWN_SESSIONS).await?;
         Ok(self
             .inner
             .store
@@ -397,6 +403,11 @@ impl App {
 
     /// The caller, as the store has them.
     pub async fn me(&self, call: &Call) -> Result<(User, nimbus_control_store::Tenant)> {
+        self.note_read(call, operation::ME).await?;
+        self.caller_and_tenant(call).await
+    }
+
+    async fn caller_and_tenant(&self, call: &Call) -> Result<(User, nimbus_control_store::Tenant)> {
         Ok(self
             .inner
             .store
@@ -410,7 +421,7 @@ impl App {
 
     /// Changes the caller's own password; every other session ends.
     pub async fn change_password(&self, call: &Call, current: String, new: String) -> Result<()> {
-        let (user, tenant) = self.me(call).await?;
+        let (user, tenant) = self.caller_and_tenant(call).await?;
         let email = user.email.clone();
         let stored = self
             .inner

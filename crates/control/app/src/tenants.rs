@@ -52,6 +52,7 @@ impl App {
 
     /// Those that the caller may see: the own one and those below it.
     pub async fn tenant_list(&self, call: &Call, text: Option<String>) -> Result<Vec<Tenant>> {
+        self.note_read(call, operation::LIST_TENANTS).await?;
         let filter = TenantFilter {
             text,
             limit: 500,

@@ -7,8 +7,10 @@
 //!
 //! This crate stores nothing and asks no clock. Reading order: `entry` (what is recorded and the
 //! bytes that are hashed), `redact` (what must not be recorded), `checkpoint` (signatures),
-//! `verify` (the judgement), `export` (JSON Lines and CSV).
+//! `verify` (the judgement), `export` (JSON Lines and CSV), `archive` (the form outside of the
+//! database).
 
+mod archive;
 mod canonical;
 mod checkpoint;
 mod entry;
@@ -16,6 +18,7 @@ mod export;
 mod redact;
 mod verify;
 
+pub use archive::{from_archive_line, to_archive_line};
 pub use canonical::canonical_json;
 pub use checkpoint::{Checkpoint, SigningKey, SigningKeyError, VerifyingKey};
 pub use entry::{Actor, ActorKind, ChainHash, Entry, Outcome, Priority, Record};

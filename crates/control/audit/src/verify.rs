@@ -176,6 +176,11 @@ impl Verifier {
             .and_then(|kind| fault(kind, entry.sequence))
     }
 
+    /// In the place of the next entry there is something that cannot be read.
+    pub fn unreadable(&mut self) {
+        self.find(FaultKind::Edited, self.last.0 + 1);
+    }
+
     /// The judgement, once every entry was given.
     pub fn finish(mut self) -> Verdict {
         let beyond = self

@@ -4,7 +4,7 @@ use jiff::Timestamp as Time;
 use nimbus_control_audit::{Actor, ChainHash, Entry, Priority, Record, SigningKey};
 use sqlx::FromRow;
 
-use crate::{StoreError, TenantTx, Timestamp};
+use crate::{RegistryTx, StoreError, TenantTx, Timestamp};
 
 /// Which entries a list has. Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,25 @@ pub struct AuditFilter {
     /// Newest first instead of oldest first; then `after` means before.
     pub newest_first: bool,
     pub limit: u32,
+}
+
+impl AuditFilter {
+    /// Whether a list of everything would have this entry. Order and number aside.
+    pub fn matches(&self, entry: &Entry) -> bool {
+        let record = &entry.record;
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == found
+        };
+        is(&self.action, Some(&record.action))
+            && is(&self.resource_type, Some(&record.resource_type))
+            && is(&self.resource_id, record.resource_id.as_deref())
+            && is(&self.user_id, Some(&record.actor.id))
+            && is(&self.outcome, Some(record.outcome.as_str()))
+            && is(&self.trace_id, record.trace_id.as_deref())
+            && self.from.is_none_or(|from| entry.at >= from.0)
+            && self.until.is_none_or(|until| entry.at < until.0)
+            && entry.sequence > self.after
+    }
 }
 
 #[derive(FromRow)]
@@ -48,6 +67,10 @@ struct Row {
 const COLUMNS: &str = "sequence, actor_kind, user_id, original_user, action, resource_type, resource_id, outcome, \
     priority, old_value::text AS old_value, new_value::text AS new_value, trace_id, ip_address, timestamp, \
     previous_hash, hash, proof";
+
+/// Held by whoever moves a tenant's entries to the archive, shared by whoever reads across the border.
+const ARCHIVE_LOCK: &str =
+    "hashtextextended('nimbus/audit/archive/' || nimbus_core.current_tenant(), 0)";
 
 /// A word or a hash that was changed by hand cannot be read; the entry then has a hash that does
 /// not fit it, and verification names it.
@@ -178,12 +201,48 @@ impl TenantTx {
         Ok(rows.into_iter().map(|row| self.audit_entry(row)).collect())
     }
 
-    /// The last entry that was moved to the archive, after which the table begins.
+    /// The last entry that was moved to the archive, after which the table begins. Nothing more is moved
+    /// until the transaction ends.
     pub async fn audit_archived(&mut self) -> Result<Option<(u64, ChainHash)>, StoreError> {
+        sqlx::query(sqlx::AssertSqlSafe(format!(
+            "SELECT pg_advisory_xact_lock_shared({ARCHIVE_LOCK})"
+        )))
+        .execute(self.connection())
+        .await?;
         let row: Option<(i64, Option<Vec<u8>>)> =
             sqlx::query_as("SELECT archived_sequence, archived_hash FROM nimbus_core.audit_chains")
                 .fetch_optional(self.connection())
                 .await?;
         Ok(row.and_then(|(sequence, hash)| Some((sequence.unsigned_abs(), hash_of(&hash?)))))
+    }
+}
+
+impl RegistryTx {
+    /// Keeps others from archiving this tenant's trail until the transaction ends. False if somebody does.
+    pub async fn audit_archive_lock(&mut self) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
+            "SELECT pg_try_advisory_xact_lock({ARCHIVE_LOCK})"
+        )))
+        .fetch_one(self.connection())
+        .await?)
+    }
+
+    /// Removes what was archived, up to this entry. Only the owner of the tables may.
+    pub async fn audit_remove_archived(&mut self, last: &Entry) -> Result<u64, StoreError> {
+        sqlx::query(
+            "UPDATE nimbus_core.audit_chains SET archived_sequence = $1, archived_hash = $2
+             WHERE tenant_id = nimbus_core.current_tenant()",
+        )
+        .bind(last.sequence.cast_signed())
+        .bind(last.hash.0.as_slice())
+        .execute(self.connection())
+        .await?;
+        let removed = sqlx::query(
+            "DELETE FROM nimbus_core.audit_logs WHERE tenant_id = nimbus_core.current_tenant() AND sequence <= $1",
+        )
+        .bind(last.sequence.cast_signed())
+        .execute(self.connection())
+        .await?;
+        Ok(removed.rows_affected())
     }
 }

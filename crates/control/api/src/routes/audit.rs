@@ -102,6 +102,7 @@ async fn verify(
         intact: fault.is_none(),
         entries,
         checkpoints,
+        archived: report.archived,
         fault_sequence: fault.as_ref().map(|fault| fault.sequence),
         fault: fault.map(|fault| fault.to_string()),
         public_key: report.public_key,

@@ -198,7 +198,14 @@ async fn change_password(
     Ok(axum::http::StatusCode::NO_CONTENT)
 }
 
-async fn permissions(SignedCall(_): SignedCall) -> Json<Page<Permission>> {
+async fn permissions(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+) -> Answer<Json<Page<Permission>>> {
+    state
+        .app
+        .note_read(&call, operation::LIST_PERMISSIONS)
+        .await?;
     let items = permission::PERMISSIONS
         .iter()
         .map(|permission| Permission {
@@ -212,5 +219,5 @@ async fn permissions(SignedCall(_): SignedCall) -> Json<Page<Permission>> {
                 .collect(),
         })
         .collect();
-    Json(Page::whole(items))
+    Ok(Json(Page::whole(items)))
 }

@@ -6,6 +6,7 @@
     reason = "helpers of tests end the test"
 )]
 
+mod archive;
 mod audit;
 mod canary;
 mod first_run;

@@ -202,3 +202,36 @@ async fn the_operator_reaches_every_tenant() {
         "the last operation deleted it"
     );
 }
+
+#[tokio::test]
+async fn whatever_somebody_does_is_recorded_reads_and_failures_too() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    for operation in operations() {
+        if operation.need != Need::Nothing {
+            let token = nimbus.token("", "owner@operator.example").await;
+            let answer = call(&nimbus, operation, &acme, Some(&token)).await;
+            assert!(
+                !answer.status.is_server_error(),
+                "{}: {}",
+                operation.id,
+                answer.text
+            );
+        }
+    }
+    let recorded =
+        nimbus.as_administrator("SELECT DISTINCT action FROM nimbus_core.audit_logs ORDER BY 1");
+    let recorded: Vec<_> = recorded.lines().collect();
+    let forgotten: Vec<_> = OPERATIONS
+        .iter()
+        .filter(|operation| operation.need != Need::Nothing)
+        .map(|operation| operation.id)
+        .filter(|id| !recorded.contains(id))
+        .collect();
+    assert!(forgotten.is_empty(), "{forgotten:?}");
+    let failed = nimbus.as_administrator(
+        "SELECT new_value FROM nimbus_core.audit_logs WHERE action = 'users.get' AND outcome = 'failed'",
+    );
+    assert!(failed.contains("NIM-0856"), "{failed}");
+}

@@ -1,7 +1,7 @@
 //! An installation for one test.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::Router;
 use axum::body::Body;
@@ -62,11 +62,19 @@ pub(crate) struct Installation {
     pub(crate) checkpoints: PathBuf,
     router: Router,
     binaries: PathBuf,
-    _folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Installation {
-    pub(crate) async fn new(binaries: &std::path::Path) -> Self {
+    pub(crate) async fn new(binaries: &Path) -> Self {
+        Self::with(binaries, |_, _| ()).await
+    }
+
+    /// With other settings; the folder is the test's own.
+    pub(crate) async fn with(
+        binaries: &Path,
+        adjust: impl FnOnce(&mut AppSettings, &Path),
+    ) -> Self {
         let database = TestDatabase::new(binaries, Isolation::SchemaWithRls).await;
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = folder.path().join("checkpoints");
@@ -80,6 +88,7 @@ impl Installation {
             memory_kib: 64,
             rounds: 1,
         };
+        adjust(&mut settings, folder.path());
         let app = App::open(database.store.clone(), keys, settings)
             .await
             .unwrap();
@@ -93,16 +102,23 @@ impl Installation {
             app,
             checkpoints,
             binaries: binaries.to_owned(),
-            _folder: folder,
+            folder,
         }
     }
 
     /// Runs SQL as the database's administrator, whom no row-level security stops.
-    pub(crate) fn as_administrator(&self, statement: &str) {
+    pub(crate) fn as_administrator(&self, statement: &str) -> String {
         self.client(
             "psql",
-            &["--set", "ON_ERROR_STOP=1", "--command", statement],
-        );
+            &[
+                "--set",
+                "ON_ERROR_STOP=1",
+                "--tuples-only",
+                "--no-align",
+                "--command",
+                statement,
+            ],
+        )
     }
 
     /// Everything that the database holds, as text.

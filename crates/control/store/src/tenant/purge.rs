@@ -15,11 +15,24 @@ use crate::migrate::{CORE, SHARED};
 use crate::store::run_script;
 use crate::{Store, StoreError};
 
+const DUE: &str = "purge_after <= now() AND $1::uuid IS NULL";
+
 impl Store {
+    /// Tenants whose time of grace is over.
+    pub async fn tenants_due(&self) -> Result<Vec<TenantId>, StoreError> {
+        let mut connection = self.owner_connection().await?;
+        let select = format!("SELECT id FROM nimbus_core.tenants WHERE {DUE}");
+        let due: Vec<Uuid> = sqlx::query_scalar(sqlx::AssertSqlSafe(select))
+            .bind(None::<Uuid>)
+            .fetch_all(&mut connection)
+            .await?;
+        connection.close().await?;
+        Ok(due.into_iter().map(TenantId::from).collect())
+    }
+
     /// Deletes for good every tenant whose time of grace is over. Returns how many.
     pub async fn tenant_purge_due(&self) -> Result<usize, StoreError> {
-        self.purge("purge_after <= now() AND $1::uuid IS NULL", None)
-            .await
+        self.purge(DUE, None).await
     }
 
     /// Deletes a tenant that is deleted already, and everything below it, for good and at once.
