@@ -81,7 +81,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Programs and their state",
-        &["program", "state", "stack-config"],
+        &["program", "state", "stack-config", "plugin"],
     ),
     (
         "Environments",

@@ -203,6 +203,9 @@ settings! {
         sandbox_network: SandboxNetwork = SandboxNetwork::None, "NIMBUS_ENGINE_SANDBOX_NETWORK";
         /// Run programs with `strict` although this machine cannot isolate them completely.
         allow_weak_isolation: bool = false, "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION";
+        /// Where plugins are downloaded from instead of their publishers, in closed networks: a
+        /// server with a flat folder of archives.
+        plugin_mirror_url: Option<Endpoint> = None, "NIMBUS_ENGINE_PLUGIN_MIRROR_URL";
     }
 
     /// Comparison of the recorded state with the cloud.

@@ -180,6 +180,10 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.allow_weak_isolation", json!(false)),
         ),
         (
+            "NIMBUS_ENGINE_PLUGIN_MIRROR_URL",
+            ("engine.plugin_mirror_url", json!(null)),
+        ),
+        (
             "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
             ("drift_detection.default_schedule", json!("0 2 * * *")),
         ),

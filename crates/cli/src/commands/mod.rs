@@ -18,6 +18,7 @@ mod explain;
 mod internal_docs;
 mod man;
 mod migration;
+mod plugin;
 mod program;
 mod registration;
 mod stack_config;
@@ -53,6 +54,7 @@ pub(crate) use deployment::why::WhyReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ExplainReport, ListReport};
 pub(crate) use migration::MigrationReport;
+pub(crate) use plugin::{InstallReport, PluginsReport, RemoveReport};
 pub(crate) use program::{CancelReport, OutputsReport};
 pub(crate) use registration::StackReport;
 pub(crate) use registration::all::AllReport;
@@ -169,6 +171,9 @@ pub(crate) enum Command {
     /// Read and edit the configuration of a stack
     #[command(subcommand)]
     StackConfig(stack_config::Command),
+    /// Install, list and remove provider and policy plugins
+    #[command(subcommand)]
+    Plugin(plugin::Command),
     /// Look at the settings of Nimbus
     #[command(subcommand)]
     Config(config::Command),
@@ -222,6 +227,7 @@ impl Command {
             | Self::MigrateDatabase(_)
             | Self::Backup(_)
             | Self::Restore(_)
+            | Self::Plugin(_)
             | Self::Program(_)
             | Self::State(_)
             | Self::Deploy(_)
@@ -340,6 +346,7 @@ impl Command {
             Self::Program(command) => command.run(context).await,
             Self::State(command) => command.run(context).await,
             Self::StackConfig(command) => command.run(context).await,
+            Self::Plugin(command) => command.run(context).await,
             Self::Config(command) => command.run(context).await,
             Self::Up(args) => control::up::run(args, context).await,
             Self::MigrateDatabase(args) => control::migrate::run(args, context).await,

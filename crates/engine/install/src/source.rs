@@ -8,7 +8,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use semver::Version;
 use url::Url;
 
 use crate::error::InstallError;
@@ -254,11 +253,18 @@ fn escaped(text: &str) -> String {
 }
 
 fn filled(base: &str, release: &Release, platform: &Platform) -> String {
-    let version: &Version = &release.version;
-    base.replace("${NAME}", release.name.as_str())
-        .replace("${VERSION}", &escaped(&version.to_string()))
-        .replace("${OS}", &platform.os)
-        .replace("${ARCH}", &platform.arch)
+    let version = escaped(&release.version.to_string());
+    let values = [
+        ("NAME", release.name.as_str()),
+        ("VERSION", &version),
+        ("OS", &platform.os),
+        ("ARCH", &platform.arch),
+    ];
+    // Whoever read the address before may have escaped the braces.
+    values.iter().fold(base.to_owned(), |text, (word, value)| {
+        text.replace(&format!("${{{word}}}"), value)
+            .replace(&format!("$%7B{word}%7D"), value)
+    })
 }
 
 impl Candidate {
@@ -348,6 +354,10 @@ mod tests {
             (
                 "http://m/${NAME}/${VERSION}/${OS}-${ARCH}",
                 "http://m/aws/7.0.0/linux-arm64/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
+            ),
+            (
+                "http://m/$%7BNAME%7D",
+                "http://m/aws/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
             ),
             (
                 "github://api.github.com/me",

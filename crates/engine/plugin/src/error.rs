@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
+use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_ports::LoadError;
 
 use crate::lookup::LookupError;
@@ -42,13 +43,13 @@ impl PluginError {
     }
 
     /// The error as the deployment sees it, for a package it asked for.
-    pub(crate) fn for_package(self, package: &str, version: Option<&semver::Version>) -> LoadError {
-        let package = package.to_owned();
+    pub(crate) fn for_package(self, descriptor: &PackageDescriptor) -> LoadError {
+        let package = descriptor.package().to_owned();
         match self {
             Self::NotFound { source, .. } => LoadError::NotFound {
                 package,
-                version: version.cloned(),
-                reason: source.to_string(),
+                version: descriptor.version.clone(),
+                reason: format!("{source}; {}", how_to_install(descriptor)),
             },
             Self::Runtime { missing, help, .. } => LoadError::NotStarted {
                 package,
@@ -65,6 +66,22 @@ impl PluginError {
     }
 }
 
+/// The command that installs what is missing.
+fn how_to_install(package: &PackageDescriptor) -> String {
+    let version = package.version.as_ref();
+    let version = version
+        .map(|version| format!(" {version}"))
+        .unwrap_or_default();
+    let server = match package.download_url.as_str() {
+        "" => String::new(),
+        url => format!(" --server {url}"),
+    };
+    format!(
+        "`nimbus plugin install {}{version}{server}` installs it",
+        package.name
+    )
+}
+
 impl From<PluginError> for Error {
     fn from(error: PluginError) -> Self {
         match error {
@@ -73,8 +90,10 @@ impl From<PluginError> for Error {
             PluginError::Runtime { ref help, .. } => {
                 Error::new(error.code(), error.to_string()).with_help(help.clone())
             }
-            PluginError::NotFound { .. } => Error::new(error.code(), error.to_string())
-                .with_help("install the plugin, or name its folder under `plugins` in Pulumi.yaml"),
+            PluginError::NotFound { .. } => Error::new(error.code(), error.to_string()).with_help(
+                "install it with `nimbus plugin install`, or name its folder under `plugins` in \
+                     Pulumi.yaml",
+            ),
             PluginError::BroughtAlong { .. } => Error::new(error.code(), error.to_string())
                 .with_help("use an installed provider, or run without engine.sandbox: strict"),
             other => Error::new(other.code(), other.to_string()),
@@ -91,5 +110,35 @@ impl From<LookupError> for Error {
             LookupError::DebugProviders { .. } => ErrorCode::CONFIG_BAD_VALUE,
         };
         Error::new(code, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_plugin_names_the_command_that_installs_it() {
+        let missing = || PluginError::NotFound {
+            plugin: "thing".to_owned(),
+            source: LookupError::NotFound {
+                looked: vec!["$PATH".to_owned()],
+                others: Vec::new(),
+            },
+        };
+        let mut package = PackageDescriptor {
+            name: "thing".to_owned(),
+            ..PackageDescriptor::default()
+        };
+        let text = missing().for_package(&package).to_string();
+        assert!(
+            text.contains("`nimbus plugin install thing` installs it"),
+            "{text}"
+        );
+        package.version = Some(semver::Version::new(1, 2, 3));
+        package.download_url = "github://api.github.com/me".to_owned();
+        let text = missing().for_package(&package).to_string();
+        let command = "nimbus plugin install thing 1.2.3 --server github://api.github.com/me";
+        assert!(text.contains(command), "{text}");
     }
 }

@@ -99,7 +99,7 @@ impl ProviderHost for PluginHost {
             .pool
             .take(package)
             .await
-            .map_err(|error| error.for_package(package.package(), package.version.as_ref()))?;
+            .map_err(|error| error.for_package(package))?;
         Ok(Arc::new(GrpcProvider::new(
             self.pool.clone(),
             package.clone(),

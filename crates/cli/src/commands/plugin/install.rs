@@ -1,0 +1,232 @@
+//! `nimbus plugin install`: get a plugin, everything in a folder, or what a program needs.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use nimbus_core::Result;
+use nimbus_engine_install::{
+    Checksum, Installed, Installer, Kind, Limits, Order, Outcome as Ended, Overrides, PluginName,
+    Proof, Source, Tokens,
+};
+use nimbus_engine_operations::required_plugins;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::progress::Follower;
+use super::{Named, store};
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::{Terminal, Tone};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// [KIND] NAME [VERSION]: `aws`, `aws 7.0.0`, `aws@7.0.0` or `analyzer pack 1.0.0`
+    ///
+    /// Without a version the newest is taken, where the publisher says which that is. Without a
+    /// name everything is installed that the packages of the program need, or that is in the folder
+    /// of --from.
+    #[arg(value_name = "PLUGIN")]
+    plugin: Vec<String>,
+
+    /// Folder of the program whose plugins are installed when none is named
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// Take archives or unpacked plugins from this folder, without any network
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    from: Option<PathBuf>,
+
+    /// Where the plugin is published: https://…, github://HOST/OWNER[/REPOSITORY] or
+    /// gitlab://HOST/PROJECT
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+
+    /// SHA-256 checksum that the archive must have
+    #[arg(long, value_name = "HEX", requires = "plugin")]
+    checksum: Option<String>,
+
+    /// Refuse a plugin of which no checksum is published
+    #[arg(long)]
+    require_checksum: bool,
+
+    /// Install it again although it is there
+    #[arg(long)]
+    reinstall: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let follower = Follower::new(context.output);
+    let installer = Installer::new(store()?, Limits::default())?
+        .with_tokens(tokens())
+        .with_overrides(overrides()?)
+        .watched_by(follower.watcher());
+    let orders = args.orders(&installer, context).await?;
+    let mut plugins = Vec::new();
+    for order in &orders {
+        follower.begin(&order.name, order.version.as_ref());
+        let ended = installer.install(order).await;
+        follower.end();
+        plugins.push(PluginLine::from(ended?));
+    }
+    context.output.result(&InstallReport { plugins })?;
+    Ok(Outcome::Done)
+}
+
+impl Args {
+    async fn orders(&self, installer: &Installer, context: &Context) -> Result<Vec<Order>> {
+        let source = self.source(context)?;
+        let checksum = self.checksum.as_deref().map(Checksum::parse).transpose()?;
+        let adjusted = |order: Order| Order {
+            require_checksum: self.require_checksum,
+            reinstall: self.reinstall,
+            ..order
+        };
+        if let Some(named) = Named::parse(&self.plugin)? {
+            return Ok(vec![adjusted(Order {
+                kind: named.kind,
+                name: named.name,
+                version: named.version,
+                source: source.unwrap_or(Source::Public),
+                checksum,
+                require_checksum: false,
+                reinstall: false,
+            })]);
+        }
+        if let Some(folder) = &self.from {
+            let orders = installer.orders_of(&context.directory.join(folder))?;
+            return Ok(orders.into_iter().map(adjusted).collect());
+        }
+        let orders = self.needed(source, context).await?;
+        Ok(orders.into_iter().map(adjusted).collect())
+    }
+
+    /// What was asked for, or the mirror; `None` leaves it to each plugin.
+    fn source(&self, context: &Context) -> Result<Option<Source>> {
+        if let Some(folder) = &self.from {
+            return Ok(Some(Source::Folder(context.directory.join(folder))));
+        }
+        if let Some(server) = &self.server {
+            return Ok(Some(Source::parse(server)?));
+        }
+        let mirror = &context.settings()?.settings.engine.plugin_mirror_url.value;
+        let mirror = mirror
+            .as_ref()
+            .map(|mirror| Source::parse(mirror.url().as_str()));
+        Ok(mirror.transpose()?)
+    }
+
+    async fn needed(&self, source: Option<Source>, context: &Context) -> Result<Vec<Order>> {
+        let (packages, problems) = required_plugins(&context.directory.join(&self.dir)).await?;
+        for problem in problems {
+            context.output.note(&problem);
+        }
+        let mut orders = Vec::new();
+        for package in packages {
+            let source = match (&source, package.download_url.as_str()) {
+                (Some(source), _) => source.clone(),
+                (None, "") => Source::Public,
+                (None, url) => Source::parse(url)?,
+            };
+            orders.push(Order {
+                kind: Kind::Resource,
+                name: PluginName::parse(&package.name)?,
+                version: package.version,
+                source,
+                checksum: None,
+                require_checksum: false,
+                reinstall: false,
+            });
+        }
+        Ok(orders)
+    }
+}
+
+fn tokens() -> Tokens {
+    let token = |name: &str| {
+        let value = env::var(name).ok().filter(|value| !value.is_empty())?;
+        nimbus_telemetry::register_secret(&value);
+        Some(value)
+    };
+    Tokens {
+        github: token("GITHUB_TOKEN"),
+        gitlab: token("GITLAB_TOKEN"),
+    }
+}
+
+fn overrides() -> Result<Overrides> {
+    let text = env::var(Overrides::VARIABLE).unwrap_or_default();
+    Ok(Overrides::parse(&text)?)
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct InstallReport {
+    /// In the order in which they were installed.
+    plugins: Vec<PluginLine>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct PluginLine {
+    /// `resource`, `analyzer`, `language`, `converter` or `tool`.
+    kind: String,
+    name: String,
+    version: String,
+    folder: String,
+    /// Whether it was installed just now; otherwise it was there already.
+    installed: bool,
+    /// What the archive's checksum was compared with: `given`, `published` or `none`. Absent if
+    /// nothing was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+impl From<Installed> for PluginLine {
+    fn from(plugin: Installed) -> Self {
+        let (installed, checksum) = match plugin.outcome {
+            Ended::Installed(proof) => (true, Some(proof.as_str().to_owned())),
+            Ended::WasThere => (false, None),
+        };
+        Self {
+            kind: plugin.kind.to_string(),
+            name: plugin.name.to_string(),
+            version: plugin.version.to_string(),
+            folder: plugin.folder.display().to_string(),
+            installed,
+            checksum,
+        }
+    }
+}
+
+impl Report for InstallReport {
+    const SCHEMA: &'static str = "nimbus/plugin-install/1";
+
+    fn text(&self, terminal: Terminal) -> String {
+        if self.plugins.is_empty() {
+            return "no plugin is needed\n".to_owned();
+        }
+        let mut text = String::new();
+        for plugin in &self.plugins {
+            let PluginLine {
+                kind,
+                name,
+                version,
+                folder,
+                ..
+            } = plugin;
+            let what = match plugin.checksum.as_deref() {
+                None => terminal.paint(Tone::Faint, "was there already"),
+                Some(proof) if proof == Proof::None.as_str() => {
+                    terminal.paint(Tone::Warning, "installed; no checksum is published for it")
+                }
+                Some(proof) => {
+                    let what = format!("installed; it has the {proof} checksum");
+                    terminal.paint(Tone::Good, &what)
+                }
+            };
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{kind} {name} {version}: {what}\n  {folder}");
+        }
+        text
+    }
+}
