@@ -21,8 +21,8 @@ pub use reference::reference_page;
 pub use schema::json_schema;
 pub use setting::{Entry, Origin, Setting};
 pub use settings::{
-    App, Auth, Database, DriftDetection, Email, Engine, Logging, ObjectStore, Pulumi, RateLimiting,
-    Settings, Smtp, Telemetry, Temporal, Tenancy, Valkey, Webhooks,
+    App, Audit, Auth, Database, DriftDetection, Email, Engine, Logging, ObjectStore, Pulumi,
+    RateLimiting, Server, Settings, Smtp, Telemetry, Temporal, Tenancy, Valkey, Webhooks,
 };
 pub use types::{
     EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, Rate, RatePeriod,

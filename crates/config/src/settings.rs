@@ -81,7 +81,8 @@ settings! {
         env: Environment = Environment::Production, "NIMBUS_ENV";
         /// Adds internal detail to error responses. Never in production.
         debug: bool = false, "NIMBUS_DEBUG";
-        /// Random secret from which session and form keys are derived.
+        /// 32 random bytes in base64 that protect stored secrets. Without them the server makes a key
+        /// file and keeps it beside its data.
         secret_key: Option<Secret> = None, "NIMBUS_SECRET_KEY";
     }
 
@@ -125,10 +126,32 @@ settings! {
     auth: Auth at "auth" {
         /// Secret that signs access tokens. Tokens signed with another one are refused.
         jwt_secret: Option<Secret> = None, "NIMBUS_JWT_SECRET";
+        /// The secret before the present one, while tokens that it signed are still in use.
+        jwt_previous_secret: Option<Secret> = None, "NIMBUS_JWT_PREVIOUS_SECRET";
         /// Life of an access token, in seconds.
         jwt_expiry: u32 = 3600, "NIMBUS_JWT_EXPIRY";
         /// Life of a refresh token, in seconds.
         refresh_token_expiry: u32 = 604_800, "NIMBUS_REFRESH_TOKEN_EXPIRY";
+    }
+
+    /// The server of the control plane.
+    server: Server at "server" {
+        /// Address under which people reach it, such as `https://nimbus.example`, when something in
+        /// front of it ends TLS. Without one it is the address that it listens on.
+        public_url: Option<Endpoint> = None, "NIMBUS_SERVER_PUBLIC_URL";
+        /// Networks of proxies whose `X-Forwarded-For` is believed, separated by commas.
+        trusted_proxies: Option<String> = None, "NIMBUS_SERVER_TRUSTED_PROXIES";
+        /// Names for networks, for conditions on the location: `office=10.1.0.0/16,lab=10.2.0.0/16`.
+        locations: Option<String> = None, "NIMBUS_SERVER_LOCATIONS";
+    }
+
+    /// The audit trail.
+    audit: Audit at "audit" {
+        /// Where older entries go: `file:///folder` or `s3://bucket/prefix`. Without one they stay in
+        /// the database.
+        archive: Option<String> = None, "NIMBUS_AUDIT_ARCHIVE";
+        /// Days that entries stay in the database; a tenant's setting `audit_retention_days` goes first.
+        retention_days: u32 = 365, "NIMBUS_AUDIT_RETENTION_DAYS";
     }
 
     /// Pulumi.
@@ -191,6 +214,8 @@ settings! {
         /// A schema per tenant with row-level security, or one schema with the same row-level
         /// security for very many tenants. There is no weaker choice.
         isolation: Isolation = Isolation::SchemaWithRls, "NIMBUS_TENANCY_ISOLATION";
+        /// Days during which a deleted tenant can be restored.
+        grace_days: u32 = 30, "NIMBUS_TENANCY_GRACE_DAYS";
     }
 
     /// How programs are run.

@@ -127,6 +127,28 @@ fn every_named_setting_exists_with_its_default() {
         ("NIMBUS_S3_SECRET_KEY", ("s3.secret_key", json!(null))),
         ("NIMBUS_S3_BUCKET", ("s3.bucket", json!("nimbus"))),
         ("NIMBUS_JWT_SECRET", ("auth.jwt_secret", json!(null))),
+        (
+            "NIMBUS_JWT_PREVIOUS_SECRET",
+            ("auth.jwt_previous_secret", json!(null)),
+        ),
+        (
+            "NIMBUS_SERVER_PUBLIC_URL",
+            ("server.public_url", json!(null)),
+        ),
+        (
+            "NIMBUS_SERVER_TRUSTED_PROXIES",
+            ("server.trusted_proxies", json!(null)),
+        ),
+        ("NIMBUS_SERVER_LOCATIONS", ("server.locations", json!(null))),
+        ("NIMBUS_AUDIT_ARCHIVE", ("audit.archive", json!(null))),
+        (
+            "NIMBUS_AUDIT_RETENTION_DAYS",
+            ("audit.retention_days", json!(365)),
+        ),
+        (
+            "NIMBUS_TENANCY_GRACE_DAYS",
+            ("tenancy.grace_days", json!(30)),
+        ),
         ("NIMBUS_JWT_EXPIRY", ("auth.jwt_expiry", json!(3600))),
         (
             "NIMBUS_REFRESH_TOKEN_EXPIRY",

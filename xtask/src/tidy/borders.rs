@@ -178,6 +178,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-document",
             "nimbus-engine-backend",
             "nimbus-engine-display",
+            "nimbus-engine-install",
             "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-engine-ports",
@@ -248,7 +249,7 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
     ("indicatif", &["nimbus-cli"], "only the command line draws"),
     (
         "sqlx",
-        &["nimbus-control-store"],
+        &["nimbus-control-store", "nimbus-control-testing"],
         "every query is in the store, where a transaction belongs to one tenant",
     ),
     (

@@ -99,6 +99,7 @@ fn context(parts: &Parts) -> RequestContext {
         .cloned()
         .unwrap_or_else(|| RequestContext {
             ip: None,
+            location: None,
             user_agent: None,
             trace_id: TraceId::random(),
             now: jiff::Timestamp::now(),

@@ -8,6 +8,7 @@
 mod caller;
 mod cookies;
 mod extract;
+mod front;
 mod limits;
 mod openapi;
 mod pipeline;
@@ -23,7 +24,9 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use nimbus_control_app::App;
 
+pub use front::{Front, FrontError};
 pub use limits::Limits;
+pub use nimbus_control_auth::rate::Limit;
 pub use openapi::openapi;
 
 /// No request body is larger.
@@ -35,6 +38,7 @@ pub struct ApiState {
     pub(crate) app: App,
     pub(crate) origins: Arc<Vec<String>>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) front: Arc<Front>,
 }
 
 impl ApiState {
@@ -45,7 +49,14 @@ impl ApiState {
             app,
             origins: Arc::new(origins),
             limits: Arc::new(limits),
+            front: Arc::default(),
         }
+    }
+
+    /// Behind proxies, and with names for networks.
+    pub fn behind(mut self, front: Front) -> Self {
+        self.front = Arc::new(front);
+        self
     }
 }
 

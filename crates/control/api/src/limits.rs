@@ -20,6 +20,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Requests from one address.
+    pub const ADDRESS: Limit = Limit::per_second(100);
+    /// Attempts to sign in from one address.
+    pub const SIGN_IN: Limit = Limit::per_minute(10);
+
     pub fn new(addresses: Limit, sign_ins: Limit, callers: Limit) -> Self {
         Self {
             started: Instant::now(),
@@ -44,17 +49,6 @@ impl Limits {
     pub(crate) fn take_caller(&self, who: &Identity) -> Result<(), Failure> {
         let key = format!("{}/{}", who.home, who.user);
         self.callers.lock().take(key, self.now()).map_err(wait)
-    }
-}
-
-impl Default for Limits {
-    /// 100 requests a second per address, 10 sign-ins a minute, 30 requests a second per user.
-    fn default() -> Self {
-        Self::new(
-            Limit::per_second(100),
-            Limit::per_minute(10),
-            Limit::per_second(30),
-        )
     }
 }
 

@@ -44,8 +44,10 @@ pub(crate) async fn around(
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map(|info| info.0.ip());
+    let client = state.front.client(peer, request.headers());
     let context = RequestContext {
-        ip: peer,
+        ip: client,
+        location: state.front.location(client),
         user_agent: header_text(request.headers(), header::USER_AGENT).map(str::to_owned),
         trace_id,
         now: Timestamp::now(),
@@ -57,7 +59,7 @@ pub(crate) async fn around(
     request.extensions_mut().insert(known.clone());
     let operation = operation_of(&request);
     let answer = async {
-        if let Err(failure) = state.limits.take_address(peer) {
+        if let Err(failure) = state.limits.take_address(client) {
             return Err(Arc::new(failure));
         }
         match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {

@@ -3,6 +3,7 @@
 //! A part is an object named after the tenant and its first entry, so a part that is written again after
 //! a crash replaces itself. Nothing here decides what is archived, or judges what was.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 /// Where the archive is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ArchiveAddress {
     /// `file:///folder` or `s3://bucket/prefix`.
     pub url: String,
@@ -26,6 +27,14 @@ pub struct ArchiveAddress {
     pub s3_endpoint: Option<String>,
     pub s3_access_key: Option<Zeroizing<String>>,
     pub s3_secret_key: Option<Zeroizing<String>>,
+}
+
+impl fmt::Debug for ArchiveAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveAddress")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -166,7 +175,7 @@ fn bucket(address: &ArchiveAddress, url: &Url) -> Result<object_store::aws::Amaz
         .map_err(|error| unusable(&address.url, error))
 }
 
-fn unusable(url: &str, reason: impl std::fmt::Display) -> Error {
+fn unusable(url: &str, reason: impl fmt::Display) -> Error {
     Error::new(
         ErrorCode::AUDIT_ARCHIVE,
         format!("`{url}` cannot be the archive of the audit trail: {reason}"),

@@ -13,6 +13,8 @@ use uuid::Uuid;
 pub struct RequestContext {
     pub ip: Option<IpAddr>,
     pub user_agent: Option<String>,
+    /// The place that the operator gave the address's network, if any.
+    pub location: Option<String>,
     pub trace_id: TraceId,
     pub now: Timestamp,
 }
@@ -30,7 +32,7 @@ impl RequestContext {
         Circumstances {
             ip: self.ip,
             now: self.now,
-            location: None,
+            location: self.location.clone(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A file that is missing later is not made anew where that would hide a loss: the database names
 //! the outer keys that it needs, and [`App::open`](crate::App::open) refuses to start without them.
 
+use std::fmt;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,42 +17,62 @@ use zeroize::Zeroizing;
 use crate::app::AppKeys;
 
 /// Keys that were given by the settings instead of files.
-#[derive(Debug, Default)]
+#[derive(Clone, Default)]
 pub struct GivenKeys {
     /// `NIMBUS_JWT_SECRET`: signs tokens.
     pub token_secret: Option<Zeroizing<String>>,
+    /// `NIMBUS_JWT_PREVIOUS_SECRET`: signed tokens that are still in use.
+    pub previous_token_secret: Option<Zeroizing<String>>,
     /// `NIMBUS_SECRET_KEY`: protects stored secrets; 32 bytes in base64.
     pub secret_key: Option<Zeroizing<String>>,
 }
 
+impl fmt::Debug for GivenKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GivenKeys")
+            .field("token_secret", &self.token_secret.is_some())
+            .field("secret_key", &self.secret_key.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
 impl AppKeys {
-    /// The keys in a folder. Older outer keys, which still open what they wrapped, are in files
-    /// named `vault.old*`.
+    /// The keys in a folder. Older ones, which still read what they signed or wrapped, are in files
+    /// named `tokens.old*` and `vault.old*`.
     pub fn in_folder(folder: &Path, given: GivenKeys) -> Result<Self> {
         let tokens = match given.token_secret {
-            Some(secret) => ServerKey::new(secret.as_bytes()),
+            Some(secret) => token_key(&secret)?,
             None => {
                 let made = KeyEncryptionKey::generate().to_text();
-                let text = read_or_make(&folder.join("tokens"), &made)?;
-                ServerKey::new(text.trim().as_bytes())
+                token_key(&read_or_make(&folder.join("tokens"), &made)?)?
             }
         };
-        let tokens = tokens.ok_or_else(|| {
-            let message = format!(
-                "the secret for tokens has less than {} bytes",
-                ServerKey::MIN_BYTES
-            );
-            Error::new(ErrorCode::CONFIG_BAD_VALUE, message)
-                .with_help("openssl rand -base64 48 makes a good one")
-        })?;
+        let mut older = Vec::new();
+        if let Some(secret) = given.previous_token_secret {
+            older.push(token_key(&secret)?);
+        }
+        for path in old_keys(folder, "tokens.old") {
+            older.push(token_key(&read(&path)?)?);
+        }
         let made = SigningKey::generate().to_text();
         let audit = SigningKey::from_text(&read_or_make(&folder.join("audit"), &made)?)?;
         Ok(Self {
-            tokens: ServerKeys::new(tokens, Vec::new()),
+            tokens: ServerKeys::new(tokens, older),
             audit,
             vault: vault(folder, given.secret_key)?,
         })
     }
+}
+
+fn token_key(secret: &str) -> Result<ServerKey> {
+    ServerKey::new(secret.trim().as_bytes()).ok_or_else(|| {
+        let message = format!(
+            "the secret for tokens has less than {} bytes",
+            ServerKey::MIN_BYTES
+        );
+        Error::new(ErrorCode::CONFIG_BAD_VALUE, message)
+            .with_help("openssl rand -base64 48 makes a good one")
+    })
 }
 
 fn vault(folder: &Path, given: Option<Zeroizing<String>>) -> Result<KeyRing> {
@@ -67,26 +88,26 @@ fn vault(folder: &Path, given: Option<Zeroizing<String>>) -> Result<KeyRing> {
         }
     };
     let mut older = Vec::new();
-    for path in old_keys(folder)? {
+    for path in old_keys(folder, "vault.old") {
         older.push(KeySource::File(path).load()?);
     }
     Ok(KeyRing::new(active.load()?, older))
 }
 
-fn old_keys(folder: &Path) -> Result<Vec<PathBuf>> {
+fn old_keys(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| {
             path.file_name()
                 .and_then(|name| name.to_str())
-                .is_some_and(|name| name.starts_with("vault.old"))
+                .is_some_and(|name| name.starts_with(prefix))
         })
         .collect();
     paths.sort();
-    Ok(paths)
+    paths
 }
 
 /// The file's text; a file that does not exist is made, private from its first byte, and never over
@@ -115,6 +136,10 @@ fn read_or_make(path: &Path, new: &str) -> Result<Zeroizing<String>> {
             _ => {}
         }
     }
+    read(path)
+}
+
+fn read(path: &Path) -> Result<Zeroizing<String>> {
     fs::read_to_string(path)
         .map(Zeroizing::new)
         .map_err(|error| {
@@ -170,8 +195,49 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let given = GivenKeys {
             token_secret: Some(Zeroizing::new("short".to_owned())),
-            secret_key: None,
+            ..GivenKeys::default()
         };
         assert!(AppKeys::in_folder(folder.path(), given).is_err());
+    }
+
+    #[test]
+    fn tokens_of_the_previous_secret_are_read_until_it_is_taken_away() {
+        use nimbus_control_auth::token::{Subject, Tokens};
+        let folder = tempfile::tempdir().unwrap();
+        let secret = |letter: &str| Some(Zeroizing::new(letter.repeat(48)));
+        let keys = |active, previous| {
+            let given = GivenKeys {
+                token_secret: active,
+                previous_token_secret: previous,
+                secret_key: None,
+            };
+            AppKeys::in_folder(folder.path(), given).unwrap().tokens
+        };
+        let subject = Subject {
+            user: nimbus_core::UserId::random(),
+            tenant: nimbus_core::TenantId::random(),
+            session: uuid::Uuid::new_v4(),
+        };
+        let token = Tokens::new(keys(secret("a"), None), "nimbus".to_owned()).issue(subject, 0, 60);
+        let reads = |keys| {
+            Tokens::new(keys, "nimbus".to_owned())
+                .read(&token, 1)
+                .is_ok()
+        };
+        assert!(reads(keys(secret("b"), secret("a"))));
+        assert!(!reads(keys(secret("b"), None)), "another secret is refused");
+        // The same with files.
+        fs::write(folder.path().join("tokens.old1"), "a".repeat(48)).unwrap();
+        assert!(reads(keys(secret("b"), None)));
+    }
+
+    #[test]
+    fn given_keys_do_not_show_themselves() {
+        let given = GivenKeys {
+            token_secret: Some(Zeroizing::new("canary-token".to_owned())),
+            previous_token_secret: Some(Zeroizing::new("canary-previous".to_owned())),
+            secret_key: Some(Zeroizing::new("canary-secret".to_owned())),
+        };
+        assert!(!format!("{given:?}").contains("canary"));
     }
 }

@@ -12,6 +12,7 @@ pub mod access;
 pub mod api_key;
 pub mod attempts;
 pub mod csrf;
+pub mod network;
 pub mod operation;
 pub mod password;
 pub mod permission;

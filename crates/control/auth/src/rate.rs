@@ -11,14 +11,26 @@ pub struct Limit {
 }
 
 impl Limit {
-    pub fn per_minute(requests: u32) -> Self {
+    /// More than anybody asks for.
+    pub const NONE: Self = Self::per_second(u32::MAX);
+
+    /// Whichever lets more pass.
+    pub fn max(self, other: Self) -> Self {
+        if self.per_token() <= other.per_token() {
+            self
+        } else {
+            other
+        }
+    }
+
+    pub const fn per_minute(requests: u32) -> Self {
         Self {
             requests,
             per_seconds: 60.0,
         }
     }
 
-    pub fn per_second(requests: u32) -> Self {
+    pub const fn per_second(requests: u32) -> Self {
         Self {
             requests,
             per_seconds: 1.0,

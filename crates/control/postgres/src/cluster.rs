@@ -12,7 +12,7 @@ use crate::{PostgresError, files, leftover};
 /// The superuser of a private cluster.
 pub const ADMINISTRATOR: &str = "postgres";
 
-/// Part of the socket's name; nothing listens on it.
+/// Part of the socket's name; nothing listens on it unless [`ClusterOptions::tcp_port`] says so.
 pub const PORT: u16 = 5432;
 
 /// Whether what was committed survives a loss of power.
@@ -33,6 +33,8 @@ pub struct ClusterOptions {
     pub roles: Vec<String>,
     pub durability: Durability,
     pub max_connections: u32,
+    /// Port on the loopback for roles with a password. Nimbus itself uses the socket alone.
+    pub tcp_port: Option<u16>,
     /// Programs to use instead of those that are found.
     pub binaries: Option<Binaries>,
 }
@@ -44,6 +46,7 @@ impl ClusterOptions {
             roles: roles.into_iter().collect(),
             durability: Durability::default(),
             max_connections: 100,
+            tcp_port: None,
             binaries: None,
         }
     }
@@ -71,7 +74,7 @@ impl Cluster {
             initialise(&binaries, data, &account).await?;
         }
         leftover::clear(data).await?;
-        files::write_access(data, &account, &options.roles)?;
+        files::write_access(data, &account, options)?;
         let socket = files::socket_folder(data);
         files::check_reachable(&socket, &account)?;
         files::private_folder(&socket, &account)?;
@@ -111,9 +114,10 @@ impl Cluster {
 }
 
 fn settings(options: &ClusterOptions) -> Vec<(&'static str, String)> {
+    let listen = options.tcp_port.map_or("", |_| "127.0.0.1");
     let mut settings = vec![
-        ("listen_addresses", String::new()),
-        ("port", PORT.to_string()),
+        ("listen_addresses", listen.to_owned()),
+        ("port", options.tcp_port.unwrap_or(PORT).to_string()),
         ("unix_socket_permissions", "0700".to_owned()),
         ("max_connections", options.max_connections.to_string()),
         // A schema per tenant means many tables, and deleting one locks all of its own.

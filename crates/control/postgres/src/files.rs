@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Uid;
 
 use crate::account::Account;
-use crate::{ADMINISTRATOR, PostgresError};
+use crate::{ADMINISTRATOR, ClusterOptions, PostgresError};
 
 /// A socket's whole path has at most 107 bytes, and PostgreSQL adds a file name with a temporary ending.
 const LONGEST_SOCKET_FOLDER: usize = 80;
@@ -59,17 +59,17 @@ pub(crate) fn socket_folder(data: &Path) -> PathBuf {
     short.join(name)
 }
 
-/// Only the user that Nimbus runs as, and only as one of the roles.
+/// Only the user that Nimbus runs as, and only as one of the roles; over a port, whoever has a password.
 pub(crate) fn write_access(
     data: &Path,
     account: &Account,
-    roles: &[String],
+    options: &ClusterOptions,
 ) -> Result<(), PostgresError> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let own = quoted(&account.own_name);
     let entries = [ADMINISTRATOR.to_owned()]
         .into_iter()
-        .chain(roles.iter().cloned());
+        .chain(options.roles.iter().cloned());
     let map: String = entries
         .map(|role| format!("nimbus {own} {}\n", quoted(&role)))
         .collect();
@@ -77,7 +77,14 @@ pub(crate) fn write_access(
         let path = data.join(name);
         fs::write(&path, text).map_err(PostgresError::folder(&path, "it cannot be written"))
     };
-    write("pg_hba.conf", "local all all peer map=nimbus\n")?;
+    let over_tcp = match options.tcp_port {
+        Some(_) => "host all all 127.0.0.1/32 scram-sha-256\n",
+        None => "",
+    };
+    write(
+        "pg_hba.conf",
+        &format!("local all all peer map=nimbus\n{over_tcp}"),
+    )?;
     write("pg_ident.conf", &map)
 }
 

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use nimbus_control_api::{ApiState, Limits};
-use nimbus_control_app::{App, AppKeys, AppSettings, GivenKeys};
+use nimbus_control_api::{ApiState, Front, Limit, Limits};
+use nimbus_control_app::{App, AppKeys, AppSettings, ArchiveAddress, GivenKeys};
 use nimbus_control_store::Store;
 use nimbus_core::Result;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::server::ServerOptions;
 
@@ -16,6 +16,58 @@ use crate::server::ServerOptions;
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(10);
 /// Checkpoints between two removals of ended sessions.
 const CHECKPOINTS_PER_CLEANING: u32 = 360;
+/// Checkpoints between two looks for entries that are old enough: a day.
+const CHECKPOINTS_PER_ARCHIVING: u32 = 8640;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// What an operator may set about the API.
+#[derive(Clone, Debug)]
+pub struct ApiOptions {
+    pub given_keys: GivenKeys,
+    pub access_seconds: u32,
+    pub refresh_seconds: u32,
+    /// Where people reach the server; without it, where it listens.
+    pub public_url: Option<String>,
+    pub front: Front,
+    /// Requests of a caller; none is no limit.
+    pub rate: Option<Limit>,
+    pub archive: Option<ArchiveAddress>,
+    pub audit_retention_days: u32,
+    pub tenant_grace_days: u32,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        Self {
+            given_keys: GivenKeys::default(),
+            access_seconds: 3600,
+            refresh_seconds: 604_800,
+            public_url: None,
+            front: Front::default(),
+            rate: Some(Limit::per_second(30)),
+            archive: None,
+            audit_retention_days: 365,
+            tenant_grace_days: 30,
+        }
+    }
+}
+
+impl ApiOptions {
+    pub(crate) fn url(&self, address: SocketAddr) -> String {
+        match &self.public_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => format!("http://{address}"),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        match self.rate {
+            // What one address may do is a multiple of what one caller may: several share one.
+            Some(rate) => Limits::new(Limits::ADDRESS.max(rate), Limits::SIGN_IN, rate),
+            None => Limits::new(Limit::NONE, Limits::SIGN_IN, Limit::NONE),
+        }
+    }
+}
 
 /// Refuses to start without the keys that the database names.
 pub(crate) async fn open(options: &ServerOptions, store: Store) -> Result<App> {
@@ -24,25 +76,53 @@ pub(crate) async fn open(options: &ServerOptions, store: Store) -> Result<App> {
         .keys
         .clone()
         .unwrap_or_else(|| data_dir.join("keys"));
-    let keys = AppKeys::in_folder(&folder, GivenKeys::default())?;
-    let settings = AppSettings::new("nimbus", data_dir.join("audit"));
+    let api = &options.api;
+    let keys = AppKeys::in_folder(&folder, api.given_keys.clone())?;
+    let mut settings = AppSettings::new("nimbus", data_dir.join("audit"));
+    settings.access_seconds = api.access_seconds;
+    settings.refresh_seconds = api.refresh_seconds;
+    settings.archive = api.archive.clone();
+    settings.audit_retention =
+        jiff::SignedDuration::from_hours(24 * i64::from(api.audit_retention_days));
+    settings.tenant_grace = DAY * api.tenant_grace_days;
     App::open(store, keys, settings).await
 }
 
-pub(crate) fn router(app: &App, address: SocketAddr) -> Router {
-    let origins = vec![format!("http://{address}")];
-    nimbus_control_api::router(ApiState::new(app.clone(), origins, Limits::default()))
+pub(crate) fn router(app: &App, options: &ApiOptions, address: SocketAddr) -> Router {
+    let origins = vec![options.url(address)];
+    let state = ApiState::new(app.clone(), origins, options.limits()).behind(options.front.clone());
+    nimbus_control_api::router(state)
 }
 
-/// Signs how far the audit trail has come and removes what is of no use, until it is dropped.
+/// Does what nobody asks for, until it is dropped: signs how far the audit trail has come, wraps data keys
+/// again after the outer key was replaced, archives, and removes what is of no use.
 pub(crate) async fn look_after(app: App) {
+    match app.rewrap_data_keys().await {
+        Ok(0) => {}
+        Ok(count) => info!(count, "data keys were wrapped with the new key"),
+        Err(failure) => {
+            warn!(error = %failure.error.log_text(), "data keys were not wrapped again");
+        }
+    }
     for round in 0_u32.. {
         tokio::time::sleep(CHECKPOINT_PAUSE).await;
         app.checkpoint_audit(jiff::Timestamp::now()).await;
-        if round % CHECKPOINTS_PER_CLEANING == 0
-            && let Err(failure) = app.remove_ended_sessions().await
-        {
-            warn!(error = %failure.error.log_text(), "ended sessions were not removed");
+        if round % CHECKPOINTS_PER_CLEANING == 0 {
+            clean(&app).await;
         }
+        if round % CHECKPOINTS_PER_ARCHIVING == 0
+            && let Err(failure) = app.archive_audit(jiff::Timestamp::now()).await
+        {
+            warn!(error = %failure.error.log_text(), "the audit trail was not archived");
+        }
+    }
+}
+
+async fn clean(app: &App) {
+    if let Err(failure) = app.remove_ended_sessions().await {
+        warn!(error = %failure.error.log_text(), "ended sessions were not removed");
+    }
+    if let Err(failure) = app.purge_tenants().await {
+        warn!(error = %failure.error.log_text(), "deleted tenants are still there");
     }
 }

@@ -10,5 +10,9 @@ mod database;
 mod http;
 mod server;
 
+pub use api::ApiOptions;
 pub use database::{Database, DatabaseOptions, Place};
 pub use server::{Server, ServerOptions};
+
+pub use nimbus_control_api::{Front, Limit};
+pub use nimbus_control_app::{ArchiveAddress, GivenKeys};

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::api;
+use crate::api::{self, ApiOptions};
 use crate::database::{Database, DatabaseOptions};
 use crate::http::{self, State};
 
@@ -30,6 +30,7 @@ pub struct ServerOptions {
     pub keys: Option<PathBuf>,
     /// Name of the operator, as tenants see it.
     pub operator: String,
+    pub api: ApiOptions,
 }
 
 /// A server that is ready. Requests are answered by [`serve`](Self::serve).
@@ -39,6 +40,7 @@ pub struct Server {
     address: SocketAddr,
     database: Database,
     app: App,
+    api: ApiOptions,
     setup_token: Option<String>,
 }
 
@@ -54,6 +56,7 @@ impl Server {
         match prepared {
             Ok((app, setup_token)) => Ok(Self {
                 app,
+                api: options.api.clone(),
                 listener,
                 address,
                 database,
@@ -71,6 +74,11 @@ impl Server {
         self.address
     }
 
+    /// Where people reach it.
+    pub fn url(&self) -> String {
+        self.api.url(self.address)
+    }
+
     pub fn database(&self) -> &Database {
         &self.database
     }
@@ -78,14 +86,14 @@ impl Server {
     /// The page that finishes the first run, with the secret that opens it. None if somebody did.
     pub fn setup_link(&self) -> Option<String> {
         let token = self.setup_token.as_ref()?;
-        Some(format!("http://{}/setup?token={token}", self.address))
+        Some(format!("{}/setup?token={token}", self.url()))
     }
 
     /// Answers requests until `stop` is ready, finishes those under way and closes everything.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let (draining, drained) = watch::channel(false);
         let probes = http::router(State::new(self.database.store.clone(), drained.clone()));
-        let router = probes.merge(api::router(&self.app, self.address));
+        let router = probes.merge(api::router(&self.app, &self.api, self.address));
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let chores = tokio::spawn(api::look_after(self.app.clone()));
         let stopping = async move {

@@ -4,8 +4,11 @@
 //! database per test, cloned from a template that is migrated once. [`TestDatabase`] is what a test asks
 //! for; it returns nothing, and records a skip, where PostgreSQL is not installed.
 
+mod administrator;
 mod cluster;
 mod database;
+mod tcp;
 
 pub use cluster::{SPARE_ROLE, shared_cluster};
 pub use database::TestDatabase;
+pub use tcp::TcpCluster;

@@ -4,11 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use nimbus_control_server::{Server, ServerOptions};
+use nimbus_config::{Origin, Rate, RatePeriod, Secret, Settings};
+use nimbus_control_server::{
+    ApiOptions, ArchiveAddress, Front, GivenKeys, Limit, Server, ServerOptions,
+};
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
+use zeroize::Zeroizing;
 
 use super::place::PlaceArgs;
 use crate::context::Context;
@@ -38,6 +42,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         keys: args.keys,
         database: args.place.options(context)?,
         operator: context.settings()?.settings.app.name.value.clone(),
+        api: api_options(&context.settings()?.settings)?,
     };
     // Heard from the beginning, so that a start can be given up.
     let stop = stop_requested()?;
@@ -47,13 +52,80 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         () = &mut stop => return Err(Error::new(ErrorCode::CANCELLED, "stopped while starting")),
     };
     context.output.result(&UpReport {
-        address: format!("http://{}", server.address()),
+        address: server.url(),
         setup_link: server.setup_link(),
         data_dir: options.database.data_dir.display().to_string(),
         ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     })?;
     server.serve(stop).await?;
     Ok(Outcome::Done)
+}
+
+fn api_options(settings: &Settings) -> Result<ApiOptions> {
+    let secret = |setting: &Option<Secret>| {
+        setting
+            .as_ref()
+            .map(|secret| Zeroizing::new(secret.expose().to_owned()))
+    };
+    let text = |setting: &Option<String>| setting.clone().unwrap_or_default();
+    let server = &settings.server;
+    let front = Front::parse(
+        &text(&server.trusted_proxies.value),
+        &text(&server.locations.value),
+    )
+    .map_err(|error| {
+        Error::new(ErrorCode::CONFIG_BAD_VALUE, error.to_string())
+            .with_help("look at server.trusted_proxies and server.locations")
+    })?;
+    let s3 = &settings.s3;
+    Ok(ApiOptions {
+        given_keys: GivenKeys {
+            token_secret: secret(&settings.auth.jwt_secret.value),
+            previous_token_secret: secret(&settings.auth.jwt_previous_secret.value),
+            secret_key: secret(&settings.app.secret_key.value),
+        },
+        access_seconds: settings.auth.jwt_expiry.value,
+        refresh_seconds: settings.auth.refresh_token_expiry.value,
+        public_url: server
+            .public_url
+            .value
+            .as_ref()
+            .map(|url| url.url().to_string()),
+        front,
+        rate: settings
+            .rate_limiting
+            .enabled
+            .value
+            .then(|| limit(settings.rate_limiting.default_limit.value)),
+        archive: settings
+            .audit
+            .archive
+            .value
+            .as_ref()
+            .map(|url| ArchiveAddress {
+                url: url.clone(),
+                // Amazon's own unless another one was named.
+                s3_endpoint: (s3.endpoint.origin != Origin::Default)
+                    .then(|| s3.endpoint.value.url().to_string()),
+                s3_access_key: secret(&s3.access_key.value),
+                s3_secret_key: secret(&s3.secret_key.value),
+            }),
+        audit_retention_days: settings.audit.retention_days.value,
+        tenant_grace_days: settings.tenancy.grace_days.value,
+    })
+}
+
+fn limit(rate: Rate) -> Limit {
+    let per_seconds = match rate.period {
+        RatePeriod::Second => 1.0,
+        RatePeriod::Minute => 60.0,
+        RatePeriod::Hour => 3600.0,
+        RatePeriod::Day => 86_400.0,
+    };
+    Limit {
+        requests: rate.requests,
+        per_seconds,
+    }
 }
 
 /// Ready when somebody asks the process to end.
@@ -95,6 +167,7 @@ impl Report for UpReport {
         );
         if let Some(link) = &self.setup_link {
             text.push_str(&format!("Finish the first run at {link}\n"));
+            text.push_str("  or with `nimbus setup <that link> --email <yours>`\n");
         }
         text.push_str(&format!("Data is in {}\n", self.data_dir));
         text

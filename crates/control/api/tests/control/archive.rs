@@ -204,9 +204,9 @@ async fn a_trail_that_was_changed_is_not_archived() {
         let email = format!("user{number}@acme.example");
         nimbus.user(&owner, &acme, &email, None).await;
     }
-    nimbus.as_administrator(&format!(
+    nimbus.database.run_as_administrator(&format!(
         "UPDATE nimbus_core.audit_logs SET user_id = 'x' WHERE sequence = 2 AND tenant_id = '{acme}'"
-    ));
+    )).await;
     let later = Timestamp::now() + SignedDuration::from_secs(60);
     nimbus.app.archive_audit(later).await.unwrap();
     assert!(!nimbus.folder.path().join("archive").join(&acme).exists());
@@ -232,7 +232,13 @@ async fn a_tenant_that_is_gone_for_good_leaves_nothing_in_the_archive() {
     nimbus.call("DELETE", &path, Some(&owner), None).await.ok();
     assert_eq!(nimbus.app.purge_tenants().await.unwrap(), 1);
     assert!(!checkpoints.exists() && parts(&nimbus, &acme).is_empty());
-    assert!(!nimbus.dump().contains("user0-0@acme.example"));
+    assert!(
+        !nimbus
+            .database
+            .dump()
+            .await
+            .contains("user0-0@acme.example")
+    );
     let judged = verdict(&nimbus, &owner, &nimbus.root.to_string()).await;
     assert_eq!(judged["intact"], true, "{judged}");
 }

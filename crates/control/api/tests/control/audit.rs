@@ -51,7 +51,7 @@ async fn what_the_databases_owner_does_to_the_trail_is_named() {
     ] {
         let nimbus = installation!();
         let (owner, acme) = trail(&nimbus).await;
-        nimbus.as_administrator(statement);
+        nimbus.database.run_as_administrator(statement).await;
         let verdict = verdict(&nimbus, &owner, &acme).await;
         assert_eq!(verdict["intact"], false, "{statement}");
         assert_eq!(verdict["fault_sequence"], entry, "{statement}: {verdict}");

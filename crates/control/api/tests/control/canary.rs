@@ -63,7 +63,7 @@ async fn a_secret_is_in_no_row_no_answer_and_no_record() {
             .text,
     );
 
-    let stored = nimbus.dump();
+    let stored = nimbus.database.dump().await;
     assert!(
         stored.contains("jane@acme.example"),
         "the search finds what is there"

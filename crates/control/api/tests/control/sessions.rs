@@ -229,7 +229,7 @@ async fn ended_sessions_are_removed_after_a_while() {
     let nimbus = installation!();
     let owner = nimbus.set_up().await;
     nimbus.login("", "owner@operator.example").await;
-    nimbus.as_administrator("UPDATE nimbus_core.sessions SET revoked_at = now() - interval '2 days' WHERE generation = 0");
+    nimbus.database.run_as_administrator("UPDATE nimbus_core.sessions SET revoked_at = now() - interval '2 days' WHERE generation = 0").await;
     assert_eq!(nimbus.app.remove_ended_sessions().await.unwrap(), 2);
     assert_eq!(nimbus.app.remove_ended_sessions().await.unwrap(), 0);
     assert_eq!(

@@ -13,7 +13,7 @@ use nimbus_control_audit::SigningKey;
 use nimbus_control_auth::password::Cost;
 use nimbus_control_auth::rate::Limit;
 use nimbus_control_auth::{ServerKey, ServerKeys};
-use nimbus_control_store::{Host, Isolation};
+use nimbus_control_store::Isolation;
 use nimbus_control_testing::TestDatabase;
 use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
 use nimbus_core::TenantId;
@@ -61,7 +61,6 @@ pub(crate) struct Installation {
     pub(crate) root: TenantId,
     pub(crate) checkpoints: PathBuf,
     router: Router,
-    binaries: PathBuf,
     pub(crate) folder: tempfile::TempDir,
 }
 
@@ -101,51 +100,8 @@ impl Installation {
             database,
             app,
             checkpoints,
-            binaries: binaries.to_owned(),
             folder,
         }
-    }
-
-    /// Runs SQL as the database's administrator, whom no row-level security stops.
-    pub(crate) fn as_administrator(&self, statement: &str) -> String {
-        self.client(
-            "psql",
-            &[
-                "--set",
-                "ON_ERROR_STOP=1",
-                "--tuples-only",
-                "--no-align",
-                "--command",
-                statement,
-            ],
-        )
-    }
-
-    /// Everything that the database holds, as text.
-    pub(crate) fn dump(&self) -> String {
-        self.client("pg_dump", &[])
-    }
-
-    fn client(&self, program: &str, arguments: &[&str]) -> String {
-        let address = &self.database.config.address;
-        let Host::Socket(socket) = &address.host else {
-            panic!("test databases are reached by socket");
-        };
-        let output = std::process::Command::new(self.binaries.join(program))
-            .arg("--host")
-            .arg(socket)
-            .args(["--port", &address.port.to_string()])
-            .args(["--username", &self.database.config.administrator.user])
-            .args(["--dbname", &address.database])
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     pub(crate) async fn send(

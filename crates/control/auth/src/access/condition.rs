@@ -6,6 +6,8 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use crate::network::Network;
+
 /// All of what is given must hold; what is not given does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -60,7 +62,7 @@ impl Conditions {
     /// Refuses what could never be evaluated.
     pub fn check(&self) -> Result<(), ConditionError> {
         for network in &self.ip {
-            if !is_network(network) {
+            if network.parse::<Network>().is_err() {
                 return Err(ConditionError::Network(network.clone()));
             }
         }
@@ -142,18 +144,6 @@ fn minute_of(text: &str) -> Option<i64> {
     }
     let time = Time::strptime("%H:%M", text).ok()?;
     Some(i64::from(time.hour()) * 60 + i64::from(time.minute()))
-}
-
-fn is_network(text: &str) -> bool {
-    let (address, bits) = match text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits)),
-        None => (text, None),
-    };
-    let Ok(address) = address.parse::<std::net::IpAddr>() else {
-        return false;
-    };
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= most))
 }
 
 /// A Cedar string literal.

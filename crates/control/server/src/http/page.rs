@@ -1,18 +1,35 @@
-//! Plain pages until the console exists.
+//! Plain pages until the console exists. They load nothing from elsewhere.
 
-use axum::response::Html;
+use axum::Router;
+use axum::http::{HeaderName, header};
+use axum::response::{Html, IntoResponse};
+use axum::routing::get;
 
-const HOME: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Nimbus</title>\
-<h1>Nimbus</h1><p>The control plane runs. Its API is at <code>/api/v1</code>.</p></html>\n";
+/// Pages may use this server's own script and style, and ask it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-const SETUP: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Nimbus: first run</title>\
-<h1>First run</h1><p>Send the token of this page's address with the first administrator's name to \
-<code>POST /api/v1/setup/complete</code>.</p></html>\n";
-
-pub(crate) async fn home() -> Html<&'static str> {
-    Html(HOME)
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new()
+        .route("/", get(async || page(include_str!("pages/home.html"))))
+        .route(
+            "/setup",
+            get(async || page(include_str!("pages/setup.html"))),
+        )
+        .route(
+            "/pages/setup.js",
+            get(async || file("text/javascript", include_str!("pages/setup.js"))),
+        )
+        .route(
+            "/pages/style.css",
+            get(async || file("text/css", include_str!("pages/style.css"))),
+        )
 }
 
-pub(crate) async fn setup() -> Html<&'static str> {
-    Html(SETUP)
+fn page(text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(text))
+}
+
+fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 1], &'static str) {
+    ([(header::CONTENT_TYPE, kind)], text)
 }

@@ -85,3 +85,23 @@ async fn the_first_run_is_open_until_its_link_was_used() {
     assert_eq!(again.setup_link, None);
     again.stop().await;
 }
+
+#[tokio::test]
+async fn the_page_of_the_first_run_loads_nothing_from_elsewhere() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let server = Running::start(&options(folder.path(), &binaries)).await;
+    let page = server.get("/setup?token=x").await;
+    assert_eq!(page.status, 200);
+    assert!(page.head.contains("script-src 'self'"), "{}", page.head);
+    assert!(page.body.contains("<form id=\"setup\">"), "{}", page.body);
+    for reference in page.body.split('"').filter(|part| part.contains('/')) {
+        if let Some(path) = reference.strip_prefix("/pages/") {
+            let file = server.get(&format!("/pages/{path}")).await;
+            assert_eq!(file.status, 200, "{path}");
+        } else {
+            assert!(!reference.starts_with("http"), "{reference}");
+        }
+    }
+    server.stop().await;
+}

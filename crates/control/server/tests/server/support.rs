@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use nimbus_control_server::{DatabaseOptions, Place, Server, ServerOptions};
+use nimbus_control_server::{ApiOptions, DatabaseOptions, Place, Server, ServerOptions};
 use nimbus_control_store::{Isolation, Store};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -33,6 +33,7 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
             pool_size: 5,
         },
         keys: None,
+        api: ApiOptions::default(),
         operator: "Operator".to_owned(),
     }
 }
