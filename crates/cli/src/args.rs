@@ -129,7 +129,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Administration of a control plane",
-        &["login", "logout", "tenant", "user", "role", "key", "audit"],
+        &[
+            "setup", "login", "logout", "tenant", "user", "role", "key", "audit",
+        ],
     ),
     ("Help", &["explain", "completions", "man", "help"]),
 ];

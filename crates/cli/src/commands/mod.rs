@@ -185,6 +185,8 @@ pub(crate) enum Command {
     Backup(control::backup::Args),
     /// Make an installation from a backup, or give a tenant back
     Restore(control::restore::Args),
+    /// Finish the first run of a control plane: make its first administrator
+    Setup(admin::login::SetupArgs),
     /// Sign in to a control plane
     Login(admin::login::LoginArgs),
     /// Sign out of a control plane
@@ -244,6 +246,7 @@ impl Command {
             | Self::ValidateAws(_)
             | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
+            | Self::Setup(_)
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Tenant(_)
@@ -352,6 +355,7 @@ impl Command {
             Self::MigrateDatabase(args) => control::migrate::run(args, context).await,
             Self::Backup(args) => control::backup::run(args, context).await,
             Self::Restore(args) => control::restore::run(args, context).await,
+            Self::Setup(args) => admin::login::setup(args, context).await,
             Self::Login(args) => admin::login::login(args, context).await,
             Self::Logout(args) => admin::login::logout(args, context).await,
             Self::Tenant(args) => admin::tenant::run(args, context).await,

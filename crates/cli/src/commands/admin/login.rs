@@ -1,8 +1,8 @@
-//! `nimbus login` and `nimbus logout`.
+//! `nimbus setup`, `nimbus login` and `nimbus logout`.
 
 use nimbus_control_client::{Client, Profile, Tokens};
 use nimbus_core::{Error, ErrorCode, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::AdminReport;
 use super::server::{profiles, read_password, text};
@@ -38,8 +38,7 @@ pub(crate) struct LoginArgs {
 }
 
 pub(crate) async fn login(args: LoginArgs, context: &Context) -> Result<Outcome> {
-    let profiles = profiles()?;
-    let known = profiles
+    let known = profiles()?
         .get(Some(&args.profile))
         .ok()
         .map(|(_, profile)| profile);
@@ -65,24 +64,100 @@ pub(crate) async fn login(args: LoginArgs, context: &Context) -> Result<Outcome>
     let mut client = Client::anonymous(&server)?;
     let body = json!({"tenant": tenant, "email": email, "password": password});
     let answer = client.post("/api/v1/auth/login", &body).await?;
-    let tokens = Tokens::of_answer(&answer).ok_or_else(|| {
+    let profile = Profile {
+        server,
+        tenant,
+        tenant_id: text(&answer, "tenant_id")?,
+        email,
+    };
+    remember(&args.profile, &profile, &answer)?;
+    report(context, &args.profile, &profile)
+}
+
+/// Keeps a sign-in for the commands that follow.
+fn remember(name: &str, profile: &Profile, answer: &Value) -> Result<()> {
+    let tokens = Tokens::of_answer(answer).ok_or_else(|| {
         Error::new(
             ErrorCode::SERVER_ANSWER,
             "the server answered without tokens",
         )
     })?;
-    let profile = Profile {
-        server: server.clone(),
-        tenant,
-        tenant_id: text(&answer, "tenant_id")?,
-        email: email.clone(),
-    };
-    profiles.put(&args.profile, &profile)?;
-    profiles.put_tokens(&args.profile, Some(&tokens))?;
-    let data = json!({"server": server, "email": email, "profile": args.profile, "tenant_id": profile.tenant_id});
+    let profiles = profiles()?;
+    profiles.put(name, profile)?;
+    profiles.put_tokens(name, Some(&tokens))?;
+    Ok(())
+}
+
+fn report(context: &Context, name: &str, profile: &Profile) -> Result<Outcome> {
+    let Profile { server, email, .. } = profile;
+    let data =
+        json!({"server": server, "email": email, "profile": name, "tenant_id": profile.tenant_id});
     let report = AdminReport::done(data, format!("signed in at {server} as {email}"));
     context.output.result(&report)?;
     Ok(Outcome::Done)
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct SetupArgs {
+    /// The link that `nimbus up` printed
+    #[arg(value_name = "LINK")]
+    link: String,
+
+    /// E-mail address of the first administrator
+    #[arg(long, value_name = "EMAIL")]
+    email: String,
+
+    /// Name of the first administrator; without it the part of the address before the @
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Read the password from standard input
+    #[arg(long)]
+    password_stdin: bool,
+
+    /// Name under which the sign-in is kept
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "NIMBUS_PROFILE",
+        default_value = "default"
+    )]
+    profile: String,
+}
+
+/// Finishes the first run from a terminal, as the page behind the link does from a browser.
+pub(crate) async fn setup(args: SetupArgs, context: &Context) -> Result<Outcome> {
+    let (server, token) = taken_apart(&args.link)?;
+    nimbus_telemetry::register_secret(&token);
+    let mut client = Client::anonymous(&server)?;
+    let question = format!("New password of {}: ", args.email);
+    let password = read_password(&question, args.password_stdin)?;
+    let name = args.name.unwrap_or_else(|| {
+        let before = args.email.split('@').next();
+        before.unwrap_or_default().to_owned()
+    });
+    let body =
+        json!({"token": token, "email": args.email, "display_name": name, "password": password});
+    let answer = client.post("/api/v1/setup/complete", &body).await?;
+    let profile = Profile {
+        server,
+        tenant: String::new(),
+        tenant_id: text(&answer, "tenant_id")?,
+        email: args.email,
+    };
+    remember(&args.profile, &profile, &answer)?;
+    report(context, &args.profile, &profile)
+}
+
+/// A link's server and token.
+fn taken_apart(link: &str) -> Result<(String, String)> {
+    link.split_once("/setup?token=")
+        .filter(|(server, token)| !server.is_empty() && !token.is_empty())
+        .map(|(server, token)| (server.to_owned(), token.to_owned()))
+        .ok_or_else(|| {
+            Error::new(ErrorCode::USAGE, "this is not a link of a first run")
+                .with_help("`nimbus up` prints it when it starts, until the first run is finished; it ends in /setup?token=…")
+        })
 }
 
 #[derive(clap::Args, Debug)]
