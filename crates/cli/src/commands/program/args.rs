@@ -89,6 +89,25 @@ impl TargetArgs {
     }
 }
 
+/// Whether to look first.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct RefreshArgs {
+    /// Look at what is really there first
+    #[arg(long, short)]
+    refresh: bool,
+
+    /// Accept that many resources are gone at once
+    #[arg(long, requires = "refresh")]
+    allow_mass_removal: bool,
+}
+
+impl RefreshArgs {
+    pub(crate) fn apply(&self, options: &mut RunOptions) {
+        options.refresh = self.refresh;
+        options.allow_mass_removal = self.allow_mass_removal;
+    }
+}
+
 /// How the work is done.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "How it is done")]

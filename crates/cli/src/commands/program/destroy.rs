@@ -4,7 +4,7 @@
 use nimbus_core::Result;
 use nimbus_engine_operations::{Action, RunOptions};
 
-use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
+use super::args::{ConsentArgs, EffortArgs, LocationArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::run::Asked;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -14,9 +14,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     location: LocationArgs,
 
-    /// Look at what is really there first
-    #[arg(long, short)]
-    refresh: bool,
+    #[command(flatten)]
+    refresh: RefreshArgs,
 
     /// Run the program first, for its delete hooks and the configuration of its providers
     #[arg(long)]
@@ -34,10 +33,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut options = RunOptions {
-        refresh: args.refresh,
         run_program: args.run_program,
         ..RunOptions::default()
     };
+    args.refresh.apply(&mut options);
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     let asked = Asked {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_operations::{Action, RunOptions};
 
-use super::args::{EffortArgs, LocationArgs, ProgramArgs, ShowArgs, TargetArgs};
+use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::run::{Asked, ended};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -15,9 +15,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     location: LocationArgs,
 
-    /// Look at what is really there first
-    #[arg(long, short)]
-    refresh: bool,
+    #[command(flatten)]
+    refresh: RefreshArgs,
 
     /// Fail if anything would change
     #[arg(long)]
@@ -39,10 +38,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut options = RunOptions {
-        refresh: args.refresh,
         save_plan: args.save_plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()
     };
+    args.refresh.apply(&mut options);
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     args.program.apply(&mut options, context)?;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use nimbus_core::Result;
 use nimbus_engine_operations::{Action, RunOptions};
 
-use super::args::{ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, ShowArgs, TargetArgs};
+use super::args::{
+    ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs,
+};
 use super::run::Asked;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -15,9 +17,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     location: LocationArgs,
 
-    /// Look at what is really there first
-    #[arg(long, short)]
-    refresh: bool,
+    #[command(flatten)]
+    refresh: RefreshArgs,
 
     /// Do nothing but what this file, written by `preview --save-plan`, allows
     #[arg(long, value_name = "FILE")]
@@ -37,10 +38,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut options = RunOptions {
-        refresh: args.refresh,
         plan: args.plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()
     };
+    args.refresh.apply(&mut options);
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     args.program.apply(&mut options, context)?;

@@ -176,7 +176,11 @@ impl Step {
             urn: subject.urn.clone(),
             type_: subject.type_.clone(),
             provider: subject.provider.clone(),
-            old: self.old().map(|old| Arc::clone(&old.state)),
+            old: match self {
+                // What is left out is told as what stays the same: as something that never was.
+                Self::SkippedCreate(step) => Some(Arc::clone(step.new_state())),
+                step => step.old().map(|old| Arc::clone(&old.state)),
+            },
             new,
             replace_keys,
             changed_keys,

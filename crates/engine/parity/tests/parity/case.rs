@@ -31,6 +31,8 @@ pub(crate) struct Step {
     pub(crate) version: u32,
     pub(crate) stack: &'static str,
     pub(crate) flags: Vec<String>,
+    /// Whether Nimbus is told that many objects may be gone at once; the official engine never asks.
+    pub(crate) loses_many: bool,
     /// What happens outside of any engine before the step.
     pub(crate) before: Vec<Disturbance>,
     pub(crate) end: End,
@@ -152,6 +154,7 @@ fn step(operation: Operation, version: u32) -> Step {
         version,
         stack: "dev",
         flags: Vec::new(),
+        loses_many: false,
         before: Vec::new(),
         end: End::Succeeds,
         unchanged: false,
@@ -178,6 +181,11 @@ impl Step {
 
     pub(crate) fn fails(mut self) -> Self {
         self.end = End::Fails;
+        self
+    }
+
+    pub(crate) fn loses_many(mut self) -> Self {
+        self.loses_many = true;
         self
     }
 

@@ -96,6 +96,9 @@ fn embedded(step: &Step, side: &Side, tools: &Tools) -> Told {
     if step.operation != Operation::Preview {
         command.arg("--yes");
     }
+    if step.loses_many {
+        command.arg("--allow-mass-removal");
+    }
     let output = command.args(&step.flags).output().unwrap();
     Told {
         succeeded: output.status.success(),

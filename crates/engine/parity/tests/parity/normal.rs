@@ -175,11 +175,12 @@ impl Normal {
         resource
     }
 
-    /// Places in the program as they are, places in an SDK by their file alone.
+    /// Places in the program as they are. Places in an SDK by the name of the file alone: the official
+    /// engine names the source that its authors had, this one the file that is installed.
     fn position(&self, position: &Value) -> String {
         let text = position.as_str().unwrap_or("-");
         match self.outside.captures(text) {
-            Some(parts) => format!("sdk:{}", &parts[1]),
+            Some(parts) => format!("sdk:{}", parts[1].split('.').next().unwrap_or_default()),
             None => text.trim_start_matches("project:///").to_owned(),
         }
     }

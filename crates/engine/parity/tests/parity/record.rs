@@ -213,12 +213,8 @@ fn forget_the_moment(entries: &mut Map<String, Value>, has_outcome: bool) {
         .get("op")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let nothing_old = entries
-        .get("old")
-        .is_some_and(|old| old["custom"] == true && old["id"] == "");
-    // What an import found is told twice by the official engine, as old and as new; and so is a
-    // create that the targets leave out.
-    if op == "import" || (op == "same" && nothing_old) {
+    // What an import found is told twice by the official engine, as old and as new.
+    if op == "import" {
         entries.remove("old");
     }
 }

@@ -1,6 +1,7 @@
 //! What Python programs do that others do in TypeScript.
 
-use crate::case::{handover, preview, python, up};
+use crate::case::Disturbance::World;
+use crate::case::{handover, preview, python, refresh, up};
 use crate::runner::check;
 
 #[test]
@@ -27,4 +28,23 @@ fn python_options() {
     let [no_op, gone] = handover(2);
     let steps = vec![up(1), preview(2), up(2), no_op, gone];
     check(&python("python-options", steps));
+}
+
+#[test]
+fn dynamic_python() {
+    let [no_op, gone] = handover(2);
+    check(&python(
+        "dynamic-python",
+        vec![
+            preview(1),
+            up(1),
+            preview(2),
+            up(2).swapped(),
+            up(3).fails(),
+            refresh(2).after(World("a-note", "somebody wrote here")),
+            up(2),
+            no_op,
+            gone,
+        ],
+    ));
 }

@@ -1,7 +1,25 @@
 //! Resource options.
 
-use crate::case::{handover, preview, typescript, up};
+use crate::case::{destroy, handover, preview, typescript, up};
 use crate::runner::check;
+
+#[test]
+fn protecting() {
+    let [no_op, gone] = handover(4);
+    check(&typescript(
+        "protecting",
+        vec![
+            up(1),
+            preview(2).fails(),
+            up(2).fails(),
+            up(3).fails(),
+            destroy(1).fails(),
+            up(4),
+            no_op,
+            gone,
+        ],
+    ));
+}
 
 #[test]
 fn keeping() {
@@ -15,6 +33,28 @@ fn ignoring() {
     let [no_op, gone] = handover(2);
     let steps = vec![up(1), preview(2), up(2), no_op, gone];
     check(&typescript("ignoring", steps));
+}
+
+#[test]
+fn secrets() {
+    let [no_op, gone] = handover(2);
+    let steps = vec![preview(1), up(1), up(1).swapped(), up(2), no_op, gone];
+    check(&typescript("secrets", steps).config(&[
+        "secrets:count: 2",
+        "secrets:password:",
+        "  secure: v1:k27bI6vjaT8LJkGF:liyaXirPqOwsj+6k4wBxq6oGR/G62XI=",
+        "secrets:settings:",
+        "  depth: 3",
+        "  list:",
+        "    - secure: v1:Effkp+bwk8VqP3NG:Vx5KVe5K+mFFKSjgqKB+9akj36E=",
+    ]));
+}
+
+#[test]
+fn providers() {
+    let [no_op, gone] = handover(2);
+    let steps = vec![preview(1), up(1), preview(2), up(2), no_op, gone];
+    check(&typescript("providers", steps).config(&["parity:prefix: from-config"]));
 }
 
 #[test]

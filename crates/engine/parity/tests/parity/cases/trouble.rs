@@ -1,8 +1,70 @@
-//! Everything that goes wrong.
+//! Targets, drift, and everything that goes wrong.
 
 use crate::case::Disturbance::{Gone, World};
-use crate::case::{destroy, handover, preview, python, up};
+use crate::case::{destroy, handover, preview, python, refresh, up};
 use crate::runner::check;
+
+const A1: &str = "urn:pulumi:dev::targeting::parity:index:Thing::a1";
+const A2: &str = "urn:pulumi:dev::targeting::parity:index:Thing::a2";
+const B1: &str = "urn:pulumi:dev::targeting::demo:index:Group$parity:index:Thing::b1";
+const LATE: &str = "urn:pulumi:dev::targeting::parity:index:Thing::late";
+const NOBODY: &str = "urn:pulumi:dev::targeting::parity:index:Thing::nobody";
+const LONER: &str = "urn:pulumi:dev::targeting::parity:index:Thing::loner";
+
+#[test]
+fn targeting() {
+    check(&python(
+        "targeting",
+        vec![
+            up(1).flags(&["--target", A1]),
+            up(1),
+            preview(2).flags(&["--target", A1]),
+            up(2).flags(&["--target", A1]),
+            up(2)
+                .flags(&["--target", A2, "--target-dependents"])
+                .swapped(),
+            up(2).flags(&["--target", LATE, "--target", LONER]),
+            up(2).flags(&["--target", "**nobody**"]).unchanged(),
+            up(2).flags(&["--target", NOBODY]).fails(),
+            up(2).flags(&["--exclude", B1]),
+            up(2).flags(&["--replace", B1]).swapped(),
+            refresh(2).flags(&["--target", A1]),
+            destroy(2).flags(&["--target", A2]).fails(),
+            destroy(2).flags(&["--target", A2, "--target-dependents"]),
+            destroy(2).flags(&["--exclude", A1]),
+            destroy(2),
+        ],
+    ));
+}
+
+const CHANGED: &str =
+    r#"{"label":"moved","size":9,"shout":"MOVED","serial":7,"arn":"parity:changed-1"}"#;
+
+#[test]
+fn refreshing() {
+    let [no_op, gone] = handover(1);
+    check(&python(
+        "refreshing",
+        vec![
+            up(1),
+            refresh(1).unchanged(),
+            refresh(1)
+                .after(World("things/changed-1.json", CHANGED))
+                .after(Gone("things/removed-1.json"))
+                .loses_many(),
+            preview(1).swapped(),
+            up(1),
+            up(1)
+                .flags(&["--refresh"])
+                .after(World("things/changed-1.json", CHANGED))
+                .after(Gone("things/removed-2.json"))
+                .loses_many(),
+            refresh(1).after(World("fail", "read:steady")).fails(),
+            no_op.after(Gone("fail")),
+            gone,
+        ],
+    ));
+}
 
 #[test]
 fn failures() {
