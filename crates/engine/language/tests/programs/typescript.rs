@@ -375,6 +375,30 @@ async fn stack_traces_point_into_the_typescript() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_loaded_late_is_as_if_it_had_been_loaded_before() {
+    let Some(sdk) = node_sdk("what_is_loaded_late_is_as_if_it_had_been_loaded_before") else {
+        return;
+    };
+    let index = r#"
+import * as pulumi from "@pulumi/pulumi";
+import { LocalWorkspace } from "@pulumi/pulumi/automation";
+import { debuggablePromise } from "@pulumi/pulumi/runtime/debuggable";
+export const kind = typeof pulumi.automation;
+export const same = pulumi.automation.LocalWorkspace === LocalWorkspace;
+export const listed = Object.keys(pulumi.automation).includes("LocalWorkspace");
+export const promise = pulumi.output(1).promise().then(() => 2);
+export const traces = new Error("x").stack!.includes("index.ts:9:");
+const noted: any = debuggablePromise(Promise.resolve(1), "here");
+export const made = `${noted._debugStackTrace}`.includes("index.ts:10:");
+"#;
+    same_both_ways(&sdk, &[PACKAGE, ("index.ts", index)]).await;
+    let outputs = program(&sdk, &[PACKAGE, ("index.ts", index)]).ready().await;
+    outputs.succeed().await;
+    let outputs = format!("{:?}", outputs.stack_outputs());
+    assert!(!outputs.contains("Bool(false)"), "{outputs}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_translated_alone_is_left_to_the_sdk() {
     let Some(sdk) = node_sdk("what_cannot_be_translated_alone_is_left_to_the_sdk") else {
         return;

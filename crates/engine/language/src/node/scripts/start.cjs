@@ -14,6 +14,15 @@ const { isMainThread } = require("node:worker_threads");
 
 const own = /[\\/]@pulumi[\\/]pulumi[\\/](?!node_modules)/;
 
+// What the SDK loads and hardly any program uses: what stores functions as text, what traces the SDK
+// itself, and a library for programs that run other programs.
+const rarelyNeeded = [
+    { from: /[\\/]runtime[\\/]closure[\\/]/, request: /^@npmcli\/arborist$|\/typescript-shim$/, as: lazyModule },
+    { from: /[\\/]runtime[\\/]closure[\\/]/, request: /^normalize-package-data$/, as: lazyFunction },
+    { from: /[\\/]cmd[\\/]run[\\/]tracing\.js$/, request: /^@opentelemetry\/(?!api$)/, as: lazyMembers },
+    { from: /[\\/]@pulumi[\\/]pulumi[\\/]index\.js$/, request: /^\.\/automation$/, as: lazyObject },
+];
+
 // Threads and processes of the program itself are not ours to change.
 if (isMainThread) {
     leaveNoTrace();
@@ -38,31 +47,48 @@ function leaveNoTrace() {
     }
 }
 
-// ---- What the SDK loads only to store functions as text ----
+// ---- Loading less ----
 
 function loadLess() {
     const load = Module._load;
     Module._load = function (request, parent, ...rest) {
         const from = parent?.filename;
-        if (from && own.test(from) && isRarelyNeeded(request, from)) {
-            return lazily(() => load.call(this, request, parent, ...rest));
+        if (from && own.test(from)) {
+            const rare = rarelyNeeded.find((rare) => rare.from.test(from) && rare.request.test(request));
+            if (rare) {
+                return rare.as(() => load.call(this, request, parent, ...rest));
+            }
         }
         return load.call(this, request, parent, ...rest);
     };
 }
 
-function isRarelyNeeded(request, from) {
-    const closures = /[\\/]runtime[\\/]closure[\\/]/.test(from);
-    return closures && (request === "@npmcli/arborist" || request.endsWith("/typescript-shim"));
-}
-
 // A module that is loaded when it is first looked into. Loaders of the SDK ask it one thing without
 // looking: whether it was made from an ES module.
-function lazily(get) {
+function lazyModule(get) {
+    return lazily(get, function () {}, true);
+}
+
+// A module that is a function.
+function lazyFunction(get) {
+    return lazily(get, function () {}, false);
+}
+
+// A module that is nothing but an object.
+function lazyObject(get) {
+    return lazily(get, {}, true);
+}
+
+// A module whose members are taken out at once and used later.
+function lazyMembers(get) {
+    return new Proxy({}, { get: (_, key) => lazyFunction(() => get()[key]) });
+}
+
+function lazily(get, target, fromEsModule) {
     let real;
     const module = () => (real ??= get());
-    return new Proxy(function () {}, {
-        get: (_, key) => (key === "__esModule" ? true : module()[key]),
+    return new Proxy(target, {
+        get: (_, key) => (key === "__esModule" ? fromEsModule : module()[key]),
         set: (_, key, value) => ((module()[key] = value), true),
         has: (_, key) => key in module(),
         ownKeys: () => Reflect.ownKeys(module()),
@@ -75,11 +101,26 @@ function lazily(get) {
     });
 }
 
+// The SDK listens to the debugger from the start, to name files in complaints about functions that
+// it cannot store as text. A program was translated because it stores none.
+function doWithoutDebugger() {
+    const load = Module._load;
+    Module._load = function (request, parent, ...rest) {
+        const from = parent?.filename;
+        if (from && own.test(from) && from === process.argv[1] && request.endsWith("/closure/v8Hooks")) {
+            return { isInitializedAsync: async () => {} };
+        }
+        return load.call(this, request, parent, ...rest);
+    };
+}
+
 // ---- Translated files ----
 
 function serve(program, main) {
     const files = new Map(Object.entries(program.files));
     traceIntoSources(files, main);
+    traceOnDemand();
+    doWithoutDebugger();
     findTypeScript(program);
     for (const ending of [".ts", ".tsx", ".cts"]) {
         const otherwise = Module._extensions[".js"];
@@ -174,7 +215,10 @@ function traceIntoSources(files, main) {
     let support;
     try {
         support = Module.createRequire(main)("source-map-support");
-    } catch {
+    } catch (error) {
+        if (error?.code !== "MODULE_NOT_FOUND") {
+            throw error;
+        }
         process.setSourceMapsEnabled?.(true);
         return;
     }
@@ -194,6 +238,23 @@ function traceIntoSources(files, main) {
             return file ? { url: name, map: file.map } : null;
         },
     });
+}
+
+// The SDK notes for every promise where it was made, and shows it if the promise is never kept.
+// Looking up sources for all of them takes longer than many programs.
+function traceOnDemand() {
+    const format = Error.prepareStackTrace;
+    if (format === undefined) {
+        return;
+    }
+    Error.prepareStackTrace = function (error, frames) {
+        const made = frames[0];
+        if (made?.getFunctionName() !== "debuggablePromise" || !own.test(made.getFileName() ?? "")) {
+            return format.call(this, error, frames);
+        }
+        let text;
+        return { toString: () => (text ??= format.call(this, error, frames)) };
+    };
 }
 
 // ---- Where the time goes ----
