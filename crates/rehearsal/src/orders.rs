@@ -129,6 +129,27 @@ impl Orders {
         Ok(orders)
     }
 
+    /// Adds an order that is written as in the file: `on: create, type: aws:s3/bucket:Bucket, do: fail`.
+    pub fn add(&mut self, text: &str) -> Result<()> {
+        let text = text.trim();
+        let text = if text.starts_with('{') {
+            text.to_owned()
+        } else {
+            format!("{{{text}}}")
+        };
+        let document = Document::parse("order", &text)?;
+        self.rules.push(rule(&document.view())?);
+        self.seen.lock().push(0);
+        Ok(())
+    }
+
+    /// How long calls take that nothing else is said about.
+    pub fn slow_down(&mut self, seconds: f64) {
+        for call in [Call::Create, Call::Read, Call::Update, Call::Delete] {
+            self.latency.usual.entry(call).or_insert(seconds);
+        }
+    }
+
     /// What to do with this call; counts it.
     pub fn action(&self, call: Call, type_: &str, name: &str) -> Option<Action> {
         let mut seen = self.seen.lock();
@@ -297,6 +318,27 @@ mod tests {
             })
         );
         assert_eq!(create(), None);
+    }
+
+    #[test]
+    fn orders_are_added_one_by_one_and_slowness_is_a_default() {
+        let mut orders = orders("latency: {create: 2}").unwrap();
+        orders
+            .add("on: delete, type: a:b:C, nth: 2, do: lose")
+            .unwrap();
+        orders.add("{name: db, do: vanish}").unwrap();
+        assert_eq!(orders.action(Call::Delete, "a:b:C", "x"), None);
+        assert_eq!(orders.action(Call::Read, "t", "db"), Some(Action::Vanish));
+        assert_eq!(
+            orders.action(Call::Delete, "a:b:C", "x"),
+            Some(Action::Lose)
+        );
+        orders.slow_down(0.5);
+        assert_eq!(orders.latency(Call::Create, "x"), Duration::from_secs(2));
+        assert_eq!(orders.latency(Call::Read, "x"), Duration::from_millis(500));
+        for wrong in ["", "do: dance", "on: create", "do: fail, on: never"] {
+            assert!(orders.add(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! What a resource returns, read from the type declarations of the installed SDK.
+//! What a resource returns, read from the type declarations of the installed SDK: the npm module's,
+//! or else the annotations of the Python package.
 //!
 //! A token such as `aws:s3/bucket:Bucket` names a file and a class in the package's npm module.
 //! Only what is asked for is read, and each answer is kept: the declarations of a large package are
 //! megabytes.
 
 mod parse;
+mod python;
 mod token;
 
 use std::collections::BTreeMap;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use parse::Member;
+use python::Python;
 
 /// The type of a property.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +48,7 @@ pub struct Property {
 #[derive(Default)]
 pub struct Declarations {
     modules: Vec<PathBuf>,
+    python: Python,
     known: Mutex<BTreeMap<String, Option<Arc<Vec<Property>>>>>,
     files: Mutex<BTreeMap<PathBuf, Option<Arc<str>>>>,
 }
@@ -61,21 +65,29 @@ impl Declarations {
             .filter(|d| d.is_dir());
         Self {
             modules: modules.collect(),
+            python: Python::of_program(directory),
             ..Self::default()
         }
     }
 
+    /// Looks into this virtual environment of Python too.
+    pub fn and_python(mut self, environment: &Path) -> Self {
+        self.python.add(environment);
+        self
+    }
+
     /// Properties of a resource; `None` when the SDK does not declare it.
     pub fn resource(&self, token: &str) -> Option<Arc<Vec<Property>>> {
-        self.remembered(token, |package, file, name| {
+        let in_node = |package: PathBuf, file: PathBuf, name: &str| {
             let text = self.text(&file)?;
             Some(self.resolve(&package, parse::class(&text, name)?))
-        })
+        };
+        self.remembered(token, in_node, || self.python.resource(token))
     }
 
     /// Properties of what a function returns.
     pub fn function(&self, token: &str) -> Option<Arc<Vec<Property>>> {
-        self.remembered(token, |package, file, name| {
+        let in_node = |package: PathBuf, file: PathBuf, name: &str| {
             let text = self.text(&file)?;
             let mut result = name.to_owned();
             result[..1].make_ascii_uppercase();
@@ -83,13 +95,15 @@ impl Declarations {
                 &package,
                 parse::interface(&text, &format!("{result}Result"))?,
             ))
-        })
+        };
+        self.remembered(token, in_node, || self.python.function(token))
     }
 
     fn remembered(
         &self,
         token: &str,
-        read: impl FnOnce(PathBuf, PathBuf, &str) -> Option<Vec<Property>>,
+        in_node: impl FnOnce(PathBuf, PathBuf, &str) -> Option<Vec<Property>>,
+        in_python: impl FnOnce() -> Option<Vec<Property>>,
     ) -> Option<Arc<Vec<Property>>> {
         if let Some(known) = self.known.lock().get(token) {
             return known.clone();
@@ -97,9 +111,9 @@ impl Declarations {
         let found = locate(token).and_then(|place| {
             let package = self.package(place.package)?;
             let file = package.join(place.file);
-            read(package, file, place.name)
+            in_node(package, file, place.name)
         });
-        let found = found.map(Arc::new);
+        let found = found.or_else(in_python).map(Arc::new);
         self.known.lock().insert(token.to_owned(), found.clone());
         found
     }

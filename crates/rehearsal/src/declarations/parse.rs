@@ -307,7 +307,7 @@ impl<'a> Parser<'_, 'a> {
 }
 
 /// SDKs say in words when a change cannot be made in place.
-fn forces_new(doc: &str) -> bool {
+pub(super) fn forces_new(doc: &str) -> bool {
     let doc = doc.to_ascii_lowercase();
     [
         "forces new resource",
