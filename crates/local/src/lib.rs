@@ -21,6 +21,6 @@ pub use key::digest_key;
 pub use lock::{EnvironmentLock, Held, LockRecord, Locks};
 pub use logs::{RunLogs, log_path, stamp};
 pub use outside::LocalOutside;
-pub use passphrase::require_passphrase;
+pub use passphrase::{environment as unit_environment, require_passphrase};
 pub use runs::{EventFile, FoundRun, RunStore};
 pub use versions::Versions;

@@ -7,7 +7,7 @@ use nimbus_engine_backend::{Environment, PASSPHRASE, SecretsError, passphrase};
 const REHEARSED: &str = "rehearsal";
 
 /// The variables that units see: in a rehearsal there is always a passphrase.
-pub(crate) fn environment(rehearsing: bool) -> Environment {
+pub fn environment(rehearsing: bool) -> Environment {
     let process = Environment::process();
     if rehearsing {
         return process.with(PASSPHRASE, REHEARSED);

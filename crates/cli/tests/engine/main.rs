@@ -11,6 +11,7 @@ mod cloud;
 mod interruptions;
 mod policies;
 mod programs;
+mod rehearsal;
 mod sandbox;
 mod stack_config;
 mod states;
@@ -18,3 +19,4 @@ mod support;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;
+mod types;

@@ -14,9 +14,9 @@ use nimbus_local::{
 use nimbus_orchestrator::environment::Environment;
 use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::workspace::{Deployment, Workspace};
-use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, Rehearsal, World};
 
-use crate::commands::program::{PolicyArgs, sandbox_settings};
+use crate::commands::program::{OrderArgs, PolicyArgs, sandbox_settings};
 use crate::context::Context;
 
 /// How a deployment is run.
@@ -31,9 +31,8 @@ pub(crate) struct RunArgs {
     /// Try it on a simulated cloud: no account is needed and nothing real is touched
     #[arg(long)]
     pub(crate) rehearse: bool,
-    /// Orders for the rehearsal: what fails, what is slow
-    #[arg(long, value_name = "FILE", requires = "rehearse")]
-    pub(crate) orders: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) orders: OrderArgs,
     /// Where state is kept: file:///dir or s3://bucket; default is the deployment's own directory
     #[arg(long, value_name = "URL", conflicts_with = "rehearse")]
     pub(crate) backend: Option<String>,
@@ -167,15 +166,21 @@ fn rehearsal(
     workspace: &Workspace,
     directory: &Path,
 ) -> Result<Rehearsal> {
-    let orders = match &args.orders {
-        Some(file) => Orders::read(&context.directory.join(file))?,
-        None => Orders::default(),
-    };
+    let orders = args.orders.read(context)?;
     let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
-    let declarations = Declarations::of_program(&workspace.root().join("stacks"));
+    let declarations = declarations(&workspace.root().join("stacks"));
     let file = directory.join(format!("world-{}.jsonl", args.environment));
     let world = World::open(&file).map_err(|error| unwritable(&file, &error))?;
     Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
+}
+
+/// Programs share the modules of Node.js; each Python program may have packages of its own.
+fn declarations(stacks: &Path) -> Declarations {
+    let components = std::fs::read_dir(stacks).into_iter().flatten().flatten();
+    let environments =
+        components.flat_map(|component| ["venv", ".venv"].map(|name| component.path().join(name)));
+    let shared = Declarations::of_program(stacks);
+    environments.fold(shared, |found, environment| found.and_python(&environment))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Error {

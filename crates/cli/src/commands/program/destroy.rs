@@ -5,6 +5,7 @@ use nimbus_core::Result;
 use nimbus_engine_operations::{Action, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, RefreshArgs, ShowArgs, TargetArgs};
+use super::rehearse::RehearsalArgs;
 use super::run::Asked;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
+    rehearsal: RehearsalArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -44,6 +47,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         action: Action::Destroy,
         options,
         show: args.show,
+        rehearsal: &args.rehearsal,
     };
     asked.apply(context, &args.consent).await
 }

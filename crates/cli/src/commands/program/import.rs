@@ -9,6 +9,7 @@ use nimbus_engine_operations::{Action, ImportItem, RunOptions};
 use serde::Deserialize;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs};
+use super::rehearse::RehearsalArgs;
 use super::run::Asked;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -51,6 +52,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
+    rehearsal: RehearsalArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -69,6 +72,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         action: Action::Import(items),
         options,
         show: args.show,
+        rehearsal: &args.rehearsal,
     };
     asked.apply(context, &args.consent).await
 }

@@ -12,6 +12,7 @@ mod import;
 mod outputs;
 mod preview;
 mod refresh;
+mod rehearse;
 mod run;
 mod sandbox;
 mod signals;
@@ -27,6 +28,7 @@ pub(crate) use args::{LocationArgs, PlaceArgs, PolicyArgs};
 pub(crate) use cancel::CancelReport;
 pub(crate) use confirm::confirm;
 pub(crate) use outputs::OutputsReport;
+pub(crate) use rehearse::OrderArgs;
 pub(crate) use sandbox::from_settings as sandbox_settings;
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_operations::{Action, RunOptions};
 
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
+use super::rehearse::RehearsalArgs;
 use super::run::{Asked, ended};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramArgs,
     #[command(flatten)]
+    rehearsal: RehearsalArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -50,6 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         action: Action::Update,
         options,
         show: args.show,
+        rehearsal: &args.rehearsal,
     };
     let report = asked.preview(context).await?;
     let has_changes = report.has_changes();

@@ -4,6 +4,7 @@ use nimbus_core::Result;
 use nimbus_engine_operations::{Action, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
+use super::rehearse::RehearsalArgs;
 use super::run::Asked;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
+    rehearsal: RehearsalArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -49,6 +52,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         action: Action::Refresh,
         options,
         show: args.show,
+        rehearsal: &args.rehearsal,
     };
     asked.apply(context, &args.consent).await
 }

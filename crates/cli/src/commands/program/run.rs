@@ -3,13 +3,14 @@
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_display::Subject;
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, Mode, RunOptions, RunReport, RunRequest,
-    StackLocation,
+    Action, Cancellation, Engine, Mode, RunOptions, RunReport, RunRequest, StackLocation,
 };
+use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 
 use super::args::{ConsentArgs, LocationArgs, ShowArgs};
 use super::audience::Watchers;
 use super::confirm::confirm;
+use super::rehearse::RehearsalArgs;
 use super::signals;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -20,6 +21,7 @@ pub(super) struct Asked<'a> {
     pub(super) action: Action,
     pub(super) options: RunOptions,
     pub(super) show: ShowArgs,
+    pub(super) rehearsal: &'a RehearsalArgs,
 }
 
 impl Asked<'_> {
@@ -76,14 +78,17 @@ impl Asked<'_> {
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
         let location = self.location.location(context);
+        let (location, engine) = self.rehearsal.engine(location, context).await?;
         let watchers = Watchers::open(context, self.subject(mode, &location), self.show);
+        if self.rehearsal.rehearse && context.output.is_json() {
+            watchers.sink().emit(rehearsal_note());
+        }
         let request = RunRequest {
             location,
             action: self.action.clone(),
             mode,
             options,
         };
-        let engine = EmbeddedEngine::new();
         let run = engine.run(&request, watchers.sink(), cancellation);
         tokio::select! {
             report = run => report,
@@ -94,22 +99,43 @@ impl Asked<'_> {
     fn subject(&self, mode: Mode, location: &StackLocation) -> Subject {
         let stack = location.stack.rsplit('/').next().unwrap_or_default();
         Subject {
-            title: title(&self.action, mode).to_owned(),
+            title: format!("{}{}", self.mark(), title(&self.action, mode)),
             stack: stack.to_owned(),
             project: project_name(location),
         }
     }
 
+    /// What every screen of a rehearsal begins with.
+    fn mark(&self) -> &'static str {
+        if self.rehearsal.rehearse {
+            "REHEARSAL "
+        } else {
+            ""
+        }
+    }
+
     fn question(&self) -> String {
         let stack = self.location.stack();
-        match &self.action {
+        let question = match &self.action {
             Action::Update => format!("Update {stack}?"),
             Action::Destroy => format!("Delete what is listed above from {stack}?"),
             Action::Refresh => format!("Record what was found in the state of {stack}?"),
             Action::Restore(_) => format!("Bring {stack} back to the recorded state?"),
             Action::Import(items) => format!("Import {} resources into {stack}?", items.len()),
-        }
+        };
+        format!("{}{question}", self.mark())
     }
+}
+
+/// Whoever reads events learns it too.
+fn rehearsal_note() -> EngineEvent {
+    EngineEvent::Diagnostic(Diagnostic {
+        severity: Severity::Info,
+        urn: None,
+        message: "REHEARSAL: a simulated cloud; nothing real is touched".to_owned(),
+        stream_id: 0,
+        ephemeral: false,
+    })
 }
 
 /// The project that resources are shown under. What is wrong with it is told by the operation.

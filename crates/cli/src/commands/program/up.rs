@@ -8,6 +8,7 @@ use nimbus_engine_operations::{Action, RunOptions};
 use super::args::{
     ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs,
 };
+use super::rehearse::RehearsalArgs;
 use super::run::Asked;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
+    rehearsal: RehearsalArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -50,6 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         action: Action::Update,
         options,
         show: args.show,
+        rehearsal: &args.rehearsal,
     };
     asked.apply(context, &args.consent).await
 }

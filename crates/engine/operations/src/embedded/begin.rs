@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{
-    BackendError, Keyring, ORGANIZATION, Owner, Stack, StackSecrets, StateVersion,
+    BackendError, DeclaredSecrets, Keyring, ORGANIZATION, Owner, Stack, StackSecrets, StateVersion,
 };
 use nimbus_engine_deploy::{Options, Plan, Targets};
 use nimbus_engine_model::secrets::Crypter;
@@ -142,11 +142,19 @@ impl Run<'_> {
     }
 
     fn secrets(&self, keyring: &Arc<Keyring>, snapshot: &Snapshot) -> Result<Arc<StackSecrets>> {
-        let declared = self.workspace.settings.secrets()?;
+        let declared = self.declared_secrets()?;
         let recorded = snapshot.secrets_provider.clone();
         Ok(Arc::new(StackSecrets::declared(
             keyring, &declared, recorded,
         )))
+    }
+
+    /// With configuration that is given, nothing of the stack's file counts: the state carries its key.
+    pub(super) fn declared_secrets(&self) -> Result<DeclaredSecrets> {
+        if self.config_is_given {
+            return Ok(DeclaredSecrets::Nothing);
+        }
+        Ok(self.workspace.settings.secrets()?)
     }
 
     /// A preview shows the state as it is written down; whoever is changing it, or died changing

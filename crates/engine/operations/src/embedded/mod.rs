@@ -42,7 +42,7 @@ use crate::workspace::Workspace;
 pub struct EmbeddedEngine {
     keyring: Arc<Keyring>,
     workbench: Arc<dyn Workbench>,
-    given: Option<GivenConfig>,
+    given: Option<ResolvedConfig>,
 }
 
 impl EmbeddedEngine {
@@ -65,7 +65,12 @@ impl EmbeddedEngine {
     }
 
     /// Gives every run this configuration, whatever the stack's file says.
-    pub fn given(mut self, config: GivenConfig) -> Self {
+    pub fn given(self, config: GivenConfig) -> Self {
+        self.given_resolved(config.resolved())
+    }
+
+    /// Gives every run the configuration that a stack's file was resolved to.
+    pub fn given_resolved(mut self, config: ResolvedConfig) -> Self {
         self.given = Some(config);
         self
     }
@@ -87,7 +92,7 @@ impl Engine for EmbeddedEngine {
     ) -> Result<RunReport> {
         let workspace = Workspace::open(&request.location, &self.keyring).await?;
         let config = match &self.given {
-            Some(given) => given.resolved(),
+            Some(given) => given.clone(),
             None => workspace.config()?,
         };
         redact::hide_config(&config);
@@ -153,7 +158,7 @@ impl Run<'_> {
                 kind: self.kind(),
                 owner,
                 keyring: Arc::clone(&self.workspace.access.keyring),
-                secrets: self.workspace.settings.secrets()?,
+                secrets: self.declared_secrets()?,
                 expected: None,
             })
             .await?;
