@@ -128,6 +128,9 @@ codes! {
     PLUGIN_NOT_DOWNLOADED = 306, Unavailable, retry, "A plugin could not be downloaded";
     PLUGIN_CHECKSUM = 307, Refused, final, "A plugin is not proved to be what was released";
     PLUGIN_ARCHIVE = 308, Refused, final, "A plugin's archive is damaged or not safe to unpack";
+    OFFICIAL_CLI_UNUSABLE = 310, Unavailable, final, "The official Pulumi command line is missing or too old";
+    OFFICIAL_CLI_UNSUPPORTED = 311, Invalid, final, "The official Pulumi command line cannot do this";
+    OFFICIAL_CLI_FAILED = 312, Failed, final, "The official Pulumi command line failed";
 
     // Programs and their launchers.
     RUNTIME_UNSUPPORTED = 400, Invalid, final, "Programs of this runtime cannot be run";

@@ -108,6 +108,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-monitor",
             "nimbus-engine-plugin",
             "nimbus-engine-ports",
+            "nimbus-engine-process",
             "nimbus-engine-sandbox",
             "nimbus-telemetry",
         ],

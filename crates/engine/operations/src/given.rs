@@ -26,6 +26,20 @@ impl GivenConfig {
         self.values.insert(key.into(), Given { value, secret });
     }
 
+    /// Every value with its key, and whether it is secret.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
+        let values = self.values.iter();
+        values.map(|(key, given)| (key.as_str(), &given.value, given.secret))
+    }
+
+    /// Texts as they are, everything else as JSON.
+    pub(crate) fn text(value: &Value) -> String {
+        match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+
     /// As a program gets it. Secrets are left out of what is kept in the stack's history.
     pub(crate) fn resolved(&self) -> ResolvedConfig {
         let secret_keys = self.values.iter().filter(|(_, given)| given.secret);
@@ -34,7 +48,7 @@ impl GivenConfig {
             values: self
                 .values
                 .iter()
-                .map(|(key, given)| (key.clone(), text(&given.value)))
+                .map(|(key, given)| (key.clone(), Self::text(&given.value)))
                 .collect(),
             secret_keys: secret_keys.map(|(key, _)| key.clone()).collect(),
             properties: self
@@ -43,14 +57,6 @@ impl GivenConfig {
                 .map(|(key, given)| (key.clone(), property(given)))
                 .collect(),
         }
-    }
-}
-
-/// Texts as they are, everything else as JSON.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! This crate puts the engine's parts together and decides in which order they are used; it has no
 //! rules about resources of its own. Reading order: `request` and `report` (what goes in and comes
 //! out), `engine` (the interface), `embedded` (the order of things), `bench` and `processes` (what
-//! an operation works with), `workspace` (which stack is meant), `plan` (saved plans).
+//! an operation works with), `workspace` (which stack is meant), `plan` (saved plans), `official`
+//! (the same through an installed `pulumi`).
 
 mod assets;
 mod bench;
@@ -15,6 +16,7 @@ mod given;
 mod host;
 mod import;
 mod isolation;
+mod official;
 mod plan;
 mod processes;
 mod redact;
@@ -25,6 +27,7 @@ mod restore;
 mod scratch;
 mod stacks;
 mod tell;
+mod unknown;
 mod workspace;
 
 pub use bench::{Setup, Tools, Workbench};
@@ -35,6 +38,7 @@ pub use fan::EventFan;
 pub use given::GivenConfig;
 /// How programs are kept from everything else.
 pub use nimbus_engine_sandbox::Settings as SandboxSettings;
+pub use official::OfficialEngine;
 pub use plan::{Part, PlanError};
 pub use processes::Processes;
 pub use report::RunReport;

@@ -76,22 +76,28 @@ pub async fn backend_of(location: &StackLocation, environment: &Environment) -> 
     open_backend(location, project.as_ref(), environment).await
 }
 
-/// In this order: what was asked for, the environment, the project, the user's home.
+/// The address of a stack's backend as the official command line understands it, whatever folder
+/// that runs in.
+pub(crate) fn backend_address(
+    location: &StackLocation,
+    project: Option<&Project>,
+    environment: &Environment,
+) -> Result<String> {
+    let (text, relative_to) = chosen_address(location, project, environment);
+    let address = Address::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
+    Ok(match address {
+        Address::Local(_) => address.to_string(),
+        // Its parameters are part of it.
+        Address::S3(_) => text,
+    })
+}
+
 async fn open_backend(
     location: &StackLocation,
     project: Option<&Project>,
     environment: &Environment,
 ) -> Result<Backend> {
-    let from_environment = || environment.non_empty(BACKEND_VARIABLE);
-    let from_project = || project.and_then(|project| project.backend_url.clone());
-    let (text, relative_to) = match &location.backend {
-        Some(text) => (text.clone(), location.directory.clone()),
-        None => match (from_environment(), from_project()) {
-            (Some(text), _) => (text, location.directory.clone()),
-            (None, Some(text)) => (text, project_folder(project, &location.directory)),
-            (None, None) => (DEFAULT_BACKEND.to_owned(), location.directory.clone()),
-        },
-    };
+    let (text, relative_to) = chosen_address(location, project, environment);
     let address = Address::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
     let backups = environment
         .non_empty("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS")
@@ -101,6 +107,25 @@ async fn open_backend(
         ..BackendOptions::default()
     };
     Ok(Backend::open(&address, environment, options).await?)
+}
+
+/// In this order: what was asked for, the environment, the project, the user's home. Second comes
+/// the folder that the address is relative to.
+fn chosen_address(
+    location: &StackLocation,
+    project: Option<&Project>,
+    environment: &Environment,
+) -> (String, PathBuf) {
+    let from_environment = || environment.non_empty(BACKEND_VARIABLE);
+    let from_project = || project.and_then(|project| project.backend_url.clone());
+    match &location.backend {
+        Some(text) => (text.clone(), location.directory.clone()),
+        None => match (from_environment(), from_project()) {
+            (Some(text), _) => (text, location.directory.clone()),
+            (None, Some(text)) => (text, project_folder(project, &location.directory)),
+            (None, None) => (DEFAULT_BACKEND.to_owned(), location.directory.clone()),
+        },
+    }
 }
 
 fn project_folder(project: Option<&Project>, otherwise: &Path) -> PathBuf {

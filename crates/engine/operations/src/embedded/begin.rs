@@ -14,7 +14,7 @@ use nimbus_engine_ports::DeploymentContext;
 
 use super::{Run, Start};
 use crate::plan::{self, Seal};
-use crate::request::{Action, Choice, Mode};
+use crate::request::{Choice, Mode};
 use crate::tell;
 
 /// Steps at once, per processor: most of them wait for a network.
@@ -169,23 +169,6 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn refuse_unknown(&self, snapshot: &Snapshot) -> Result<()> {
-        let asked = &self.request.options;
-        let looks_up = asked.refresh || self.request.action == Action::Refresh;
-        if snapshot.pending_operations.is_empty() || looks_up || asked.allow_unknown {
-            return Ok(());
-        }
-        let list: Vec<String> = snapshot
-            .pending_operations
-            .iter()
-            .map(|operation| format!("{} {}", operation.kind.as_str(), operation.resource.urn))
-            .collect();
-        let message = format!("nobody knows what became of {}", list.join(", "));
-        Err(Error::new(ErrorCode::OUTCOMES_UNKNOWN, message).with_help(
-            "`nimbus program refresh` looks them up; --allow-unknown leaves the question open",
-        ))
     }
 }
 

@@ -37,6 +37,7 @@ use crate::restore::Recorded;
 use crate::scratch::NoJournal;
 use crate::stacks::BackendStacks;
 use crate::tell;
+use crate::unknown::refuse_unknown;
 use crate::workspace::Workspace;
 
 pub struct EmbeddedEngine {
@@ -181,7 +182,7 @@ impl Run<'_> {
             version: Some(session.version()),
             secrets: Arc::clone(session.secrets()),
         };
-        self.refuse_unknown(&start.snapshot)?;
+        refuse_unknown(self.request, &start.snapshot)?;
         let operate = self.operate(&start, session.journal());
         tokio::select! {
             outcome = operate => Ok(Applied::Done(Box::new(outcome?))),

@@ -1,0 +1,242 @@
+//! A request as arguments of the official command line. No secret is ever among them.
+
+use std::path::Path;
+
+use nimbus_core::{Error, ErrorCode, Result};
+
+use crate::request::{Action, Choice, Mode, PolicyPackRequest, RunOptions, RunRequest};
+
+/// Where the command line works.
+pub(super) struct Place<'a> {
+    pub(super) directory: &'a Path,
+    /// `organization/<project>/<stack>`.
+    pub(super) stack: &'a str,
+    /// The stack's settings, if they are not in their usual place.
+    pub(super) config: Option<&'a Path>,
+    pub(super) log: &'a Path,
+}
+
+pub(super) fn arguments(request: &RunRequest, place: &Place<'_>) -> Result<Vec<String>> {
+    refuse_unsupported(request)?;
+    let options = &request.options;
+    let mut list = Arguments::default();
+    list.verb(&request.action, request.mode)?;
+    list.value("--cwd", &place.directory.display().to_string());
+    list.value("--stack", place.stack);
+    list.flag("--non-interactive");
+    list.value("--color", "never");
+    list.value("--event-log", &place.log.display().to_string());
+    if let Some(config) = place.config {
+        list.value("--config-file", &config.display().to_string());
+    }
+    if let Some(parallel) = options.parallel {
+        list.value("--parallel", &parallel.to_string());
+    }
+    if !options.message.is_empty() {
+        list.value("--message", &options.message);
+    }
+    list.choice("--target", &options.targets);
+    list.choice("--exclude", &options.excludes);
+    match request.action {
+        Action::Update => list.update(options),
+        Action::Destroy => {
+            list.given("--refresh", options.refresh);
+            list.given("--run-program", options.run_program);
+        }
+        Action::Refresh => {
+            list.given("--run-program", options.run_program);
+            list.given("--clear-pending-creates", options.clear_pending_creates);
+        }
+        Action::Import(_) | Action::Restore(_) => {}
+    }
+    let goes_on = matches!(request.action, Action::Update | Action::Destroy);
+    let applies = request.mode == Mode::Apply;
+    list.given(
+        "--continue-on-error",
+        options.continue_on_error && goes_on && applies,
+    );
+    Ok(list.0)
+}
+
+/// What the official command line cannot do, or would do differently from what was asked.
+fn refuse_unsupported(request: &RunRequest) -> Result<()> {
+    let options = &request.options;
+    let clears = options.clear_pending_creates && request.action != Action::Refresh;
+    let configs = options
+        .policy_packs
+        .iter()
+        .filter(|pack| pack.config.is_some());
+    let configs = configs.count();
+    let refused = [
+        (
+            matches!(request.action, Action::Import(_)),
+            "import resources this way",
+        ),
+        (
+            matches!(request.action, Action::Restore(_)),
+            "bring a recorded state back",
+        ),
+        (
+            options.plan.is_some() || options.save_plan.is_some(),
+            "keep plans of Nimbus",
+        ),
+        (options.sandbox.is_some(), "run programs in the sandbox"),
+        (
+            !options.program_arguments.is_empty(),
+            "give arguments to a program",
+        ),
+        (clears, "forget pending creates but in a refresh"),
+        (
+            configs > 0 && configs < options.policy_packs.len(),
+            "configure some policy packs and not others",
+        ),
+    ];
+    let Some((_, what)) = refused.iter().find(|(asked, _)| *asked) else {
+        return Ok(());
+    };
+    let message = format!("the official command line cannot {what}");
+    Err(Error::new(ErrorCode::OFFICIAL_CLI_UNSUPPORTED, message)
+        .with_help("leave the option out, or use `--engine embedded`"))
+}
+
+#[derive(Default)]
+struct Arguments(Vec<String>);
+
+impl Arguments {
+    fn verb(&mut self, action: &Action, mode: Mode) -> Result<()> {
+        let words: &[&str] = match (action, mode) {
+            (Action::Update, Mode::Preview) => &["preview"],
+            (Action::Update, Mode::Apply) => &["up", "--yes", "--skip-preview"],
+            (Action::Destroy, Mode::Preview) => &["destroy", "--preview-only"],
+            (Action::Destroy, Mode::Apply) => &["destroy", "--yes", "--skip-preview"],
+            (Action::Refresh, Mode::Preview) => &["refresh", "--preview-only"],
+            (Action::Refresh, Mode::Apply) => &["refresh", "--yes", "--skip-preview"],
+            (Action::Import(_) | Action::Restore(_), _) => {
+                let message = "the official command line has no such operation";
+                return Err(Error::new(ErrorCode::OFFICIAL_CLI_UNSUPPORTED, message));
+            }
+        };
+        self.0.extend(words.iter().map(|word| (*word).to_owned()));
+        Ok(())
+    }
+
+    fn update(&mut self, options: &RunOptions) {
+        self.given("--refresh", options.refresh);
+        for urn in &options.replace {
+            self.value("--replace", urn);
+        }
+        for PolicyPackRequest { folder, config } in &options.policy_packs {
+            self.value("--policy-pack", &folder.display().to_string());
+            if let Some(config) = config {
+                self.value("--policy-pack-config", &config.display().to_string());
+            }
+        }
+    }
+
+    fn choice(&mut self, flag: &str, choice: &Choice) {
+        for pattern in &choice.patterns {
+            self.value(flag, pattern);
+        }
+        self.given(&format!("{flag}-dependents"), choice.dependents);
+    }
+
+    fn given(&mut self, flag: &str, given: bool) {
+        if given {
+            self.flag(flag);
+        }
+    }
+
+    fn flag(&mut self, flag: &str) {
+        self.0.push(flag.to_owned());
+    }
+
+    /// In one word, so that a value cannot be taken for a flag.
+    fn value(&mut self, flag: &str, value: &str) {
+        self.0.push(format!("{flag}={value}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::StackLocation;
+
+    fn words(action: Action, mode: Mode, options: RunOptions) -> Result<String> {
+        let request = RunRequest {
+            location: StackLocation::default(),
+            action,
+            mode,
+            options,
+        };
+        let place = Place {
+            directory: Path::new("/program"),
+            stack: "organization/p/dev",
+            config: None,
+            log: Path::new("/log"),
+        };
+        arguments(&request, &place).map(|words| words.join(" "))
+    }
+
+    const COMMON: &str = "--cwd=/program --stack=organization/p/dev --non-interactive --color=never --event-log=/log";
+
+    #[test]
+    fn every_operation_has_its_command() {
+        for (action, mode, start) in [
+            (Action::Update, Mode::Preview, "preview"),
+            (Action::Update, Mode::Apply, "up --yes --skip-preview"),
+            (Action::Destroy, Mode::Preview, "destroy --preview-only"),
+            (Action::Destroy, Mode::Apply, "destroy --yes --skip-preview"),
+            (Action::Refresh, Mode::Preview, "refresh --preview-only"),
+            (Action::Refresh, Mode::Apply, "refresh --yes --skip-preview"),
+        ] {
+            let words = words(action, mode, RunOptions::default()).expect("supported");
+            assert_eq!(words, format!("{start} {COMMON}"));
+        }
+    }
+
+    #[test]
+    fn options_are_passed_on_and_values_cannot_become_flags() {
+        let options = RunOptions {
+            parallel: Some(3),
+            continue_on_error: true,
+            refresh: true,
+            message: "--yes".to_owned(),
+            targets: Choice {
+                patterns: vec!["**a".to_owned()],
+                dependents: true,
+            },
+            replace: vec!["urn:x".to_owned()],
+            ..RunOptions::default()
+        };
+        let words = words(Action::Update, Mode::Apply, options).expect("supported");
+        let rest = "--parallel=3 --message=--yes --target=**a --target-dependents --refresh \
+                    --replace=urn:x --continue-on-error";
+        assert_eq!(words, format!("up --yes --skip-preview {COMMON} {rest}"));
+    }
+
+    #[test]
+    fn what_would_silently_be_left_out_is_refused() {
+        let plan = RunOptions {
+            plan: Some("plan.json".into()),
+            ..RunOptions::default()
+        };
+        let arguments = RunOptions {
+            program_arguments: vec!["x".to_owned()],
+            ..RunOptions::default()
+        };
+        let clears = RunOptions {
+            clear_pending_creates: true,
+            ..RunOptions::default()
+        };
+        for options in [plan, arguments, clears] {
+            let error = words(Action::Update, Mode::Apply, options).expect_err("refused");
+            assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNSUPPORTED);
+        }
+        let import = words(
+            Action::Import(Vec::new()),
+            Mode::Apply,
+            RunOptions::default(),
+        );
+        assert!(import.is_err());
+    }
+}
