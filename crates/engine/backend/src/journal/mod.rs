@@ -8,6 +8,7 @@ mod frame;
 mod group;
 mod header;
 mod housekeeping;
+mod keyless;
 mod left_over;
 mod objects;
 
@@ -25,6 +26,7 @@ use self::group::{GroupCommit, Line, Ticket};
 use self::header::Closed;
 pub(crate) use self::header::{FORMAT, Header, Sealed, Secrets};
 pub(crate) use self::housekeeping::{discard, put_away, seal_abandoned, sweep};
+use self::keyless::without_secret_outputs;
 pub(crate) use self::left_over::LeftOver;
 use self::objects::ObjectSink;
 use crate::digest::Digest;
@@ -94,8 +96,14 @@ impl StackJournal {
     }
 
     fn encode(&self, entry: &JournalEntry) -> Result<Line, JournalError> {
-        let text = nimbus_engine_model::journal::encode(entry, self.secrets.as_ref())
-            .map_err(|error| unwritable(error.to_string()))?;
+        let encoded = |entry: &JournalEntry| {
+            nimbus_engine_model::journal::encode(entry, self.secrets.as_ref())
+                .map_err(|error| unwritable(error.to_string()))
+        };
+        let text = encoded(entry).or_else(|error| {
+            let remaining = without_secret_outputs(entry).ok_or(error)?;
+            encoded(&remaining)
+        })?;
         // A line break would end the line early. JSON never needs one.
         if text.contains(['\n', '\r']) {
             return Err(unwritable(

@@ -3,5 +3,6 @@
 mod basics;
 mod cancelling;
 mod interruption;
+mod keys;
 mod plans;
 mod support;

@@ -110,6 +110,7 @@ impl EventSink for Recorded {
 pub(crate) struct Site {
     folder: tempfile::TempDir,
     pub(crate) bench: Arc<Bench>,
+    passphrase: Mutex<Option<&'static str>>,
 }
 
 /// What one run gave.
@@ -124,6 +125,7 @@ impl Site {
         let site = Self {
             folder,
             bench: Arc::default(),
+            passphrase: Mutex::new(Some("correct horse")),
         };
         site.write("Pulumi.yaml", "name: proj\nruntime: nodejs\n");
         site
@@ -163,8 +165,16 @@ impl Site {
         Arc::clone(stacks.as_ref().expect("something was run"))
     }
 
+    /// The passphrase of later runs.
+    pub(crate) fn passphrase(&self, passphrase: Option<&'static str>) {
+        *self.passphrase.lock() = passphrase;
+    }
+
     pub(crate) fn environment(&self) -> Environment {
-        Environment::fixed([(PASSPHRASE, "correct horse")])
+        match *self.passphrase.lock() {
+            Some(passphrase) => Environment::fixed([(PASSPHRASE, passphrase)]),
+            None => Environment::fixed([]),
+        }
     }
 
     pub(crate) fn location(&self) -> StackLocation {
