@@ -151,6 +151,10 @@ impl Run<'_> {
     async fn apply(&self) -> Result<RunReport> {
         let stack = self.workspace.access.stack();
         let owner = Owner::current(&format!("nimbus program {}", self.verb()));
+        let keyring = &self.workspace.access.keyring;
+        let declared = self.declared_secrets()?;
+        self.try_keys(StackSecrets::declared(keyring, &declared, None).into())
+            .await?;
         if self.creates_stacks() && !stack.exists().await? {
             stack.create(owner.clone()).await?;
         }
@@ -182,6 +186,7 @@ impl Run<'_> {
             version: Some(session.version()),
             secrets: Arc::clone(session.secrets()),
         };
+        self.try_keys(Arc::clone(&start.secrets)).await?;
         refuse_unknown(self.request, &start.snapshot)?;
         let operate = self.operate(&start, session.journal());
         tokio::select! {
@@ -192,6 +197,19 @@ impl Run<'_> {
                 Err(Error::new(ErrorCode::LEASE_LOST, message))
             }
         }
+    }
+
+    /// Refuses keys that do not fit before anything changes: whatever an act brings that is secret
+    /// has to be written down after it. A destroy brings nothing.
+    async fn try_keys(&self, secrets: Arc<StackSecrets>) -> Result<()> {
+        let only_takes = self.request.action == Action::Destroy;
+        if secrets.provider().is_none() || (only_takes && !self.request.options.run_program) {
+            return Ok(());
+        }
+        let opened = tokio::task::spawn_blocking(move || secrets.crypter().map(drop));
+        let failed =
+            |error| Error::new(ErrorCode::INTERNAL, "a key was not tried").with_source(error);
+        Ok(opened.await.map_err(failed)??)
     }
 
     /// Sets the bench up, runs the deployment and clears the bench away, whatever happens.
