@@ -110,6 +110,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-ports",
             "nimbus-engine-process",
             "nimbus-engine-sandbox",
+            "nimbus-resolvers",
             "nimbus-telemetry",
         ],
     ),

@@ -1,41 +1,92 @@
 //! Content behind the addresses of remote assets.
 
-use async_trait::async_trait;
-use nimbus_engine_monitor::AssetReader;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// Reads `file://` addresses. Other addresses would make what a program deploys depend on whatever
-/// a server says at that moment, unseen by any plan; they are refused with a remedy.
-pub(crate) struct FileAssets;
+use async_trait::async_trait;
+use nimbus_engine_monitor::{AssetReader, NoRemoteAssets};
+use nimbus_engine_sandbox::Network;
+use nimbus_resolvers::web::Web;
+use tokio::sync::Mutex;
+use url::Url;
+
+/// An asset is held in memory while its hash is computed.
+const LARGEST: u64 = 1 << 30;
+
+/// Whoever may not reach the network does not get it through the engine either.
+pub(crate) fn reader(network: Network) -> Arc<dyn AssetReader> {
+    match network {
+        Network::None => Arc::new(NoRemoteAssets),
+        Network::Full => Arc::new(WebAssets::default()),
+    }
+}
+
+/// Reads `http://` and `https://` addresses, each once: a run sees one content behind one address,
+/// however often its program names it.
+#[derive(Default)]
+pub(crate) struct WebAssets {
+    read: Mutex<BTreeMap<String, Arc<Vec<u8>>>>,
+}
 
 #[async_trait]
-impl AssetReader for FileAssets {
+impl AssetReader for WebAssets {
     async fn read(&self, uri: &str) -> Result<Vec<u8>, String> {
-        let path = url::Url::parse(uri)
-            .ok()
-            .and_then(|url| url.to_file_path().ok());
-        let Some(path) = path else {
-            return Err(
-                "only file:// addresses are read; download it and use a FileAsset".to_owned(),
-            );
-        };
-        tokio::fs::read(&path)
-            .await
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))
+        // Held while reading: who asks for the same waits for the first answer.
+        let mut read = self.read.lock().await;
+        if let Some(content) = read.get(uri) {
+            return Ok(content.to_vec());
+        }
+        let url: Url = uri.parse().map_err(|_| "it is not an address".to_owned())?;
+        let web = Web::new(LARGEST).map_err(|error| error.to_string())?;
+        let content = web.read(&url).await.map_err(|error| error.to_string())?;
+        let content = Arc::new(content);
+        read.insert(uri.to_owned(), Arc::clone(&content));
+        Ok(content.to_vec())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
 
+    /// A server that answers once.
+    fn server(body: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                connection.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}");
+            let answer = format!("{head}\r\n\r\n{body}");
+            connection.write_all(answer.as_bytes()).unwrap();
+        });
+        format!("http://127.0.0.1:{port}/file")
+    }
+
     #[tokio::test]
-    async fn files_are_read_and_servers_are_not_asked() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "content").unwrap();
-        let uri = url::Url::from_file_path(file.path()).unwrap();
-        assert_eq!(FileAssets.read(uri.as_str()).await.unwrap(), b"content");
-        assert!(FileAssets.read("file:///does/not/exist").await.is_err());
-        let error = FileAssets.read("https://example.com/x").await.unwrap_err();
-        assert!(error.contains("FileAsset"), "{error}");
+    async fn an_address_is_read_once_in_a_run() {
+        let uri = server("content");
+        let assets = WebAssets::default();
+        assert_eq!(assets.read(&uri).await.unwrap(), b"content");
+        assert_eq!(assets.read(&uri).await.unwrap(), b"content");
+        let error = assets.read("ftp://127.0.0.1/x").await.unwrap_err();
+        assert!(error.contains("ftp"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_program_without_network_cannot_have_the_engine_ask() {
+        let uri = server("content");
+        assert!(reader(Network::None).read(&uri).await.is_err());
+        let content = reader(Network::Full).read(&uri).await.unwrap();
+        assert_eq!(content, b"content");
     }
 }

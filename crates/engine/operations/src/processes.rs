@@ -25,10 +25,10 @@ use nimbus_engine_plugin::{
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
 };
-use nimbus_engine_sandbox::Sandbox;
+use nimbus_engine_sandbox::{Network, Sandbox};
 use serde_json::Value;
 
-use crate::assets::FileAssets;
+use crate::assets;
 use crate::bench::{Setup, Tools, Workbench};
 use crate::host::Host;
 use crate::isolation;
@@ -140,10 +140,12 @@ impl Processes {
         let Some(language) = language.filter(|_| setup.request.needs_program()) else {
             return Ok(());
         };
+        let sandboxed = setup.request.options.sandbox.as_ref();
+        let network = sandboxed.map_or(Network::Full, |settings| settings.network);
         let ports = ProgramPorts {
             events: Arc::clone(&setup.events),
             hooks: Arc::clone(&running.hooks),
-            assets: Arc::new(FileAssets),
+            assets: assets::reader(network),
             resources,
             cancel: setup.cancellation.stop_token().clone(),
         };
@@ -182,11 +184,7 @@ impl Processes {
             args: setup.request.options.program_arguments.clone(),
             environment: Environment::Only(environment),
             listen: Listen::Loopback,
-            // A cache that several programs write to would be a way from one to the other.
-            typescript_cache: match sandbox {
-                Some(_) => None,
-                None => typescript_cache(&self.environment),
-            },
+            typescript_cache: typescript_cache(&self.environment),
             transpile_only: setup.request.options.transpile_only,
             checker: self.checker.clone(),
             packages,
