@@ -150,6 +150,14 @@ impl Plane {
     }
 }
 
+impl Drop for Plane {
+    /// A test that fails leaves no server behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postgres/postmaster.pid")).ok()?;
     Some(Pid::from_raw(text.lines().next()?.parse().ok()?))
