@@ -130,7 +130,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Administration of a control plane",
         &[
-            "setup", "login", "logout", "tenant", "user", "role", "key", "audit",
+            "setup", "login", "logout", "tenant", "user", "group", "role", "key", "audit",
         ],
     ),
     ("Help", &["explain", "completions", "man", "help"]),

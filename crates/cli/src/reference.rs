@@ -33,6 +33,10 @@ pub(crate) fn documents() -> Vec<(String, String)> {
             "nimbus.schema.json".to_owned(),
             pretty(&nimbus_config::json_schema()),
         ),
+        (
+            "openapi.json".to_owned(),
+            pretty(&nimbus_control_server::openapi()),
+        ),
         ("exit-codes.md".to_owned(), exit_code_page()),
         (
             "json-output.md".to_owned(),

@@ -195,6 +195,8 @@ pub(crate) enum Command {
     Tenant(admin::tenant::Args),
     /// Manage users and service accounts
     User(admin::user::Args),
+    /// Manage groups and their members
+    Group(admin::group::Args),
     /// Manage roles, and say why somebody may or may not
     Role(admin::role::Args),
     /// Manage API keys
@@ -251,6 +253,7 @@ impl Command {
             | Self::Logout(_)
             | Self::Tenant(_)
             | Self::User(_)
+            | Self::Group(_)
             | Self::Role(_)
             | Self::Key(_)
             | Self::Audit(_)
@@ -360,6 +363,7 @@ impl Command {
             Self::Logout(args) => admin::login::logout(args, context).await,
             Self::Tenant(args) => admin::tenant::run(args, context).await,
             Self::User(args) => admin::user::run(args, context).await,
+            Self::Group(args) => admin::group::run(args, context).await,
             Self::Role(args) => admin::role::run(args, context).await,
             Self::Key(args) => admin::key::run(args, context).await,
             Self::Audit(args) => admin::audit::run(args, context).await,

@@ -1,7 +1,7 @@
 //! What goes over the wire. Ids are text, times are RFC 3339, and unknown fields of inputs are
 //! refused: tenant, owner and status come from the server alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_control_app as app;
 use schemars::JsonSchema;
@@ -145,6 +145,55 @@ pub(crate) struct Tenant {
     generation: i64,
     created_at: String,
     updated_at: String,
+    /// When it was deleted; absent for one that was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_at: Option<String>,
+    /// When it is gone for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gone_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Effective {
+    settings: Vec<EffectiveSetting>,
+    quotas: Vec<EffectiveQuota>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct EffectiveSetting {
+    key: String,
+    value: Value,
+    /// Whether it comes from further up the tree.
+    inherited: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct EffectiveQuota {
+    resource: String,
+    quota: i64,
+    /// By the tenant and all below it.
+    used: i64,
+    inherited: bool,
+}
+
+impl From<app::EffectiveTenant> for Effective {
+    fn from(effective: app::EffectiveTenant) -> Self {
+        let settings = effective.settings.into_iter().map(|one| EffectiveSetting {
+            key: one.key,
+            value: one.value,
+            inherited: one.inherited,
+        });
+        let quotas = effective.quotas.into_iter().map(|one| EffectiveQuota {
+            resource: one.resource,
+            quota: one.quota,
+            used: one.used,
+            inherited: one.inherited,
+        });
+        Self {
+            settings: settings.collect(),
+            quotas: quotas.collect(),
+        }
+    }
 }
 
 impl From<app::Tenant> for Tenant {
@@ -160,6 +209,8 @@ impl From<app::Tenant> for Tenant {
             generation: tenant.generation,
             created_at: time(tenant.created_at),
             updated_at: time(tenant.updated_at),
+            deleted_at: tenant.deleted.map(|(at, _)| time(at)),
+            gone_at: tenant.deleted.map(|(_, at)| time(at)),
         }
     }
 }
@@ -282,6 +333,15 @@ pub(crate) struct NewGroup {
     pub(crate) description: String,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PatchGroup {
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    #[serde(default)]
+    pub(crate) description: Option<String>,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ApiKey {
     id: String,
@@ -357,6 +417,14 @@ pub(crate) struct NewRole {
     pub(crate) grants: Vec<Grant>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplaceRole {
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) grants: Vec<Grant>,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RoleAssignment {
     id: String,
@@ -406,6 +474,18 @@ pub(crate) struct Explain {
     pub(crate) permission: String,
     #[serde(default)]
     pub(crate) environment: Option<String>,
+    /// Tags of the thing that is asked about.
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+    /// From this address instead of the caller's.
+    #[serde(default)]
+    pub(crate) ip: Option<String>,
+    /// At this time instead of now, RFC 3339.
+    #[serde(default)]
+    pub(crate) at: Option<String>,
+    /// In this place instead of the caller's.
+    #[serde(default)]
+    pub(crate) location: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

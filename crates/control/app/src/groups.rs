@@ -1,7 +1,7 @@
 //! Groups, which carry roles for their members.
 
 use nimbus_control_auth::operation;
-use nimbus_control_store::Group;
+use nimbus_control_store::{Group, User};
 use nimbus_core::{TenantId, UserId};
 use serde_json::json;
 use uuid::Uuid;
@@ -16,6 +16,13 @@ use crate::input;
 pub struct NewGroup {
     pub name: String,
     pub description: String,
+}
+
+/// What changes about a group.
+#[derive(Debug, Default)]
+pub struct GroupPatch {
+    pub name: Option<String>,
+    pub description: Option<String>,
 }
 
 impl App {
@@ -50,6 +57,61 @@ impl App {
                     .after(json!({"name": group.name}));
                 self.audit(tx, &call.context, record).await?;
                 Ok(group)
+            })
+            .await
+    }
+
+    pub async fn group_update(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        group: Uuid,
+        patch: GroupPatch,
+    ) -> Result<Group> {
+        let permit = self.permit(call, operation::UPDATE_GROUP, tenant).await?;
+        let name = patch
+            .name
+            .map(|name| input::name("name", &name, 100))
+            .transpose()?;
+        let description: Option<String> = patch
+            .description
+            .map(|text| text.chars().take(500).collect());
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let (before, after) = tx
+                    .group_update(group, name.as_deref(), description.as_deref())
+                    .await?;
+                let view =
+                    |group: &Group| json!({"name": group.name, "description": group.description});
+                let record = permit
+                    .record()
+                    .on(group)
+                    .before(view(&before))
+                    .after(view(&after));
+                self.audit(tx, &call.context, record).await?;
+                Ok(after)
+            })
+            .await
+    }
+
+    pub async fn group_members(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        group: Uuid,
+    ) -> Result<Vec<User>> {
+        let permit = self.permit(call, operation::LIST_MEMBERS, tenant).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let mut members = Vec::new();
+                for id in tx.group_members(group).await? {
+                    members.push(tx.user_get(id).await?);
+                }
+                self.audit(tx, &call.context, permit.record().on(group))
+                    .await?;
+                Ok(members)
             })
             .await
     }

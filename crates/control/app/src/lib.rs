@@ -30,13 +30,13 @@ pub use archive::ArchiveAddress;
 pub use audit::{AuditReport, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
 pub use failure::{Failure, FieldProblem, Result};
-pub use groups::NewGroup;
+pub use groups::{GroupPatch, NewGroup};
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
-pub use roles::{AssignmentInput, RoleInput, RoleView};
+pub use roles::{AssignmentInput, Question, RoleInput, RoleView};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
-pub use tenants::{TenantInput, TenantPatch};
+pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use users::{UserInput, UserPatch};
 
 pub use nimbus_control_audit::{Entry as AuditEntry, Verdict};

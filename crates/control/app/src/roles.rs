@@ -1,6 +1,9 @@
 //! Roles, who has them, and why somebody may or may not.
 
-use nimbus_control_auth::access::{Conditions, Decision, Reach, Resource};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use nimbus_control_auth::access::{Circumstances, Conditions, Decision, Reach, Resource};
 use nimbus_control_auth::operation;
 use nimbus_control_auth::permission;
 use nimbus_control_auth::role::{self, Grant, PROVIDER_ADMIN, Role};
@@ -29,6 +32,18 @@ pub struct AssignmentInput {
     pub group: Option<Uuid>,
     pub subtree: bool,
     pub conditions: Value,
+}
+
+/// Whether somebody may do something, here or elsewhere, now or later.
+#[derive(Debug)]
+pub struct Question {
+    pub user: UserId,
+    pub key: String,
+    pub environment: Option<String>,
+    pub tags: BTreeMap<String, String>,
+    pub ip: Option<IpAddr>,
+    pub at: Option<jiff::Timestamp>,
+    pub location: Option<String>,
 }
 
 /// A role and whether it comes with the product.
@@ -90,6 +105,53 @@ impl App {
                 let record = permit
                     .record()
                     .on(&role.name)
+                    .after(json!({"grants": grants}));
+                self.audit(tx, &call.context, record).await?;
+                Ok(RoleView {
+                    role,
+                    built_in: false,
+                })
+            })
+            .await
+    }
+
+    /// Replaces what a role permits, for everybody who has it. Nobody takes from or adds to a role what
+    /// they do not have.
+    pub async fn role_update(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        new: RoleInput,
+    ) -> Result<RoleView> {
+        let permit = self.permit(call, operation::UPDATE_ROLE, tenant).await?;
+        if role::is_built_in(&new.name) {
+            return Err(Failure::field("role", "built-in roles cannot be changed"));
+        }
+        let role = Role::custom(&new.name, &new.description, new.grants)
+            .map_err(|problem| Failure::field("role", problem.to_string()))?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let before = self
+                    .role_named(tx, &role.name)
+                    .await
+                    .map_err(|_| Failure::not_found())?;
+                // The role may be held for the subtree, which is more.
+                let subtree = tx
+                    .role_assignments()
+                    .await?
+                    .iter()
+                    .any(|row| row.role == role.name && row.reach == "subtree");
+                let reach = if subtree { Reach::Subtree } else { Reach::Own };
+                self.ensure_covers(call, &before, reach, &permit.resource)?;
+                self.ensure_covers(call, &role, reach, &permit.resource)?;
+                let grants = json!(role.grants);
+                tx.role_update(&role.name, &role.description, &grants)
+                    .await?;
+                let record = permit
+                    .record()
+                    .on(&role.name)
+                    .before(json!({"grants": before.grants}))
                     .after(json!({"grants": grants}));
                 self.audit(tx, &call.context, record).await?;
                 Ok(RoleView {
@@ -237,16 +299,16 @@ impl App {
         })
     }
 
-    /// Whether a user of the tenant may do something there, and which rule says so.
+    /// Whether a user of the tenant may do something there, and which rule says so. What the question does
+    /// not say is as it is for whoever asks.
     pub async fn explain(
         &self,
         call: &Call,
         tenant: TenantId,
-        user: UserId,
-        key: String,
-        environment: Option<String>,
+        question: Question,
     ) -> Result<Decision> {
         let permit = self.permit(call, operation::EXPLAIN, tenant).await?;
+        let Question { user, key, .. } = question;
         if permission::find(&key).is_none() {
             return Err(Failure::field(
                 "permission",
@@ -254,15 +316,21 @@ impl App {
             ));
         }
         let resource = Resource {
-            environment,
+            environment: question.environment,
+            tags: question.tags,
             ..permit.resource.clone()
+        };
+        let here = call.context.circumstances();
+        let circumstances = Circumstances {
+            ip: question.ip.or(here.ip),
+            now: question.at.unwrap_or(here.now),
+            location: question.location.or(here.location),
         };
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(user).await?;
                 let caller = self.caller_of(tx, user, None).await?;
-                let circumstances = call.context.circumstances();
                 let decision = self
                     .inner
                     .engine

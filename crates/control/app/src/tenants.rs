@@ -1,7 +1,9 @@
 //! Tenants: the tree below the caller.
 
 use nimbus_control_auth::operation;
-use nimbus_control_store::{NewTenant, Tenant, TenantChange, TenantFilter};
+use nimbus_control_store::{
+    EffectiveQuota, EffectiveSetting, NewTenant, Tenant, TenantChange, TenantFilter,
+};
 use nimbus_core::TenantId;
 use serde_json::{Value, json};
 
@@ -25,6 +27,13 @@ pub struct TenantPatch {
     pub settings: Option<Value>,
     /// Refuse if somebody changed it since it had this generation.
     pub expected_generation: Option<i64>,
+}
+
+/// What holds at a tenant.
+#[derive(Debug)]
+pub struct EffectiveTenant {
+    pub settings: Vec<EffectiveSetting>,
+    pub quotas: Vec<EffectiveQuota>,
 }
 
 impl App {
@@ -165,6 +174,61 @@ impl App {
                     .after(view(&after));
                 self.audit(tx, &call.context, record).await?;
                 Ok(after)
+            })
+            .await
+    }
+
+    /// Settings and limits in force, with what is used, whoever in the tree they come from.
+    pub async fn tenant_effective(&self, call: &Call, id: TenantId) -> Result<EffectiveTenant> {
+        let permit = self.permit(call, operation::TENANT_EFFECTIVE, id).await?;
+        self.inner
+            .store
+            .tenant_tx(id, async |tx| {
+                let effective = EffectiveTenant {
+                    settings: tx.settings_effective(id).await?,
+                    quotas: tx.quotas_effective(id).await?,
+                };
+                self.audit(tx, &call.context, permit.record().on(id))
+                    .await?;
+                Ok(effective)
+            })
+            .await
+    }
+
+    /// Deleted children that can still come back.
+    pub async fn tenant_deleted(&self, call: &Call, parent: TenantId) -> Result<Vec<Tenant>> {
+        let permit = self
+            .permit(call, operation::LIST_DELETED_TENANTS, parent)
+            .await?;
+        self.inner
+            .store
+            .registry_tx(parent, async |tx| {
+                let deleted = tx.tenants_deleted(parent).await?;
+                self.audit(tx, &call.context, permit.record()).await?;
+                Ok(deleted)
+            })
+            .await
+    }
+
+    /// Takes the deletion of a child back, with all that was deleted together with it.
+    pub async fn tenant_restore(
+        &self,
+        call: &Call,
+        parent: TenantId,
+        id: TenantId,
+    ) -> Result<Tenant> {
+        let permit = self.permit(call, operation::RESTORE_TENANT, parent).await?;
+        self.inner
+            .store
+            .registry_tx(parent, async |tx| {
+                let deleted = tx.tenants_deleted(parent).await?;
+                if !deleted.iter().any(|tenant| tenant.id == id) {
+                    return Err(Failure::not_found());
+                }
+                let tenant = tx.tenant_undelete(id).await?;
+                let record = permit.record().on(id).after(view(&tenant));
+                self.audit(tx, &call.context, record).await?;
+                Ok(tenant)
             })
             .await
     }

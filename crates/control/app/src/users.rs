@@ -7,6 +7,7 @@ use nimbus_control_auth::role::PROVIDER_ADMIN;
 use nimbus_control_store::{NewUser, Session, TenantTx, User, UserChange};
 use nimbus_core::{ErrorCode, TenantId, UserId};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::call::Call;
@@ -187,6 +188,37 @@ impl App {
                 self.audit(tx, &call.context, permit.record().on(id))
                     .await?;
                 Ok(sessions)
+            })
+            .await
+    }
+
+    /// Ends one session of a user, at once.
+    pub async fn user_revoke_session(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        id: UserId,
+        session: Uuid,
+    ) -> Result<()> {
+        let permit = self.permit(call, operation::REVOKE_SESSION, tenant).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                tx.user_get(id).await?;
+                if !tx
+                    .session_list(id)
+                    .await?
+                    .iter()
+                    .any(|own| own.id == session)
+                {
+                    return Err(Failure::not_found());
+                }
+                tx.session_revoke(session, id).await?;
+                let record = permit
+                    .record()
+                    .on(id)
+                    .after(json!({"session": session.to_string()}));
+                self.audit(tx, &call.context, record).await.map(drop)
             })
             .await
     }

@@ -51,6 +51,7 @@ macro_rules! operations {
 use Need::{Nothing, Permission, SignIn};
 
 operations! {
+    DESCRIBE_API = "api.describe" GET "/api/v1/openapi.json" Nothing;
     SETUP_STATUS = "setup.status" GET "/api/v1/setup/status" Nothing;
     SETUP_COMPLETE = "setup.complete" POST "/api/v1/setup/complete" Nothing;
     LOGIN = "auth.login" POST "/api/v1/auth/login" Nothing;
@@ -70,6 +71,9 @@ operations! {
     MOVE_TENANT = "tenants.move" POST "/api/v1/tenants/{tenant}/move" Permission("tenant:definition:move");
     DELETE_TENANT = "tenants.delete" DELETE "/api/v1/tenants/{tenant}" Permission("tenant:definition:delete");
     SET_QUOTAS = "tenants.quotas.set" PUT "/api/v1/tenants/{tenant}/quotas" Permission("tenant:quota:manage");
+    TENANT_EFFECTIVE = "tenants.effective" GET "/api/v1/tenants/{tenant}/effective" Permission("tenant:definition:read");
+    LIST_DELETED_TENANTS = "tenants.deleted.list" GET "/api/v1/tenants/{tenant}/deleted" Permission("tenant:definition:delete");
+    RESTORE_TENANT = "tenants.restore" POST "/api/v1/tenants/{tenant}/deleted/{deleted}/restore" Permission("tenant:definition:delete");
 
     LIST_USERS = "users.list" GET "/api/v1/tenants/{tenant}/users" Permission("users:read");
     GET_USER = "users.get" GET "/api/v1/tenants/{tenant}/users/{user}" Permission("users:read");
@@ -78,9 +82,12 @@ operations! {
     DELETE_USER = "users.delete" DELETE "/api/v1/tenants/{tenant}/users/{user}" Permission("users:account:delete");
     LIST_SESSIONS = "users.sessions.list" GET "/api/v1/tenants/{tenant}/users/{user}/sessions" Permission("users:session:read");
     REVOKE_SESSIONS = "users.sessions.revoke" DELETE "/api/v1/tenants/{tenant}/users/{user}/sessions" Permission("users:session:revoke");
+    REVOKE_SESSION = "users.session.revoke" DELETE "/api/v1/tenants/{tenant}/users/{user}/sessions/{session}" Permission("users:session:revoke");
 
     LIST_GROUPS = "groups.list" GET "/api/v1/tenants/{tenant}/groups" Permission("users:read");
     CREATE_GROUP = "groups.create" POST "/api/v1/tenants/{tenant}/groups" Permission("users:group:manage");
+    UPDATE_GROUP = "groups.update" PATCH "/api/v1/tenants/{tenant}/groups/{group}" Permission("users:group:manage");
+    LIST_MEMBERS = "groups.members.list" GET "/api/v1/tenants/{tenant}/groups/{group}/members" Permission("users:read");
     DELETE_GROUP = "groups.delete" DELETE "/api/v1/tenants/{tenant}/groups/{group}" Permission("users:group:manage");
     ADD_MEMBER = "groups.members.add" PUT "/api/v1/tenants/{tenant}/groups/{group}/members/{user}" Permission("users:group:manage");
     REMOVE_MEMBER = "groups.members.remove" DELETE "/api/v1/tenants/{tenant}/groups/{group}/members/{user}" Permission("users:group:manage");
@@ -91,6 +98,7 @@ operations! {
 
     LIST_ROLES = "roles.list" GET "/api/v1/tenants/{tenant}/roles" Permission("rbac:role:read");
     CREATE_ROLE = "roles.create" POST "/api/v1/tenants/{tenant}/roles" Permission("rbac:role:manage");
+    UPDATE_ROLE = "roles.update" PUT "/api/v1/tenants/{tenant}/roles/{role}" Permission("rbac:role:manage");
     DELETE_ROLE = "roles.delete" DELETE "/api/v1/tenants/{tenant}/roles/{role}" Permission("rbac:role:manage");
     LIST_ASSIGNMENTS = "roles.assignments.list" GET "/api/v1/tenants/{tenant}/role-assignments" Permission("rbac:role:read");
     ASSIGN_ROLE = "roles.assign" POST "/api/v1/tenants/{tenant}/role-assignments" Permission("rbac:assignment:manage");
@@ -139,6 +147,7 @@ mod tests {
             .filter(|operation| operation.need == Nothing)
         {
             let open = operation.id.starts_with("setup.")
+                || operation.id == "api.describe"
                 || ["auth.login", "auth.refresh", "auth.refresh_token"].contains(&operation.id);
             assert!(open, "{}", operation.id);
         }

@@ -14,5 +14,5 @@ pub use api::ApiOptions;
 pub use database::{Database, DatabaseOptions, Place};
 pub use server::{Server, ServerOptions};
 
-pub use nimbus_control_api::{Front, Limit};
+pub use nimbus_control_api::{Front, Limit, openapi};
 pub use nimbus_control_app::{ArchiveAddress, GivenKeys};

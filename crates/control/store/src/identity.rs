@@ -201,6 +201,47 @@ impl TenantTx {
         .await?)
     }
 
+    pub async fn group_update(
+        &mut self,
+        id: Uuid,
+        name: Option<&str>,
+        description: Option<&str>,
+    ) -> Result<(Group, Group), StoreError> {
+        let find = |groups: Vec<Group>| groups.into_iter().find(|group| group.id == id);
+        let before = find(self.group_list().await?).ok_or(StoreError::NotFound("group"))?;
+        sqlx::query(
+            "UPDATE nimbus_core.groups SET name = COALESCE($2, name), description = COALESCE($3, description)
+             WHERE id = $1",
+        )
+        .bind(id)
+        .bind(name)
+        .bind(description)
+        .execute(self.connection())
+        .await
+        .map_err(|error| {
+            StoreError::from(error)
+                .exists_if_taken(|| format!("the group {}", name.unwrap_or_default()))
+        })?;
+        let after = find(self.group_list().await?).ok_or(StoreError::NotFound("group"))?;
+        Ok((before, after))
+    }
+
+    pub async fn group_members(&mut self, id: Uuid) -> Result<Vec<UserId>, StoreError> {
+        let found: Option<Uuid> =
+            sqlx::query_scalar("SELECT id FROM nimbus_core.groups WHERE id = $1")
+                .bind(id)
+                .fetch_optional(self.connection())
+                .await?;
+        found.ok_or(StoreError::NotFound("group"))?;
+        let members: Vec<Uuid> = sqlx::query_scalar(
+            "SELECT user_id FROM nimbus_core.group_members WHERE group_id = $1 ORDER BY user_id",
+        )
+        .bind(id)
+        .fetch_all(self.connection())
+        .await?;
+        Ok(members.into_iter().map(UserId::from).collect())
+    }
+
     pub async fn group_delete(&mut self, id: Uuid) -> Result<(), StoreError> {
         let deleted = sqlx::query("DELETE FROM nimbus_core.groups WHERE id = $1")
             .bind(id)

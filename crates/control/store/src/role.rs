@@ -66,6 +66,27 @@ impl TenantTx {
         .map_err(|error| StoreError::from(error).exists_if_taken(|| format!("the role {name}")))
     }
 
+    pub async fn role_update(
+        &mut self,
+        name: &str,
+        description: &str,
+        grants: &Value,
+    ) -> Result<(), StoreError> {
+        let updated = sqlx::query(
+            "UPDATE nimbus_core.roles SET description = $2, grants = $3 WHERE name = $1",
+        )
+        .bind(name)
+        .bind(description)
+        .bind(grants)
+        .execute(self.connection())
+        .await?;
+        if updated.rows_affected() == 0 {
+            Err(StoreError::NotFound("role"))
+        } else {
+            Ok(())
+        }
+    }
+
     pub async fn role_list(&mut self) -> Result<Vec<CustomRole>, StoreError> {
         Ok(sqlx::query_as(
             "SELECT id, name, description, grants, created_at FROM nimbus_core.roles ORDER BY name LIMIT 500",

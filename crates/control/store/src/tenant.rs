@@ -14,7 +14,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{Store, StoreError, TenantTx, Timestamp};
+use crate::{RegistryTx, Store, StoreError, TenantTx, Timestamp};
 
 pub use change::{NewTenant, TenantChange};
 
@@ -101,6 +101,20 @@ impl From<Row> for Tenant {
 /// A statement with the columns of a [`Row`] filled in for `{}`.
 fn with_columns(statement: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(statement.replace("{}", COLUMNS))
+}
+
+impl RegistryTx {
+    /// Deleted tenants below one that still exists, for as long as they can come back.
+    pub async fn tenants_deleted(&mut self, parent: TenantId) -> Result<Vec<Tenant>, StoreError> {
+        let rows: Vec<Row> = sqlx::query_as(with_columns(
+            "SELECT {} FROM nimbus_core.tenants
+             WHERE parent_id = $1 AND deleted_at IS NOT NULL ORDER BY deleted_at DESC, slug LIMIT 500",
+        ))
+        .bind(Uuid::from(parent))
+        .fetch_all(self.connection())
+        .await?;
+        Ok(rows.into_iter().map(Tenant::from).collect())
+    }
 }
 
 impl Store {

@@ -4,6 +4,8 @@
 //! with `--json`. Nothing here decides what is allowed.
 
 pub(crate) mod audit;
+mod conditions;
+pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod login;
 mod report;

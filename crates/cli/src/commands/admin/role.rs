@@ -1,9 +1,10 @@
 //! `nimbus role`: roles, who has them, and why somebody may or may not.
 
 use nimbus_core::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::AdminReport;
+use super::conditions::{ConditionArgs, tags};
 use super::server::{Connection, ServerArgs};
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -36,6 +37,20 @@ enum Command {
         #[arg(long, value_name = "ENVIRONMENT")]
         environment: Vec<String>,
     },
+    /// Replace what a role permits, for everybody who has it
+    Update {
+        /// Its name
+        name: String,
+        /// Permissions, such as cmdb:read
+        #[arg(required = true, value_name = "PERMISSION")]
+        permissions: Vec<String>,
+        /// What it is for
+        #[arg(long, default_value = "")]
+        description: String,
+        /// Only in these environments
+        #[arg(long, value_name = "ENVIRONMENT")]
+        environment: Vec<String>,
+    },
     /// Delete a role that nobody has
     Delete {
         /// Its name
@@ -43,21 +58,21 @@ enum Command {
     },
     /// List who has which role
     Assignments,
-    /// Give a role to a user
+    /// Give a role to a user or a group, perhaps under conditions
     Assign {
         /// Name of the role
         role: String,
         /// E-mail address or id
-        user: String,
+        #[arg(required_unless_present = "group")]
+        user: Option<String>,
+        /// To a group instead: its name or id
+        #[arg(long, conflicts_with = "user")]
+        group: Option<String>,
         /// Also for the tenants below
         #[arg(long)]
         subtree: bool,
-        /// Only from these networks, such as 10.0.0.0/8
-        #[arg(long, value_name = "NETWORK")]
-        ip: Vec<String>,
-        /// Only on things that have this tag
-        #[arg(long, value_name = "KEY=VALUE")]
-        tag: Vec<String>,
+        #[command(flatten)]
+        conditions: ConditionArgs,
     },
     /// Take a role away
     Unassign {
@@ -73,6 +88,18 @@ enum Command {
         /// In this environment
         #[arg(long)]
         environment: Option<String>,
+        /// From this address instead of yours
+        #[arg(long, value_name = "ADDRESS")]
+        ip: Option<String>,
+        /// At this time instead of now, such as 2026-01-31T12:00:00Z
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+        /// In this place instead of yours
+        #[arg(long, value_name = "PLACE")]
+        location: Option<String>,
+        /// On something that has this tag
+        #[arg(long, value_name = "KEY=VALUE")]
+        tag: Vec<String>,
     },
 }
 
@@ -94,16 +121,25 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             description,
             environment,
         } => {
-            let environments = if environment.is_empty() {
-                Value::Null
-            } else {
-                json!(environment)
-            };
-            let grant = json!({"permissions": permissions, "environments": environments});
-            let body = json!({"name": name, "description": description, "grants": [grant]});
+            let grants = grants(&permissions, &environment);
+            let body = json!({"name": name, "description": description, "grants": grants});
             let role = server
                 .client
                 .post(&format!("{tenant}/roles"), &body)
+                .await?;
+            AdminReport::item(role, &["name", "description", "grants"])
+        }
+        Command::Update {
+            name,
+            permissions,
+            description,
+            environment,
+        } => {
+            let grants = grants(&permissions, &environment);
+            let body = json!({"description": description, "grants": grants});
+            let role = server
+                .client
+                .put(&format!("{tenant}/roles/{name}"), &body)
                 .await?;
             AdminReport::item(role, &["name", "description", "grants"])
         }
@@ -127,24 +163,31 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         Command::Assign {
             role,
             user,
+            group,
             subtree,
-            ip,
-            tag,
+            conditions,
         } => {
-            let user = server.find_user(&tenant, &user).await?;
-            let body = json!({
+            let mut body = json!({
                 "role": role,
-                "user_id": user,
                 "subtree": subtree,
-                "conditions": conditions(&ip, &tag),
+                "conditions": conditions.conditions()?,
             });
+            match (user, group) {
+                (_, Some(group)) => {
+                    body["group_id"] = json!(server.find_group(&tenant, &group).await?);
+                }
+                (user, None) => {
+                    let user = user.unwrap_or_default();
+                    body["user_id"] = json!(server.find_user(&tenant, &user).await?);
+                }
+            }
             let assignment = server
                 .client
                 .post(&format!("{tenant}/role-assignments"), &body)
                 .await?;
             AdminReport::item(
                 assignment,
-                &["id", "role", "user_id", "reach", "conditions"],
+                &["id", "role", "user_id", "group_id", "reach", "conditions"],
             )
         }
         Command::Unassign { assignment } => {
@@ -158,10 +201,21 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             user,
             permission,
             environment,
+            ip,
+            at,
+            location,
+            tag,
         } => {
             let user = server.find_user(&tenant, &user).await?;
-            let body =
-                json!({"user_id": user, "permission": permission, "environment": environment});
+            let body = json!({
+                "user_id": user,
+                "permission": permission,
+                "environment": environment,
+                "ip": ip,
+                "at": at,
+                "location": location,
+                "tags": tags(&tag)?,
+            });
             let answer = server
                 .client
                 .post(&format!("{tenant}/explain"), &body)
@@ -173,20 +227,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn conditions(networks: &[String], tags: &[String]) -> Value {
-    let mut conditions = Map::new();
-    if !networks.is_empty() {
-        conditions.insert("ip".to_owned(), json!(networks));
-    }
-    let tags: Map<String, Value> = tags
-        .iter()
-        .map(|tag| {
-            let (key, value) = tag.split_once('=').unwrap_or((tag.as_str(), ""));
-            (key.to_owned(), json!(value))
-        })
-        .collect();
-    if !tags.is_empty() {
-        conditions.insert("tags".to_owned(), Value::Object(tags));
-    }
-    Value::Object(conditions)
+fn grants(permissions: &[String], environments: &[String]) -> Value {
+    let environments = if environments.is_empty() {
+        Value::Null
+    } else {
+        json!(environments)
+    };
+    json!([{"permissions": permissions, "environments": environments}])
 }

@@ -68,6 +68,12 @@ impl Connection {
         find(&all, wanted, "slug", "tenant")
     }
 
+    /// The id of a group that was named by id or name.
+    pub(super) async fn find_group(&mut self, tenant: &str, wanted: &str) -> Result<String> {
+        let all = self.client.get(&format!("{tenant}/groups")).await?;
+        find(&all, wanted, "name", "group")
+    }
+
     /// The id of a user that was named by id or address.
     pub(super) async fn find_user(&mut self, tenant: &str, wanted: &str) -> Result<String> {
         if is_id(wanted) {
@@ -97,7 +103,8 @@ fn is_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-fn find(list: &Value, wanted: &str, field: &str, kind: &str) -> Result<String> {
+/// The id of the one item that has this id or this name.
+pub(super) fn find(list: &Value, wanted: &str, field: &str, kind: &str) -> Result<String> {
     let items = list["items"]
         .as_array()
         .map(Vec::as_slice)

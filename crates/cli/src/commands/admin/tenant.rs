@@ -4,7 +4,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::{Map, Value, json};
 
 use super::AdminReport;
-use super::server::{Connection, ServerArgs};
+use super::server::{Connection, ServerArgs, find};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -30,6 +30,8 @@ enum Command {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Show the settings and limits in force, with what is used and where they come from
+    Effective,
     /// Rename a tenant
     Rename {
         /// The new name
@@ -59,6 +61,13 @@ enum Command {
         #[arg(long, value_name = "SLUG")]
         confirm: String,
     },
+    /// List deleted tenants below this one that can still be restored
+    Deleted,
+    /// Take the deletion of a tenant below this one back
+    Restore {
+        /// The deleted tenant: id or slug
+        deleted: String,
+    },
 }
 
 const COLUMNS: &[&str] = &["slug", "name", "id", "parent_id"];
@@ -85,6 +94,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 client.post(&format!("{tenant}/tenants"), &body).await?,
                 FIELDS,
             )
+        }
+        Command::Effective => {
+            let effective = client.get(&format!("{tenant}/effective")).await?;
+            AdminReport::item(effective, &["settings", "quotas"])
+        }
+        Command::Deleted => AdminReport::list(
+            client.get(&format!("{tenant}/deleted")).await?,
+            &["slug", "name", "id", "deleted_at", "gone_at"],
+        ),
+        Command::Restore { deleted } => {
+            let all = client.get(&format!("{tenant}/deleted")).await?;
+            let id = find(&all, &deleted, "slug", "deleted tenant")?;
+            let path = format!("{tenant}/deleted/{id}/restore");
+            AdminReport::item(client.post(&path, &json!({})).await?, FIELDS)
         }
         Command::Rename { name } => {
             AdminReport::item(client.patch(&tenant, &json!({"name": name})).await?, FIELDS)

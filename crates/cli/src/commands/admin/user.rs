@@ -1,4 +1,4 @@
-//! `nimbus user`: users, service accounts, groups.
+//! `nimbus user`: users, service accounts and their sessions.
 
 use nimbus_core::Result;
 use serde_json::json;
@@ -69,6 +69,13 @@ enum Command {
     Sessions {
         /// E-mail address or id
         user: String,
+    },
+    /// End one session of a user
+    EndSession {
+        /// E-mail address or id
+        user: String,
+        /// Id, from `user sessions`
+        session: String,
     },
     /// End all sessions of a user
     EndSessions {
@@ -149,6 +156,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 sessions,
                 &["id", "ip_address", "user_agent", "created_at", "expires_at"],
             )
+        }
+        Command::EndSession { user, session } => {
+            let id = server.find_user(&tenant, &user).await?;
+            let path = format!("{tenant}/users/{id}/sessions/{session}");
+            server.client.delete(&path).await?;
+            AdminReport::done(json!({"ended": session}), "the session ended")
         }
         Command::EndSessions { user } => {
             let id = server.find_user(&tenant, &user).await?;

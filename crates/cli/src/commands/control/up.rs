@@ -168,7 +168,6 @@ impl Report for UpReport {
         if let Some(link) = &self.setup_link {
             text.push_str(&format!("Finish the first run at {link}\n"));
             text.push_str("  or with `nimbus setup <that link> --email <yours>`\n");
-            text.push_str("  or with `nimbus setup <that link> --email <yours>`\n");
         }
         text.push_str(&format!("Data is in {}\n", self.data_dir));
         text

@@ -40,6 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::OWN_SESSIONS, own_sessions).gives::<Page<Session>>(),
         Route::new(operation::REVOKE_OWN_SESSION, revoke_own_session),
         Route::new(operation::CHANGE_PASSWORD, change_password).takes::<ChangePassword>(),
+        Route::new(operation::DESCRIBE_API, describe),
         Route::new(operation::LIST_PERMISSIONS, permissions).gives::<Page<Permission>>(),
     ]
 }
@@ -220,4 +221,9 @@ async fn permissions(
         })
         .collect();
     Ok(Json(Page::whole(items)))
+}
+
+/// The same for everybody, and no secret.
+async fn describe() -> Json<serde_json::Value> {
+    Json(crate::openapi())
 }

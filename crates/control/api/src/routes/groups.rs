@@ -13,7 +13,7 @@ use crate::ApiState;
 use crate::caller::SignedCall;
 use crate::extract::{Body, Segments};
 use crate::route::Route;
-use crate::wire::{Group, NewGroup, Page};
+use crate::wire::{Group, NewGroup, Page, PatchGroup, User};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -21,6 +21,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::CREATE_GROUP, create)
             .takes::<NewGroup>()
             .gives::<Group>(),
+        Route::new(operation::UPDATE_GROUP, update)
+            .takes::<PatchGroup>()
+            .gives::<Group>(),
+        Route::new(operation::LIST_MEMBERS, members).gives::<Page<User>>(),
         Route::new(operation::DELETE_GROUP, delete),
         Route::new(operation::ADD_MEMBER, add),
         Route::new(operation::REMOVE_MEMBER, remove),
@@ -77,4 +81,29 @@ async fn remove(
 ) -> Answer<StatusCode> {
     state.app.group_remove(&call, tenant, group, user).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn update(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, group)): Segments<(TenantId, Uuid)>,
+    Body(body): Body<PatchGroup>,
+) -> Answer<Json<Group>> {
+    let patch = app::GroupPatch {
+        name: body.name,
+        description: body.description,
+    };
+    let group = state.app.group_update(&call, tenant, group, patch).await?;
+    Ok(Json(group.into()))
+}
+
+async fn members(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, group)): Segments<(TenantId, Uuid)>,
+) -> Answer<Json<Page<User>>> {
+    let members = state.app.group_members(&call, tenant, group).await?;
+    Ok(Json(Page::whole(
+        members.into_iter().map(User::from).collect(),
+    )))
 }

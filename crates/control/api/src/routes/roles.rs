@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use nimbus_control_app as app;
-use nimbus_control_app::{AssignmentInput, RoleInput, RoleView, operation};
+use nimbus_control_app::{AssignmentInput, Failure, Question, RoleInput, RoleView, operation};
 use nimbus_control_auth::role::Environments;
 use nimbus_core::TenantId;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::caller::SignedCall;
 use crate::extract::{Body, Segments};
 use crate::route::Route;
 use crate::wire::{
-    Explain, Explanation, Grant, NewAssignment, NewRole, Page, Role, RoleAssignment,
+    Explain, Explanation, Grant, NewAssignment, NewRole, Page, ReplaceRole, Role, RoleAssignment,
 };
 
 pub(super) fn routes() -> Vec<Route> {
@@ -24,6 +24,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::LIST_ROLES, list).gives::<Page<Role>>(),
         Route::new(operation::CREATE_ROLE, create)
             .takes::<NewRole>()
+            .gives::<Role>(),
+        Route::new(operation::UPDATE_ROLE, update)
+            .takes::<ReplaceRole>()
             .gives::<Role>(),
         Route::new(operation::DELETE_ROLE, delete),
         Route::new(operation::LIST_ASSIGNMENTS, assignments).gives::<Page<RoleAssignment>>(),
@@ -72,8 +75,32 @@ async fn create(
     Segments(tenant): Segments<TenantId>,
     Body(body): Body<NewRole>,
 ) -> Answer<(StatusCode, Json<Role>)> {
-    let grants = body
-        .grants
+    let input = RoleInput {
+        name: body.name,
+        description: body.description,
+        grants: grants(body.grants),
+    };
+    let role = state.app.role_create(&call, tenant, input).await?;
+    Ok((StatusCode::CREATED, Json(role.into())))
+}
+
+async fn update(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, name)): Segments<(TenantId, String)>,
+    Body(body): Body<ReplaceRole>,
+) -> Answer<Json<Role>> {
+    let input = RoleInput {
+        name,
+        description: body.description,
+        grants: grants(body.grants),
+    };
+    let role = state.app.role_update(&call, tenant, input).await?;
+    Ok(Json(role.into()))
+}
+
+fn grants(grants: Vec<Grant>) -> Vec<nimbus_control_auth::role::Grant> {
+    let given = grants
         .into_iter()
         .map(|grant| nimbus_control_auth::role::Grant {
             permissions: grant.permissions,
@@ -81,13 +108,7 @@ async fn create(
                 .environments
                 .map_or(Environments::Any, Environments::Only),
         });
-    let input = RoleInput {
-        name: body.name,
-        description: body.description,
-        grants: grants.collect(),
-    };
-    let role = state.app.role_create(&call, tenant, input).await?;
-    Ok((StatusCode::CREATED, Json(role.into())))
+    given.collect()
 }
 
 async fn delete(
@@ -145,10 +166,27 @@ async fn explain(
     Segments(tenant): Segments<TenantId>,
     Body(body): Body<Explain>,
 ) -> Answer<Json<Explanation>> {
-    let user = id("user_id", &body.user_id)?;
-    let app::Decision { allowed, reasons } = state
-        .app
-        .explain(&call, tenant, user, body.permission, body.environment)
-        .await?;
+    let question = Question {
+        user: id("user_id", &body.user_id)?,
+        key: body.permission,
+        environment: body.environment,
+        tags: body.tags,
+        ip: read("ip", "an address", body.ip)?,
+        at: read("at", "a time such as 2026-01-31T12:00:00Z", body.at)?,
+        location: body.location,
+    };
+    let app::Decision { allowed, reasons } = state.app.explain(&call, tenant, question).await?;
     Ok(Json(Explanation { allowed, reasons }))
+}
+
+fn read<T: std::str::FromStr>(
+    field: &'static str,
+    what: &str,
+    text: Option<String>,
+) -> Result<Option<T>, Failure> {
+    text.map(|text| {
+        text.parse()
+            .map_err(|_| Failure::field(field, format!("this is not {what}")))
+    })
+    .transpose()
 }

@@ -12,7 +12,7 @@ use crate::ApiState;
 use crate::caller::SignedCall;
 use crate::extract::{Body, Filter, Segments};
 use crate::route::Route;
-use crate::wire::{MoveTenant, NewTenant, Page, PatchTenant, SetQuotas, Tenant};
+use crate::wire::{Effective, MoveTenant, NewTenant, Page, PatchTenant, SetQuotas, Tenant};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -31,6 +31,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(operation::SET_QUOTAS, set_quotas)
             .takes::<SetQuotas>()
             .gives::<Tenant>(),
+        Route::new(operation::TENANT_EFFECTIVE, effective).gives::<Effective>(),
+        Route::new(operation::LIST_DELETED_TENANTS, deleted).gives::<Page<Tenant>>(),
+        Route::new(operation::RESTORE_TENANT, restore).gives::<Tenant>(),
     ]
 }
 
@@ -124,4 +127,33 @@ async fn set_quotas(
             .await?
             .into(),
     ))
+}
+
+async fn effective(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(tenant): Segments<TenantId>,
+) -> Answer<Json<Effective>> {
+    let effective = state.app.tenant_effective(&call, tenant).await?;
+    Ok(Json(effective.into()))
+}
+
+async fn deleted(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(parent): Segments<TenantId>,
+) -> Answer<Json<Page<Tenant>>> {
+    let deleted = state.app.tenant_deleted(&call, parent).await?;
+    Ok(Json(Page::whole(
+        deleted.into_iter().map(Tenant::from).collect(),
+    )))
+}
+
+async fn restore(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((parent, tenant)): Segments<(TenantId, TenantId)>,
+) -> Answer<Json<Tenant>> {
+    let restored = state.app.tenant_restore(&call, parent, tenant).await?;
+    Ok(Json(restored.into()))
 }

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use nimbus_control_app::{UserInput, UserPatch, operation};
 use nimbus_core::{TenantId, UserId};
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::Answer;
 use crate::ApiState;
@@ -26,6 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
             .gives::<User>(),
         Route::new(operation::DELETE_USER, delete),
         Route::new(operation::LIST_SESSIONS, sessions).gives::<Page<Session>>(),
+        Route::new(operation::REVOKE_SESSION, revoke_session),
         Route::new(operation::REVOKE_SESSIONS, revoke_sessions).gives::<Ended>(),
     ]
 }
@@ -122,6 +124,18 @@ async fn sessions(
             .map(|session| Session::new(session, current))
             .collect(),
     )))
+}
+
+async fn revoke_session(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((tenant, user, session)): Segments<(TenantId, UserId, Uuid)>,
+) -> Answer<StatusCode> {
+    state
+        .app
+        .user_revoke_session(&call, tenant, user, session)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn revoke_sessions(

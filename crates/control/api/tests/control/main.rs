@@ -15,3 +15,4 @@ mod matrix;
 mod roles;
 mod sessions;
 mod support;
+mod tenants;

@@ -31,9 +31,11 @@ fn body(operation: Operation) -> Option<Value> {
             json!({"service_account_id": nobody, "name": "x", "scopes": ["users:read"]})
         }
         "roles.create" => json!({"name": unique, "grants": [{"permissions": ["users:read"]}]}),
+        "roles.update" => json!({"grants": [{"permissions": ["users:read"]}]}),
+        "groups.update" => json!({"name": unique}),
         "roles.assign" => json!({"role": "viewer", "user_id": nobody}),
         "roles.explain" => json!({"user_id": nobody, "permission": "users:read"}),
-        "auth.logout" | "groups.members.add" => return None,
+        "auth.logout" | "groups.members.add" | "tenants.restore" => return None,
         other => {
             assert!(
                 matches!(operation.method, "GET" | "DELETE"),
@@ -46,7 +48,14 @@ fn body(operation: Operation) -> Option<Value> {
 
 fn path(operation: Operation, tenant: &str) -> String {
     let mut path = operation.path.replace("{tenant}", tenant);
-    for name in ["{user}", "{session}", "{group}", "{key}", "{assignment}"] {
+    for name in [
+        "{user}",
+        "{session}",
+        "{group}",
+        "{key}",
+        "{assignment}",
+        "{deleted}",
+    ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
     let path = path.replace("{role}", "no-such-role");

@@ -208,3 +208,145 @@ async fn custom_roles_and_conditions_decide() {
         .await;
     assert_eq!(refused.json()["error"]["details"][0]["field"], "conditions");
 }
+
+#[tokio::test]
+async fn a_changed_role_counts_at_once_for_everybody_who_has_it() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let base = format!("/api/v1/tenants/{acme}");
+    let role = json!({"name": "auditor", "grants": [{"permissions": ["cmdb:read"]}]});
+    nimbus
+        .post(&format!("{base}/roles"), &owner, role)
+        .await
+        .ok();
+    nimbus
+        .user(&owner, &acme, "jane@acme.example", Some("auditor"))
+        .await;
+    let jane = nimbus.token("acme", "jane@acme.example").await;
+    let users = format!("{base}/users");
+    assert_eq!(
+        nimbus.get(&users, &jane).await.status,
+        StatusCode::FORBIDDEN
+    );
+    let wider = json!({"grants": [{"permissions": ["cmdb:read", "users:read"]}]});
+    let path = format!("{base}/roles/auditor");
+    let replace = async |token: &str, path: &str, body: &serde_json::Value| {
+        nimbus
+            .call("PUT", path, Some(token), Some(body.clone()))
+            .await
+    };
+    replace(&owner, &path, &wider).await.ok();
+    nimbus.get(&users, &jane).await.ok();
+    let missing = replace(&owner, &format!("{base}/roles/nobody"), &wider).await;
+    assert_eq!(missing.status, StatusCode::NOT_FOUND);
+    let built_in = replace(&owner, &format!("{base}/roles/viewer"), &wider).await;
+    assert_eq!(built_in.status, StatusCode::BAD_REQUEST);
+    // Somebody with less cannot make it mean more.
+    nimbus
+        .user(&owner, &acme, "admin@acme.example", Some("tenant_admin"))
+        .await;
+    let admin = nimbus.token("acme", "admin@acme.example").await;
+    let mightier = json!({"grants": [{"permissions": ["component:definition:publish"]}]});
+    let refused = replace(&admin, &path, &mightier).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn an_explanation_names_the_rule_for_any_address_time_place_and_tag() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let base = format!("/api/v1/tenants/{acme}");
+    let user = nimbus.user(&owner, &acme, "jane@acme.example", None).await;
+    let conditions = json!({
+        "ip": ["10.0.0.0/8"],
+        "time": {"from": "08:00", "to": "18:00", "weekdays": [1, 2, 3, 4, 5], "zone": "Europe/Berlin"},
+        "location": ["office"],
+        "tags": {"team": "blue"},
+    });
+    let assignment = json!({"role": "developer", "user_id": user, "conditions": conditions});
+    nimbus
+        .post(&format!("{base}/role-assignments"), &owner, assignment)
+        .await
+        .ok();
+    let ask = async |change: serde_json::Value| {
+        let mut question = json!({
+            "user_id": user,
+            "permission": "stack:instance:deploy",
+            "environment": "dev",
+            "tags": {"team": "blue"},
+            "ip": "10.1.2.3",
+            "location": "office",
+            // A Monday at noon in Berlin.
+            "at": "2026-06-01T10:00:00Z",
+        });
+        for (key, value) in change.as_object().unwrap() {
+            question[key] = value.clone();
+        }
+        nimbus
+            .post(&format!("{base}/explain"), &owner, question)
+            .await
+            .ok()
+    };
+    let permitted = ask(json!({})).await;
+    assert_eq!(permitted["allowed"], true, "{permitted}");
+    let rule = text(&permitted["reasons"][0]);
+    assert!(rule.starts_with("role developer in tenant"), "{rule}");
+    // What is not said is as it is for whoever asks, who is in the office.
+    let here = ask(json!({"ip": null, "location": null})).await;
+    assert_eq!(here["allowed"], true, "{here}");
+    for change in [
+        json!({"ip": "192.0.2.1"}),
+        json!({"at": "2026-06-01T20:00:00Z"}),
+        json!({"at": "2026-06-07T10:00:00Z"}),
+        json!({"location": "elsewhere"}),
+        json!({"tags": {"team": "red"}}),
+        json!({"tags": {}}),
+    ] {
+        let denied = ask(change.clone()).await;
+        assert_eq!(denied["allowed"], false, "{change}");
+        let reason = text(&denied["reasons"][0]);
+        assert!(
+            reason.contains("role developer") && reason.contains("condition is not met"),
+            "{change}: {reason}"
+        );
+    }
+    let denied = ask(json!({"environment": "prod"})).await;
+    assert!(text(&denied["reasons"][0]).starts_with("no role permits"));
+}
+
+#[tokio::test]
+async fn groups_are_renamed_and_show_their_members() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let base = format!("/api/v1/tenants/{acme}/groups");
+    let user = nimbus.user(&owner, &acme, "jane@acme.example", None).await;
+    let group = text(
+        &nimbus
+            .post(&base, &owner, json!({"name": "ops"}))
+            .await
+            .ok()["id"],
+    );
+    let member = format!("{base}/{group}/members/{user}");
+    nimbus.call("PUT", &member, Some(&owner), None).await.ok();
+    let path = format!("{base}/{group}");
+    let body = json!({"name": "operations", "description": "who is on call"});
+    let renamed = nimbus
+        .call("PATCH", &path, Some(&owner), Some(body))
+        .await
+        .ok();
+    assert_eq!(
+        (&renamed["name"], &renamed["members"]),
+        (&json!("operations"), &json!(1))
+    );
+    let members = nimbus.get(&format!("{path}/members"), &owner).await.ok();
+    assert_eq!(members["items"][0]["email"], "jane@acme.example");
+    nimbus
+        .call("DELETE", &member, Some(&owner), None)
+        .await
+        .ok();
+    let members = nimbus.get(&format!("{path}/members"), &owner).await.ok();
+    assert!(members["items"].as_array().unwrap().is_empty());
+}

@@ -237,3 +237,31 @@ async fn ended_sessions_are_removed_after_a_while() {
         StatusCode::UNAUTHORIZED
     );
 }
+
+#[tokio::test]
+async fn one_session_of_several_is_ended_by_an_administrator() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let user = nimbus.user(&owner, &acme, "jane@acme.example", None).await;
+    let (phone, laptop) = (
+        nimbus.token("acme", "jane@acme.example").await,
+        nimbus.token("acme", "jane@acme.example").await,
+    );
+    let own = nimbus.get("/api/v1/auth/sessions", &phone).await.ok();
+    let current = own["items"].as_array().unwrap().iter();
+    let session = current.clone().find(|session| session["current"] == true);
+    let session = text(&session.unwrap()["id"]);
+    let base = format!("/api/v1/tenants/{acme}/users/{user}/sessions");
+    let listed = nimbus.get(&base, &owner).await.ok();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    let path = format!("{base}/{session}");
+    nimbus.call("DELETE", &path, Some(&owner), None).await.ok();
+    assert_eq!(
+        nimbus.get("/api/v1/auth/me", &phone).await.status,
+        StatusCode::UNAUTHORIZED
+    );
+    nimbus.get("/api/v1/auth/me", &laptop).await.ok();
+    let again = nimbus.call("DELETE", &path, Some(&owner), None).await;
+    assert_eq!(again.status, StatusCode::NOT_FOUND);
+}

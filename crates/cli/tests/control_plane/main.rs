@@ -1,0 +1,13 @@
+//! The control plane as its operator meets it: a process, its settings, its commands, its sudden end.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
+#![cfg(target_os = "linux")]
+
+mod administration;
+mod ends;
+mod secrets;
+mod settings;
+mod support;
