@@ -26,6 +26,10 @@ pub fn main() -> ExitCode {
     if let Some(code) = nimbus_engine_sandbox::help(arguments.clone()) {
         return code;
     }
+    // And to translate what runs in one.
+    if let Some(code) = nimbus_engine_operations::translate_if_asked(arguments.clone()) {
+        return code;
+    }
     let program = program_name(arguments.first());
     let trace_id = TraceId::random();
     let code = match parse(program, &arguments) {

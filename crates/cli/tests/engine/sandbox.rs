@@ -213,3 +213,75 @@ fn settings_choose_the_sandbox_too() {
         assert_eq!(outputs["outputs"]["shadow"], false);
     }
 }
+
+#[test]
+fn a_translated_program_sees_its_translation_and_can_change_nothing_of_it() {
+    let test = "a_translated_program_sees_its_translation_and_can_change_nothing_of_it";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let typescript = r#"
+        import "@pulumi/pulumi";
+        import * as fs from "fs";
+        import * as path from "path";
+        const loaded = Object.keys(require.cache);
+        // Loaded first of all, from the folder that translations are kept in.
+        const script = loaded.find((name) => name.endsWith("start.cjs"))!;
+        const kept = path.dirname(path.dirname(script));
+        const attempt = (what: () => void) => {
+            try {
+                what();
+                return "done";
+            } catch (error: any) {
+                return "refused";
+            }
+        };
+        export const bySdk = loaded.some((name) => name.includes("ts-node"));
+        export const overwritten = attempt(() => fs.writeFileSync(script, "process.exit(0)"));
+        export const added = attempt(() => fs.writeFileSync(path.join(kept, "mine"), "x"));
+        export const removed = attempt(() => fs.unlinkSync(script));
+        export const listed = attempt(() => fs.readdirSync(kept).length > 2 || fs.readdirSync("/nowhere"));
+    "#;
+    let site = node(&sdk, typescript);
+    up(&site, &[&STRICT[..], &["--no-typecheck"]].concat()).ok();
+    let outputs = site.program(&["outputs", "--json"]).ok().json();
+    let outputs = &outputs["outputs"];
+    assert_eq!(outputs["bySdk"], false, "{outputs}");
+    // What others have there is not seen, where folders can be listed at all.
+    for act in ["overwritten", "added", "removed", "listed"] {
+        assert_eq!(outputs[act], "refused", "{outputs}");
+    }
+}
+
+#[test]
+fn translating_a_strangers_program_shows_it_nothing_and_brings_nobody_down() {
+    let test = "translating_a_strangers_program_shows_it_nothing_and_brings_nobody_down";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let flags = [&STRICT[..], &["--no-typecheck"]].concat();
+    let site = node(
+        &sdk,
+        r#"import "@pulumi/pulumi"; import { name } from "../neighbour/secret"; export { name };"#,
+    );
+    site.write(
+        "neighbour/secret.ts",
+        "export const name = 'the other tenant';",
+    );
+    let failed = up(&site, &flags).failed(1);
+    assert!(
+        !said(&failed).contains("the other tenant"),
+        "{}",
+        said(&failed)
+    );
+    assert!(
+        said(&failed).contains("neighbour/secret"),
+        "{}",
+        said(&failed)
+    );
+
+    let bomb = format!("export const bomb = {}1;", "!".repeat(100_000));
+    let site = node(&sdk, &bomb);
+    // A code of its own: it was not a signal that ended it.
+    up(&site, &flags).failed(1);
+}

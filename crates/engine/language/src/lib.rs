@@ -24,7 +24,7 @@ mod spec;
 pub use check::TypeChecker;
 pub use dependencies::install_dependencies;
 pub use error::LaunchError;
-pub use node::node_module_path;
+pub use node::{node_module_path, translate_if_asked};
 pub use options::RuntimeOptions;
 pub use plugins::{RequiredPackages, default_packages, required_packages};
 pub use program::LanguageProgram;

@@ -4,6 +4,7 @@
 //! TypeScript in it was translated before, or is compiled by the SDK while it is loaded: see
 //! `typescript`.
 
+mod inside;
 mod typescript;
 mod words;
 
@@ -17,6 +18,7 @@ use crate::check::CheckRequest;
 use crate::entry::Entry;
 use crate::error::LaunchError;
 use crate::spec::{ProgramSpec, json};
+pub use inside::translate_if_asked;
 use typescript::{Project, TypeScript};
 
 /// How a Node.js program is run; everything that could be missing was found.
@@ -160,7 +162,10 @@ impl NodeLaunch {
         if spec.transpile_only {
             variables.push(("PULUMI_NODEJS_TRANSPILE_ONLY", "true".into()));
         }
-        if let Some(directory) = &spec.typescript_cache {
+        // A cache that several programs write to would be a way from one to the other.
+        if let Some(directory) = &spec.typescript_cache
+            && spec.sandbox.is_none()
+        {
             variables.push(("TS_NODE_CACHE_DIRECTORY", directory.into()));
         }
         variables

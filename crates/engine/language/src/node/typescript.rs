@@ -5,12 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use nimbus_engine_transpile::{Bundle, Cache, Compiler, Request, entry_file, transpile};
+use nimbus_engine_transpile::{Cache, Compiler, Request, entry_file, transpile};
 use serde_json::Value;
 
 use crate::check::CheckRequest;
 use crate::entry::Entry;
 use crate::error::LaunchError;
+use crate::node::inside::{self, Wanted};
 use crate::spec::ProgramSpec;
 
 /// Runs in the program's process before the SDK does.
@@ -116,13 +117,27 @@ impl Project<'_> {
         if tsconfig.is_some() && !file.is_file() {
             return by_sdk("the file that the option tsconfig names is not there");
         }
-        let compiler = self.compiler();
+        let (compiler, version, node_modules) = self.compiler();
+        if let Some(sandbox) = &self.spec.sandbox {
+            let wanted = Wanted {
+                root: &self.spec.root,
+                directory: &self.entry.directory,
+                entry: &entry,
+                tsconfig: &file,
+                version: &version,
+                node_modules,
+            };
+            return match inside::translate(sandbox, &wanted).await {
+                Ok(program) => self.ours(&cache, start, &program, None),
+                Err(reason) => by_sdk(&reason),
+            };
+        }
         let (work_cache, work_entry, work_file) = (cache.clone(), entry.clone(), file.clone());
         let translated = tokio::task::spawn_blocking(move || {
             let request = Request {
                 entry: &work_entry,
                 tsconfig: &work_file,
-                compiler: compiler.0,
+                compiler,
             };
             transpile(&request, &work_cache)
         });
@@ -131,29 +146,28 @@ impl Project<'_> {
             Ok(Err(unsupported)) => return by_sdk(&unsupported.to_string()),
             Err(_) => return by_sdk("its translation ended before its time"),
         };
-        self.ours(&cache, start, &bundle, |project| {
-            project.check(entry, file, &compiler)
-        })
+        let program = serde_json::to_string(&bundle).unwrap_or_default();
+        let checked = !self.spec.transpile_only && !bundle.files.is_empty();
+        let check = checked.then(|| self.check(entry, file, compiler, version));
+        self.ours(&cache, start, &program, check)
     }
 
     fn ours(
         &self,
         cache: &Cache,
         start: PathBuf,
-        bundle: &Bundle,
-        check: impl FnOnce(&Self) -> CheckRequest,
+        program: &str,
+        check: Option<CheckRequest>,
     ) -> Result<TypeScript, LaunchError> {
-        let text = serde_json::to_string(bundle).unwrap_or_default();
-        let Ok(program) = cache.file("program.json", &text) else {
+        let Ok(program) = cache.file("program.json", program) else {
             return Ok(TypeScript::BySdk {
                 reason: "nothing can be written to the cache".to_owned(),
             });
         };
-        let checked = !self.spec.transpile_only && !bundle.files.is_empty();
         Ok(TypeScript::Ours(Prepared {
             start,
             program: Some(program),
-            check: checked.then(|| check(self)),
+            check,
         }))
     }
 
@@ -161,15 +175,16 @@ impl Project<'_> {
         &self,
         entry: PathBuf,
         tsconfig: PathBuf,
-        compiler: &(Compiler, String),
+        compiler: Compiler,
+        version: String,
     ) -> CheckRequest {
         CheckRequest {
             node: self.node.to_owned(),
             sdk: self.run_module.to_owned(),
             entry,
             tsconfig,
-            node_modules: compiler.0.knows_nodenext(),
-            compiler: compiler.1.clone(),
+            node_modules: compiler.knows_nodenext(),
+            compiler: version,
             locked: locked(&self.entry.directory),
         }
     }
@@ -187,8 +202,9 @@ impl Project<'_> {
         words.any(is_loader) || self.node_args.iter().any(|word| is_loader(word))
     }
 
-    /// The compiler that the SDK would find, with its version.
-    fn compiler(&self) -> (Compiler, String) {
+    /// The compiler that the SDK would find, with its version, and whether the SDK asks it to take
+    /// modules as Node.js does.
+    fn compiler(&self) -> (Compiler, String, bool) {
         let sources = self.run_module.with_file_name("run.js");
         let asks = std::fs::read_to_string(sources).is_ok_and(|text| text.contains("\"nodenext\""));
         let found = self.run_module.ancestors().find_map(|folder| {
@@ -198,7 +214,7 @@ impl Project<'_> {
         });
         let version = found.unwrap_or_else(|| "3.8.3".to_owned());
         let compiler = Compiler::of_version(&version, asks).unwrap_or(Compiler::BUNDLED);
-        (compiler, version)
+        (compiler, version, asks)
     }
 }
 
