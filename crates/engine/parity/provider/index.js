@@ -42,6 +42,7 @@ const service = {
         response.setAcceptSecrets(true);
         response.setAcceptResources(true);
         response.setAcceptOutputs(false);
+        response.setSupportsAutonamingConfiguration(true);
         reply(null, response);
     },
 
@@ -94,11 +95,15 @@ const service = {
             olds: plain(request.getOlds()),
             news,
             seed: request.getRandomseed_asU8().length,
-            autonaming: request.hasAutonaming(),
+            autonaming: request.hasAutonaming() && request.getAutonaming().toObject(),
         });
         const response = new provider.CheckResponse();
         if (!("size" in news)) {
             news.size = 1;
+        }
+        const name = request.hasAutonaming() && request.getAutonaming().getProposedName();
+        if (name && !("label" in news)) {
+            news.label = plain(request.getOlds()).label ?? name;
         }
         response.setInputs(struct(news));
         if (typeof news.size === "number" && news.size < 0) {

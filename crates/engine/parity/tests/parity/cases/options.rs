@@ -63,3 +63,20 @@ fn ordering() {
     let steps = vec![up(1), preview(2), up(2), no_op, gone];
     check(&typescript("ordering", steps));
 }
+
+#[test]
+fn naming() {
+    let [no_op, gone] = handover(2);
+    let steps = vec![preview(1), up(1), preview(2), up(2), no_op, gone];
+    check(&typescript("naming", steps).config(&[
+        "pulumi:autonaming:",
+        "  pattern: ${project}-${stack}-${name}",
+        "  providers:",
+        "    parity:",
+        "      resources:",
+        "        parity:index:Plain:",
+        "          mode: verbatim",
+        "        parity:index:Blind:",
+        "          mode: disabled",
+    ]));
+}
