@@ -8,6 +8,7 @@ mod audience;
 mod cancel;
 mod confirm;
 mod destroy;
+mod engine;
 mod import;
 mod outputs;
 mod preview;
@@ -27,8 +28,9 @@ use crate::exit::Outcome;
 pub(crate) use args::{LocationArgs, PlaceArgs, PolicyArgs};
 pub(crate) use cancel::CancelReport;
 pub(crate) use confirm::confirm;
+pub(crate) use engine::EngineArgs;
 pub(crate) use outputs::OutputsReport;
-pub(crate) use rehearse::OrderArgs;
+pub(crate) use rehearse::{OrderArgs, not_rehearsed};
 pub(crate) use sandbox::from_settings as sandbox_settings;
 
 #[derive(Debug, Subcommand)]

@@ -9,10 +9,13 @@ use std::sync::Arc;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{Environment, Keyring};
-use nimbus_engine_operations::{EmbeddedEngine, Processes, StackLocation, Workspace};
+use nimbus_engine_operations::{
+    EmbeddedEngine, Engine, OfficialEngine, Processes, StackLocation, Workspace,
+};
 use nimbus_local::unit_environment;
 use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
 
+use super::engine::EngineArgs;
 use crate::context::Context;
 
 /// Where rehearsals keep everything, in the folder of the program.
@@ -28,6 +31,9 @@ pub(crate) struct RehearsalArgs {
 
     #[command(flatten)]
     orders: OrderArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 /// What the simulated cloud is told to do.
@@ -77,9 +83,12 @@ impl RehearsalArgs {
         &self,
         real: StackLocation,
         context: &Context,
-    ) -> Result<(StackLocation, EmbeddedEngine)> {
-        if !self.rehearse {
-            return Ok((real, EmbeddedEngine::new()));
+    ) -> Result<(StackLocation, Box<dyn Engine>)> {
+        match (self.rehearse, self.engine.is_official()) {
+            (false, false) => return Ok((real, Box::new(EmbeddedEngine::new()))),
+            (false, true) => return Ok((real, Box::new(OfficialEngine::new()))),
+            (true, true) => return Err(not_rehearsed()),
+            (true, false) => {}
         }
         let keys = Keyring::new(Environment::process());
         let project = Project::find(&real.directory)?;
@@ -106,8 +115,15 @@ impl RehearsalArgs {
         let processes = Arc::new(Processes::simulating(simulated));
         let engine = EmbeddedEngine::with(unit_environment(true), processes)
             .given_resolved(workspace.config()?);
-        Ok((location, engine))
+        Ok((location, Box::new(engine)))
     }
+}
+
+/// The simulated cloud is inside of the embedded engine.
+pub(crate) fn not_rehearsed() -> Error {
+    let message = "the official command line cannot rehearse";
+    Error::new(ErrorCode::OFFICIAL_CLI_UNSUPPORTED, message)
+        .with_help("leave out `--engine pulumi`, or leave out `--rehearse`")
 }
 
 /// Python programs may say where their packages are.

@@ -3,7 +3,7 @@
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_display::Subject;
 use nimbus_engine_operations::{
-    Action, Cancellation, Engine, Mode, RunOptions, RunReport, RunRequest, StackLocation,
+    Action, Cancellation, Mode, RunOptions, RunReport, RunRequest, StackLocation,
 };
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 

@@ -1,0 +1,125 @@
+//! A program, a state and somebody who listens.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nimbus_core::Result;
+use nimbus_engine_backend::{Environment, Owner};
+use nimbus_engine_operations::{
+    Action, Cancellation, Engine, Mode, RunOptions, RunReport, RunRequest, StackAccess,
+    StackLocation,
+};
+use nimbus_engine_ports::{EngineEvent, EventSink};
+use parking_lot::Mutex;
+use tempfile::TempDir;
+
+pub(crate) struct Place {
+    root: TempDir,
+}
+
+impl Place {
+    /// A program with this source, and an empty place for its state.
+    pub(crate) fn new(source: &str) -> Self {
+        let root = tempfile::tempdir().expect("a folder");
+        for folder in ["program", "state", "home"] {
+            fs::create_dir(root.path().join(folder)).expect("a folder");
+        }
+        let place = Self { root };
+        place.write("program/Pulumi.yaml", "name: own\nruntime: nodejs\n");
+        place.write("program/index.js", source);
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// What an engine sees: programs of this folder first.
+    pub(crate) fn environment(&self, programs: &Path) -> Environment {
+        let rest = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{rest}", programs.display());
+        let home = self.path("home").display().to_string();
+        Environment::fixed([
+            ("PATH", &path),
+            ("HOME", &home),
+            ("PULUMI_HOME", &format!("{home}/pulumi")),
+            ("PULUMI_CONFIG_PASSPHRASE", "correct horse"),
+        ])
+    }
+
+    pub(crate) fn location(&self, stack: &str) -> StackLocation {
+        StackLocation {
+            directory: self.path("program"),
+            stack: stack.to_owned(),
+            backend: Some(format!("file://{}", self.path("state").display())),
+        }
+    }
+
+    pub(crate) fn request(&self, stack: &str, action: Action, mode: Mode) -> RunRequest {
+        RunRequest {
+            location: self.location(stack),
+            action,
+            mode,
+            options: RunOptions {
+                transpile_only: true,
+                ..RunOptions::default()
+            },
+        }
+    }
+
+    pub(crate) async fn make_stack(&self, stack: &str, environment: &Environment) {
+        let access = StackAccess::open(&self.location(stack), environment).await;
+        let stack = access.expect("a backend").stack();
+        stack
+            .create(Owner::current("a test"))
+            .await
+            .expect("a new stack");
+    }
+
+    pub(crate) async fn exists(&self, stack: &str, environment: &Environment) -> bool {
+        let access = StackAccess::open(&self.location(stack), environment).await;
+        access
+            .expect("a backend")
+            .stack()
+            .exists()
+            .await
+            .expect("an answer")
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Listener {
+    events: Mutex<Vec<EngineEvent>>,
+}
+
+impl Listener {
+    pub(crate) fn events(&self) -> Vec<EngineEvent> {
+        self.events.lock().clone()
+    }
+}
+
+impl EventSink for Listener {
+    fn emit(&self, event: EngineEvent) {
+        self.events.lock().push(event);
+    }
+}
+
+/// Runs an operation that nobody stops.
+pub(crate) async fn run(
+    engine: &dyn Engine,
+    request: &RunRequest,
+) -> (Result<RunReport>, Vec<EngineEvent>) {
+    let listener = Arc::new(Listener::default());
+    let sink = Arc::clone(&listener) as Arc<dyn EventSink>;
+    let report = engine.run(request, sink, &Cancellation::new()).await;
+    (report, listener.events())
+}
