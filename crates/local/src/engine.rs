@@ -9,8 +9,9 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Keyring};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, PolicyPackRequest, Processes,
-    RunOptions, RunReport, RunRequest, SandboxSettings, StackAccess, StackLocation, stack_outputs,
+    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, OfficialEngine,
+    PolicyPackRequest, Processes, RunOptions, RunReport, RunRequest, SandboxSettings, StackAccess,
+    StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::fingerprint::{Fingerprint, Input};
@@ -61,6 +62,8 @@ pub struct LocalEngine {
     recovery: Recovery,
     /// How programs are kept from everything else; `None`: not at all.
     sandbox: Option<SandboxSettings>,
+    /// An installed `pulumi` carries operations out, as far as it can.
+    official: bool,
 }
 
 impl LocalEngine {
@@ -79,7 +82,15 @@ impl LocalEngine {
             before: Before::default(),
             recovery: Recovery::default(),
             sandbox: None,
+            official: false,
         }
+    }
+
+    /// Lets an installed `pulumi` carry operations out. What only the embedded engine can do, such
+    /// as bringing a recorded state back, it still does.
+    pub fn official(mut self, official: bool) -> Self {
+        self.official = official;
+        self
     }
 
     /// The keys to the units' secrets.
@@ -136,6 +147,17 @@ impl LocalEngine {
         StackAccess::with_keys(location, &self.keyring).await
     }
 
+    fn engine(&self, request: &RunRequest, config: GivenConfig) -> Box<dyn Engine> {
+        let keyring = Arc::clone(&self.keyring);
+        let only_ours = matches!(request.action, Action::Restore(_) | Action::Import(_))
+            || request.options.clear_pending_creates;
+        if self.official && !only_ours {
+            return Box::new(OfficialEngine::with_keys(keyring).given(config));
+        }
+        let processes = Arc::clone(&self.processes) as _;
+        Box::new(EmbeddedEngine::with_keys(keyring, processes).given(config))
+    }
+
     /// Runs one operation of the engine.
     async fn operate(&self, job: &Job, action: Action, mode: Mode) -> Result<RunReport, JobError> {
         let location = self.location(job.program.clone(), &job.project, &job.unit);
@@ -152,9 +174,7 @@ impl LocalEngine {
             mode,
             options,
         };
-        let processes = Arc::clone(&self.processes) as _;
-        let engine = EmbeddedEngine::with_keys(Arc::clone(&self.keyring), processes)
-            .given(given(&job.config));
+        let engine = self.engine(&request, given(&job.config));
         let watch = FailureWatch::new((self.events)(&job.stack));
         let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
         let ended = engine.run(&request, audience, &self.cancellation).await;

@@ -16,7 +16,9 @@ use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::workspace::{Deployment, Workspace};
 use nimbus_rehearsal::{Answers, Declarations, Rehearsal, World};
 
-use crate::commands::program::{OrderArgs, PolicyArgs, sandbox_settings};
+use crate::commands::program::{
+    EngineArgs, OrderArgs, PolicyArgs, not_rehearsed, sandbox_settings,
+};
 use crate::context::Context;
 
 /// How a deployment is run.
@@ -39,6 +41,8 @@ pub(crate) struct RunArgs {
     /// Compile TypeScript without checking its types
     #[arg(long)]
     pub(crate) no_typecheck: bool,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) policies: PolicyArgs,
 }
@@ -105,6 +109,9 @@ pub(crate) fn board(
         deployment,
         directory,
     } = place;
+    if args.rehearse && args.engine.is_official() {
+        return Err(not_rehearsed());
+    }
     require_passphrase(args.rehearse)?;
     let kind = if args.rehearse { "rehearsal" } else { "state" };
     let state = deployment.directory.join(".nimbus").join(kind);
@@ -126,7 +133,8 @@ pub(crate) fn board(
     };
     let mut engine = LocalEngine::new(options, hands.events, cancellation.clone())
         .recovering(hands.recovery)
-        .sandboxed(sandbox_settings(context)?);
+        .sandboxed(sandbox_settings(context)?)
+        .official(args.engine.is_official());
     if let Some(folder) = hands.keep {
         engine = engine.keeping(folder);
     }
