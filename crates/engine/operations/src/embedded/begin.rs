@@ -154,7 +154,7 @@ impl Run<'_> {
         if self.config_is_given {
             return Ok(DeclaredSecrets::Nothing);
         }
-        Ok(self.workspace.settings.secrets()?)
+        self.workspace.settings.secrets()
     }
 
     /// A preview shows the state as it is written down; whoever is changing it, or died changing
