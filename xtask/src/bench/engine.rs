@@ -1,8 +1,9 @@
 //! `cargo xtask bench engine`: the embedded engine against the official command line.
 //!
 //! The same program runs on both, from nothing to nothing: first up, an up without changes, an up
-//! with one change, destroy. Where the official command line is not installed only the embedded
-//! engine is measured, and the report has no ratio to show.
+//! with one change, destroy. The official command line is the one that setup built, else the one on
+//! `PATH`. Where there is none only the embedded engine is measured, and the report has no ratio to
+//! show.
 
 use std::ffi::OsString;
 use std::fs;
@@ -40,15 +41,25 @@ enum Engine {
     Pulumi(PathBuf),
 }
 
-pub(super) fn run(repo: &Repo, nimbus: PathBuf, rounds: u32, sizes: &[u32]) -> Result<()> {
+pub(super) fn run(
+    repo: &Repo,
+    nimbus: PathBuf,
+    rounds: u32,
+    sizes: &[u32],
+    keep: bool,
+) -> Result<()> {
     let tools = setup::install(repo, Scope::Integration)?;
     let sdk = tools
         .node_sdk
         .path()
         .context("the Node SDK is not installed")?;
     let mut engines = vec![Engine::Nimbus(nimbus)];
-    match tools.pulumi.path() {
-        Some(path) => engines.push(Engine::Pulumi(path.clone())),
+    let pulumi = tools.pulumi.path().cloned();
+    match pulumi.or_else(|| on_path("pulumi")) {
+        Some(path) => {
+            println!("compared with {}", path.display());
+            engines.push(Engine::Pulumi(path));
+        }
         None => println!("the official command line is not installed: nothing to compare with"),
     }
 
@@ -72,7 +83,17 @@ pub(super) fn run(repo: &Repo, nimbus: PathBuf, rounds: u32, sizes: &[u32]) -> R
             }
         }
     }
-    report.publish(repo)
+    if keep {
+        return report.publish(repo);
+    }
+    print!("{}", report.table());
+    Ok(())
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let mut candidates = std::env::split_paths(&folders).map(|folder| folder.join(name));
+    candidates.find(|path| path.is_file())
 }
 
 /// A folder with a program and an empty backend, made anew for every round.

@@ -54,6 +54,9 @@ enum Bench {
         /// Numbers of resources.
         #[arg(long, value_delimiter = ',', default_values_t = [1, 50, 500])]
         sizes: Vec<u32>,
+        /// Keep the figures in docs/bench; otherwise they are only shown.
+        #[arg(long)]
+        keep: bool,
     },
     /// Sixteen programs of the library on the simulated cloud.
     Units {
@@ -82,7 +85,11 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         Bench::Cli { rounds } => cli::run(repo, nimbus()?, *rounds),
         Bench::Journal { sizes } => journal::run(repo, sizes),
         Bench::Orchestrator(options) => orchestrator::run(repo, &nimbus()?, options),
-        Bench::Engine { rounds, sizes } => engine::run(repo, nimbus()?, *rounds, sizes),
+        Bench::Engine {
+            rounds,
+            sizes,
+            keep,
+        } => engine::run(repo, nimbus()?, *rounds, sizes, *keep),
         Bench::Units { rounds, alone } => units::run(repo, &nimbus()?, *rounds, *alone),
         Bench::Tenancy { tenants } => tenancy::run(repo, tenants),
     }
