@@ -66,12 +66,8 @@ enum Bench {
         #[arg(long)]
         alone: bool,
     },
-    /// Tenants: creation, requests, migration, memory.
-    Tenancy {
-        /// Numbers of tenants, rising.
-        #[arg(long, value_delimiter = ',', default_values_t = [10, 100, 1000])]
-        tenants: Vec<u32>,
-    },
+    /// Tenants, audit, sign-in, memory: what the control plane costs.
+    Tenancy(tenancy::Options),
 }
 
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
@@ -91,7 +87,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             keep,
         } => engine::run(repo, nimbus()?, *rounds, sizes, *keep),
         Bench::Units { rounds, alone } => units::run(repo, &nimbus()?, *rounds, *alone),
-        Bench::Tenancy { tenants } => tenancy::run(repo, tenants),
+        Bench::Tenancy(options) => tenancy::run(repo, options, nimbus),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Figures of tenancy: `cargo xtask bench tenancy` runs this and keeps what it prints.
 //!
 //! Arguments: the folder of PostgreSQL's programs, then numbers of tenants, rising. The cluster is a
-//! durable one, as in an installation.
+//! durable one, as in an installation. With `migrate` and a socket it only migrates, to be killed.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -25,7 +25,13 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    if arguments.next_if(|first| first == "migrate").is_some() {
+        let socket = PathBuf::from(arguments.next().ok_or("no socket")?);
+        let store = Store::connect(config(&socket, Isolation::SchemaWithRls));
+        store.migrate().await?;
+        return Ok(());
+    }
     let binaries = PathBuf::from(
         arguments
             .next()
@@ -70,7 +76,7 @@ async fn measure(socket: &Path, counts: &[usize], postmaster: i32) -> Outcome<Va
             }));
         }
         if isolation == Isolation::SchemaWithRls {
-            figures.push(migration(&config, &store).await?);
+            figures.push(migration(socket, &config, &store).await?);
         }
         store.close().await;
     }
@@ -172,8 +178,8 @@ async fn without_protection(
     Ok(took)
 }
 
-/// Every schema is emptied and migrated again; once straight, once cut off half-way.
-async fn migration(config: &StoreConfig, store: &Store) -> Outcome<Value> {
+/// Every schema is emptied and migrated again; once straight, once by a process that is killed half-way.
+async fn migration(socket: &Path, config: &StoreConfig, store: &Store) -> Outcome<Value> {
     let mut administrator = administrator(config).await?;
     let mut empty = async || -> Outcome<()> {
         let schemas: Vec<String> = sqlx::query_scalar(
@@ -195,17 +201,28 @@ async fn migration(config: &StoreConfig, store: &Store) -> Outcome<Value> {
     empty().await?;
     let straight = store.migrate().await?;
     empty().await?;
-    let cut = tokio::time::timeout(straight.took / 2, store.migrate())
-        .await
-        .is_err();
+    let killed = kill_half_way(socket, straight.took)?;
     let resumed = store.migrate().await?;
     Ok(json!({
         "migrated_schemas": straight.schemas,
         "migration_ms": straight.took.as_millis() as u64,
-        "cut_off": cut,
-        "left_after_cut": resumed.schemas,
+        "killed_half_way": killed,
+        "left_after_kill": resumed.schemas,
         "resumed_ms": resumed.took.as_millis() as u64,
     }))
+}
+
+/// Whether it was still at work.
+fn kill_half_way(socket: &Path, whole: Duration) -> Outcome<bool> {
+    let mut process = std::process::Command::new(std::env::current_exe()?)
+        .arg("migrate")
+        .arg(socket)
+        .spawn()?;
+    std::thread::sleep(whole / 2);
+    let at_work = process.try_wait()?.is_none();
+    process.kill()?;
+    process.wait()?;
+    Ok(at_work)
 }
 
 async fn administrator(config: &StoreConfig) -> Outcome<PgConnection> {
