@@ -38,7 +38,8 @@ impl StackSettings {
         }
     }
 
-    pub(super) fn parse(path: &Path, project: &str, text: String) -> Result<Self> {
+    /// The settings that a text says, as if it were in the file at `path`.
+    pub fn parse(path: &Path, project: &str, text: String) -> Result<Self> {
         let document = Document::parse(&path.display().to_string(), &text)?;
         let mut settings = Self::empty(path, project);
         settings.text = text;
