@@ -143,6 +143,13 @@ fn live(
     };
 }
 
+/// Whether an operator should see a line. That a database is missing is how a first start learns
+/// that it has to make one.
+fn is_alarming(line: &str) -> bool {
+    let missing = line.contains("FATAL:  database \"") && line.ends_with("\" does not exist");
+    (line.contains("FATAL:") && !missing) || line.contains("PANIC:")
+}
+
 /// Reads until the server and its children are gone.
 fn read(output: ChildStderr, lines: &Lines, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
@@ -153,7 +160,7 @@ fn read(output: ChildStderr, lines: &Lines, ready: oneshot::Sender<()>) {
         {
             let _ = ready.send(());
         }
-        if line.contains("FATAL:") || line.contains("PANIC:") {
+        if is_alarming(&line) {
             warn!(target: "postgres", "{line}");
         } else {
             debug!(target: "postgres", "{line}");
@@ -222,4 +229,21 @@ pub(crate) fn end_with_parent(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn end_with_parent(_command: &mut Command) {
     // The next start ends what was left, see `leftover`.
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_start_alarms_nobody() {
+        assert!(!is_alarming(
+            "UTC [7] FATAL:  database \"nimbus\" does not exist"
+        ));
+        assert!(!is_alarming("UTC [7] LOG:  checkpoint complete"));
+        assert!(is_alarming(
+            "UTC [7] FATAL:  could not open file: No space left"
+        ));
+        assert!(is_alarming("UTC [7] PANIC:  could not write"));
+    }
 }
