@@ -70,6 +70,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "locks",
             "unlock",
             "export-state",
+            "gate",
+            "workspace",
             "why",
             "list",
             "validate",

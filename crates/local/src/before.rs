@@ -67,6 +67,18 @@ impl Before {
     }
 }
 
+/// Whether a state names how its secrets are protected, and we can open them.
+pub(crate) fn try_secrets(bytes: &[u8], keyring: &Arc<Keyring>) -> Result<bool> {
+    let Some(deployment) = read_unverified(bytes)?.deployment else {
+        return Ok(false);
+    };
+    let Some(provider) = deployment.secrets_provider() else {
+        return Ok(false);
+    };
+    keyring.open(provider).map_err(BackendError::from)?;
+    Ok(true)
+}
+
 /// A state from its bytes, secrets opened.
 pub(crate) fn open(bytes: &[u8], keyring: &Arc<Keyring>) -> Result<Snapshot> {
     let Some(deployment) = read_unverified(bytes)?.deployment else {

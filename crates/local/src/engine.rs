@@ -159,7 +159,7 @@ impl LocalEngine {
     }
 
     /// Runs one operation of the engine.
-    async fn operate(&self, job: &Job, action: Action, mode: Mode) -> Result<RunReport, JobError> {
+    async fn operate(&self, job: &Job, action: Action, mode: Mode) -> Result<Operated, JobError> {
         let location = self.location(job.program.clone(), &job.project, &job.unit);
         let options = RunOptions {
             parallel: self.options.parallel,
@@ -184,7 +184,10 @@ impl LocalEngine {
         };
         let mut report = ended.map_err(failed)?;
         match std::mem::replace(&mut report.result, Ok(())) {
-            Ok(()) => Ok(report),
+            Ok(()) => Ok(Operated {
+                report,
+                steps: watch.steps(),
+            }),
             Err(error) => Err(failed(error)),
         }
     }
@@ -268,6 +271,7 @@ impl LocalEngine {
         }
         if !recorded.resources.is_empty() {
             let look = self.operate(job, Action::Refresh, Mode::Preview).await?;
+            let look = look.report;
             if look.has_changes() {
                 let changes = look.changes.iter().filter(|(op, _)| **op != StepOp::Same);
                 let count: usize = changes.map(|(_, count)| count).sum();
@@ -351,6 +355,23 @@ impl UnitEngine for LocalEngine {
         Ok(versions.last().map_or(0, |version| version.number))
     }
 
+    /// One passphrase protects all units, so it is tried on the first that has secrets.
+    async fn ready(&self, project: &str, units: &[String]) -> Result<()> {
+        for unit in units {
+            let location = self.location(std::env::temp_dir(), project, unit);
+            let access = self.access(&location).await?;
+            let bytes = match access.stack().export().await {
+                Ok(bytes) => bytes,
+                Err(BackendError::NotFound { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if before::try_secrets(&bytes, &access.keyring)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
     fn versions(&self) -> BTreeMap<String, String> {
         let engine = if self.options.simulated.is_some() {
             "rehearsal"
@@ -376,8 +397,16 @@ fn pack_version(pack: &PolicyPackRequest) -> (String, String) {
     (format!("policy pack {}", name.display()), version)
 }
 
-fn told(report: RunReport) -> JobReport {
+/// What came of an operation, and what it did to which resource.
+struct Operated {
+    report: RunReport,
+    steps: BTreeMap<String, String>,
+}
+
+fn told(operated: Operated) -> JobReport {
+    let Operated { report, steps } = operated;
     JobReport {
+        steps,
         outputs: answers(&report.outputs),
         resources: report.changes.values().map(|count| *count as u64).sum(),
         changes: report

@@ -1,5 +1,7 @@
-//! What kind of failure ended a unit: some undo a run by themselves.
+//! What an operation did to which resource, and what kind of failure ended it: some undo a run by
+//! themselves.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode};
@@ -23,14 +25,16 @@ const LIMIT_WORDS: &[&str] = &[
     "quota",
 ];
 
-/// Passes events on and remembers those that say why a unit failed.
+/// Passes events on and remembers what was done and what says why a unit failed.
 pub(crate) struct FailureWatch {
     audience: Arc<dyn EventSink>,
     seen: Mutex<Seen>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seen {
+    /// What is done to which resource.
+    steps: BTreeMap<String, String>,
     failed_create: bool,
     limit: bool,
     corrupt: bool,
@@ -46,7 +50,7 @@ impl FailureWatch {
 
     /// The trigger that a failure of this operation amounts to.
     pub(crate) fn trigger(&self, error: &Error) -> Option<Trigger> {
-        let seen = *self.seen.lock();
+        let seen = self.seen.lock();
         let damaged = matches!(
             error.code(),
             ErrorCode::STATE_UNREADABLE
@@ -67,9 +71,20 @@ impl FailureWatch {
     }
 }
 
+impl FailureWatch {
+    /// What was done, or would be, to which resource.
+    pub(crate) fn steps(&self) -> BTreeMap<String, String> {
+        self.seen.lock().steps.clone()
+    }
+}
+
 impl EventSink for FailureWatch {
     fn emit(&self, event: EngineEvent) {
         match &event {
+            EngineEvent::ResourcePre { step, .. } if step.logical && step.op != StepOp::Same => {
+                let (urn, op) = (step.urn.to_string(), step.op.to_string());
+                self.seen.lock().steps.insert(urn, op);
+            }
             EngineEvent::ResourceFailed { step, .. } => {
                 let creates = matches!(
                     step.op,

@@ -4,9 +4,12 @@
 //! [`LocalOutside`] answers for this machine's environment. State of a rehearsal has a place of its
 //! own, so that it can never be taken for real state.
 
+mod backup;
 mod before;
+mod checks;
 mod engine;
 mod failures;
+mod gates;
 mod key;
 mod lock;
 mod logs;
@@ -16,7 +19,10 @@ mod runs;
 mod values;
 mod versions;
 
+pub use backup::{BackupList, Restored, back_up, restore};
+pub use checks::{CheckScene, Line, run_check, write_outputs};
 pub use engine::{EventsOf, LocalEngine, LocalOptions, Recovery};
+pub use gates::{Gates, Signature};
 pub use key::digest_key;
 pub use lock::{EnvironmentLock, Held, LockRecord, Locks};
 pub use logs::{RunLogs, log_path, stamp};

@@ -9,7 +9,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use nimbus_orchestrator::record::{Level, ResourceStatus, RunEvent, RunRecord, RunStatus};
+use nimbus_orchestrator::record::{
+    CheckStatus, Level, ResourceStatus, RunEvent, RunRecord, RunStatus,
+};
 
 /// Files of one run, opened when they are first needed.
 #[derive(Debug)]
@@ -171,6 +173,26 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
                 .unwrap_or_default();
             let time = seconds.map(|s| format!(" in {s:.1}s")).unwrap_or_default();
             (level, format!("{op} {type_} {name} {what}{id}{time}"))
+        }
+        RunEvent::Check {
+            check,
+            status,
+            message,
+            seconds,
+            ..
+        } => {
+            let level = match status {
+                CheckStatus::Failed => Level::Error,
+                CheckStatus::Warned => Level::Warning,
+                _ => Level::Info,
+            };
+            let message = message.as_deref().unwrap_or_default();
+            if *status == CheckStatus::Output {
+                return Some((level, format!("check {check}: {message}")));
+            }
+            let time = seconds.map(|s| format!(" in {s}s")).unwrap_or_default();
+            let text = format!("check {check} {}{time} {message}", status.word());
+            (level, text.trim_end().to_owned())
         }
         RunEvent::Diagnostic { level, message, .. } => (*level, message.clone()),
     })

@@ -214,9 +214,10 @@ impl EventFile {
                 Ok(())
             }
             RunEvent::Run { .. } | RunEvent::Unit { .. } => self.settle(),
-            RunEvent::Plan { .. } | RunEvent::Resource { .. } | RunEvent::Diagnostic { .. } => {
-                Ok(())
-            }
+            RunEvent::Plan { .. }
+            | RunEvent::Resource { .. }
+            | RunEvent::Check { .. }
+            | RunEvent::Diagnostic { .. } => Ok(()),
         }
     }
 

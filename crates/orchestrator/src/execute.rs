@@ -17,6 +17,10 @@ pub trait Worker: Send + Sync {
     async fn start(&self, unit: &str) -> UnitOutcome;
     /// Returns a unit to the state that it had before this run.
     async fn roll_back(&self, unit: &str) -> Result<(), String>;
+    /// Whether what was deployed works. Asked once, after the last unit, of runs that are checked.
+    async fn check(&self) -> bool {
+        true
+    }
 }
 
 /// Hears of every change, in order. It must not block.
@@ -32,9 +36,13 @@ pub struct RunReport {
     pub units: BTreeMap<Name, UnitState>,
 }
 
+/// Stands for the checks where a unit is named; no unit can be called so.
+const CHECKS: &str = "(checks)";
+
 enum Done {
     Started(UnitOutcome),
     RolledBack(Result<(), String>),
+    Checked(bool),
 }
 
 /// Running work, and whose it is.
@@ -114,6 +122,10 @@ impl Tasks {
                     let work = async move { Done::RolledBack(worker.roll_back(&name).await) };
                     (unit, self.set.spawn(work))
                 }
+                Command::Check => {
+                    let work = async move { Done::Checked(worker.check().await) };
+                    (CHECKS.to_owned(), self.set.spawn(work))
+                }
                 Command::Finish(result) => return Some(result),
             };
             self.units.insert(handle.id(), unit);
@@ -136,6 +148,7 @@ impl Tasks {
 fn outcome_of(run: &Run, unit: &str, done: Result<Done, String>) -> Done {
     match done {
         Ok(done) => done,
+        Err(_) if unit == CHECKS => Done::Checked(false),
         Err(message) if run.units().get(unit) == Some(&UnitState::RollingBack) => {
             Done::RolledBack(Err(message))
         }
@@ -150,6 +163,7 @@ fn report(run: &mut Run, unit: &str, done: Done) -> Vec<Command> {
     match done {
         Done::Started(outcome) => run.unit_ended(unit, outcome),
         Done::RolledBack(result) => run.rolled_back(unit, result),
+        Done::Checked(passed) => run.checked(passed),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod environment;
 pub mod execute;
 pub mod files;
 pub mod fingerprint;
+pub mod gate;
 pub mod graph;
 pub mod init_file;
 pub mod manifest;

@@ -25,7 +25,10 @@ pub(crate) const METADATA_KEYS: &[&str] = &[
     "labels",
 ];
 pub(crate) const SPEC_KEYS: &[&str] = &["environments", "stacks"];
-pub(crate) const TARGET_KEYS: &[&str] = &["enabled", "account", "region"];
+pub(crate) const TARGET_KEYS: &[&str] = &["enabled", "account", "region", "checks"];
+pub(crate) const CHECK_KEYS: &[&str] = &["command", "timeoutSeconds", "needed", "rehearse"];
+/// How long a check may take when nobody says.
+const CHECK_SECONDS: u64 = 300;
 pub(crate) const STACK_KEYS: &[&str] = &["enabled", "priority", "dependencies", "config"];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +54,20 @@ pub struct Target {
     pub enabled: bool,
     pub account: String,
     pub region: String,
+    /// What must work after a deploy, by name.
+    pub checks: BTreeMap<String, Check>,
+}
+
+/// A command that tells whether what was deployed works: exit code zero, in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// For a shell, in the deployment's directory.
+    pub command: String,
+    pub seconds: u64,
+    /// Whether the run fails with it; otherwise it is a warning.
+    pub needed: bool,
+    /// Whether it makes sense on a simulated cloud.
+    pub rehearse: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -187,11 +204,55 @@ impl Target {
             enabled: view.required("enabled")?.bool()?,
             account: account.unwrap_or_default().to_owned(),
             region: view.required("region")?.str()?.to_owned(),
+            checks: entries(view, "checks", |v| Check::read(&v))?,
         })
     }
 
     fn to_json(&self) -> Value {
-        json!({ "enabled": self.enabled, "account": self.account, "region": self.region })
+        let mut target = json!({
+            "enabled": self.enabled,
+            "account": self.account,
+            "region": self.region,
+        });
+        if !self.checks.is_empty() {
+            let checks: Map<_, _> = self
+                .checks
+                .iter()
+                .map(|(name, check)| (name.clone(), check.to_json()))
+                .collect();
+            target["checks"] = Value::Object(checks);
+        }
+        target
+    }
+}
+
+impl Check {
+    fn read(view: &View<'_>) -> Result<Self> {
+        view.only_keys(CHECK_KEYS)?;
+        let flag = |key: &str| view.optional(key)?.map(|v| v.bool()).transpose();
+        let seconds = view.optional("timeoutSeconds")?;
+        let command = view.required("command")?;
+        if command.str()?.trim().is_empty() {
+            return Err(command.error("a check needs a command", "empty"));
+        }
+        Ok(Self {
+            command: command.str()?.to_owned(),
+            seconds: seconds
+                .map(|v| v.u64())
+                .transpose()?
+                .unwrap_or(CHECK_SECONDS),
+            needed: flag("needed")?.unwrap_or(true),
+            rehearse: flag("rehearse")?.unwrap_or(false),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "command": self.command,
+            "timeoutSeconds": self.seconds,
+            "needed": self.needed,
+            "rehearse": self.rehearse,
+        })
     }
 }
 
@@ -259,6 +320,15 @@ mod tests {
                     enabled: true,
                     account: "111111111111".to_owned(),
                     region: "us-east-1".to_owned(),
+                    checks: BTreeMap::from([(
+                        "smoke".to_owned(),
+                        Check {
+                            command: "curl -f https://example.com".to_owned(),
+                            seconds: 60,
+                            needed: true,
+                            rehearse: false,
+                        },
+                    )]),
                 },
             )]),
             stacks: BTreeMap::from([

@@ -245,6 +245,7 @@ fn rendered_target(variables: &Variables, target: &Map<String, Value>) -> Result
         enabled,
         account: text("account"),
         region: text("region"),
+        checks: BTreeMap::new(),
     })
 }
 

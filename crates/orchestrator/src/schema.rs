@@ -115,6 +115,25 @@ struct Target {
     /// AWS region.
     #[schemars(length(min = 1))]
     region: String,
+    /// What must work after a deploy, by name: smoke tests, integration tests.
+    checks: Option<BTreeMap<String, Check>>,
+}
+
+/// A command that tells whether what was deployed works: exit code zero, in time.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+struct Check {
+    /// For a shell, in the deployment's directory. It finds NIMBUS_DEPLOYMENT, NIMBUS_ENVIRONMENT,
+    /// NIMBUS_REHEARSAL and NIMBUS_OUTPUTS, a JSON file with the outputs of all stacks that are not
+    /// secret.
+    #[schemars(length(min = 1))]
+    command: String,
+    /// How long it may take; 300 when left out.
+    timeout_seconds: Option<u64>,
+    /// Whether the run fails with it; true when left out, otherwise it is a warning.
+    needed: Option<bool>,
+    /// Whether it also runs in a rehearsal; false when left out.
+    rehearse: Option<bool>,
 }
 
 /// One stack of a deployment.
@@ -314,6 +333,7 @@ mod tests {
         same::<Metadata>(manifest::METADATA_KEYS);
         same::<Spec>(manifest::SPEC_KEYS);
         same::<Target>(manifest::TARGET_KEYS);
+        same::<Check>(manifest::CHECK_KEYS);
         same::<StackEntry>(manifest::STACK_KEYS);
         same::<StackTemplate>(template::STACK_TEMPLATE_KEYS);
         same::<Output>(template::OUTPUT_KEYS);

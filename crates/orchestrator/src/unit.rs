@@ -54,6 +54,8 @@ pub struct JobReport {
     pub outputs: BTreeMap<String, Answer>,
     /// Steps by kind.
     pub changes: BTreeMap<String, u64>,
+    /// What is done to which resource, by URN; unchanged ones are left out.
+    pub steps: BTreeMap<String, String>,
     pub resources: u64,
     pub seconds: u64,
 }
@@ -87,6 +89,10 @@ pub trait UnitEngine: Send + Sync {
     async fn state_version(&self, project: &str, unit: &str) -> Result<Option<String>>;
     /// Number of the newest state in the unit's history.
     async fn history_length(&self, project: &str, unit: &str) -> Result<usize>;
+    /// Refuses a run that could not read or write what is recorded of these units, before it begins.
+    async fn ready(&self, _project: &str, _units: &[String]) -> Result<()> {
+        Ok(())
+    }
     /// Names and versions of everything that can change what a program does.
     fn versions(&self) -> BTreeMap<String, String>;
 }
@@ -315,6 +321,13 @@ impl Board {
         (naming::sanitize(&self.manifest.metadata.project), unit)
     }
 
+    /// Refuses a run over these stacks that would find out in the middle that it cannot go on.
+    pub async fn ready(&self, stacks: impl Iterator<Item = &str>) -> Result<()> {
+        let units: Vec<String> = stacks.map(|stack| self.address(stack).1).collect();
+        let project = naming::sanitize(&self.manifest.metadata.project);
+        self.engine.ready(&project, &units).await
+    }
+
     /// The recorded state of a unit, so that it can be told from any other.
     pub async fn state_version(&self, stack: &str) -> Result<Option<String>> {
         let (project, unit) = self.address(stack);
@@ -418,6 +431,14 @@ impl Board {
             fingerprint.add(Input::Version(tool), version);
         }
         Ok(fingerprint)
+    }
+
+    /// Outputs of a unit as this run left them, or as recorded.
+    pub async fn outputs_of(&self, stack: &str) -> Result<BTreeMap<String, Answer>> {
+        if let Some(known) = self.outputs.lock().await.get(stack) {
+            return Ok(known.clone());
+        }
+        self.recorded_outputs(stack).await
     }
 
     async fn recorded_outputs(&self, stack: &str) -> Result<BTreeMap<String, Answer>> {

@@ -26,6 +26,7 @@ mod state;
 mod template;
 mod validation;
 mod values;
+mod workspace;
 
 use clap::Subcommand;
 use nimbus_core::Result;
@@ -38,6 +39,7 @@ pub(crate) use config::show::ShowReport;
 pub(crate) use control::{BackupReport, MigrateReport, RestoreReport, UpReport};
 pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::export_state::ExportStateReport;
+pub(crate) use deployment::gate::GateReport;
 pub(crate) use deployment::graph::GraphReport;
 pub(crate) use deployment::init::InitReport;
 pub(crate) use deployment::list::ListReport as DeploymentsReport;
@@ -69,6 +71,7 @@ pub(crate) use state::{
 pub(crate) use template::TemplateReport;
 pub(crate) use validation::aws::AwsReport;
 pub(crate) use validation::pulumi::PulumiReport;
+pub(crate) use workspace::{WorkspaceBackupReport, WorkspaceRestoreReport};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -102,6 +105,11 @@ pub(crate) enum Command {
     Locks(deployment::locks::ListArgs),
     /// Free an environment whose run is gone
     Unlock(deployment::locks::UnlockArgs),
+    /// Show or record what an environment needs before the next one follows
+    Gate(deployment::gate::Args),
+    /// Back up and restore a whole workspace
+    #[command(subcommand)]
+    Workspace(workspace::Command),
     /// Say why a stack would run, or that it would be skipped
     Why(deployment::why::Args),
     /// List the deployments of this workspace
@@ -266,6 +274,8 @@ impl Command {
             | Self::Logs(_)
             | Self::Locks(_)
             | Self::Unlock(_)
+            | Self::Gate(_)
+            | Self::Workspace(_)
             | Self::Validate(_)
             | Self::ValidateStack(_)
             | Self::ValidateDependencies(_)
@@ -313,6 +323,8 @@ impl Command {
             Self::ExportState(args) => deployment::export_state::run(args, context).await,
             Self::Locks(args) => deployment::locks::list(args, context).await,
             Self::Unlock(args) => deployment::locks::unlock(args, context).await,
+            Self::Gate(args) => deployment::gate::run(args, context).await,
+            Self::Workspace(command) => command.run(context).await,
             Self::Why(args) => deployment::why::run(args, context).await,
             Self::List(args) => deployment::list::run(args, context).await,
             Self::Validate(args) => deployment::validate::run(args, context).await,

@@ -8,9 +8,13 @@
 
 mod support;
 
+mod cancel;
+mod checks;
+mod engines;
 mod faults;
 mod lifecycle;
 mod plans;
+mod promises;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;

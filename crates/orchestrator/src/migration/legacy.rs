@@ -136,6 +136,7 @@ fn target(view: &View<'_>) -> Result<Target> {
         .unwrap_or_default(),
         region: text(Some(view), &["region", "awsRegion"])?
             .unwrap_or_else(|| "us-east-1".to_owned()),
+        checks: BTreeMap::new(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{RunEvent, RunStatus};
+use super::{CheckStatus, RunEvent, RunStatus};
 use crate::graph::Name;
 use crate::run::{Earlier, RunResult, UnitState};
 
@@ -16,6 +16,8 @@ pub struct Standing {
     /// How often it was started or gone on with.
     pub attempts: u32,
     pub ended_at: Option<String>,
+    /// How the checks of its last attempt ended.
+    pub checks: BTreeMap<Name, CheckStatus>,
 }
 
 /// Reads a record in order. Whatever is not about the run or its units is left out.
@@ -35,6 +37,7 @@ pub fn standing<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Standing 
                     standing.attempts += 1;
                     standing.result = None;
                     standing.ended_at = None;
+                    standing.checks.clear();
                 }
                 RunStatus::Undoing => {
                     standing.earlier.undoing = true;
@@ -58,6 +61,11 @@ pub fn standing<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Standing 
                 let message = message.clone().unwrap_or_default();
                 if let Some(state) = state_of(status, message, *attention) {
                     last.insert(unit.clone(), (place, state));
+                }
+            }
+            RunEvent::Check { check, status, .. } => {
+                if *status != CheckStatus::Output {
+                    standing.checks.insert(check.clone(), *status);
                 }
             }
             RunEvent::Plan { .. } | RunEvent::Resource { .. } | RunEvent::Diagnostic { .. } => {}

@@ -62,6 +62,17 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seconds: Option<f64>,
     },
+    /// A check of what was deployed: it begins, says something, ends.
+    Check {
+        at: String,
+        check: Name,
+        status: CheckStatus,
+        /// A line of its output, or why it failed or did not run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<u64>,
+    },
     /// Something that a program, a provider or the engine has to say.
     Diagnostic {
         at: String,
@@ -91,6 +102,33 @@ pub enum RunStatus {
     Resumed,
     Undoing,
     Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStatus {
+    Running,
+    /// A line of its output.
+    Output,
+    Passed,
+    Failed,
+    /// It failed, and the manifest says that this is no reason to fail the run.
+    Warned,
+    /// It does not run in a rehearsal.
+    Skipped,
+}
+
+impl CheckStatus {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Output => "output",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Warned => "warned",
+            Self::Skipped => "skipped",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +180,7 @@ impl RunEvent {
     /// Whose it is; `None` for the run's own.
     pub fn unit_name(&self) -> Option<&str> {
         match self {
-            Self::Run { .. } | Self::Plan { .. } => None,
+            Self::Run { .. } | Self::Plan { .. } | Self::Check { .. } => None,
             Self::Unit { unit, .. } | Self::Resource { unit, .. } => Some(unit),
             Self::Diagnostic { unit, .. } => unit.as_deref(),
         }

@@ -18,7 +18,7 @@ use crate::graph::Name;
 use crate::run::OnFailure;
 
 pub use earlier::{Standing, standing};
-pub use event::{Level, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
+pub use event::{CheckStatus, Level, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
 pub use version::{UnitVersion, VersionRecord};
 
 /// `R0001`: counted within a deployment, so that no clock can put runs out of order.

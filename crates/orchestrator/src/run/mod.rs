@@ -21,6 +21,8 @@ use crate::graph::{Graph, Name};
 pub enum Command {
     Start(Name),
     RollBack(Name),
+    /// Everything is deployed: find out whether it works.
+    Check,
     Finish(RunResult),
 }
 
@@ -44,6 +46,8 @@ pub struct Run {
     news: Vec<(Name, UnitState)>,
     trigger: Option<Trigger>,
     cancelled: bool,
+    /// Whether what was deployed is checked before the run counts as successful.
+    checks: bool,
     phase: Phase,
 }
 
@@ -52,6 +56,8 @@ enum Phase {
     Going,
     /// Nothing new starts.
     Draining,
+    /// Everything is done, and somebody looks whether it works.
+    Checking,
     Undoing,
     Ended(RunResult),
 }
@@ -76,11 +82,18 @@ impl Run {
             news: Vec::new(),
             trigger: None,
             cancelled: false,
+            checks: false,
             phase: Phase::Going,
             graph,
         };
         run.count_open();
         run
+    }
+
+    /// Has what was deployed checked at the end: a run whose checks fail has failed.
+    pub fn checking(mut self, checks: bool) -> Self {
+        self.checks = checks;
+        self
     }
 
     /// Goes on where an earlier attempt was interrupted. What was done stays done; what was under
@@ -136,7 +149,7 @@ impl Run {
     pub fn result(&self) -> Option<RunResult> {
         match self.phase {
             Phase::Ended(result) => Some(result),
-            Phase::Going | Phase::Draining | Phase::Undoing => None,
+            Phase::Going | Phase::Draining | Phase::Checking | Phase::Undoing => None,
         }
     }
 
@@ -193,6 +206,27 @@ impl Run {
         self.next()
     }
 
+    /// The checks ended. When they failed, only a run that was told so undoes its work: whether the
+    /// check or the deployment is wrong is for people to say.
+    pub fn checked(&mut self, passed: bool) -> Vec<Command> {
+        if self.phase != Phase::Checking {
+            return Vec::new();
+        }
+        if self.cancelled {
+            return self.end(RunResult::Interrupted);
+        }
+        match (passed, self.on_failure) {
+            (true, _) => self.end(RunResult::Succeeded),
+            (false, OnFailure::Rollback) => {
+                self.phase = Phase::Undoing;
+                self.undo()
+            }
+            (false, OnFailure::Automatic | OnFailure::Hold | OnFailure::Continue) => {
+                self.end(RunResult::Failed)
+            }
+        }
+    }
+
     /// Somebody asked to stop: what runs finishes, nothing starts, nothing more is undone.
     pub fn cancel(&mut self) -> Vec<Command> {
         match self.phase {
@@ -201,7 +235,7 @@ impl Run {
                 self.phase = Phase::Draining;
                 self.next()
             }
-            Phase::Undoing => {
+            Phase::Checking | Phase::Undoing => {
                 self.cancelled = true;
                 Vec::new()
             }
@@ -238,7 +272,7 @@ impl Run {
                 }
             }
             Phase::Draining if self.running == 0 => self.settle(),
-            Phase::Draining | Phase::Ended(_) => Vec::new(),
+            Phase::Draining | Phase::Checking | Phase::Ended(_) => Vec::new(),
             Phase::Undoing => self.undo(),
         }
     }
@@ -338,11 +372,14 @@ impl Run {
             self.phase = Phase::Undoing;
             return self.undo();
         }
-        self.end(if failed {
-            RunResult::Failed
-        } else {
-            RunResult::Succeeded
-        })
+        if failed {
+            return self.end(RunResult::Failed);
+        }
+        if self.checks && !unfinished {
+            self.phase = Phase::Checking;
+            return vec![Command::Check];
+        }
+        self.end(RunResult::Succeeded)
     }
 
     /// One after the other, the last to change first. After one that cannot be undone, the ones

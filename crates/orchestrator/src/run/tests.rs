@@ -347,6 +347,7 @@ proptest! {
                         let result = if *outcome == 0 { Err("no".to_owned()) } else { Ok(()) };
                         open.extend(run.rolled_back(&name, result));
                     }
+                    Command::Check => prop_assert!(false, "nobody asked for checks"),
                     Command::Finish(_) => prop_assert!(running.is_empty()),
                 }
             }
@@ -422,4 +423,60 @@ fn the_work_of_planning_and_running_grows_with_the_graph_and_no_faster() {
             "{small} for each of 1,000, {large} for each of 10,000"
         );
     }
+}
+
+fn deployed(on_failure: OnFailure) -> Run {
+    let graph = graph(&[("a", &[]), ("b", &["a"])]);
+    let mut run = Run::new(graph, Direction::Forward, on_failure, 4).checking(true);
+    run.begin();
+    run.unit_ended("a", UnitOutcome::Succeeded);
+    assert_eq!(
+        run.unit_ended("b", UnitOutcome::Skipped),
+        [Command::Check],
+        "checks come after the last unit"
+    );
+    run
+}
+
+#[test]
+fn a_run_counts_as_successful_when_its_checks_have_passed() {
+    let mut run = deployed(OnFailure::Automatic);
+    assert_eq!(run.result(), None);
+    assert_eq!(run.checked(true), [Command::Finish(RunResult::Succeeded)]);
+    assert_eq!(
+        run.checked(false),
+        [],
+        "a report that arrives twice counts once"
+    );
+}
+
+#[test]
+fn failed_checks_undo_a_run_only_when_it_was_told_so() {
+    for held in [OnFailure::Automatic, OnFailure::Hold, OnFailure::Continue] {
+        let failed = deployed(held).checked(false);
+        assert_eq!(failed, [Command::Finish(RunResult::Failed)]);
+    }
+    let mut run = deployed(OnFailure::Rollback);
+    assert_eq!(run.checked(false), [Command::RollBack("a".to_owned())]);
+    assert_eq!(
+        run.rolled_back("a", Ok(())),
+        [Command::Finish(RunResult::RolledBack)]
+    );
+}
+
+#[test]
+fn a_run_that_failed_or_was_stopped_is_not_checked() {
+    let graph = graph(&[("a", &[]), ("b", &["a"])]);
+    let mut run = Run::new(graph, Direction::Forward, OnFailure::Hold, 4).checking(true);
+    run.begin();
+    assert_eq!(
+        run.unit_ended("a", failed()),
+        [Command::Finish(RunResult::Failed)]
+    );
+    let mut run = deployed(OnFailure::Rollback);
+    assert_eq!(run.cancel(), []);
+    assert_eq!(
+        run.checked(false),
+        [Command::Finish(RunResult::Interrupted)]
+    );
 }

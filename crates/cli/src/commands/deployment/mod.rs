@@ -4,6 +4,7 @@
 
 pub(crate) mod environments;
 pub(crate) mod export_state;
+pub(crate) mod gate;
 pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod list;

@@ -13,6 +13,7 @@ use nimbus_orchestrator::record::{RunEvent, RunId, RunStatus};
 use nimbus_orchestrator::run::{UnitOutcome, UnitState};
 use nimbus_orchestrator::unit::{Board, Deployed, JobError, JobReport, Prepared};
 
+use super::checks::Checks;
 use super::hub::{Hub, now};
 use super::seal::SealedPlan;
 
@@ -34,6 +35,8 @@ pub(super) struct Crew {
     pub(super) work: Work,
     pub(super) hub: Arc<Hub>,
     pub(super) run: Option<RunId>,
+    /// What is looked at once everything is deployed.
+    pub(super) checks: Option<Checks>,
     notes: Mutex<BTreeMap<Name, Note>>,
     undoing: Mutex<Undoing>,
 }
@@ -61,6 +64,7 @@ impl Crew {
             work,
             hub,
             run,
+            checks: None,
             notes: Mutex::default(),
             undoing: Mutex::default(),
         }
@@ -69,6 +73,24 @@ impl Crew {
     pub(super) fn note(&self, unit: &str) -> Option<Note> {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.get(unit).cloned()
+    }
+
+    /// Has what was deployed checked.
+    pub(super) fn checked_by(mut self, checks: Option<Checks>) -> Self {
+        self.checks = checks;
+        self
+    }
+
+    /// Names of units that did something.
+    pub(super) fn worked_on(&self) -> Vec<Name> {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.keys().cloned().collect()
+    }
+
+    /// What made a check fail, so that a rollback can say it.
+    pub(super) fn blame(&self, failure: String) {
+        let mut undoing = self.undoing.lock().unwrap_or_else(PoisonError::into_inner);
+        undoing.failure.get_or_insert(failure);
     }
 
     fn keep(&self, unit: &str, note: Note) {
@@ -122,7 +144,7 @@ impl Crew {
     async fn hold_to(&self, plan: &SealedPlan, prepared: &Prepared) -> Result<(), JobError> {
         plan.refuse_moved(&prepared.stack, &prepared.fingerprint)?;
         let report = self.board.rehearse_prepared(prepared).await?;
-        plan.refuse_other_steps(&prepared.stack, &report.changes)?;
+        plan.refuse_other_steps(&prepared.stack, &report.steps)?;
         Ok(())
     }
 }
@@ -148,6 +170,13 @@ impl Worker for Crew {
     async fn roll_back(&self, unit: &str) -> Result<(), String> {
         let ended = self.board.roll_back(unit).await;
         ended.map(|_| ()).map_err(|failed| told(&failed.error))
+    }
+
+    async fn check(&self) -> bool {
+        match &self.checks {
+            Some(checks) => checks.run(self).await,
+            None => true,
+        }
     }
 }
 

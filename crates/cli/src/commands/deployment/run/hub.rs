@@ -129,6 +129,7 @@ fn cleaned(mut event: RunEvent) -> RunEvent {
             reason.iter_mut().for_each(clean);
         }
         RunEvent::Diagnostic { message, .. } => clean(message),
+        RunEvent::Check { message, .. } => message.iter_mut().for_each(clean),
         RunEvent::Resource { id, .. } => id.iter_mut().for_each(clean),
         RunEvent::Plan { .. } => {}
     }

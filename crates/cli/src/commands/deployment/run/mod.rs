@@ -3,6 +3,7 @@
 //! They decide what is done; `session` does it, from the lock to the last line. Everything that
 //! happens passes `hub` once.
 
+mod checks;
 mod crew;
 mod events;
 mod hub;
@@ -21,8 +22,9 @@ use std::time::Duration;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_operations::Cancellation;
-use nimbus_local::{Recovery, RunStore};
+use nimbus_local::{Gates, Recovery, RunStore};
 use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::gate;
 use nimbus_orchestrator::record::{RunChoices, RunKind};
 use nimbus_orchestrator::run::{Direction, OnFailure, RunResult};
 use nimbus_orchestrator::unit::Board;
@@ -146,7 +148,7 @@ async fn deploy_chosen(
         .iter()
         .map(ToString::to_string)
         .collect();
-    warnings.extend(gate(&place, &args)?);
+    warnings.extend(promotion(&place, &args)?);
     let held = lock(&place, run, args.how.wait, "deploy", context).await?;
     // Whoever held the environment may have changed what this run starts from.
     let board = open(run, context, &Cancellation::default())?;
@@ -256,7 +258,7 @@ fn demand_confirmation(args: &DeployArgs, context: &Context) -> Result<()> {
 }
 
 /// Environments are promoted in order. Returns what is worth a warning.
-fn gate(place: &Place, args: &DeployArgs) -> Result<Vec<String>> {
+fn promotion(place: &Place, args: &DeployArgs) -> Result<Vec<String>> {
     let run = &args.run;
     let manifest = &place.deployment.manifest;
     let Some(before) = run.environment.promoted_from() else {
@@ -275,7 +277,7 @@ fn gate(place: &Place, args: &DeployArgs) -> Result<Vec<String>> {
         None => None,
     };
     if last == Some(RunResult::Succeeded) {
-        return Ok(Vec::new());
+        return open_items(place, before);
     }
     let state = match last {
         Some(result) => format!("its last run {}", result.word().replace('_', " ")),
@@ -292,6 +294,23 @@ fn gate(place: &Place, args: &DeployArgs) -> Result<Vec<String>> {
             )),
         ),
     }
+}
+
+/// What nobody has recorded of the environment before, as a warning.
+fn open_items(place: &Place, before: Environment) -> Result<Vec<String>> {
+    let evidence = Gates::of_deployment(&place.directory).evidence(before, true)?;
+    let open: Vec<String> = gate::record(before, &evidence)
+        .into_iter()
+        .filter(|standing| !standing.done)
+        .map(|standing| format!("{} ({})", standing.item.as_str(), standing.note))
+        .collect();
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "open in the gate of {before}: {}",
+        open.join(", ")
+    )])
 }
 
 /// Reads a plan and refuses it when anything that it was made from has moved.

@@ -117,6 +117,7 @@ async fn run(args: PreviewArgs, stacks: Option<Vec<Name>>, context: &Context) ->
         trigger: None,
         version: None,
         units,
+        checks: Vec::new(),
         attention: Vec::new(),
         warnings,
         next: None,
@@ -132,13 +133,11 @@ async fn sealed(graph: &Graph, board: &Board, crew: &Crew, run: &RunArgs) -> Res
     let mut units = BTreeMap::new();
     for name in graph.names() {
         let note = crew.note(name).unwrap_or_default();
-        let mut steps = note.report.changes;
-        steps.remove("same");
         let unit = SealedUnit {
             state: board.state_version(name).await?,
             inputs: note.fingerprint.unwrap_or_default(),
             needs: graph.needs(name).map(str::to_owned).collect(),
-            steps,
+            steps: note.report.steps,
         };
         units.insert(name.to_owned(), unit);
     }

@@ -16,7 +16,7 @@ use nimbus_orchestrator::fingerprint::{Change, Difference, Fingerprint, Input};
 use nimbus_orchestrator::graph::Name;
 use serde::{Deserialize, Serialize};
 
-const SCHEMA: &str = "nimbus/deployment-plan/1";
+const SCHEMA: &str = "nimbus/deployment-plan/2";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,8 +36,8 @@ pub(super) struct SealedUnit {
     pub(super) state: Option<String>,
     pub(super) inputs: Fingerprint,
     pub(super) needs: BTreeSet<Name>,
-    /// How many steps of each kind; "same" is not counted.
-    pub(super) steps: BTreeMap<String, u64>,
+    /// What would be done to which resource, by URN.
+    pub(super) steps: BTreeMap<String, String>,
 }
 
 impl SealedPlan {
@@ -149,16 +149,18 @@ impl SealedPlan {
     pub(super) fn refuse_other_steps(
         &self,
         unit: &str,
-        steps: &BTreeMap<String, u64>,
+        steps: &BTreeMap<String, String>,
     ) -> Result<()> {
         let planned = self.units.get(unit).map(|sealed| &sealed.steps);
         let more: Vec<String> = steps
             .iter()
-            .filter(|(op, _)| op.as_str() != "same")
-            .filter_map(|(op, count)| {
-                let shown = planned.and_then(|planned| planned.get(op)).copied();
-                let shown = shown.unwrap_or(0);
-                (*count > shown).then(|| format!("{unit} would {op} {count}, {shown} were shown"))
+            .filter_map(|(urn, op)| {
+                let shown = planned.and_then(|planned| planned.get(urn));
+                match shown {
+                    Some(shown) if shown == op => None,
+                    Some(shown) => Some(format!("{unit} would {op} {urn}, not {shown} it")),
+                    None => Some(format!("{unit} would {op} {urn}, which was not shown")),
+                }
             })
             .collect();
         if more.is_empty() {
@@ -201,7 +203,10 @@ mod tests {
             state: None,
             inputs,
             needs: BTreeSet::new(),
-            steps: BTreeMap::from([("create".to_owned(), 2)]),
+            steps: BTreeMap::from([
+                ("urn:1".to_owned(), "create".to_owned()),
+                ("urn:2".to_owned(), "update".to_owned()),
+            ]),
         };
         let units = BTreeMap::from([("app".to_owned(), unit)]);
         SealedPlan::new("t".into(), "D1".into(), Environment::Dev, true, units)
@@ -237,10 +242,19 @@ mod tests {
     #[test]
     fn fewer_steps_are_fine_and_others_are_not() {
         let plan = plan(inputs("1"));
-        let steps = |op: &str, count| BTreeMap::from([(op.to_owned(), count)]);
-        assert!(plan.refuse_other_steps("app", &steps("create", 2)).is_ok());
-        assert!(plan.refuse_other_steps("app", &steps("same", 9)).is_ok());
-        assert!(plan.refuse_other_steps("app", &steps("create", 3)).is_err());
-        assert!(plan.refuse_other_steps("app", &steps("delete", 1)).is_err());
+        let steps = |urn: &str, op: &str| BTreeMap::from([(urn.to_owned(), op.to_owned())]);
+        let allowed = |urn, op| plan.refuse_other_steps("app", &steps(urn, op));
+        assert!(allowed("urn:1", "create").is_ok());
+        assert!(plan.refuse_other_steps("app", &BTreeMap::new()).is_ok());
+        let other = allowed("urn:2", "replace").unwrap_err();
+        assert!(
+            other
+                .message()
+                .contains("app would replace urn:2, not update it"),
+            "{other}"
+        );
+        // As many as were shown, but another one.
+        let more = allowed("urn:3", "create").unwrap_err();
+        assert!(more.message().contains("which was not shown"), "{more}");
     }
 }

@@ -23,12 +23,13 @@ use nimbus_orchestrator::run::{Direction, Earlier, Run, RunResult, UnitState};
 use nimbus_orchestrator::unit::Board;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::checks::Checks;
 use super::crew::{Crew, Work};
 use super::events::UnitEvents;
 use super::hub::{Hub, now};
 use super::summary::{self, RunSummary};
 use super::view::{Subject, View};
-use crate::commands::deployment::local::{Hands, Place, RunArgs, board};
+use crate::commands::deployment::local::{Hands, Place, RunArgs, board, open};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -99,6 +100,10 @@ pub(super) async fn carry_out(
 ) -> Result<Outcome> {
     let started = Instant::now();
     let cancellation = Cancellation::new();
+    if !args.rehearse {
+        let board = open(args, context, &cancellation)?;
+        board.ready(order.graph.names()).await?;
+    }
     let hub = Arc::new(Hub::new(view(&order, args, context)));
     let found = match &order.goes_on {
         Some((found, _)) => found.clone(),
@@ -120,18 +125,22 @@ pub(super) async fn carry_out(
     let board = Arc::new(board(args, place, hands, context, &cancellation)?);
     announce(&order, &hub, id)?;
 
-    let crew = Arc::new(Crew::new(
+    let crew = Crew::new(
         Arc::clone(&board),
         order.work.clone(),
         Arc::clone(&hub),
         Some(id),
-    ));
+    );
+    let checks = (order.kind == RunKind::Deploy)
+        .then(|| Checks::of_run(&board, &order, &found, args, &cancellation));
+    let crew = Arc::new(crew.checked_by(checks));
     let mut run = Run::new(
         order.graph.clone(),
         order.direction,
         order.choices.on_failure,
         order.choices.parallel,
-    );
+    )
+    .checking(order.kind == RunKind::Deploy);
     if let Some((_, earlier)) = order.goes_on.clone() {
         run = run.after(earlier);
     }
@@ -152,6 +161,9 @@ pub(super) async fn carry_out(
     });
     let mut warnings = order.warnings.clone();
     warnings.extend(hub.close());
+    let checks = crew.checks.as_ref().map(Checks::results);
+    let (checks, noticed) = checks.unwrap_or_default();
+    warnings.extend(noticed);
     let version = version.unwrap_or_else(|error| {
         warnings.push(format!("the version was not recorded: {error}"));
         None
@@ -173,6 +185,7 @@ pub(super) async fn carry_out(
         trigger: report.trigger.map(|trigger| trigger.to_string()),
         version,
         units,
+        checks,
         attention: attention(&report),
         warnings,
         next: next_step(&report, args, context),

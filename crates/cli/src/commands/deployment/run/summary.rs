@@ -32,6 +32,8 @@ pub(crate) struct RunSummary {
     /// The version of the environment that it left.
     pub(super) version: Option<u32>,
     pub(super) units: Vec<UnitSummary>,
+    /// Checks of what was deployed, in the order in which they ran.
+    pub(super) checks: Vec<CheckSummary>,
     /// Units that could not be rolled back, and why: a person must look.
     pub(super) attention: Vec<String>,
     pub(super) warnings: Vec<String>,
@@ -49,6 +51,17 @@ pub(crate) struct UnitSummary {
     /// Why it ran.
     reason: Option<String>,
     changes: BTreeMap<String, u64>,
+}
+
+/// One check of what was deployed.
+#[derive(Clone, JsonSchema, Serialize)]
+pub(crate) struct CheckSummary {
+    pub(super) name: String,
+    /// `passed`, `failed`, `warned` or `skipped`.
+    pub(super) status: &'static str,
+    /// What went wrong, or why it did not run.
+    pub(super) message: Option<String>,
+    pub(super) seconds: u64,
 }
 
 /// How each unit ended.
@@ -142,6 +155,22 @@ impl Report for RunSummary {
             let message = unit.message.as_deref().unwrap_or_default();
             let line = format!("  ✗ {}: {message}", unit.name);
             text.push_str(&terminal.paint(Tone::Bad, &line));
+            text.push('\n');
+        }
+        for check in &self.checks {
+            let message = check.message.as_ref().map(|text| format!(" ({text})"));
+            let line = format!(
+                "  Check {}: {}{}",
+                check.name,
+                check.status,
+                message.unwrap_or_default()
+            );
+            let tone = match check.status {
+                "failed" => Tone::Bad,
+                "warned" => Tone::Warning,
+                _ => Tone::Faint,
+            };
+            text.push_str(&terminal.paint(tone, &line));
             text.push('\n');
         }
         for warning in &self.warnings {

@@ -114,6 +114,7 @@ impl Picture {
                     }
                 }
             }
+            RunEvent::Check { .. } => self.phase = "checking",
             RunEvent::Run { .. } | RunEvent::Diagnostic { .. } => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nimbus_orchestrator::record::{Level, RunEvent, RunStatus};
+use nimbus_orchestrator::record::{CheckStatus, Level, RunEvent, RunStatus};
 
 use super::Subject;
 use crate::output::Output;
@@ -88,6 +88,28 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
             lines
                 .map(|line| terminal.paint(Tone::Warning, line))
                 .collect()
+        }
+        RunEvent::Check {
+            check,
+            status,
+            message,
+            ..
+        } => {
+            let message = message.as_deref().unwrap_or_default();
+            let (mark, tone) = match status {
+                CheckStatus::Running => ("→", Tone::Faint),
+                CheckStatus::Output => return vec![format!("  {check}: {message}")],
+                CheckStatus::Passed => ("✓", Tone::Good),
+                CheckStatus::Failed => ("✗", Tone::Bad),
+                CheckStatus::Warned => ("!", Tone::Warning),
+                CheckStatus::Skipped => ("·", Tone::Faint),
+            };
+            let line = format!("check {check:<12} {} {message}", status.word());
+            vec![format!(
+                "{} {}",
+                terminal.paint(tone, mark),
+                line.trim_end()
+            )]
         }
         RunEvent::Run { .. }
         | RunEvent::Plan { .. }

@@ -99,6 +99,7 @@ fn stays_above(event: &RunEvent) -> bool {
     matches!(
         event,
         RunEvent::Diagnostic { .. }
+            | RunEvent::Check { .. }
             | RunEvent::Run {
                 status: RunStatus::Undoing,
                 ..
