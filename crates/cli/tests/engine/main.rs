@@ -12,6 +12,7 @@ mod interruptions;
 mod policies;
 mod programs;
 mod rehearsal;
+mod run_program;
 mod sandbox;
 mod stack_config;
 mod states;
