@@ -20,6 +20,10 @@ use tokio::process::Command;
 
 use crate::error::LaunchError;
 
+mod python;
+
+pub use python::install_python_dependencies;
+
 /// Installations that nobody has used for so long go when another one comes.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const LOCK_FILE: &str = "package-lock.json";
@@ -93,8 +97,7 @@ impl Project {
             forget_old(&store);
             self.install(npm, &store, &installed).await?;
         }
-        let used = File::open(&installed).and_then(|file| file.set_modified(SystemTime::now()));
-        used.map_err(told)?;
+        touch(&installed).map_err(told)?;
         let root = self.root.clone();
         let link = move || place(&installed.join("node_modules"), &root);
         let linked = tokio::task::spawn_blocking(link).await;
@@ -160,6 +163,7 @@ impl Project {
     fn failed(&self, message: &str) -> LaunchError {
         LaunchError::PackagesNotInstalled {
             directory: self.root.clone(),
+            command: "npm ci",
             offline: OFFLINE.iter().any(|sign| message.contains(sign)),
             message: last_lines(message),
         }
@@ -192,6 +196,11 @@ async fn turn(path: PathBuf) -> io::Result<Flock<File>> {
     tokio::task::spawn_blocking(wait)
         .await
         .map_err(io::Error::other)?
+}
+
+/// What is in use is not old.
+fn touch(installed: &Path) -> io::Result<()> {
+    File::open(installed).and_then(|file| file.set_modified(SystemTime::now()))
 }
 
 fn forget_old(store: &Path) {

@@ -35,6 +35,8 @@ pub enum LaunchError {
     #[error("the packages of {} could not be installed:\n{message}", directory.display())]
     PackagesNotInstalled {
         directory: PathBuf,
+        /// What was run there.
+        command: &'static str,
         /// Whether it was for want of a network.
         offline: bool,
         message: String,
@@ -86,15 +88,18 @@ impl LaunchError {
                 format!("run: cd {} && poetry install", directory.display())
             }
             Self::PackagesNotInstalled {
-                directory, offline, ..
+                directory,
+                command,
+                offline,
+                ..
             } => {
                 let directory = directory.display();
                 if *offline {
                     format!(
-                        "connect to the package registry, or run npm ci in {directory} where there is one"
+                        "connect to the package registry, or run {command} in {directory} where there is one"
                     )
                 } else {
-                    format!("run: cd {directory} && npm ci")
+                    format!("run: cd {directory} && {command}")
                 }
             }
             Self::EntryMissing { help, .. } => (*help).to_owned(),

@@ -22,7 +22,7 @@ mod python;
 mod spec;
 
 pub use check::TypeChecker;
-pub use dependencies::install_dependencies;
+pub use dependencies::{install_dependencies, install_python_dependencies};
 pub use error::LaunchError;
 pub use node::{node_module_path, translate_if_asked};
 pub use options::RuntimeOptions;

@@ -12,7 +12,8 @@ use nimbus_engine_backend::project::{PluginPath, Project};
 use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
     Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions, TypeChecker,
-    default_packages, install_dependencies, python_environment, required_packages,
+    default_packages, install_dependencies, install_python_dependencies, python_environment,
+    required_packages,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
@@ -197,14 +198,22 @@ impl Processes {
     /// Packages that are missing are installed from the lock file. In a sandbox nothing is run for
     /// the program outside of it.
     async fn dependencies(&self, setup: &Setup<'_>, language: Option<&Language>) -> Result<()> {
-        let is_node = language.is_some_and(|language| language.runtime == Runtime::Node);
         let sandboxed = setup.request.options.sandbox.is_some();
-        let wanted = setup.request.needs_program() && is_node && !sandboxed;
-        let Some(cache) = cache(&self.environment).filter(|_| wanted) else {
+        let wanted = setup.request.needs_program() && !sandboxed;
+        let cache = cache(&self.environment).filter(|_| wanted);
+        let (Some(cache), Some(language)) = (cache, language) else {
             return Ok(());
         };
-        let folder = program_folder(&setup.workspace.project);
-        install_dependencies(&folder, &cache, setup.events.as_ref()).await?;
+        let (project, events) = (&setup.workspace.project, setup.events.as_ref());
+        let folder = program_folder(project);
+        match language.runtime {
+            Runtime::Node => install_dependencies(&folder, &cache, events).await?,
+            Runtime::Python => {
+                let root = project.directory();
+                install_python_dependencies(root, &folder, &language.options, &cache, events)
+                    .await?
+            }
+        };
         Ok(())
     }
 

@@ -1,8 +1,7 @@
 //! Which Python runs a program.
 //!
 //! The project may name a virtual environment or the tool that makes one; otherwise one beside the
-//! program is used, and failing that the Python on the PATH. Nothing is created or updated here: a
-//! run must not depend on the network.
+//! program is used, and failing that the Python on the PATH. Nothing is created or updated here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -69,10 +68,51 @@ fn above<'a>(directory: &'a Path, file: &str) -> Option<&'a Path> {
         .find(|ancestor| ancestor.join(file).is_file())
 }
 
+/// A virtual environment that a project names and that is not there, and what it is made from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Or nothing that could be made from a list.
+    Nothing,
+    Pip {
+        environment: PathBuf,
+        requirements: PathBuf,
+    },
+    Uv {
+        project: PathBuf,
+    },
+}
+
+pub(crate) fn missing_environment(
+    root: &Path,
+    program_dir: &Path,
+    options: &RuntimeOptions,
+) -> Result<Missing, LaunchError> {
+    let given = options.text("virtualenv")?.map(|path| root.join(path));
+    Ok(match toolchain(program_dir, options)? {
+        Toolchain::Pip => match (given, requirements(root, program_dir)) {
+            (Some(environment), Some(requirements)) if !environment.exists() => Missing::Pip {
+                environment,
+                requirements,
+            },
+            _ => Missing::Nothing,
+        },
+        Toolchain::Uv => match above(program_dir, "uv.lock") {
+            Some(project) if uv(program_dir, given).is_err() => Missing::Uv {
+                project: project.to_owned(),
+            },
+            _ => Missing::Nothing,
+        },
+        Toolchain::Poetry => Missing::Nothing,
+    })
+}
+
+fn requirements(root: &Path, program_dir: &Path) -> Option<PathBuf> {
+    let places = [program_dir, root].map(|directory| directory.join("requirements.txt"));
+    places.into_iter().find(|path| path.is_file())
+}
+
 fn pip(root: &Path, program_dir: &Path, path: &Path) -> Result<PythonEnvironment, LaunchError> {
-    let requirements = [program_dir, root].map(|directory| directory.join("requirements.txt"));
-    let requirements = requirements.iter().find(|path| path.is_file());
-    let packages = match requirements {
+    let packages = match requirements(root, program_dir) {
         Some(file) => format!("-r {}", file.display()),
         None => "pulumi".to_owned(),
     };
@@ -362,6 +402,33 @@ mod tests {
             found.virtualenv(),
             Some(project.program.join(".venv").as_path())
         );
+    }
+
+    #[test]
+    fn only_an_environment_that_is_named_and_missing_is_made() {
+        let project = project();
+        let missing = |entries: &[(&str, &str)]| {
+            missing_environment(&project.root, &project.program, &options(entries))
+                .expect("sensible options")
+        };
+        let named = [("virtualenv", "venv")];
+        assert_eq!(missing(&named), Missing::Nothing, "there is no list");
+        let requirements = project.root.join("requirements.txt");
+        std::fs::write(&requirements, "pulumi").expect("a file");
+        assert_eq!(missing(&[]), Missing::Nothing, "none is named");
+        let environment = project.root.join("venv");
+        let expected = Missing::Pip {
+            environment: environment.clone(),
+            requirements,
+        };
+        assert_eq!(missing(&named), expected);
+        make_virtualenv(&environment);
+        assert_eq!(missing(&named), Missing::Nothing);
+        std::fs::write(project.root.join("uv.lock"), "").expect("a file");
+        let expected = Missing::Uv {
+            project: project.root.clone(),
+        };
+        assert_eq!(missing(&[]), expected);
     }
 
     #[tokio::test]

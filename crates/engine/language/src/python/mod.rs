@@ -12,6 +12,7 @@ use crate::entry::Entry;
 use crate::error::LaunchError;
 use crate::spec::{ProgramSpec, json};
 
+pub(crate) use environment::{Missing, missing_environment};
 pub use environment::{PythonEnvironment, python_environment};
 
 const LAUNCHER: &str = include_str!("launcher.py");
