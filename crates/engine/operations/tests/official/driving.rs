@@ -169,6 +169,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         if is_so() {
             return;
         }
+        // tidy-allow(sleep): files of another process are only found by looking again.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("{what} did not happen");
