@@ -134,7 +134,9 @@ fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()
     let folder = target
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    let draft = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
+    let draft = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")));
+    // The name of a draft means nothing to anybody.
+    let draft = draft.map_err(|error| io::Error::from(error.kind()))?;
     let packer = GzEncoder::new(BufWriter::new(draft.as_file()), Compression::default());
     let mut archive = tar::Builder::new(packer);
     let text = serde_json::to_vec(list)?;

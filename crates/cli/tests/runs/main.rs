@@ -16,5 +16,6 @@ mod lifecycle;
 mod plans;
 mod promises;
 mod terminal;
+mod words;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;

@@ -10,3 +10,4 @@ mod registration;
 mod schemas;
 mod support;
 mod tutorial;
+mod words;

@@ -17,11 +17,11 @@ use crate::style::Terminal;
 pub(crate) struct Args {
     /// Where to make it; the workspace is `cloud/` in there
     #[arg(value_name = "DIR", default_value = ".")]
-    directory: PathBuf,
+    place: PathBuf,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let report = make(&context.directory.join(args.directory))?;
+    let report = make(&context.directory.join(args.place))?;
     context.output.result(&report)?;
     context
         .output
