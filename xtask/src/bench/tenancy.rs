@@ -197,7 +197,7 @@ fn page(tenancy: &Value, control: &Value, idle: &Value) -> String {
     let ms = |value: &Value| {
         value
             .as_f64()
-            .map_or("-".to_owned(), |us| format!("{:.1}", us / 1000.0))
+            .map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us / 1000.0))
     };
     let mut page = String::from(
         "# Tenancy and the control plane\n\n`cargo xtask bench tenancy --write` wrote this page; `tenancy.json` names the machine. \

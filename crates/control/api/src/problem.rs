@@ -8,6 +8,8 @@ use nimbus_core::{ErrorCode, ErrorKind, TraceId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+const RETRY_AFTER_SECONDS: u64 = 5;
+
 /// `{"error": {…}}`
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Body {
@@ -81,7 +83,9 @@ pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
     };
     let mut response = (status, axum::Json(body)).into_response();
     let headers = response.headers_mut();
-    if let Some(seconds) = failure.retry_after_seconds {
+    // Whoever is told that something is away is told when to come back.
+    let away = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER_SECONDS);
+    if let Some(seconds) = failure.retry_after_seconds.or(away) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if status == StatusCode::UNAUTHORIZED {

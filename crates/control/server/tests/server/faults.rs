@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::support::{Running, folder, options, postmaster};
+use crate::support::{Running, folder, options, post, postmaster};
 
 /// Kills of PostgreSQL in one test; more in a soak: `NIMBUS_TEST_KILLS=200`.
 fn kills() -> usize {
@@ -135,6 +135,13 @@ async fn while_the_database_is_away_requests_are_told_to_come_back() {
         asked.elapsed()
     );
     assert_eq!(server.get("/live").await.status, 200);
+    // The API proper, which would need the database for its answer.
+    let body = r#"{"email": "owner@operator.example", "password": "x"}"#;
+    let answer = timeout(PATIENCE, post(server.address, "/api/v1/auth/login", body)).await;
+    let answer = answer.expect("nobody hangs for ever");
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert!(answer.head.contains("retry-after:"), "{}", answer.head);
+    assert_eq!(answer.json()["error"]["code"], "UNAVAILABLE");
     for process in family.iter().chain([&victim]) {
         let _ = kill(*process, Signal::SIGCONT);
     }

@@ -8,7 +8,7 @@ use nimbus_control_testing::TestDatabase;
 use nimbus_core::ErrorCode;
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::support::{Running, folder, options, postmaster};
+use crate::support::{Running, folder, options, post, postmaster, send};
 
 #[tokio::test]
 async fn a_restart_keeps_everything_and_is_ready_soon() {
@@ -130,6 +130,33 @@ async fn two_servers_on_one_database_are_one() {
         two.get("/setup/status").await.body,
     );
     assert_eq!(answers.0, answers.1);
+    // Whoever signs in at one is known at the other, and signed out at both.
+    let mut bearer = None;
+    // The link that was offered last is the one that counts.
+    for link in [&one.setup_link, &two.setup_link].into_iter().flatten() {
+        let (_, token) = link.split_once("token=").unwrap();
+        let body = serde_json::json!({
+            "token": token,
+            "email": "owner@operator.example",
+            "display_name": "Owner",
+            "password": "glass lamp river 9",
+        });
+        let answer = post(two.address, "/api/v1/setup/complete", &body.to_string()).await;
+        if answer.status == 200 || answer.status == 201 {
+            bearer = answer.json()["access_token"].as_str().map(str::to_owned);
+        }
+    }
+    let bearer = bearer.expect("one of the links works");
+    let me = async |server: &Running| {
+        let path = "/api/v1/auth/me";
+        let headers = format!("Authorization: Bearer {bearer}\r\n");
+        send(server.address, "GET", path, &headers, "").await.status
+    };
+    assert_eq!((me(&one).await, me(&two).await), (200, 200));
+    let headers = format!("Authorization: Bearer {bearer}\r\n");
+    let out = send(one.address, "POST", "/api/v1/auth/logout", &headers, "").await;
+    assert_eq!(out.status, 204, "{}", out.body);
+    assert_eq!((me(&one).await, me(&two).await), (401, 401));
     one.stop().await;
     assert_eq!(two.get("/ready").await.status, 200);
     two.stop().await;

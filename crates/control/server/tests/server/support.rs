@@ -85,9 +85,26 @@ impl Answer {
 }
 
 pub(crate) async fn request(address: SocketAddr, method: &str, path: &str) -> Answer {
+    send(address, method, path, "", "").await
+}
+
+pub(crate) async fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
+    send(address, "POST", path, "", body).await
+}
+
+pub(crate) async fn send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+        body.len()
+    );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();

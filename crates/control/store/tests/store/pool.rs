@@ -11,10 +11,10 @@ use crate::support::tenant;
 
 const TASKS: usize = 8;
 
-/// Requests in one test; more in a soak: `NIMBUS_TEST_REQUESTS=10000`.
+/// Requests in one test; more in a soak with `NIMBUS_TEST_REQUESTS`.
 fn requests() -> usize {
     let given = std::env::var("NIMBUS_TEST_REQUESTS").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(2_000)
+    given.and_then(|text| text.parse().ok()).unwrap_or(10_000)
 }
 
 /// What goes wrong, or does not, in a request.
