@@ -162,7 +162,7 @@ fn with_json_a_mistake_is_one_object_on_standard_output() {
         valid_against("error", &document);
         assert_eq!(document["error"]["code"], "NIM-0002");
     }
-    let document = Machine::new().run(&["--json", "explian"]).json();
+    let document = Machine::new().run(&["--json", "explainn"]).json();
     assert_eq!(
         document["error"]["help"],
         "a similar subcommand exists: 'explain'"
