@@ -162,10 +162,10 @@ fn with_json_a_mistake_is_one_object_on_standard_output() {
         valid_against("error", &document);
         assert_eq!(document["error"]["code"], "NIM-0002");
     }
-    let document = Machine::new().run(&["--json", "explainn"]).json();
+    let document = Machine::new().run(&["--json", "completoins"]).json();
     assert_eq!(
         document["error"]["help"],
-        "a similar subcommand exists: 'explain'"
+        "a similar subcommand exists: 'completions'"
     );
 }
 
