@@ -108,29 +108,30 @@ impl Crew {
                 let Some(reason) = must_run(&prepared.fingerprint, last.as_ref(), *force) else {
                     return Ok(UnitOutcome::Skipped);
                 };
+                self.begin(unit)?;
                 if let Some(plan) = plan {
                     self.hold_to(plan, &prepared).await?;
                 }
                 note.reason = Some(reason.to_string());
                 note.fingerprint = Some(prepared.fingerprint.clone());
-                self.hub.settle()?;
                 match self.board.deploy_prepared(prepared, reason).await? {
                     Deployed::Skipped => return Ok(UnitOutcome::Skipped),
                     Deployed::Ran { report, .. } => note.report = report,
                 }
             }
             Work::Preview => {
+                self.begin(unit)?;
                 let previewed = self.board.preview(unit).await?;
                 note.reason = previewed.reason.map(|reason| reason.to_string());
                 note.fingerprint = Some(previewed.fingerprint);
                 note.report = previewed.report;
             }
             Work::Destroy => {
-                self.hub.settle()?;
+                self.begin(unit)?;
                 note.report = self.board.destroy(unit).await?;
             }
             Work::Restore(states) => {
-                self.hub.settle()?;
+                self.begin(unit)?;
                 let state = states.get(unit).copied().flatten();
                 note.report = self.board.restore(unit, state).await?;
             }
@@ -138,6 +139,16 @@ impl Crew {
         note.seconds = started.elapsed().as_secs();
         self.keep(unit, note);
         Ok(UnitOutcome::Succeeded)
+    }
+
+    /// Tells that a unit begins. Nothing may change that the record does not know of; a preview has
+    /// no record.
+    fn begin(&self, unit: &str) -> Result<()> {
+        let begun = RunEvent::unit(now(), unit, &UnitState::Running);
+        match self.hub.must_tell(begun) {
+            Err(error) if self.run.is_some() => Err(error),
+            _ => self.hub.settle(),
+        }
     }
 
     /// A unit may do what was approved and nothing else.
@@ -152,15 +163,7 @@ impl Crew {
 #[async_trait]
 impl Worker for Crew {
     async fn start(&self, unit: &str) -> UnitOutcome {
-        // Nobody may start what the record does not know of.
-        let begun = self
-            .hub
-            .must_tell(RunEvent::unit(now(), unit, &UnitState::Running));
-        let ended = match begun {
-            Ok(()) => self.act(unit).await,
-            Err(error) if self.run.is_some() => Err(error.into()),
-            Err(_) => self.act(unit).await,
-        };
+        let ended = self.act(unit).await;
         ended.unwrap_or_else(|failed| UnitOutcome::Failed {
             message: told(&failed.error),
             trigger: failed.trigger,
