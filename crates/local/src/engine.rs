@@ -9,12 +9,13 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Keyring};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, OfficialEngine,
+    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, Network, OfficialEngine,
     PolicyPackRequest, Processes, RunOptions, RunReport, RunRequest, SandboxSettings, StackAccess,
     StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::fingerprint::{Fingerprint, Input};
+use nimbus_orchestrator::network::NetworkAccess;
 use nimbus_orchestrator::program::add_program;
 use nimbus_orchestrator::resolve::{Answer, Resolved};
 use nimbus_orchestrator::unit::{Job, JobAction, JobError, JobReport, UnitEngine};
@@ -143,6 +144,17 @@ impl LocalEngine {
         }
     }
 
+    /// A stack may say for itself what its program reaches.
+    fn sandbox_of(&self, job: &Job) -> Option<SandboxSettings> {
+        let mut sandbox = self.sandbox.clone()?;
+        match job.network {
+            Some(NetworkAccess::None) => sandbox.network = Network::None,
+            Some(NetworkAccess::Full) => sandbox.network = Network::Full,
+            None => {}
+        }
+        Some(sandbox)
+    }
+
     async fn access(&self, location: &StackLocation) -> Result<StackAccess> {
         StackAccess::with_keys(location, &self.keyring).await
     }
@@ -165,7 +177,7 @@ impl LocalEngine {
             parallel: self.options.parallel,
             transpile_only: self.options.transpile_only,
             policy_packs: self.policy_packs(job.action),
-            sandbox: self.sandbox.clone(),
+            sandbox: self.sandbox_of(job),
             ..self.recovery_options(&location, &action, mode).await?
         };
         let request = RunRequest {

@@ -14,6 +14,7 @@ pub mod manifest;
 pub mod memory;
 pub mod migration;
 pub mod naming;
+pub mod network;
 pub mod placeholder;
 pub mod plan;
 pub mod program;

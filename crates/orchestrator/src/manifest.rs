@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
 use crate::graph::{Graph, GraphError, Name, Unit};
+use crate::network::NetworkAccess;
 use crate::placeholder::Template;
 use crate::template::{entries, environments, names, object};
 use crate::yaml;
@@ -29,7 +30,8 @@ pub(crate) const TARGET_KEYS: &[&str] = &["enabled", "account", "region", "check
 pub(crate) const CHECK_KEYS: &[&str] = &["command", "timeoutSeconds", "needed", "rehearse"];
 /// How long a check may take when nobody says.
 const CHECK_SECONDS: u64 = 300;
-pub(crate) const STACK_KEYS: &[&str] = &["enabled", "priority", "dependencies", "config"];
+pub(crate) const STACK_KEYS: &[&str] =
+    &["enabled", "priority", "dependencies", "network", "config"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
@@ -76,6 +78,8 @@ pub struct StackEntry {
     pub priority: i64,
     /// A copy of the stack template's; a difference is an error.
     pub dependencies: BTreeSet<Name>,
+    /// What its program may reach from a sandbox, if it is said here.
+    pub network: Option<NetworkAccess>,
     pub config: BTreeMap<Environment, Map<String, Value>>,
 }
 
@@ -264,6 +268,7 @@ impl StackEntry {
             enabled: view.required("enabled")?.bool()?,
             priority: priority.unwrap_or(100),
             dependencies: names(view, "dependencies")?,
+            network: NetworkAccess::read(view)?,
             config: environments(view, "config", |v| object(&v))?,
         })
     }
@@ -274,12 +279,16 @@ impl StackEntry {
             .iter()
             .map(|(environment, map)| (environment.to_string(), Value::Object(map.clone())))
             .collect();
-        json!({
+        let mut written = json!({
             "enabled": self.enabled,
             "priority": self.priority,
             "dependencies": self.dependencies,
             "config": config,
-        })
+        });
+        if let Some(network) = self.network {
+            written["network"] = network.as_str().into();
+        }
+        written
     }
 }
 
@@ -304,6 +313,7 @@ mod tests {
             enabled: true,
             priority: 100,
             dependencies: needs.iter().map(|n| (*n).to_owned()).collect(),
+            network: (!needs.is_empty()).then_some(NetworkAccess::Full),
             config: config(values),
         };
         Manifest {

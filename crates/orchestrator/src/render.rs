@@ -88,6 +88,7 @@ pub fn render(library: &Library, id: &DeploymentId, answers: &Answers) -> Result
             enabled: choice.enabled || answers.all_stacks,
             priority: stack.priority,
             dependencies: stack.dependencies.clone(),
+            network: stack.network,
             config,
         };
         entries.insert(name.clone(), entry);

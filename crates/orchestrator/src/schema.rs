@@ -146,8 +146,20 @@ struct StackEntry {
     priority: Option<i64>,
     /// Stacks that must be deployed first: a copy of the stack template's.
     dependencies: Option<Vec<String>>,
+    network: Option<Network>,
     /// Configuration for each environment; values may be `{{RUNTIME:…}}` placeholders.
     config: Option<PerEnvironment<Map<String, Value>>>,
+}
+
+/// What the program may reach when it runs in a sandbox; without it, the setting
+/// `engine.sandbox_network` decides.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+enum Network {
+    /// Nothing: providers do the talking.
+    None,
+    /// Whatever the machine can reach.
+    Full,
 }
 
 /// What a stack is: dependencies, contract and defaults. `tools/templates/config/<stack>.yaml`.
@@ -163,6 +175,7 @@ struct StackTemplate {
     priority: Option<i64>,
     /// Stacks that must be deployed first.
     dependencies: Option<Vec<String>>,
+    network: Option<Network>,
     /// What other stacks may use with `{{RUNTIME:<stack>:<output>}}`.
     outputs: Option<BTreeMap<String, Option<Output>>>,
     /// Template variables of this stack, filled in at init.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::environment::Environment;
 use crate::graph::Name;
+use crate::network::NetworkAccess;
 
 /// `templates/config/<stack>.yaml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct StackTemplate {
     /// Smaller runs first among stacks that are ready.
     pub priority: i64,
     pub dependencies: BTreeSet<Name>,
+    /// What its program may reach from a sandbox, if it is said here.
+    pub network: Option<NetworkAccess>,
     pub outputs: BTreeMap<String, Output>,
     pub variables: BTreeMap<String, Variable>,
     /// JSON Schema of the stack's configuration.
@@ -85,6 +88,7 @@ pub(crate) const STACK_TEMPLATE_KEYS: &[&str] = &[
     "description",
     "priority",
     "dependencies",
+    "network",
     "outputs",
     "variables",
     "parameters",
@@ -110,6 +114,7 @@ impl StackTemplate {
             description: text(&view, "description")?,
             priority: priority.unwrap_or(PRIORITY),
             dependencies: names(&view, "dependencies")?,
+            network: NetworkAccess::read(&view)?,
             outputs: entries(&view, "outputs", |output| {
                 if output.node().is_null() {
                     return Ok(Output::default());

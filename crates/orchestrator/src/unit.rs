@@ -18,6 +18,7 @@ use crate::graph::Name;
 use crate::manifest::Manifest;
 use crate::memory::{Memory, MemoryStore, RememberedRun};
 use crate::naming;
+use crate::network::NetworkAccess;
 use crate::program::add_program;
 use crate::resolve::{Answer, Lookup, LookupError, Resolution, Resolved, resolve};
 use crate::run::Trigger;
@@ -33,6 +34,8 @@ pub struct Job {
     pub project: String,
     pub program: PathBuf,
     pub config: BTreeMap<String, Resolved>,
+    /// What its program may reach from a sandbox, if the manifest says so.
+    pub network: Option<NetworkAccess>,
     pub action: JobAction,
 }
 
@@ -352,6 +355,11 @@ impl Board {
             project,
             program: self.workspace.stack_source(stack),
             config,
+            network: self
+                .manifest
+                .stacks
+                .get(stack)
+                .and_then(|entry| entry.network),
             action,
         }
     }

@@ -13,9 +13,10 @@ mod checks;
 mod engines;
 mod faults;
 mod lifecycle;
+mod network;
 mod plans;
 mod promises;
 mod terminal;
-mod words;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;
+mod words;

@@ -38,7 +38,7 @@ pub use fan::EventFan;
 pub use given::GivenConfig;
 /// How programs are kept from everything else.
 pub use nimbus_engine_language::translate_if_asked;
-pub use nimbus_engine_sandbox::Settings as SandboxSettings;
+pub use nimbus_engine_sandbox::{Network, Settings as SandboxSettings};
 pub use official::OfficialEngine;
 pub use plan::{Part, PlanError};
 pub use processes::Processes;

@@ -129,7 +129,8 @@ pub fn explain(words: &str, policy: &SandboxPolicy) -> Option<&'static str> {
     if policy.network == Network::None && says(NO_NETWORK) {
         return Some(
             "the program runs without network (network: none); if it needs one, give --network \
-             full, or set engine.sandbox_network to full",
+             full, set engine.sandbox_network to full, or write network: full for its stack in \
+             the manifest of the deployment",
         );
     }
     if says(NO_FILE) {

@@ -145,6 +145,7 @@ fn stack(view: &View<'_>, environments: &[Environment]) -> Result<StackEntry> {
         enabled: true,
         priority: 100,
         dependencies: BTreeSet::new(),
+        network: None,
         config: BTreeMap::new(),
     };
     if view.node().is_null() {
