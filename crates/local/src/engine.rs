@@ -420,7 +420,7 @@ fn told(operated: Operated) -> JobReport {
     JobReport {
         steps,
         outputs: answers(&report.outputs),
-        resources: report.changes.values().map(|count| *count as u64).sum(),
+        resources: left(&report.changes),
         changes: report
             .changes
             .into_iter()
@@ -428,6 +428,19 @@ fn told(operated: Operated) -> JobReport {
             .collect(),
         seconds: report.duration.as_secs_f64().ceil() as u64,
     }
+}
+
+/// How many resources there are after these steps.
+fn left(changes: &BTreeMap<StepOp, usize>) -> u64 {
+    let gone = [
+        StepOp::Delete,
+        StepOp::DeleteReplaced,
+        StepOp::ReadDiscard,
+        StepOp::DiscardReplaced,
+        StepOp::RemovePendingReplace,
+    ];
+    let stay = changes.iter().filter(|(op, _)| !gone.contains(op));
+    stay.map(|(_, count)| *count as u64).sum()
 }
 
 fn urns(snapshot: &Snapshot) -> BTreeSet<Urn> {

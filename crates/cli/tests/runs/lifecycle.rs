@@ -164,6 +164,16 @@ fn an_environment_returns_to_an_earlier_version() {
     let unknown = site.rehearse("rollback", &["--to", "9", "--json"]).with(3);
     assert_eq!(unknown.summary()["error"]["code"], "NIM-0756");
 
+    // What was deleted is not counted among what is there.
+    let index = "cloud/stacks/b/src/index.js";
+    let code = fs::read_to_string(site.path(index)).unwrap();
+    let gone = code.lines().filter(|line| !line.contains("second"));
+    site.write(index, &gone.collect::<Vec<_>>().join("\n"));
+    site.rehearse("deploy", &[]).ok();
+    let status = site.run(&["status", ID, "--rehearse", "--json"]).ok();
+    let stacks = &status.summary()["environments"][0]["stacks"];
+    assert_eq!(stacks[1]["resources"], 2, "{stacks}");
+
     site.rehearse("destroy", &[]).ok();
     assert!(site.resources().is_empty());
     site.rehearse("rollback", &["--to", "1"]).ok();
