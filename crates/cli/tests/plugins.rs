@@ -1,5 +1,6 @@
 //! `nimbus plugin …` as people and programs use it. What downloads survive is proved in the crate
 //! that does them.
+#![allow(clippy::panic, reason = "helpers of tests fail like tests")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
