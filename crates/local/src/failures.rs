@@ -147,10 +147,10 @@ mod tests {
         let summary = EngineEvent::Summary(Summary {
             is_preview: false,
             duration: std::time::Duration::ZERO,
-            changes: std::collections::BTreeMap::new(),
+            changes: BTreeMap::new(),
             maybe_corrupt: true,
             succeeded: false,
-            policy_packs: std::collections::BTreeMap::new(),
+            policy_packs: BTreeMap::new(),
         });
         assert_eq!(watch([summary]), Some(Trigger::StateCorruption));
         let watch = FailureWatch::new(Arc::new(Nobody));

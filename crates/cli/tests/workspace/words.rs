@@ -9,7 +9,7 @@ use crate::support::{Place, without_trace};
 
 /// What differs from run to run.
 static VARIES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    let pattern = |text: &str| Regex::new(text).unwrap();
+    let pattern = |text: &str| Regex::new(text).expect("a constant expression");
     vec![
         (
             pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?"),
@@ -29,7 +29,7 @@ fn both(arguments: &[&str]) -> String {
     let ran = site().run(&[arguments, &["--json"]].concat());
     let lines = ran.stdout.lines().map(|line| {
         let whole = serde_json::from_str(line).map(without_trace);
-        whole.map_or(line.to_owned(), |value| format!("{value:#}"))
+        whole.map_or_else(|_| line.to_owned(), |value| format!("{value:#}"))
     });
     // Most documents are spread over lines; those of runs are one line each.
     let json = match serde_json::from_str(&ran.stdout) {
