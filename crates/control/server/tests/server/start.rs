@@ -40,7 +40,7 @@ async fn a_restart_keeps_everything_and_is_ready_soon() {
     let server = Running::start(&options).await;
     // Five seconds on a machine of its own; tests share theirs.
     assert!(
-        started.elapsed() < Duration::from_secs(30),
+        started.elapsed() < Duration::from_secs(120),
         "{:?}",
         started.elapsed()
     );
