@@ -211,6 +211,8 @@ codes! {
     CHECK_FAILED = 758, Failed, final, "A check after the deployment failed";
     BACKUP_UNREADABLE = 759, Invalid, final, "A backup cannot be restored";
     DEPENDENCY_NOT_DEPLOYED = 760, Refused, final, "A stack that this one needs is not deployed";
+    DEPLOYMENT_NOT_READY = 761, Refused, final, "Several things are in the way of a deploy";
+    DEPLOYMENT_IN_USE = 762, Refused, final, "The deployment still has resources";
 
     // The control plane's database, tenancy and server.
     DATABASE_UNAVAILABLE = 800, Unavailable, retry, "The database cannot be reached";

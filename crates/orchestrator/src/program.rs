@@ -89,6 +89,32 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Files that name packages besides sources.
+const PACKAGES: &[&str] = &["package.json", "requirements.txt", "pyproject.toml"];
+
+/// Whether a program's sources or its lists of packages have one of these texts in them. A comment
+/// counts too: whoever asks wants to know what might be needed.
+pub fn mentions(directory: &Path, texts: &[&str]) -> bool {
+    let tells = |file: &Path| {
+        is_source(file)
+            || file
+                .file_name()
+                .is_some_and(|name| PACKAGES.iter().any(|list| name == *list))
+    };
+    let has_one = |file: &PathBuf| {
+        fs::read_to_string(file)
+            .is_ok_and(|content| texts.iter().any(|text| content.contains(text)))
+    };
+    // A program that is not there needs nothing.
+    let found = files(directory).unwrap_or_default();
+    found.iter().filter(|file| tells(file)).any(has_one)
+}
+
+fn is_source(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|extension| SOURCES.iter().any(|source| extension == *source))
+}
+
 /// What was found of a program so far.
 struct Parts {
     directory: PathBuf,
@@ -117,10 +143,7 @@ impl Parts {
 
     fn add_file(&mut self, file: &Path, name: String) -> io::Result<()> {
         self.found.insert(name, file.to_owned());
-        let is_source = file
-            .extension()
-            .is_some_and(|extension| SOURCES.iter().any(|source| extension == *source));
-        if !is_source {
+        if !is_source(file) {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&fs::read(file)?).into_owned();
@@ -286,6 +309,21 @@ mod tests {
             let names = fingerprint.inputs().map(|(input, _)| input.to_string());
             names.collect()
         }
+    }
+
+    #[test]
+    fn packages_are_found_in_sources_and_lists_but_not_in_what_is_installed() {
+        let tree = Tree::new(&[
+            ("ts/index.ts", "import * as aws from \"@pulumi/aws\";\n"),
+            ("py/requirements.txt", "pulumi-aws>=6\n"),
+            ("none/index.ts", "export const a = 1;\n"),
+            ("none/README.md", "@pulumi/aws\n"),
+            ("none/node_modules/x/package.json", "\"@pulumi/aws\"\n"),
+        ]);
+        let found =
+            |name: &str| mentions(&tree.0.path().join(name), &["@pulumi/aws", "pulumi-aws"]);
+        assert!(found("ts") && found("py"));
+        assert!(!found("none") && !found("missing"));
     }
 
     #[test]

@@ -13,9 +13,12 @@ mod checks;
 mod engines;
 mod faults;
 mod lifecycle;
+#[path = "../shared/moto.rs"]
+mod moto;
 mod network;
 mod plans;
 mod promises;
+mod readiness;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;

@@ -1,48 +1,11 @@
 //! `validate-aws` against a real AWS API, and `validate-pulumi`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::{Value, json};
 
+use crate::moto::Moto;
 use crate::support::Place;
-
-struct Moto {
-    server: Child,
-    port: u16,
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-impl Moto {
-    fn start(program: &Path) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let server = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut moto = Self { server, port };
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            let ended = moto.server.try_wait().unwrap();
-            assert!(ended.is_none(), "the server has ended");
-            std::thread::yield_now();
-        }
-        moto
-    }
-}
 
 #[test]
 fn credentials_that_work_are_shown_with_account_and_zones() {
@@ -56,10 +19,9 @@ fn credentials_that_work_are_shown_with_account_and_zones() {
     place.write(".aws/config", "[profile shop]\nregion = eu-west-1\n");
     let command = |arguments: &[&str]| {
         let mut command = place.command(arguments);
-        command.env("AWS_PROFILE", "shop").env(
-            "AWS_ENDPOINT_URL",
-            format!("http://127.0.0.1:{}", moto.port),
-        );
+        command
+            .env("AWS_PROFILE", "shop")
+            .env("AWS_ENDPOINT_URL", moto.address());
         place.finish(command)
     };
     let ran = command(&["validate-aws"]);

@@ -6,6 +6,8 @@ mod checks;
 mod goldens;
 mod init;
 mod migration;
+#[path = "../shared/moto.rs"]
+mod moto;
 mod registration;
 mod schemas;
 mod support;

@@ -9,6 +9,7 @@ mod events;
 mod hub;
 mod planning;
 mod preview;
+mod readiness;
 mod resume;
 mod rollback;
 mod seal;
@@ -143,19 +144,15 @@ async fn deploy_chosen(
     demand_confirmation(&args, context)?;
     let place = Place::find(&run.id, run.rehearse, context)?;
     allow(&place.deployment, run.environment)?;
-    let board = open(run, context, &Cancellation::default())?;
-    let mut warnings: Vec<String> = planning::check(&board)?
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    warnings.extend(promotion(&place, &args)?);
+    let gate = promotion(&place, &args);
+    let warnings = readiness::require(&place, run, stack.as_deref(), gate, context).await?;
     let held = lock(&place, run, args.how.wait, "deploy", context).await?;
     // Whoever held the environment may have changed what this run starts from.
     let board = open(run, context, &Cancellation::default())?;
     let chosen = stack.map(|stack| vec![stack]);
     let graph = planning::graph(&board, chosen.as_deref())?;
     if let Some([stack]) = chosen.as_deref() {
-        planning::require_needs(&board, stack).await?;
+        planning::require_needs(&board.manifest, run.environment, &board.directory, stack)?;
     }
     let sealed = match &args.plan {
         None => None,

@@ -1,19 +1,27 @@
 //! What a deploy is going to do, worked out before anything starts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_orchestrator::environment::Environment;
 use nimbus_orchestrator::fingerprint::Reason;
 use nimbus_orchestrator::graph::{Graph, Name, Unit};
+use nimbus_orchestrator::manifest::Manifest;
+use nimbus_orchestrator::memory::MemoryStore;
 use nimbus_orchestrator::plan::Plan;
 use nimbus_orchestrator::template::Estimate;
 use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::validate::{Finding, Severity, validate};
+use nimbus_orchestrator::workspace::Workspace;
 
 /// Checks the manifest as `nimbus validate` does: errors end here, warnings are returned.
-pub(super) fn check(board: &Board) -> Result<Vec<Finding>> {
-    let library = board.workspace.library()?;
-    let findings = validate(&board.manifest, &library, &[board.environment]);
+pub(super) fn check(
+    workspace: &Workspace,
+    manifest: &Manifest,
+    environment: Environment,
+) -> Result<Vec<Finding>> {
+    let findings = validate(manifest, &workspace.library()?, &[environment]);
     let (errors, warnings): (Vec<_>, Vec<_>) = findings
         .into_iter()
         .partition(|finding| finding.severity == Severity::Error);
@@ -30,10 +38,7 @@ pub(super) fn check(board: &Board) -> Result<Vec<Finding>> {
 
 /// The units that a run is about: all of them, or the chosen ones with what lies between.
 pub(super) fn graph(board: &Board, chosen: Option<&[Name]>) -> Result<Graph> {
-    let graph = board
-        .manifest
-        .graph(board.environment)
-        .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;
+    let graph = whole_graph(&board.manifest, board.environment)?;
     let Some(chosen) = chosen else {
         return Ok(graph);
     };
@@ -57,15 +62,24 @@ pub(super) fn graph(board: &Board, chosen: Option<&[Name]>) -> Result<Graph> {
         .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))
 }
 
-/// What a single stack needs must be there already.
-pub(super) async fn require_needs(board: &Board, stack: &str) -> Result<()> {
-    let graph = graph(board, None)?;
+fn whole_graph(manifest: &Manifest, environment: Environment) -> Result<Graph> {
+    let graph = manifest.graph(environment);
+    graph.map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))
+}
+
+/// What a single stack needs must be there already. `directory` holds what is recorded.
+pub(super) fn require_needs(
+    manifest: &Manifest,
+    environment: Environment,
+    directory: &Path,
+    stack: &str,
+) -> Result<()> {
+    let memories = MemoryStore::of_deployment(directory);
+    let graph = whole_graph(manifest, environment)?;
     let mut missing = Vec::new();
     for need in graph.needs(stack) {
-        let good = board
-            .memory(need)?
-            .last_run
-            .is_some_and(|run| run.succeeded);
+        let last = memories.load(need, environment)?.last_run;
+        let good = last.is_some_and(|run| run.succeeded);
         if !good {
             missing.push(need.to_owned());
         }

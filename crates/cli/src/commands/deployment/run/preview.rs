@@ -84,7 +84,7 @@ async fn run(args: PreviewArgs, stacks: Option<Vec<Name>>, context: &Context) ->
         recovery: Recovery::default(),
     };
     let board = Arc::new(board(run, place, hands, context, &cancellation)?);
-    let findings = planning::check(&board)?;
+    let findings = planning::check(&board.workspace, &board.manifest, board.environment)?;
     let graph = planning::graph(&board, stacks.as_deref())?;
     rehearsal_note(run, context);
     let (report, crew) = look(graph.clone(), &board, &hub, &cancellation, args.parallel).await;

@@ -46,7 +46,7 @@ pub(crate) async fn resume(args: ResumeArgs, context: &Context) -> Result<Outcom
     let choices = found.record.options.clone();
     let (work, direction, graph, plan) = match found.record.kind {
         RunKind::Deploy => {
-            planning::check(&board)?;
+            planning::check(&board.workspace, &board.manifest, board.environment)?;
             let graph = planning::graph(&board, choices.stacks.as_deref())?;
             let plan = planning::plan(&board, &graph, choices.force).await?;
             let work = Work::Deploy {

@@ -1,0 +1,125 @@
+//! What is looked at before a real deploy: nothing begins unless all of it is right.
+
+use std::fs;
+
+use nimbus_test_tools::{Tool, tool_or_skip};
+
+use crate::moto::Moto;
+use crate::support::{ID, Ran, Site};
+
+const DEPLOY: &[&str] = &["deploy", ID, "--environment", "dev", "--yes", "--json"];
+
+/// A program that needs no cloud although its packages say that it might.
+fn cloudless(site: &Site, stacks: &[&str]) {
+    for stack in stacks {
+        let program = format!(
+            "const pulumi = require('@pulumi/pulumi');\n\
+             exports.first = new pulumi.Config('{stack}').require('size');\nexports.ids = [];\n"
+        );
+        site.write(&format!("cloud/stacks/{stack}/src/index.js"), &program);
+    }
+}
+
+fn names_aws(site: &Site, stack: &str) {
+    site.write(
+        &format!("cloud/stacks/{stack}/src/package.json"),
+        "{\"main\": \"index.js\", \"dependencies\": {\"@pulumi/aws\": \"7.0.0\"}}\n",
+    );
+}
+
+fn with_aws(site: &Site, arguments: &[&str], endpoint: &str) -> Ran {
+    let output = site
+        .command(arguments)
+        .env("AWS_ACCESS_KEY_ID", "AKIA")
+        .env("AWS_SECRET_ACCESS_KEY", "hush")
+        .env("AWS_ENDPOINT_URL", endpoint)
+        .output()
+        .unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn refused(site: &Site, arguments: &[&str], code: &str) -> String {
+    let ran = site.run(arguments);
+    assert_ne!(ran.code, 0, "{}", ran.stdout);
+    assert_eq!(ran.summary()["error"]["code"], code, "{}", ran.stdout);
+    assert!(
+        !site.deployment(".nimbus/runs").exists(),
+        "no run was begun"
+    );
+    assert!(
+        !site.deployment(".nimbus/state/.pulumi/stacks").exists(),
+        "no state was made"
+    );
+    ran.summary().to_string()
+}
+
+#[test]
+fn a_deploy_is_refused_with_everything_that_is_in_its_way() {
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    cloudless(&site, &["a", "b"]);
+    names_aws(&site, "b");
+    let credentials = refused(&site, DEPLOY, "NIM-0730");
+    assert!(credentials.contains("AWS_PROFILE"), "{credentials}");
+
+    let one = [
+        "deploy-stack",
+        ID,
+        "b",
+        "--environment",
+        "dev",
+        "--yes",
+        "--json",
+    ];
+    fs::remove_dir_all(site.path("cloud/stacks/a")).unwrap();
+    let all = refused(&site, DEPLOY, "NIM-0761");
+    for part in [
+        "2 things",
+        "NIM-0730",
+        "NIM-0733",
+        "the stack a has no program",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    // The program of another stack is not its business; that it is not deployed is.
+    let needs = refused(&site, &one, "NIM-0761");
+    for part in ["2 things", "NIM-0730", "NIM-0760", "b needs a"] {
+        assert!(needs.contains(part), "{part}: {needs}");
+    }
+    let mut locked = site.command(DEPLOY);
+    locked.env_remove("PULUMI_CONFIG_PASSPHRASE");
+    let output = String::from_utf8(locked.output().unwrap().stdout).unwrap();
+    assert!(output.contains("3 things"), "{output}");
+    assert!(output.contains("passphrase"), "{output}");
+}
+
+#[test]
+fn a_deploy_begins_when_aws_answers_or_is_not_needed() {
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let server = tool_or_skip!(Tool::S3Server);
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    cloudless(&site, &["a", "b"]);
+    site.run(DEPLOY).ok();
+
+    names_aws(&site, "b");
+    let moto = Moto::start(&server);
+    let ran = with_aws(&site, DEPLOY, &moto.address()).ok();
+    assert_eq!(ran.status("b"), "succeeded", "{}", ran.stdout);
+    let warnings = ran.summary()["warnings"].to_string();
+    assert!(
+        warnings.contains("dev is in account 111111111111"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("123456789012"), "{warnings}");
+
+    // An address at which nobody answers.
+    let address = moto.address();
+    drop(moto);
+    let ran = with_aws(&site, DEPLOY, &address);
+    assert_ne!(ran.code, 0);
+    assert_eq!(ran.summary()["error"]["code"], "NIM-0732", "{}", ran.stdout);
+}
