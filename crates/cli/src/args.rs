@@ -61,6 +61,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "deploy",
             "preview",
             "destroy",
+            "decommission",
             "deploy-stack",
             "destroy-stack",
             "resume",

@@ -74,6 +74,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<ExportStateReport>(),
         report_schema::<LocksReport>(),
         report_schema::<UnlockedReport>(),
+        report_schema::<crate::commands::DecommissionReport>(),
         report_schema::<crate::commands::GateReport>(),
         report_schema::<crate::commands::WorkspaceBackupReport>(),
         report_schema::<crate::commands::WorkspaceRestoreReport>(),

@@ -219,6 +219,16 @@ pub fn restore(source: &Path, target: &Path, force: bool) -> Result<Restored> {
     Ok(Restored { list, aside })
 }
 
+/// Reads an archive to its end and compares every file with its list.
+///
+/// # Errors
+///
+/// When the archive is damaged or none of ours.
+pub fn verify_backup(source: &Path) -> Result<BackupList> {
+    let draft = tempfile::tempdir().map_err(|error| failed("cannot unpack", &error))?;
+    unpack(source, draft.path())
+}
+
 /// Puts the finished draft where it belongs, and what is there aside.
 fn take_place(
     draft: &Path,
@@ -438,9 +448,11 @@ mod tests {
         let root = temp.path().join("cloud");
         let before = survey(&root).unwrap();
         let whole = fs::read(&file).unwrap();
+        assert_eq!(verify_backup(&file).unwrap().files, before);
         for cut in [0, 10, whole.len() / 2, whole.len() - 12] {
             fs::write(&file, &whole[..cut]).unwrap();
             assert!(restore(&file, &root, true).is_err(), "cut at {cut}");
+            assert!(verify_backup(&file).is_err(), "cut at {cut}");
             assert_eq!(survey(&root).unwrap(), before);
         }
         for at in (0..whole.len()).step_by(37) {

@@ -19,7 +19,7 @@ mod runs;
 mod values;
 mod versions;
 
-pub use backup::{BackupList, Restored, back_up, restore};
+pub use backup::{BackupList, Restored, back_up, restore, verify_backup};
 pub use checks::{CheckScene, Line, run_check, write_outputs};
 pub use engine::{EventsOf, LocalEngine, LocalOptions, Recovery};
 pub use gates::{Gates, Signature};

@@ -37,6 +37,7 @@ use crate::exit::Outcome;
 pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
 pub(crate) use control::{BackupReport, MigrateReport, RestoreReport, UpReport};
+pub(crate) use deployment::decommission::DecommissionReport;
 pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::export_state::ExportStateReport;
 pub(crate) use deployment::gate::GateReport;
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Preview(deployment::run::PreviewArgs),
     /// Delete what an environment has, in reverse order
     Destroy(deployment::run::DestroyArgs),
+    /// Archive a deployment of which nothing is left, and remove it
+    Decommission(deployment::decommission::Args),
     /// Deploy one stack of an environment
     DeployStack(deployment::run::DeployStackArgs),
     /// Delete what one stack of an environment has
@@ -245,6 +248,7 @@ impl Command {
             | Self::Deploy(_)
             | Self::Preview(_)
             | Self::Destroy(_)
+            | Self::Decommission(_)
             | Self::DeployStack(_)
             | Self::DestroyStack(_)
             | Self::ExportState(_)
@@ -314,6 +318,7 @@ impl Command {
             Self::Deploy(args) => deployment::run::deploy(args, context).await,
             Self::Preview(args) => deployment::run::preview(args, context).await,
             Self::Destroy(args) => deployment::run::destroy(args, context).await,
+            Self::Decommission(args) => deployment::decommission::run(args, context).await,
             Self::DeployStack(args) => deployment::run::deploy_stack(args, context).await,
             Self::DestroyStack(args) => deployment::run::destroy_stack(args, context).await,
             Self::Resume(args) => deployment::run::resume(args, context).await,

@@ -13,6 +13,8 @@ static VARIES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     vec![
         (pattern(r" *\b\d+s\b"), " Ns"),
         (pattern(r"thing-[0-9a-f]{8}"), "thing-ID"),
+        (pattern(r"\d{8}-\d{6}"), "STAMP"),
+        (pattern(r"\d+ files"), "N files"),
         (
             pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?"),
             "TIME",
@@ -70,4 +72,10 @@ fn runs_are_told_in_these_words() {
     insta::assert_snapshot!("resume", told(&site, &of("resume")));
     insta::assert_snapshot!("destroy", told(&site, &of("destroy")));
     insta::assert_json_snapshot!("destroy_json", summary(&site, &of("destroy")));
+    let end = ["decommission", ID];
+    insta::assert_snapshot!("decommission_unanswered", told(&site, &end));
+    insta::assert_snapshot!(
+        "decommission",
+        told(&site, &[&end[..], &["--yes"]].concat())
+    );
 }

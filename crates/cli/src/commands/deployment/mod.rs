@@ -2,6 +2,7 @@
 //!
 //! The names are those that users of the platform know, without a noun in front.
 
+pub(crate) mod decommission;
 pub(crate) mod environments;
 pub(crate) mod export_state;
 pub(crate) mod gate;
