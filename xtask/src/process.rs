@@ -29,14 +29,10 @@ enum Running {
 pub(crate) fn watch_for_interrupts() -> Result<()> {
     ctrlc::set_handler(|| {
         INTERRUPTED.store(true, Ordering::SeqCst);
-        let running = RUNNING.lock().ok().and_then(|running| *running);
-        // A process that has just ended is no error here.
-        let _ = match running {
-            Some(Running::Group(pid)) => killpg(pid, Signal::SIGTERM),
-            Some(Running::Foreground(pid)) => kill(pid, Signal::SIGTERM),
-            // Between two programs the next one is not started, see `spawn`.
-            None => Ok(()),
-        };
+        // Between two programs the next one is not started, see `spawn`.
+        if let Some(running) = RUNNING.lock().ok().and_then(|running| *running) {
+            end(running);
+        }
     })
     .context("cannot watch for interrupts")
 }
@@ -128,9 +124,21 @@ fn wait(mut child: Child, kind: fn(Pid) -> Running) -> Result<ExitStatus> {
     Ok(status?)
 }
 
+fn end(running: Running) {
+    // A process that has just ended is no error here.
+    let _ = match running {
+        Running::Group(pid) => killpg(pid, Signal::SIGTERM),
+        Running::Foreground(pid) => kill(pid, Signal::SIGTERM),
+    };
+}
+
 fn remember(running: Option<Running>) {
     if let Ok(mut slot) = RUNNING.lock() {
         *slot = running;
+    }
+    // An interrupt that came after the start and before this found nothing to end.
+    if let Some(running) = running.filter(|_| interrupted()) {
+        end(running);
     }
 }
 

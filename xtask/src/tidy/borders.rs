@@ -67,6 +67,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-transpile",
         ],
     ),
+    ("nimbus-resolvers", &["nimbus-core"]),
     (
         "nimbus-engine-backend",
         &[
@@ -115,7 +116,6 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
-    ("nimbus-resolvers", &["nimbus-core"]),
     (
         "nimbus-local",
         &[
