@@ -254,6 +254,7 @@ codes! {
     QUOTA_EXCEEDED = 867, Refused, final, "A quota would be exceeded";
     REQUEST_FORGED = 868, Forbidden, final, "The request may come from another site";
     AUDIT_ARCHIVE = 869, Unavailable, final, "The archive of the audit trail cannot be used";
+    METHOD_NOT_ALLOWED = 870, Invalid, final, "The path does not take this HTTP method";
 }
 
 impl ErrorCode {

@@ -28,6 +28,7 @@ pub use front::{Front, FrontError};
 pub use limits::Limits;
 pub use nimbus_control_auth::rate::Limit;
 pub use openapi::openapi;
+pub use problem::refusal;
 
 /// No request body is larger.
 const MAX_BODY_BYTES: usize = 1024 * 1024;

@@ -56,6 +56,11 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// What is not of the API but of the same server says no in the same form.
+pub fn refusal(failure: &Failure) -> Response {
+    render(failure, TraceId::random())
+}
+
 /// The answer with its body. What is not the caller's business stays in the log.
 pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
     let (status, code) = class(failure.error.code());
@@ -99,6 +104,7 @@ fn class(code: ErrorCode) -> (StatusCode, &'static str) {
         ErrorCode::SIGN_IN_NEEDED | ErrorCode::SIGN_IN_REFUSED => {
             (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED")
         }
+        ErrorCode::METHOD_NOT_ALLOWED => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
         ErrorCode::TOO_MANY_REQUESTS => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED"),
         code => match code.kind() {
             ErrorKind::Invalid => (StatusCode::BAD_REQUEST, "VALIDATION_ERROR"),
@@ -117,7 +123,7 @@ fn class(code: ErrorCode) -> (StatusCode, &'static str) {
 
 pub(crate) async fn no_such_method() -> ApiError {
     Failure::new(
-        ErrorCode::INPUT_INVALID,
+        ErrorCode::METHOD_NOT_ALLOWED,
         "this path does not take this method",
     )
     .into()

@@ -1,15 +1,16 @@
-//! Whether the server lives, whether it can take requests, and how far the first run is.
+//! Whether the server lives and whether it can take requests.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use nimbus_control_store::SetupStatus;
+use nimbus_control_api::refusal;
+use nimbus_control_app::Failure;
+use nimbus_core::ErrorCode;
 use serde::Serialize;
 
 use super::State;
-use super::error::ApiError;
 
 /// A probe must not hang with what it asks about.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,27 +27,22 @@ struct Checks {
     database: &'static str,
 }
 
-#[derive(Serialize)]
-pub(crate) struct Setup {
-    /// Whether somebody finished the first run.
-    completed: bool,
-    completed_at: Option<String>,
-}
-
 /// The process answers; nothing else is said.
 pub(crate) async fn live() -> &'static str {
     "live\n"
 }
 
 /// Whether requests should be sent here.
-pub(crate) async fn ready(state: axum::extract::State<State>) -> Result<&'static str, ApiError> {
+pub(crate) async fn ready(state: axum::extract::State<State>) -> Response {
+    let away = |code, message: &str| refusal(&Failure::new(code, message));
     if *state.draining.borrow() {
-        return Err(ApiError::unavailable("the server is stopping"));
+        return away(ErrorCode::SERVER_UNREACHABLE, "the server is stopping");
     }
     if database_answers(&state).await {
-        return Ok("ready\n");
+        return "ready\n".into_response();
     }
-    Err(ApiError::unavailable("the database does not answer"))
+    let message = "the database does not answer";
+    away(ErrorCode::DATABASE_UNAVAILABLE, message)
 }
 
 pub(crate) async fn health(state: axum::extract::State<State>) -> Response {
@@ -64,19 +60,6 @@ pub(crate) async fn health(state: axum::extract::State<State>) -> Response {
         StatusCode::SERVICE_UNAVAILABLE
     };
     (status, Json(health)).into_response()
-}
-
-pub(crate) async fn setup_status(
-    state: axum::extract::State<State>,
-) -> Result<Json<Setup>, ApiError> {
-    let completed_at = match state.store.setup_status().await? {
-        SetupStatus::Open => None,
-        SetupStatus::Complete { at } => Some(at.0.to_string()),
-    };
-    Ok(Json(Setup {
-        completed: completed_at.is_some(),
-        completed_at,
-    }))
 }
 
 async fn database_answers(state: &State) -> bool {

@@ -1,6 +1,5 @@
 //! What is served over HTTP, and what every answer has.
 
-mod error;
 mod health;
 mod page;
 
@@ -10,10 +9,11 @@ use axum::http::{HeaderValue, Method, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
+use nimbus_control_api::refusal;
+use nimbus_control_app::Failure;
 use nimbus_control_store::Store;
+use nimbus_core::ErrorCode;
 use tokio::sync::watch;
-
-use error::ApiError;
 
 /// What handlers share.
 #[derive(Clone)]
@@ -39,7 +39,6 @@ pub(crate) fn router(state: State) -> Router {
     Router::new()
         .merge(probes())
         .nest("/api/v1", probes().fallback(unknown))
-        .route("/setup/status", get(health::setup_status))
         .merge(page::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
@@ -47,12 +46,14 @@ pub(crate) fn router(state: State) -> Router {
         .with_state(state)
 }
 
-async fn unknown(uri: Uri) -> ApiError {
-    ApiError::not_found(uri.path())
+async fn unknown(uri: Uri) -> Response {
+    let message = format!("there is nothing at {}", uri.path());
+    refusal(&Failure::new(ErrorCode::RESOURCE_NOT_FOUND, message))
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> ApiError {
-    ApiError::wrong_method(&method, uri.path())
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    let message = format!("{} does not take {method}", uri.path());
+    refusal(&Failure::new(ErrorCode::METHOD_NOT_ALLOWED, message))
 }
 
 /// Headers that keep a browser from doing more with an answer than show it.

@@ -128,7 +128,7 @@ async fn while_the_database_is_away_requests_are_told_to_come_back() {
     let answer = server.get("/api/v1/ready").await;
     assert_eq!(answer.status, 503);
     assert!(answer.head.contains("retry-after:"), "{}", answer.head);
-    assert_eq!(answer.json()["error"]["code"], "SERVICE_UNAVAILABLE");
+    assert_eq!(answer.json()["error"]["code"], "UNAVAILABLE");
     assert!(asked.elapsed() < PATIENCE, "{:?}", asked.elapsed());
     assert_eq!(server.get("/live").await.status, 200);
     // The API proper, which would need the database for its answer.

@@ -10,7 +10,7 @@ async fn health_is_at_the_root_and_under_the_api() {
     let folder = folder();
     let server = Running::start(&options(folder.path(), &binaries)).await;
     for base in ["", "/api/v1"] {
-        for path in ["/live", "/ready", "/health", "/setup/status"] {
+        for path in ["/live", "/ready", "/health"] {
             let answer = server.get(&format!("{base}{path}")).await;
             assert_eq!(answer.status, 200, "{base}{path}: {}", answer.body);
             assert!(
@@ -42,6 +42,7 @@ async fn errors_have_one_form_and_tell_nothing_of_the_inside() {
         ("GET", "/nowhere", 404, "NOT_FOUND"),
         ("GET", "/api/v1/nowhere", 404, "NOT_FOUND"),
         ("DELETE", "/health", 405, "METHOD_NOT_ALLOWED"),
+        ("DELETE", "/api/v1/auth/login", 405, "METHOD_NOT_ALLOWED"),
     ] {
         let answer = request(server.address, method, path).await;
         assert_eq!(answer.status, status, "{method} {path}");
@@ -77,7 +78,7 @@ async fn the_first_run_is_open_until_its_link_was_used() {
     assert!(!complete("guess").await);
     assert!(complete(&token).await);
     assert!(!complete(&token).await, "a link works once");
-    let status = server.get("/setup/status").await.json();
+    let status = server.get("/api/v1/setup/status").await.json();
     assert_eq!(status["completed"], true);
     assert!(status["completed_at"].is_string());
     server.stop().await;

@@ -126,8 +126,8 @@ async fn two_servers_on_one_database_are_one() {
         );
     }
     let answers = (
-        one.get("/setup/status").await.body,
-        two.get("/setup/status").await.body,
+        one.get("/api/v1/setup/status").await.body,
+        two.get("/api/v1/setup/status").await.body,
     );
     assert_eq!(answers.0, answers.1);
     // Whoever signs in at one is known at the other, and signed out at both.
