@@ -2,73 +2,45 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use nimbus_resolvers::aws::{Aws, AwsError, Found, MasterKey, Settings, Variables};
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 use serde_json::{Value, json};
 
 struct Moto {
-    server: Child,
-    endpoint: String,
+    server: AwsServer,
     /// Of a user who may do everything.
     keys: (String, String),
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
 }
 
 /// Requests before signatures are checked: user, policy, key.
 const UNCHECKED: u32 = 3;
 
 impl Moto {
-    async fn start(program: &Path) -> Self {
-        Self::start_checking_after(program, UNCHECKED).await
+    fn start(program: &Path) -> Self {
+        Self::start_checking_after(program, UNCHECKED)
     }
 
-    async fn start_checking_after(program: &Path, requests: u32) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let server = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-            .env("INITIAL_NO_AUTH_ACTION_COUNT", requests.to_string())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+    fn start_checking_after(program: &Path, requests: u32) -> Self {
+        let count = ("INITIAL_NO_AUTH_ACTION_COUNT", &*requests.to_string());
         let mut moto = Self {
-            server,
-            endpoint: format!("http://127.0.0.1:{port}"),
+            server: AwsServer::start_with(program, &[count]),
             keys: Default::default(),
         };
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            let ended = moto.server.try_wait().unwrap();
-            assert!(ended.is_none(), "the server has ended");
-            std::thread::yield_now();
-        }
-        moto.make_user().await;
+        moto.make_user();
         moto
     }
 
-    async fn make_user(&mut self) {
+    fn make_user(&mut self) {
         let policy = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
         let user = "Version=2010-05-08&UserName=nimbus";
-        self.setup("iam", &format!("Action=CreateUser&{user}"))
-            .await;
+        self.setup("iam", &format!("Action=CreateUser&{user}"));
         let policy: String = url::form_urlencoded::byte_serialize(policy.as_bytes()).collect();
         let put = format!("Action=PutUserPolicy&{user}&PolicyName=all&PolicyDocument={policy}");
-        self.setup("iam", &put).await;
-        let made = self
-            .setup("iam", &format!("Action=CreateAccessKey&{user}"))
-            .await;
+        self.setup("iam", &put);
+        let made = self.setup("iam", &format!("Action=CreateAccessKey&{user}"));
         let field = |name: &str| {
             let rest = made.split_once(&format!("<{name}>")).unwrap().1;
             rest.split_once('<').unwrap().0.to_owned()
@@ -76,21 +48,14 @@ impl Moto {
         self.keys = (field("AccessKeyId"), field("SecretAccessKey"));
     }
 
-    async fn setup(&self, service: &str, form: &str) -> String {
+    fn setup(&self, service: &str, form: &str) -> String {
         let scope = format!("Credential=k/20260101/us-east-1/{service}/aws4_request");
-        let response = reqwest::Client::new()
-            .post(&self.endpoint)
-            .header(
-                "authorization",
-                format!("AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=x"),
-            )
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(form.to_owned())
-            .send()
-            .await
-            .unwrap();
-        assert!(response.status().is_success(), "{form}");
-        response.text().await.unwrap()
+        let signed = format!("AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=x");
+        let headers = [
+            ("Authorization", &*signed),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ];
+        self.server.ask("POST /", &headers, form)
     }
 
     /// Puts something in place with moto's own client, which signs by itself.
@@ -98,7 +63,7 @@ impl Moto {
         let python = program.parent().unwrap().join("bin/python");
         let script = format!(
             "import boto3\nc = lambda s: boto3.client(s, 'eu-west-1', endpoint_url='{}')\n{script}",
-            self.endpoint
+            self.server.address()
         );
         let output = Command::new(python)
             .args(["-c", &script])
@@ -114,10 +79,8 @@ impl Moto {
     }
 
     fn aws(&self, variables: &[(&str, &str)]) -> Aws {
-        let own = [
-            ("AWS_ENDPOINT_URL", self.endpoint.as_str()),
-            ("AWS_MAX_ATTEMPTS", "2"),
-        ];
+        let address = self.server.address();
+        let own = [("AWS_ENDPOINT_URL", &*address), ("AWS_MAX_ATTEMPTS", "2")];
         let variables = own.iter().chain(variables).copied();
         Aws::new(Settings::load(Variables::fixed(variables)).unwrap()).unwrap()
     }
@@ -143,7 +106,7 @@ fn value(value: Value) -> Found {
 #[tokio::test]
 async fn the_four_questions_are_answered_and_signatures_are_accepted() {
     let program = tool_or_skip!(Tool::S3Server);
-    let moto = Moto::start(&program).await;
+    let moto = Moto::start(&program);
     moto.prepare(
         &program,
         "c('ssm').put_parameter(Name='/shop/url', Value='https://x', Type='String')\n\
@@ -205,7 +168,7 @@ async fn the_four_questions_are_answered_and_signatures_are_accepted() {
 #[tokio::test]
 async fn a_wrong_key_is_refused_with_the_reason_of_aws() {
     let program = tool_or_skip!(Tool::S3Server);
-    let moto = Moto::start(&program).await;
+    let moto = Moto::start(&program);
     let aws = moto.aws(&[
         ("AWS_ACCESS_KEY_ID", &moto.keys.0),
         ("AWS_SECRET_ACCESS_KEY", "not-the-secret"),
@@ -218,7 +181,7 @@ async fn a_wrong_key_is_refused_with_the_reason_of_aws() {
 #[tokio::test]
 async fn profiles_and_roles_give_keys_that_work() {
     let program = tool_or_skip!(Tool::S3Server);
-    let moto = Moto::start(&program).await;
+    let moto = Moto::start(&program);
     moto.prepare(
         &program,
         "import json\n\
@@ -261,7 +224,7 @@ async fn profiles_and_roles_give_keys_that_work() {
 #[tokio::test]
 async fn a_web_identity_is_exchanged_for_keys_that_work() {
     let program = tool_or_skip!(Tool::S3Server);
-    let moto = Moto::start_checking_after(&program, 1000).await;
+    let moto = Moto::start_checking_after(&program, 1000);
     let home = tempfile::tempdir().unwrap();
     let token = home.path().join("token");
     fs::write(&token, "a.web.token\n").unwrap();
@@ -280,7 +243,7 @@ async fn a_web_identity_is_exchanged_for_keys_that_work() {
 #[tokio::test]
 async fn texts_come_back_from_the_key_management_service_only_under_their_own_context() {
     let program = tool_or_skip!(Tool::S3Server);
-    let moto = Moto::start(&program).await;
+    let moto = Moto::start(&program);
     moto.prepare(
         &program,
         "key = c('kms').create_key()['KeyMetadata']['KeyId']\n\

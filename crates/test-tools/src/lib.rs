@@ -1,14 +1,18 @@
-//! How tests find third-party tools, and how they say that one is missing.
+//! How tests find third-party tools, start them, and say that one is missing.
 //!
 //! `cargo xtask test` installs the tools and names them in the environment. A test that needs one
 //! begins with [`tool_or_skip!`]; without the tool the test returns early and is counted as skipped
-//! in the closing summary, never as passed. Nothing here installs or starts anything.
+//! in the closing summary, never as passed. Nothing here installs anything.
+
+mod aws;
 
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+
+pub use aws::AwsServer;
 
 /// A tool that `cargo xtask setup` may have installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

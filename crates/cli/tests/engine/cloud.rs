@@ -1,79 +1,41 @@
 //! State in a bucket, secrets under a key of a key management service; moto plays both.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 use serde_json::{Value, json};
 
 use crate::support::{Ran, Site, finish};
 
-struct Cloud {
-    server: Child,
-    port: u16,
-}
-
-impl Drop for Cloud {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
+struct Cloud(AwsServer);
 
 impl Cloud {
     /// With a bucket `states` and a key `alias/state`.
     fn start(program: &Path) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let server = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut cloud = Self { server, port };
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            let ended = cloud.server.try_wait().unwrap();
-            assert!(ended.is_none(), "the server has ended");
-            std::thread::yield_now();
-        }
-        cloud.ask("PUT /states", "s3", "", "");
-        let made = cloud.ask("POST /", "kms", "TrentService.CreateKey", "{}");
-        let id = made["KeyMetadata"]["KeyId"].as_str().unwrap();
-        let alias = json!({ "AliasName": "alias/state", "TargetKeyId": id }).to_string();
-        cloud.ask("POST /", "kms", "TrentService.CreateAlias", &alias);
+        let cloud = Self(AwsServer::start(program));
+        cloud.0.make_bucket("states");
+        let made = cloud.keys("CreateKey", &json!({}));
+        let made: Value = serde_json::from_str(&made).unwrap();
+        let id = &made["KeyMetadata"]["KeyId"];
+        let alias = json!({ "AliasName": "alias/state", "TargetKeyId": id });
+        cloud.keys("CreateAlias", &alias);
         cloud
     }
 
-    fn ask(&self, what: &str, service: &str, target: &str, body: &str) -> Value {
-        // A bucket of any other region needs a document that says so.
-        let region = if service == "s3" {
-            "us-east-1"
-        } else {
-            "eu-west-1"
-        };
-        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        let request = format!(
-            "{what} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX-Amz-Target: {target}\r\n\
-             Authorization: AWS4-HMAC-SHA256 Credential=k/20260101/{region}/{service}/aws4_request\r\n\
-             Content-Type: application/x-amz-json-1.1\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        connection.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap_or(Value::Null)
+    /// Asks the key management service.
+    fn keys(&self, operation: &str, body: &Value) -> String {
+        let scope = "Credential=k/20260101/eu-west-1/kms/aws4_request";
+        let headers = [
+            ("X-Amz-Target", &*format!("TrentService.{operation}")),
+            ("Authorization", &*format!("AWS4-HMAC-SHA256 {scope}")),
+            ("Content-Type", "application/x-amz-json-1.1"),
+        ];
+        self.0.ask("POST /", &headers, &body.to_string())
     }
 
     /// Nimbus with this cloud and no passphrase.
     fn run(&self, site: &Site, arguments: &[&str]) -> Ran {
-        let endpoint = format!("http://127.0.0.1:{}", self.port);
+        let endpoint = self.0.address();
         let mut command = site.command(arguments);
         command
             .env_remove("PULUMI_CONFIG_PASSPHRASE")

@@ -14,8 +14,6 @@ mod decommission;
 mod engines;
 mod faults;
 mod lifecycle;
-#[path = "../shared/moto.rs"]
-mod moto;
 mod network;
 mod plans;
 mod promises;

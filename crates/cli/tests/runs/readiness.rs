@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 
-use crate::moto::Moto;
 use crate::support::{ID, Ran, Site};
 
 const DEPLOY: &[&str] = &["deploy", ID, "--environment", "dev", "--yes", "--json"];
@@ -106,7 +105,7 @@ fn a_deploy_begins_when_aws_answers_or_is_not_needed() {
     site.run(DEPLOY).ok();
 
     names_aws(&site, "b");
-    let moto = Moto::start(&server);
+    let moto = AwsServer::start(&server);
     let ran = with_aws(&site, DEPLOY, &moto.address()).ok();
     assert_eq!(ran.status("b"), "succeeded", "{}", ran.stdout);
     let warnings = ran.summary()["warnings"].to_string();

@@ -1,16 +1,15 @@
 //! `validate-aws` against a real AWS API, and `validate-pulumi`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 use serde_json::{Value, json};
 
-use crate::moto::Moto;
 use crate::support::Place;
 
 #[test]
 fn credentials_that_work_are_shown_with_account_and_zones() {
     let program = tool_or_skip!(Tool::S3Server);
-    let moto = Moto::start(&program);
+    let moto = AwsServer::start(&program);
     let place = Place::empty();
     place.write(
         ".aws/credentials",

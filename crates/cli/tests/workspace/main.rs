@@ -6,8 +6,6 @@ mod checks;
 mod goldens;
 mod init;
 mod migration;
-#[path = "../shared/moto.rs"]
-mod moto;
 mod registration;
 mod schemas;
 mod support;

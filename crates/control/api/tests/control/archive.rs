@@ -1,12 +1,10 @@
 //! The audit trail after its older part has moved to object storage.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use jiff::{SignedDuration, Timestamp};
 use nimbus_control_app::{AppSettings, ArchiveAddress};
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 use serde_json::{Value, json};
 
 use crate::support::{Installation, text};
@@ -244,63 +242,16 @@ async fn a_tenant_that_is_gone_for_good_leaves_nothing_in_the_archive() {
 }
 
 /// A server for S3, ended with the test.
-struct Bucket {
-    server: Child,
-    port: u16,
-}
-
-impl Drop for Bucket {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-impl Bucket {
-    fn start(program: &Path) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let server = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut bucket = Self { server, port };
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            assert!(
-                bucket.server.try_wait().unwrap().is_none(),
-                "the server has ended"
-            );
-            std::thread::yield_now();
-        }
-        bucket.make("audit");
-        bucket
-    }
-
-    fn make(&self, name: &str) {
-        use std::io::{Read as _, Write as _};
-        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        let request = format!(
-            "PUT /{name} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-        );
-        connection.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    }
-}
-
 #[tokio::test]
 async fn a_bucket_is_as_good_an_archive_as_a_folder() {
     let postgres = tool_or_skip!(Tool::Postgres);
-    let bucket = Bucket::start(&tool_or_skip!(Tool::S3Server));
+    let bucket = AwsServer::start(&tool_or_skip!(Tool::S3Server));
+    bucket.make_bucket("audit");
     let nimbus = Installation::with(&postgres, |settings, _| {
         settings.audit_retention = SignedDuration::ZERO;
         settings.archive = Some(ArchiveAddress {
             url: "s3://audit/nimbus/trail".to_owned(),
-            s3_endpoint: Some(format!("http://127.0.0.1:{}", bucket.port)),
+            s3_endpoint: Some(bucket.address()),
             s3_access_key: Some("key".to_owned().into()),
             s3_secret_key: Some("secret".to_owned().into()),
         });

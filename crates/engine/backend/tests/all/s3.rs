@@ -1,62 +1,23 @@
 //! The same promises in a real S3 API.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use nimbus_core::ErrorCode;
 use nimbus_engine_backend::store::Address;
 use nimbus_engine_backend::{Backend, BackendError, Environment, LeaseError, Stack, UpdateResult};
 use nimbus_engine_ports::JournalError;
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 
 use crate::support::*;
 
-struct Moto {
-    server: Child,
-    port: u16,
-}
+struct Bucket(AwsServer);
 
-impl Drop for Moto {
-    fn drop(&mut self) {
-        kill(&mut self.server);
-    }
-}
-
-impl Moto {
-    /// Starts a server with a bucket named `states`.
+impl Bucket {
+    /// One named `states` on a server of its own.
     fn start(program: &Path) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let server = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut moto = Self { server, port };
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            assert!(
-                moto.server.try_wait().unwrap().is_none(),
-                "the server has ended"
-            );
-            std::thread::yield_now();
-        }
-        moto.make_bucket("states");
-        moto
-    }
-
-    fn make_bucket(&self, name: &str) {
-        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        let head = format!(
-            "PUT /{name} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-        );
-        connection.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let server = AwsServer::start(program);
+        server.make_bucket("states");
+        Self(server)
     }
 
     async fn open(&self, address: &str) -> Result<Backend, BackendError> {
@@ -65,7 +26,7 @@ impl Moto {
             ("AWS_SECRET_ACCESS_KEY", "secret"),
             ("HOME", "/nowhere"),
         ]);
-        let address = address.replace("PORT", &self.port.to_string());
+        let address = address.replace("PORT", &self.0.port().to_string());
         let address = Address::parse(&address, Path::new("/"), &environment)?;
         let clock = std::sync::Arc::new(nimbus_engine_backend::SystemClock::default());
         Backend::open(&address, &environment, options(clock)).await
@@ -80,8 +41,8 @@ impl Moto {
 
 #[tokio::test]
 async fn updates_history_and_recovery_work_in_a_real_bucket() {
-    let moto = Moto::start(&tool_or_skip!(Tool::S3Server));
-    let stack = moto.stack().await;
+    let bucket = Bucket::start(&tool_or_skip!(Tool::S3Server));
+    let stack = bucket.stack().await;
     stack.create(owner()).await.unwrap();
     deploy(&stack, &["a"]).await;
     deploy(&stack, &["a", "b"]).await;
@@ -92,7 +53,7 @@ async fn updates_history_and_recovery_work_in_a_real_bucket() {
         session.journal().append(entry).await.unwrap();
     }
     session.end().await.unwrap();
-    let other = moto.stack().await;
+    let other = bucket.stack().await;
     let session = begin(&other).await;
     assert_eq!(session.recovered()[0].unknown.len(), 1);
     let snapshot = session.snapshot().unwrap();
@@ -106,8 +67,8 @@ async fn updates_history_and_recovery_work_in_a_real_bucket() {
 
 #[tokio::test]
 async fn a_real_bucket_keeps_two_writers_apart() {
-    let moto = Moto::start(&tool_or_skip!(Tool::S3Server));
-    let (a, b) = (moto.stack().await, moto.stack().await);
+    let bucket = Bucket::start(&tool_or_skip!(Tool::S3Server));
+    let (a, b) = (bucket.stack().await, bucket.stack().await);
     a.create(owner()).await.unwrap();
     for round in 0..10 {
         let racers = [&a, &b, &a].map(|stack| {
@@ -152,9 +113,9 @@ async fn a_real_bucket_keeps_two_writers_apart() {
 
 #[tokio::test]
 async fn a_bucket_that_is_not_there_is_named() {
-    let moto = Moto::start(&tool_or_skip!(Tool::S3Server));
+    let bucket = Bucket::start(&tool_or_skip!(Tool::S3Server));
     let address = "s3://absent?endpoint=http://127.0.0.1:PORT&region=eu-west-1";
-    let backend = moto.open(address).await;
+    let backend = bucket.open(address).await;
     let error = match backend {
         Ok(backend) => backend.stack(shop_dev()).create(owner()).await.unwrap_err(),
         Err(error) => error,
