@@ -3,7 +3,10 @@
 //! One process checks the programs of a run one after another: most of what a check reads are
 //! declarations of installed packages, and programs of one workspace share them. What was found out
 //! is kept under a key of everything it depends on: the own files that were read, the options, the
-//! list of installed packages and the compiler's version.
+//! list of installed packages and the compiler's version. For programs in sandboxes all of this is
+//! different: see `inside`.
+
+mod inside;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,6 +20,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex;
 
+use crate::contents::Contents;
+pub(crate) use inside::Place;
+
 const CHECK: &str = include_str!("node/scripts/check.cjs");
 
 /// Counts up when the same program may get another verdict than before.
@@ -27,6 +33,8 @@ const REVISION: u32 = 1;
 pub struct TypeChecker {
     cache: Cache,
     server: Mutex<Option<Server>>,
+    /// What is known about files of programs in sandboxes.
+    contents: Contents,
     checked: AtomicUsize,
 }
 
@@ -43,6 +51,8 @@ pub(crate) struct CheckRequest {
     pub(crate) compiler: String,
     /// The list of installed packages. Without one nothing is kept.
     pub(crate) locked: Option<PathBuf>,
+    /// Where it is checked, if the program runs in a sandbox.
+    pub(crate) place: Option<Box<Place>>,
 }
 
 /// What a check finds out.
@@ -100,6 +110,16 @@ struct Found {
     errors: Vec<TypeProblem>,
 }
 
+impl Found {
+    fn into_verdict(self) -> Verdict {
+        match (self.errors, self.whole) {
+            (errors, _) if !errors.is_empty() => Verdict::Failed(errors),
+            (_, true) => Verdict::Whole,
+            (_, false) => Verdict::Passed,
+        }
+    }
+}
+
 /// The process that checks.
 #[derive(Debug)]
 struct Server {
@@ -116,6 +136,7 @@ impl TypeChecker {
         Self {
             cache: Cache::at(cache),
             server: Mutex::default(),
+            contents: Contents::default(),
             checked: AtomicUsize::new(0),
         }
     }
@@ -125,26 +146,30 @@ impl TypeChecker {
         self.checked.load(Ordering::Relaxed)
     }
 
+    fn count(&self) {
+        self.checked.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) async fn check(&self, request: &CheckRequest) -> Verdict {
+        if let Some(place) = &request.place {
+            return self.check_inside(request, place).await;
+        }
         let base = request.base();
         if let Some(verdict) = base.as_ref().and_then(|base| self.known(base)) {
             return verdict;
         }
-        self.checked.fetch_add(1, Ordering::Relaxed);
+        self.count();
         let found = match self.ask(request).await {
             Ok(found) => found,
             Err(reason) => return Verdict::Unavailable(reason),
         };
-        let verdict = match (found.errors, found.whole) {
-            (errors, _) if !errors.is_empty() => Verdict::Failed(errors),
-            (_, true) => Verdict::Whole,
-            (_, false) => Verdict::Passed,
-        };
+        let files = found.files.clone();
+        let verdict = found.into_verdict();
         if let Some(base) = base
-            && let Some(key) = verdict_key(&base, &found.files)
+            && let Some(key) = verdict_key(&base, &files)
         {
             self.cache.put(&key, &verdict);
-            self.cache.put(&base, &found.files);
+            self.cache.put(&base, &files);
         }
         verdict
     }

@@ -178,14 +178,23 @@ impl LanguageProgram {
         let mut running = running.map_err(|error| ProgramError::Failed {
             message: format!("{error}; {}", error.help()),
         })?;
-        let end = tokio::select! {
+        let mut end = tokio::select! {
             end = self.until_end(&mut running) => end,
             () = denied(gate) => End::Aborted,
         };
-        if let Some(gate) = gate
-            && !matches!(end, End::Cancelled)
-            && let Some(told) = self.turned_away(gate).await
-        {
+        let told = match gate {
+            // Whoever cancels does not wait for the check either.
+            Some(gate) => tokio::select! {
+                biased;
+                () = self.ports.cancel.cancelled() => {
+                    end = End::Cancelled;
+                    None
+                }
+                told = self.turned_away(gate) => told,
+            },
+            None => None,
+        };
+        if let Some(told) = told {
             running.server.monitor().abort();
             running.process.end(self.spec.grace).await;
             running.server.stop().await;

@@ -77,7 +77,7 @@ pub struct Settings {
 }
 
 /// How programs are run on this machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
     helper: Helper,
     settings: Settings,
@@ -107,6 +107,14 @@ impl Sandbox {
 
     pub fn network(&self) -> Network {
         self.settings.network
+    }
+
+    /// The same for what serves a program and needs no network, whatever the program has.
+    #[must_use]
+    pub fn without_network(&self) -> Self {
+        let mut alone = self.clone();
+        alone.settings.network = Network::None;
+        alone
     }
 
     pub fn limits(&self) -> &Limits {

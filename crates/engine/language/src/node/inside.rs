@@ -4,6 +4,7 @@
 //! it sees no more files, and text that brings a parser down brings down nothing else. The same
 //! binary is started again for it, see [`translate_if_asked`].
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use nimbus_engine_sandbox::{Sandbox, readable_by_program};
 use nimbus_engine_transpile::{Cache, Compiler, Request, transpile};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -34,8 +37,18 @@ pub(crate) struct Wanted<'a> {
     pub(crate) node_modules: bool,
 }
 
-/// The translated program as text, or why there is none.
-pub(crate) async fn translate(sandbox: &Sandbox, wanted: &Wanted<'_>) -> Result<String, String> {
+/// A program as it was translated.
+pub(crate) struct Translated {
+    pub(crate) program: String,
+    /// Whether there was any TypeScript in it.
+    pub(crate) has_files: bool,
+}
+
+/// The translated program, or why there is none.
+pub(crate) async fn translate(
+    sandbox: &Sandbox,
+    wanted: &Wanted<'_>,
+) -> Result<Translated, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = std::process::Command::new(&own);
     command
@@ -46,7 +59,8 @@ pub(crate) async fn translate(sandbox: &Sandbox, wanted: &Wanted<'_>) -> Result<
             if wanted.node_modules { "node" } else { "" },
         ])
         .current_dir(wanted.directory);
-    let mut room = sandbox.open().map_err(|error| error.to_string())?;
+    let room = sandbox.without_network().open();
+    let mut room = room.map_err(|error| error.to_string())?;
     let readable = readable_by_program(wanted.root, wanted.directory, &own);
     let enclosed = room
         .enclose(&command, &readable, &[])
@@ -54,7 +68,19 @@ pub(crate) async fn translate(sandbox: &Sandbox, wanted: &Wanted<'_>) -> Result<
     let run = run(Command::from(enclosed));
     let translated = timeout(PATIENCE, run).await;
     let translated = translated.map_err(|_| "its translation takes too long".to_owned())?;
-    translated.map_err(|error| format!("its translation failed: {error}"))
+    let failed = |error| format!("its translation failed: {error}");
+    let program = translated.map_err(failed)?;
+    let bundle: Bundle = serde_json::from_str(&program).map_err(|error| failed(error.into()))?;
+    Ok(Translated {
+        has_files: !bundle.files.is_empty(),
+        program,
+    })
+}
+
+/// What is looked at of a translation.
+#[derive(Deserialize)]
+struct Bundle {
+    files: BTreeMap<String, IgnoredAny>,
 }
 
 async fn run(mut command: Command) -> std::io::Result<String> {

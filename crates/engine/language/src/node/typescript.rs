@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nimbus_engine_transpile::{Cache, Compiler, Request, entry_file, transpile};
 use serde_json::Value;
 
-use crate::check::CheckRequest;
+use crate::check::{CheckRequest, Place};
 use crate::entry::Entry;
 use crate::error::LaunchError;
 use crate::node::inside::{self, Wanted};
@@ -88,9 +88,7 @@ impl Project<'_> {
         {
             return by_sdk("a variable says so");
         }
-        let checked = !self.spec.transpile_only;
-        if checked && (self.spec.checker.is_none() || self.spec.sandbox.is_some()) {
-            // The compiler is one of the program's own packages and runs where the program does.
+        if !self.spec.transpile_only && self.spec.checker.is_none() {
             return by_sdk("types are checked in the program's own process");
         }
         if self.brings_loaders() {
@@ -128,7 +126,11 @@ impl Project<'_> {
                 node_modules,
             };
             return match inside::translate(sandbox, &wanted).await {
-                Ok(program) => self.ours(&cache, start, &program, None),
+                Ok(translated) => {
+                    let checked = !self.spec.transpile_only && translated.has_files;
+                    let check = checked.then(|| self.check(entry, file, compiler, version));
+                    self.ours(&cache, start, &translated.program, check)
+                }
                 Err(reason) => by_sdk(&reason),
             };
         }
@@ -186,6 +188,13 @@ impl Project<'_> {
             node_modules: compiler.knows_nodenext(),
             compiler: version,
             locked: locked(&self.entry.directory),
+            place: self.spec.sandbox.clone().map(|sandbox| {
+                Box::new(Place {
+                    sandbox,
+                    root: self.spec.root.clone(),
+                    directory: self.entry.directory.clone(),
+                })
+            }),
         }
     }
 

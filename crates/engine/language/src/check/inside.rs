@@ -1,0 +1,145 @@
+//! The check of a program that runs in a sandbox, in a sandbox of its own.
+//!
+//! The compiler is one of the program's own packages, and so is everything that it loads. It runs
+//! where the program could run too: it reads the program and what is installed for it, has no
+//! network, no variables and no engine to talk to, and is ended with everything that it started. It
+//! serves one program and no other.
+//!
+//! What it says is believed about this program alone: a compiler that lies lets its own program
+//! through, which is as good as having written no types. A verdict is kept under a digest, made
+//! here, of everything that the compiler could read. Whoever gets it has the same compiler.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nimbus_engine_process::{Process, Started};
+use nimbus_engine_sandbox::{Intervention, Sandbox, readable_by_program};
+use nimbus_engine_transpile::Key;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{Answer, CHECK, CheckRequest, Found, REVISION, TypeChecker, Verdict};
+use crate::contents::Contents;
+
+/// A list of errors is not megabytes.
+const MOST_BYTES: u64 = 16 << 20;
+/// Long enough for a large program on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// Where a program's types are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) root: PathBuf,
+    pub(crate) directory: PathBuf,
+}
+
+impl TypeChecker {
+    pub(super) async fn check_inside(&self, request: &CheckRequest, place: &Place) -> Verdict {
+        let key = self.key(request, place).await;
+        if let Some(verdict) = key.as_ref().and_then(|key| self.cache.get(key)) {
+            return verdict;
+        }
+        self.count();
+        let verdict = match self.ask_inside(request, place).await {
+            Ok(found) => found.into_verdict(),
+            Err(reason) => return Verdict::Unavailable(reason),
+        };
+        // Nothing is kept about files that changed while they were read.
+        if let Some(key) = key
+            && self.key(request, place).await.as_ref() == Some(&key)
+        {
+            self.cache.put(&key, &verdict);
+        }
+        verdict
+    }
+
+    /// The digest of everything that the verdict depends on.
+    async fn key(&self, request: &CheckRequest, place: &Place) -> Option<Key> {
+        // The interpreter is not the program's; its path, size and time will do.
+        let seen = readable_by_program(&place.root, &place.directory, "/usr/bin/node".as_ref());
+        let contents = Contents::clone(&self.contents);
+        let digest = tokio::task::spawn_blocking(move || contents.digest(&seen));
+        let digest = digest.await.ok()??;
+        let node = std::fs::metadata(&request.node).ok()?;
+        let node = format!("{:?} {:?}", node.len(), node.modified().ok()?);
+        Some(Key::of([
+            b"types inside".as_slice(),
+            REVISION.to_string().as_bytes(),
+            CHECK.as_bytes(),
+            request.line().as_bytes(),
+            request.node.as_os_str().as_encoded_bytes(),
+            node.as_bytes(),
+            digest.as_str().as_bytes(),
+        ]))
+    }
+
+    async fn ask_inside(&self, request: &CheckRequest, place: &Place) -> Result<Found, String> {
+        let told = |error: &dyn std::fmt::Display| format!("types cannot be checked: {error}");
+        let script = self.cache.file("check.cjs", CHECK);
+        let script = script.map_err(|error| told(&error))?;
+        let mut command = std::process::Command::new(&request.node);
+        command
+            .arg(&script)
+            .arg(request.line())
+            .current_dir(&place.directory);
+        let mut readable = readable_by_program(&place.root, &place.directory, &request.node);
+        readable.push(script);
+        let room = place.sandbox.without_network().open();
+        let mut room = room.map_err(|error| told(&error))?;
+        let enclosed = room.enclose(&command, &readable, &[]);
+        let enclosed = enclosed.map_err(|error| told(&error))?;
+        let answered = timeout(PATIENCE, answer(enclosed.into())).await;
+        let answer = match answered {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(reason)) => return Err(told(&because(room.intervention(), reason))),
+            Err(_) => return Err(told(&"the compiler takes too long")),
+        };
+        match (answer.result, answer.failure) {
+            (Some(found), _) => Ok(found),
+            (None, failure) => Err(failure.unwrap_or_default()),
+        }
+    }
+}
+
+/// The only answer of a process, which is gone afterwards with everything that it started.
+async fn answer(command: Command) -> Result<Answer, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let started = Process::start(command.into_std()).await.map_err(failed)?;
+    let Started {
+        process,
+        stdout,
+        mut stderr,
+    } = started;
+    let mut text = Vec::new();
+    let mut stdout = stdout.take(MOST_BYTES);
+    let mut nowhere = tokio::io::sink();
+    let said = async {
+        tokio::select! {
+            read = stdout.read_to_end(&mut text) => read.map(|_| ()),
+            // It may have closed the one and still write to the other.
+            error = async {
+                let _ = tokio::io::copy(&mut stderr, &mut nowhere).await;
+                std::future::pending().await
+            } => error,
+        }
+    };
+    said.await.map_err(failed)?;
+    drop(process);
+    let lines = text.split(|byte| *byte == b'\n');
+    // Whatever else a package prints, it is not an answer.
+    let mut answers = lines.filter_map(|line| serde_json::from_slice(line).ok());
+    answers
+        .next()
+        .ok_or_else(|| "the compiler ended without an answer".to_owned())
+}
+
+/// What the sandbox did is a better reason than what came of it.
+fn because(intervention: Option<Intervention>, reason: String) -> String {
+    match intervention {
+        Some(Intervention::Stopped(cause)) => format!("the compiler was stopped: {cause}"),
+        Some(Intervention::NotRun { step, reason }) => format!("{step}: {reason}"),
+        None => reason,
+    }
+}
