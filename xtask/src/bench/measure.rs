@@ -2,8 +2,10 @@
 //!
 //! Processor time comes from the kernel's accounting of waited-for children. It is a sum over all
 //! children a process ever had, so every measurement is a process of its own: `bench` calls the
-//! hidden command `measure`. Peak memory is the largest sum over the program and everything it
-//! started, sampled; programs too short for a sample report their largest process.
+//! hidden command `measure`. A process whose parent ends first is inherited by somebody else, and
+//! its time with it; so this process makes itself the heir of everything below it, and waits for
+//! those that are left when the program has ended. Peak memory is the largest sum over everything
+//! below this process, sampled; programs too short for a sample report their largest process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,7 +14,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use serde::{Deserialize, Serialize};
 
 /// The kernel's unit for the largest resident set: bytes on macOS, kilobytes elsewhere.
@@ -62,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .program
         .split_first()
         .context("no program was given")?;
+    inherit_orphans()?;
     let start = Instant::now();
     let child = Command::new(program)
         .args(arguments)
@@ -71,6 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .spawn()
         .with_context(|| format!("cannot run {program}"))?;
     let (sampled_kb, wall) = watch(child, start)?;
+    wait_for_orphans()?;
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let cpu_us = [usage.user_time(), usage.system_time()]
         .iter()
@@ -89,7 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Waits for the program on a thread of its own, so that the end is seen at once, and samples
 /// memory meanwhile.
 fn watch(mut child: Child, start: Instant) -> Result<(u64, Duration)> {
-    let root = child.id();
+    let root = std::process::id();
     let (report, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let status = child.wait();
@@ -104,7 +110,7 @@ fn watch(mut child: Child, start: Instant) -> Result<(u64, Duration)> {
                 anyhow::ensure!(status.success(), "the program {status}");
                 return Ok((peak, wall));
             }
-            Err(_) => peak = peak.max(tree_kb(root, &processes())),
+            Err(_) => peak = peak.max(below_kb(root, &processes())),
         }
     }
 }
@@ -143,16 +149,45 @@ fn parse_status(text: &str) -> Option<Process> {
     })
 }
 
-fn tree_kb(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
-    let own = processes
-        .get(&root)
-        .map_or(0, |process| process.resident_kb);
+/// Memory of everything that `root` started, and what that started.
+fn below_kb(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
     let children = processes
         .iter()
         .filter(|(_, process)| process.parent == root);
-    own + children
-        .map(|(pid, _)| tree_kb(*pid, processes))
-        .sum::<u64>()
+    children
+        .map(|(pid, process)| process.resident_kb + below_kb(*pid, processes))
+        .sum()
+}
+
+/// From now on processes below this one whose parent ends become children of this one.
+#[cfg(target_os = "linux")]
+fn inherit_orphans() -> Result<()> {
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn inherit_orphans() -> Result<()> {
+    Ok(())
+}
+
+/// What a program leaves behind has cost as much as the rest. It has a minute to end; what then
+/// still runs is no part of the run, and the measurement would be wrong.
+fn wait_for_orphans() -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Err(Errno::ECHILD) => return Ok(()),
+            Ok(WaitStatus::StillAlive) => {
+                anyhow::ensure!(
+                    Instant::now() < deadline,
+                    "processes of the program are still running a minute after its end"
+                );
+                std::thread::sleep(BETWEEN_SAMPLES);
+            }
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_summed_over_the_whole_tree_and_nothing_else() {
+    fn memory_is_summed_over_everything_below_and_nothing_else() {
         let process = |parent, resident_kb| Process {
             parent,
             resident_kb,
@@ -172,7 +207,8 @@ mod tests {
             (12, process(11, 2)),
             (20, process(1, 500)),
         ]);
-        assert_eq!(tree_kb(10, &processes), 17);
+        assert_eq!(below_kb(10, &processes), 7);
+        assert_eq!(below_kb(20, &processes), 0);
     }
 
     #[test]
