@@ -27,9 +27,7 @@ const MOTO: Environment = Environment {
     megabytes: 250,
 };
 
-const START_MOTO: &str = "#!/bin/sh\n\
-    # Serves S3 for tests: moto_server -H HOST -p PORT\n\
-    exec \"$(dirname \"$0\")/bin/python\" -m moto.server \"$@\"\n";
+const START_MOTO: &str = include_str!("../../../tools/python/moto_server");
 
 struct Environment {
     name: &'static str,
