@@ -13,6 +13,7 @@ pub mod journal;
 mod naming;
 mod op;
 mod package;
+mod parts;
 mod path;
 pub mod provider_inputs;
 mod resource;
@@ -31,6 +32,7 @@ pub use package::{
     PackageDescriptor, Parameterization, ProviderRef, UNKNOWN_ID, default_provider_name,
     provider_package, provider_type,
 };
+pub use parts::{Parts, PartsMut};
 pub use path::{PathError, PathSegment, PropertyPath};
 pub use resource::{CustomTimeouts, HookKind, Operation, OperationKind, ResourceState};
 pub use snapshot::{IntegrityRecord, Manifest, PluginRecord, SecretsProvider, Snapshot};

@@ -191,23 +191,8 @@ impl PropertyValue {
     pub fn contains_unknowns(&self) -> bool {
         match self {
             Self::Computed => true,
-            Self::Array(items) => items.iter().any(Self::contains_unknowns),
-            Self::Object(map) => map.values().any(Self::contains_unknowns),
-            Self::Secret(inner) => inner.contains_unknowns(),
-            Self::Output(output) => output.value.as_ref().is_none_or(Self::contains_unknowns),
-            Self::ResourceReference(reference) => {
-                reference.id.as_deref().is_some_and(Self::contains_unknowns)
-            }
-            Self::Archive(Archive::Assets { assets, .. }) => {
-                assets.values().any(Self::contains_unknowns)
-            }
-            Self::Null
-            | Self::Bool(_)
-            | Self::Number(_)
-            | Self::String(_)
-            | Self::Bytes(_)
-            | Self::Asset(_)
-            | Self::Archive(_) => false,
+            Self::Output(output) if output.value.is_none() => true,
+            other => other.parts().any(Self::contains_unknowns),
         }
     }
 
@@ -236,26 +221,7 @@ impl PropertyValue {
     /// Shows every value inside this one to `visit`, this one first.
     pub fn walk(&self, visit: &mut impl FnMut(&Self)) {
         visit(self);
-        match self {
-            Self::Array(items) => items.iter().for_each(|item| item.walk(visit)),
-            Self::Object(map) => map.values().for_each(|value| value.walk(visit)),
-            Self::Secret(inner) => inner.walk(visit),
-            Self::Output(output) => output.value.iter().for_each(|value| value.walk(visit)),
-            Self::ResourceReference(reference) => {
-                reference.id.iter().for_each(|id| id.walk(visit));
-            }
-            Self::Archive(Archive::Assets { assets, .. }) => {
-                assets.values().for_each(|member| member.walk(visit));
-            }
-            Self::Null
-            | Self::Bool(_)
-            | Self::Number(_)
-            | Self::String(_)
-            | Self::Bytes(_)
-            | Self::Asset(_)
-            | Self::Archive(_)
-            | Self::Computed => {}
-        }
+        self.parts().for_each(|part| part.walk(visit));
     }
 
     /// The plain value: without marks of secrecy and provenance. What is not known stays so.
@@ -280,23 +246,8 @@ impl PropertyValue {
     pub fn contains_secrets(&self) -> bool {
         match self {
             Self::Secret(_) => true,
-            Self::Array(items) => items.iter().any(Self::contains_secrets),
-            Self::Object(map) => map.values().any(Self::contains_secrets),
-            Self::Output(output) => {
-                output.secret || output.value.as_ref().is_some_and(Self::contains_secrets)
-            }
-            Self::Archive(Archive::Assets { assets, .. }) => {
-                assets.values().any(Self::contains_secrets)
-            }
-            Self::Null
-            | Self::Bool(_)
-            | Self::Number(_)
-            | Self::String(_)
-            | Self::Bytes(_)
-            | Self::Asset(_)
-            | Self::Archive(_)
-            | Self::Computed
-            | Self::ResourceReference(_) => false,
+            Self::Output(output) if output.secret => true,
+            other => other.parts().any(Self::contains_secrets),
         }
     }
 }

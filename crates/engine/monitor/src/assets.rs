@@ -92,35 +92,16 @@ fn survey(value: &PropertyValue, found: &mut bool, uris: &mut Vec<String>) {
                 uris.push(uri.clone());
             }
         }
-        PropertyValue::Archive(archive) => match archive {
-            Archive::Uri { hash, uri } if hash.is_empty() => {
-                *found = true;
-                uris.push(uri.clone());
-            }
-            Archive::Path { hash, .. } => *found |= hash.is_empty(),
-            Archive::Assets { hash, assets } => {
-                *found |= hash.is_empty();
-                assets
-                    .values()
-                    .for_each(|member| survey(member, found, uris));
-            }
-            Archive::Uri { .. } | Archive::HashOnly { .. } => {}
-        },
-        PropertyValue::Array(items) => items.iter().for_each(|item| survey(item, found, uris)),
-        PropertyValue::Object(map) => map.values().for_each(|item| survey(item, found, uris)),
-        PropertyValue::Secret(inner) => survey(inner, found, uris),
-        PropertyValue::Output(output) => {
-            if let Some(inner) = &output.value {
-                survey(inner, found, uris);
-            }
+        PropertyValue::Archive(Archive::Uri { hash, uri }) if hash.is_empty() => {
+            *found = true;
+            uris.push(uri.clone());
         }
-        PropertyValue::Null
-        | PropertyValue::Bool(_)
-        | PropertyValue::Number(_)
-        | PropertyValue::String(_)
-        | PropertyValue::Bytes(_)
-        | PropertyValue::Computed
-        | PropertyValue::ResourceReference(_) => {}
+        PropertyValue::Archive(Archive::Path { hash, .. }) => *found |= hash.is_empty(),
+        PropertyValue::Archive(Archive::Assets { hash, .. }) => {
+            *found |= hash.is_empty();
+            value.parts().for_each(|member| survey(member, found, uris));
+        }
+        other => other.parts().for_each(|part| survey(part, found, uris)),
     }
 }
 

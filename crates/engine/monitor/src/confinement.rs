@@ -106,18 +106,7 @@ fn collect(value: &PropertyValue, paths: &mut Vec<PathBuf>) {
             let file = url::Url::parse(uri).ok();
             paths.extend(file.and_then(|url| url.to_file_path().ok()));
         }
-        PropertyValue::Archive(Archive::Assets { assets, .. }) => {
-            assets.values().for_each(|member| collect(member, paths));
-        }
-        PropertyValue::Array(items) => items.iter().for_each(|item| collect(item, paths)),
-        PropertyValue::Object(map) => map.values().for_each(|item| collect(item, paths)),
-        PropertyValue::Secret(inner) => collect(inner, paths),
-        PropertyValue::Output(output) => {
-            if let Some(inner) = &output.value {
-                collect(inner, paths);
-            }
-        }
-        _ => {}
+        other => other.parts().for_each(|part| collect(part, paths)),
     }
 }
 

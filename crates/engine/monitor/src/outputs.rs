@@ -120,29 +120,9 @@ fn attach_value(value: PropertyValue, urns: &[Urn]) -> PropertyValue {
 
 /// Adds every resource that outputs inside the value depend on.
 pub(crate) fn collect(value: &PropertyValue, urns: &mut Vec<Urn>) {
-    match value {
-        PropertyValue::Output(inner) => {
-            if let Some(value) = &inner.value {
-                collect(value, urns);
-            }
-            extend(urns, inner.dependencies.iter().cloned());
-        }
-        PropertyValue::Secret(inner) => collect(inner, urns),
-        PropertyValue::Array(items) => items.iter().for_each(|item| collect(item, urns)),
-        PropertyValue::Object(map) => map.values().for_each(|item| collect(item, urns)),
-        PropertyValue::ResourceReference(reference) => {
-            if let Some(id) = &reference.id {
-                collect(id, urns);
-            }
-        }
-        PropertyValue::Null
-        | PropertyValue::Bool(_)
-        | PropertyValue::Number(_)
-        | PropertyValue::String(_)
-        | PropertyValue::Bytes(_)
-        | PropertyValue::Asset(_)
-        | PropertyValue::Archive(_)
-        | PropertyValue::Computed => {}
+    value.parts().for_each(|part| collect(part, urns));
+    if let PropertyValue::Output(output) = value {
+        extend(urns, output.dependencies.iter().cloned());
     }
 }
 

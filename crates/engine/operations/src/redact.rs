@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use nimbus_engine_backend::project::ResolvedConfig;
-use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, ResourceState};
+use nimbus_engine_model::{Asset, PropertyMap, PropertyValue, ResourceState};
 use nimbus_engine_ports::{EngineEvent, StepEvent};
 use nimbus_telemetry::redact;
 
@@ -113,21 +113,10 @@ fn holds_secret(value: &PropertyValue) -> bool {
         PropertyValue::String(text) | PropertyValue::Asset(Asset::Text { text, .. }) => {
             matches!(redact(text), Cow::Owned(_))
         }
-        PropertyValue::Array(items) => items.iter().any(holds_secret),
-        PropertyValue::Object(map) => map.values().any(holds_secret),
-        PropertyValue::Archive(Archive::Assets { assets, .. }) => assets.values().any(holds_secret),
-        PropertyValue::Output(output) => {
-            !output.secret && output.value.as_ref().is_some_and(holds_secret)
-        }
-        PropertyValue::Null
-        | PropertyValue::Bool(_)
-        | PropertyValue::Number(_)
-        | PropertyValue::Bytes(_)
-        | PropertyValue::Asset(_)
-        | PropertyValue::Archive(_)
-        | PropertyValue::Secret(_)
-        | PropertyValue::Computed
-        | PropertyValue::ResourceReference(_) => false,
+        // Marked as secret, so nobody shows it.
+        PropertyValue::Secret(_) => false,
+        PropertyValue::Output(output) if output.secret => false,
+        other => other.parts().any(holds_secret),
     }
 }
 

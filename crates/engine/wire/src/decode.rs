@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use nimbus_engine_model::format::signature;
 use nimbus_engine_model::{
     Archive, Asset, OutputValue, PropertyMap, PropertyValue, ResourceReference, Urn,
 };
 use nimbus_engine_proto::{Kind, ListValue, Struct, Value};
 
 use crate::error::{Problem, WireError};
-use crate::{Unknowns, signature};
+use crate::{Unknowns, reserved};
 
 /// What the engine is ready to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -44,7 +45,7 @@ pub fn decode_value(value: Value, expect: Expect) -> Result<Option<PropertyValue
         None | Some(Kind::NullValue(_)) => PropertyValue::Null,
         Some(Kind::BoolValue(value)) => PropertyValue::Bool(value),
         Some(Kind::NumberValue(value)) => PropertyValue::Number(value),
-        Some(Kind::StringValue(text)) if signature::is_unknown(&text) => return unknown(expect),
+        Some(Kind::StringValue(text)) if reserved::is_unknown(&text) => return unknown(expect),
         Some(Kind::StringValue(text)) => PropertyValue::String(text),
         Some(Kind::ListValue(list)) => PropertyValue::Array(decode_items(list, expect)?),
         Some(Kind::StructValue(object)) => return decode_object(object, expect),
@@ -103,7 +104,7 @@ fn decode_object(mut object: Struct, expect: Expect) -> Result<Option<PropertyVa
         signature::RESOURCE_REFERENCE => decode_reference(object, expect).map(Some),
         signature::ASSET => decode_asset(object).map(Some),
         signature::ARCHIVE => decode_archive(object).map(Some),
-        signature::BYTE_STRING => decode_byte_string(object).map(Some),
+        signature::BYTES => decode_byte_string(object).map(Some),
         _ => Err(WireError::new(Problem::Signature)),
     }
 }
@@ -233,7 +234,7 @@ fn decode_asset(mut object: Struct) -> Result<PropertyValue, WireError> {
         Asset::Uri { hash, uri }
     } else if let Some(text) = text {
         Asset::Text { hash, text }
-    } else if hash.is_empty() || hash == signature::EMPTY_ASSET_HASH {
+    } else if hash.is_empty() || hash == reserved::EMPTY_ASSET_HASH {
         // Some peers leave an empty text out.
         Asset::Text {
             hash,
@@ -262,7 +263,7 @@ fn decode_archive(mut object: Struct) -> Result<PropertyValue, WireError> {
                 assets: decode_members(members)?,
             },
             Some(_) => return Err(WireError::malformed(WHAT, "its assets are not an object")),
-            None if hash.is_empty() || hash == signature::EMPTY_ARCHIVE_HASH => Archive::Assets {
+            None if hash.is_empty() || hash == reserved::EMPTY_ARCHIVE_HASH => Archive::Assets {
                 hash,
                 assets: BTreeMap::new(),
             },

@@ -2,13 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use nimbus_engine_model::format::signature;
 use nimbus_engine_model::{
     Archive, Asset, OutputValue, PropertyMap, PropertyValue, ResourceReference,
 };
 use nimbus_engine_proto::{Kind, ListValue, Struct, Value};
 
 use crate::error::{Problem, WireError};
-use crate::{Unknowns, signature};
+use crate::{Unknowns, reserved};
 
 /// What the receiver accepts. The default is a peer that understands nothing special and gets no
 /// unknown values.
@@ -86,7 +87,7 @@ fn encode_items(items: &[PropertyValue], accept: Accept) -> Result<ListValue, Wi
 
 fn unknown(accept: Accept) -> Result<Option<Value>, WireError> {
     match accept.unknowns {
-        Unknowns::Keep => Ok(Some(text(signature::UNKNOWN))),
+        Unknowns::Keep => Ok(Some(text(reserved::UNKNOWN))),
         Unknowns::Drop => Ok(None),
         Unknowns::Reject => Err(WireError::new(Problem::Unknown)),
     }
@@ -97,7 +98,7 @@ fn byte_string(bytes: &[u8], accept: Accept) -> Result<Kind, WireError> {
         return Err(WireError::new(Problem::ByteString));
     }
     Ok(signed(
-        signature::BYTE_STRING,
+        signature::BYTES,
         [("value", Some(text(&STANDARD.encode(bytes))))],
     ))
 }

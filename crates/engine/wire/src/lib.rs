@@ -11,7 +11,7 @@
 mod decode;
 mod encode;
 mod error;
-mod signature;
+mod reserved;
 
 pub use decode::{Expect, Outputs, decode, decode_value};
 pub use encode::{Accept, encode, encode_value};

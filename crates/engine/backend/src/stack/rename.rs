@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nimbus_engine_model::format::{Layout, SecretsMode, read_unverified, write_checkpoint};
 use nimbus_engine_model::secrets::{CiphertextCache, SealedText};
 use nimbus_engine_model::{
-    Archive, Operation, PropertyMap, PropertyValue, ProviderRef, ROOT_STACK_TYPE, ResourceState,
-    Snapshot, Urn,
+    Operation, PropertyMap, PropertyValue, ProviderRef, ROOT_STACK_TYPE, ResourceState, Snapshot,
+    Urn,
 };
 
 use super::Stack;
@@ -227,24 +227,11 @@ impl Renamer<'_> {
     fn value(&self, value: &mut PropertyValue) {
         match value {
             PropertyValue::ResourceReference(reference) => self.urn(&mut reference.urn),
-            PropertyValue::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            PropertyValue::Object(map) => self.map(map),
-            PropertyValue::Secret(inner) => self.value(inner),
             PropertyValue::Output(output) => {
                 output.dependencies.iter_mut().for_each(|urn| self.urn(urn));
-                output.value.iter_mut().for_each(|value| self.value(value));
             }
-            PropertyValue::Archive(Archive::Assets { assets, .. }) => {
-                assets.values_mut().for_each(|asset| self.value(asset));
-            }
-            PropertyValue::Null
-            | PropertyValue::Bool(_)
-            | PropertyValue::Number(_)
-            | PropertyValue::String(_)
-            | PropertyValue::Bytes(_)
-            | PropertyValue::Asset(_)
-            | PropertyValue::Archive(_)
-            | PropertyValue::Computed => {}
+            _ => {}
         }
+        value.parts_mut().for_each(|part| self.value(part));
     }
 }

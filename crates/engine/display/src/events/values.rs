@@ -2,7 +2,7 @@
 
 use nimbus_engine_model::format::write_property;
 use nimbus_engine_model::secrets::{CryptError, Crypter};
-use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, REDACTED};
+use nimbus_engine_model::{Asset, PropertyMap, PropertyValue, REDACTED};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
@@ -22,23 +22,9 @@ pub(super) fn blinded_map(map: &PropertyMap) -> Map<String, Value> {
 fn elide(value: &mut PropertyValue) {
     match value {
         PropertyValue::Asset(Asset::Text { text, .. }) => *text = "<contents elided>".to_owned(),
-        PropertyValue::Archive(Archive::Assets { assets, .. }) => {
-            assets.values_mut().for_each(elide);
-        }
-        PropertyValue::Array(items) => items.iter_mut().for_each(elide),
-        PropertyValue::Object(map) => map.values_mut().for_each(elide),
-        PropertyValue::Output(output) => output.value.iter_mut().for_each(elide),
         // Nothing of a secret is shown.
-        PropertyValue::Secret(_)
-        | PropertyValue::Null
-        | PropertyValue::Bool(_)
-        | PropertyValue::Number(_)
-        | PropertyValue::String(_)
-        | PropertyValue::Bytes(_)
-        | PropertyValue::Asset(_)
-        | PropertyValue::Archive(_)
-        | PropertyValue::Computed
-        | PropertyValue::ResourceReference(_) => {}
+        PropertyValue::Secret(_) => {}
+        other => other.parts_mut().for_each(elide),
     }
 }
 

@@ -22,7 +22,7 @@ mod read;
 mod resource;
 mod seal;
 mod sealed;
-mod signature;
+pub mod signature;
 mod time;
 mod upgrade;
 mod write;

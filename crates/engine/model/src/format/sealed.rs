@@ -18,7 +18,7 @@ use crate::resource::{Operation, OperationKind, ResourceState};
 use crate::secrets::{CiphertextCache, Crypter};
 use crate::snapshot::{IntegrityRecord, Manifest, PluginRecord, SecretsProvider, Snapshot};
 use crate::urn::Urn;
-use crate::value::{Archive, PropertyMap, PropertyValue};
+use crate::value::{PropertyMap, PropertyValue};
 
 /// What a state file records, before its secrets are decrypted. It can be checked and asked how
 /// its secrets are kept; to work with it, [`open`](Self::open) it.
@@ -256,16 +256,7 @@ pub(crate) fn unseal(value: &mut PropertyValue, values: &mut [Option<PropertyVal
                 **content = opened;
             }
         }
-        PropertyValue::Array(items) => items.iter_mut().for_each(|item| unseal(item, values)),
-        PropertyValue::Object(map) => unseal_map(map, values),
-        PropertyValue::Archive(Archive::Assets { assets, .. }) => unseal_map(assets, values),
-        PropertyValue::Output(output) => {
-            output
-                .value
-                .iter_mut()
-                .for_each(|value| unseal(value, values));
-        }
-        _ => {}
+        other => other.parts_mut().for_each(|part| unseal(part, values)),
     }
 }
 

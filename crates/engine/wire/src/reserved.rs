@@ -1,12 +1,4 @@
-//! Keys and signatures of special objects, and the strings that stand for unknown values.
-
-pub(crate) const KEY: &str = "4dabf18193072939515e22adb298388d";
-pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
-pub(crate) const RESOURCE_REFERENCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
-pub(crate) const OUTPUT: &str = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
-pub(crate) const ASSET: &str = "c44067f5952c0a294b673a41bacd8c17";
-pub(crate) const ARCHIVE: &str = "0def7320c3a5731c473e5ecbe6d01bc7";
-pub(crate) const BYTE_STRING: &str = "803fd3297a5875dc03ca845dda5d2a98";
+//! Strings that stand for what is not known yet, and hashes of what is empty.
 
 /// The one that is written. Peers may send any of [`UNKNOWNS`]; their types are not kept.
 pub(crate) const UNKNOWN: &str = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
