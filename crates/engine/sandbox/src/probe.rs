@@ -188,6 +188,24 @@ impl Probe {
         .all(|primitive| self.has(primitive))
     }
 
+    /// A machine that has everything, to take something away from.
+    pub fn complete() -> Self {
+        Self {
+            tried: Tried {
+                user: None,
+                view: None,
+                processes: None,
+                network: None,
+                landlock: Ok(7),
+            },
+            seccomp: true,
+            no_new_privs: true,
+            cgroup: cgroup::Offer::Delegated {
+                parent: "/sys/fs/cgroup".into(),
+            },
+        }
+    }
+
     /// This machine without some of what it has, to see what happens then.
     #[must_use]
     pub fn without(mut self, primitive: Primitive) -> Self {

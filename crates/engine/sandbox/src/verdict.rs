@@ -29,30 +29,36 @@ pub enum Cause {
     Output { bytes: u64 },
 }
 
+impl Cause {
+    /// The setting that says how much it may be.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Memory { .. } => "engine.sandbox_memory_mib",
+            Self::Processes { .. } => "engine.sandbox_processes",
+            Self::OpenFiles { .. } => "engine.sandbox_open_files",
+            Self::TemporarySpace { .. } => "engine.sandbox_temporary_mib",
+            Self::TemporaryFiles { .. } => "engine.sandbox_temporary_files",
+            Self::Output { .. } => "engine.sandbox_output_mib",
+        }
+    }
+}
+
+/// What was too much, and the setting that says so.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory { bytes } => write!(f, "it used more than {} of memory", Size(*bytes)),
-            Self::Processes { count } => {
-                write!(
-                    f,
-                    "it ran {count} processes and threads, which is the limit"
-                )
-            }
+            Self::Processes { count } => write!(f, "it ran {count} processes and threads"),
             Self::OpenFiles { count } => {
-                write!(
-                    f,
-                    "one of its processes had {count} files open, which is the limit"
-                )
+                write!(f, "one of its processes had {count} files open")
             }
             Self::TemporarySpace { bytes } => {
                 write!(f, "it filled its temporary directory of {}", Size(*bytes))
             }
-            Self::TemporaryFiles { count } => {
-                write!(f, "it made {count} temporary files, which is the limit")
-            }
+            Self::TemporaryFiles { count } => write!(f, "it made {count} temporary files"),
             Self::Output { bytes } => write!(f, "it printed more than {}", Size(*bytes)),
-        }
+        }?;
+        write!(f, "; the limit is set by {}", self.setting())
     }
 }
 
@@ -108,38 +114,73 @@ impl Usage {
     }
 }
 
-/// Words that runtimes use when there is no network.
-const NO_NETWORK: &[&str] = &[
-    "ENETUNREACH",
-    "EAI_AGAIN",
-    "ENOTFOUND",
-    "EHOSTUNREACH",
-    "Network is unreachable",
-    "Temporary failure in name resolution",
-    "Name or service not known",
-    "fetch failed",
-];
+/// Words that runtimes use, with what they have to do with the sandbox.
+struct Hint {
+    words: &'static [&'static str],
+    says: &'static str,
+}
 
-/// Words that runtimes use when something may not be written or read.
-const NO_FILE: &[&str] = &["EROFS", "Read-only file system"];
+const NO_NETWORK: Hint = Hint {
+    words: &[
+        "ENETUNREACH",
+        "EAI_AGAIN",
+        "ENOTFOUND",
+        "EHOSTUNREACH",
+        "Network is unreachable",
+        "Temporary failure in name resolution",
+        "Name or service not known",
+        "fetch failed",
+    ],
+    says: "the program runs without network (network: none); if it needs one, give --network \
+           full, set engine.sandbox_network to full, or write network: full for its stack in \
+           the manifest of the deployment",
+};
+
+/// A program that fails at a limit by itself is gone before anybody stops it.
+const OTHERS: [Hint; 5] = [
+    Hint {
+        words: &["EROFS", "Read-only file system"],
+        says: "in the sandbox a program can write only to its temporary directory, which the \
+               variable TMPDIR names",
+    },
+    Hint {
+        words: &[
+            "Array buffer allocation failed",
+            "Cannot allocate memory",
+            "ENOMEM",
+            "MemoryError",
+            "out of memory",
+        ],
+        says: "in the sandbox the memory of a program is limited by the setting \
+               engine.sandbox_memory_mib",
+    },
+    Hint {
+        words: &["EMFILE", "Too many open files"],
+        says: "in the sandbox the open files of a process are limited by the setting \
+               engine.sandbox_open_files",
+    },
+    Hint {
+        words: &["ENOSPC", "No space left on device"],
+        says: "in the sandbox temporary space is limited by the settings \
+               engine.sandbox_temporary_mib and engine.sandbox_temporary_files",
+    },
+    Hint {
+        words: &[
+            "EAGAIN",
+            "Resource temporarily unavailable",
+            "can't start new thread",
+        ],
+        says: "in the sandbox the processes and threads of a program are limited by the setting \
+               engine.sandbox_processes",
+    },
+];
 
 /// What a failure's own words have to do with the sandbox, with what to do about it.
 pub fn explain(words: &str, policy: &SandboxPolicy) -> Option<&'static str> {
-    let says = |list: &[&str]| list.iter().any(|word| words.contains(word));
-    if policy.network == Network::None && says(NO_NETWORK) {
-        return Some(
-            "the program runs without network (network: none); if it needs one, give --network \
-             full, set engine.sandbox_network to full, or write network: full for its stack in \
-             the manifest of the deployment",
-        );
-    }
-    if says(NO_FILE) {
-        return Some(
-            "in the sandbox a program can write only to its temporary directory, which the \
-             variable TMPDIR names",
-        );
-    }
-    None
+    let network = (policy.network == Network::None).then_some(&NO_NETWORK);
+    let mut hints = network.into_iter().chain(&OTHERS);
+    let fits = |hint: &&Hint| hint.words.iter().any(|word| words.contains(word));
+    hints.find(fits).map(|hint| hint.says)
 }
 
 #[cfg(test)]
@@ -169,12 +210,34 @@ mod tests {
         };
         assert_eq!(
             usage(|u| u.memory_bytes = u64::MAX),
-            "it used more than 4 GiB of memory"
+            "it used more than 4 GiB of memory; the limit is set by engine.sandbox_memory_mib"
         );
         assert!(usage(|u| u.processes = 512).contains("512 processes"));
         assert!(usage(|u| u.open_files = 4096).contains("4096 files"));
         assert!(usage(|u| u.temporary_full = true).contains("512 MiB"));
         assert!(usage(|u| u.temporary_files_full = true).contains("50000 temporary files"));
+    }
+
+    /// A program that notices a limit before anybody else does names no setting itself.
+    #[test]
+    fn a_failure_at_a_limit_is_explained_by_its_setting() {
+        for (words, setting) in [
+            ("RangeError: Array buffer allocation failed", "memory_mib"),
+            ("MemoryError", "memory_mib"),
+            ("Error: EMFILE: too many open files, open 'x'", "open_files"),
+            ("OSError: [Errno 24] Too many open files", "open_files"),
+            ("Error: ENOSPC: no space left on device", "temporary_mib"),
+            (
+                "OSError: [Errno 28] No space left on device",
+                "temporary_mib",
+            ),
+            ("Error: spawn sleep EAGAIN", "processes"),
+            ("RuntimeError: can't start new thread", "processes"),
+        ] {
+            let hint = explain(words, &SandboxPolicy::default()).expect(words);
+            let setting = format!("engine.sandbox_{setting}");
+            assert!(hint.contains(&setting), "{words}: {hint}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use nimbus_engine_sandbox::{Network, Sandbox};
 
@@ -12,7 +13,9 @@ use crate::support::*;
 struct Neighbourhood {
     place: tempfile::TempDir,
     _sockets: Vec<UnixListener>,
+    /// Stands for databases, workflow servers and whatever else listens on a machine.
     service: TcpListener,
+    _service_v6: Option<TcpListener>,
 }
 
 impl Neighbourhood {
@@ -30,13 +33,20 @@ impl Neighbourhood {
         ] {
             file(path);
         }
-        let sockets = ["docker.sock", "runs/other/engine"].map(|path| {
-            let path = place.path().join(path);
-            UnixListener::bind(path).unwrap()
-        });
+        let mut sockets = ["docker.sock", "runs/other/engine"]
+            .map(|path| UnixListener::bind(place.path().join(path)).unwrap())
+            .into_iter()
+            .collect::<Vec<_>>();
+        // Desktops and containers have sockets that no file system knows.
+        let name = place.path().as_os_str().as_encoded_bytes();
+        let unnamed = SocketAddr::from_abstract_name(name).unwrap();
+        sockets.push(UnixListener::bind_addr(&unnamed).unwrap());
+        let service = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = service.local_addr().unwrap().port();
         Self {
-            _sockets: sockets.into(),
-            service: TcpListener::bind("127.0.0.1:0").unwrap(),
+            _sockets: sockets,
+            _service_v6: TcpListener::bind(("::1", port)).ok(),
+            service,
             place,
         }
     }
@@ -100,13 +110,15 @@ fn files_and_processes_of_others_are_not_there() {
     });
 }
 
-const DESTINATIONS: [&str; 7] = [
+const DESTINATIONS: [&str; 9] = [
     "service on this machine",
     "service under its name",
     "service on every address",
+    "service over version 6",
     "metadata service",
     "the internet",
     "docker",
+    "socket without a file",
     "engine of another run",
 ];
 
@@ -116,9 +128,11 @@ const [place, port] = process.argv.slice(2);
     await connect("service on this machine", { host: "127.0.0.1", port });
     await connect("service under its name", { host: "localhost", port });
     await connect("service on every address", { host: "0.0.0.0", port });
+    await connect("service over version 6", { host: "::1", port });
     await connect("metadata service", { host: "169.254.169.254", port: 80 });
     await connect("the internet", { host: "1.1.1.1", port: 443 });
     await connect("docker", { path: `${place}/docker.sock` });
+    await connect("socket without a file", { path: `\0${place}` });
     await connect("engine of another run", { path: `${place}/runs/other/engine` });
 })();
 "#;
@@ -128,9 +142,11 @@ place, port = sys.argv[1], int(sys.argv[2])
 connect("service on this machine", socket.AF_INET, ("127.0.0.1", port))
 connect("service under its name", socket.AF_INET, ("localhost", port))
 connect("service on every address", socket.AF_INET, ("0.0.0.0", port))
+connect("service over version 6", socket.AF_INET6, ("::1", port))
 connect("metadata service", socket.AF_INET, ("169.254.169.254", 80))
 connect("the internet", socket.AF_INET, ("1.1.1.1", 443))
 connect("docker", socket.AF_UNIX, f"{place}/docker.sock")
+connect("socket without a file", socket.AF_UNIX, f"\0{place}")
 connect("engine of another run", socket.AF_UNIX, f"{place}/runs/other/engine")
 "#;
 

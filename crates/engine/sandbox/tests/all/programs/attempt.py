@@ -13,6 +13,10 @@ def attempt(name, action):
     try:
         result = action()
         report(name, f"ALLOWED {'' if result is None else str(result)[:60]}")
+    except FileNotFoundError as error:
+        # A tool that is not here proves nothing; a file that is not here does.
+        missing = getattr(error, "tool", None)
+        report(name, f"untried: no {missing}" if missing else f"refused {error!r}")
     except BaseException as error:
         report(name, f"refused {error!r}".replace("\n", " "))
 
@@ -47,4 +51,10 @@ def write(path):
 
 
 def run(*command):
+    import shutil
+
+    if shutil.which(command[0]) is None:
+        error = FileNotFoundError(command[0])
+        error.tool = command[0]
+        raise error
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
