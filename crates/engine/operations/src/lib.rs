@@ -9,6 +9,7 @@
 mod assets;
 mod bench;
 mod cancel;
+mod doors;
 mod embedded;
 mod engine;
 mod fan;

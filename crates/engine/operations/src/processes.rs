@@ -20,8 +20,8 @@ use nimbus_engine_monitor::{
     BuiltinProvider, EngineEndpoint, HookRegistry, Listen, RunningResources,
 };
 use nimbus_engine_plugin::{
-    HostOptions, Limits, PluginHost, PluginKind, PluginSearch, PolicyPackOptions, ProjectPlugin,
-    Tenancy,
+    HostOptions, KeepWarm, Limits, PluginHost, PluginKind, PluginSearch, PolicyPackOptions,
+    ProjectPlugin, ProviderPool, SharedPlugins, Tenancy,
 };
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
@@ -31,6 +31,7 @@ use serde_json::Value;
 
 use crate::assets;
 use crate::bench::{Setup, Tools, Workbench};
+use crate::doors::Ports;
 use crate::host::Host;
 use crate::isolation;
 use crate::request::{Mode, PolicyPackRequest, RunOptions};
@@ -41,7 +42,8 @@ const PROGRAM_GRACE: Duration = Duration::from_secs(10);
 /// Variables that open the stack's secrets; programs get their configuration opened instead.
 const NOT_FOR_PROGRAMS: [&str; 2] = [PASSPHRASE, PASSPHRASE_FILE];
 
-/// Starts processes with this environment.
+/// Starts processes with this environment. Clones share their plugins.
+#[derive(Clone)]
 pub struct Processes {
     environment: BTreeMap<OsString, OsString>,
     limits: Limits,
@@ -49,6 +51,8 @@ pub struct Processes {
     simulated: Option<Arc<dyn ProviderHost>>,
     /// One for all programs that are started from here: they have most of the work in common.
     checker: Option<Arc<TypeChecker>>,
+    /// Plugins that outlive the operation they were started for.
+    shared: SharedPlugins,
 }
 
 impl Processes {
@@ -61,7 +65,34 @@ impl Processes {
             limits: Limits::default(),
             simulated: None,
             checker: checker.map(Arc::new),
+            shared: shared_plugins(KeepWarm::FOR_A_RUN),
         }
+    }
+
+    /// For a server: plugins that nobody uses stay for some minutes.
+    pub fn in_server() -> Self {
+        Self {
+            shared: shared_plugins(KeepWarm::FOR_A_SERVER),
+            ..Self::new()
+        }
+    }
+
+    /// For operations of this owner. Owners share no plugin, even if everything else is equal.
+    pub fn owned_by(&self, owner: impl Into<String>) -> Self {
+        let mut own = self.clone();
+        own.shared.owner = owner.into();
+        own
+    }
+
+    /// Shares plugins of these packages between programs in different folders.
+    pub fn sharing(mut self, packages: impl IntoIterator<Item = String>) -> Self {
+        self.shared.everywhere = Arc::new(packages.into_iter().collect());
+        self
+    }
+
+    /// Ends all plugins, those of clones too. Nothing can be run afterwards.
+    pub async fn close(&self) {
+        self.shared.pool.close().await;
     }
 
     /// With providers that are not plugins, as in a rehearsal. The program is the real one.
@@ -279,8 +310,17 @@ impl Processes {
             tenancy: tenancy(&setup.request.options),
             search,
             limits: self.limits,
+            shared: Some(self.shared.clone()),
             events: Arc::clone(&setup.events),
         })
+    }
+}
+
+fn shared_plugins(keep: KeepWarm) -> SharedPlugins {
+    SharedPlugins {
+        pool: ProviderPool::new(keep, Limits::default(), Arc::new(Ports)),
+        owner: String::new(),
+        everywhere: SharedPlugins::reviewed(),
     }
 }
 

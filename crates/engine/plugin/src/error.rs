@@ -24,6 +24,8 @@ pub enum PluginError {
     /// A tenant's own code, where code of tenants runs only in the sandbox.
     #[error("{plugin} is code of the program itself, and that runs only in the sandbox here")]
     BroughtAlong { plugin: String },
+    #[error("nothing is started any more: the run is ending")]
+    Ending,
     #[error("{plugin} did not start: {reason}")]
     NotStarted { plugin: String, reason: String },
     #[error("{plugin} refused to serve: {reason}")]
@@ -37,13 +39,13 @@ impl PluginError {
             Self::Manifest { source, .. } => source.code(),
             Self::Runtime { .. } => ErrorCode::PLUGIN_RUNTIME_MISSING,
             Self::BroughtAlong { .. } => ErrorCode::ISOLATION_WEAK,
-            Self::NotStarted { .. } => ErrorCode::PLUGIN_NOT_STARTED,
+            Self::NotStarted { .. } | Self::Ending => ErrorCode::PLUGIN_NOT_STARTED,
             Self::Refused { .. } => ErrorCode::PLUGIN_REFUSED,
         }
     }
 
     /// The error as the deployment sees it, for a package it asked for.
-    pub(crate) fn for_package(self, descriptor: &PackageDescriptor) -> LoadError {
+    pub(crate) fn for_package(&self, descriptor: &PackageDescriptor) -> LoadError {
         let package = descriptor.package().to_owned();
         match self {
             Self::NotFound { source, .. } => LoadError::NotFound {
@@ -55,11 +57,14 @@ impl PluginError {
                 package,
                 reason: format!("{missing}; {help}"),
             },
-            Self::Manifest { .. } | Self::BroughtAlong { .. } => LoadError::NotStarted {
-                package,
-                reason: self.to_string(),
-            },
+            Self::Manifest { .. } | Self::BroughtAlong { .. } | Self::Ending => {
+                LoadError::NotStarted {
+                    package,
+                    reason: self.to_string(),
+                }
+            }
             Self::NotStarted { reason, .. } | Self::Refused { reason, .. } => {
+                let reason = reason.clone();
                 LoadError::NotStarted { package, reason }
             }
         }

@@ -5,26 +5,26 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use futures::future::{join, join_all};
 use nimbus_engine_model::PackageDescriptor;
-use nimbus_engine_ports::{Analyzer, LoadError, Provider, ProviderHost};
+use nimbus_engine_ports::{LoadError, Provider, ProviderHost};
 use nimbus_engine_proto as proto;
 use parking_lot::Mutex;
 
+use crate::desk::Desk;
 use crate::error::PluginError;
 use crate::options::HostOptions;
 use crate::plugin::reason;
 use crate::policy::{PolicyPack, PolicyPackOptions};
-use crate::pool::Pool;
 use crate::provider::GrpcProvider;
 
 pub struct PluginHost {
-    pool: Arc<Pool>,
+    desk: Arc<Desk>,
     policy_packs: Mutex<Vec<Weak<PolicyPack>>>,
 }
 
 impl PluginHost {
     pub fn new(options: HostOptions) -> Self {
         Self {
-            pool: Arc::new(Pool::new(options)),
+            desk: Arc::new(Desk::new(options)),
             policy_packs: Mutex::default(),
         }
     }
@@ -34,14 +34,15 @@ impl PluginHost {
         &self,
         options: PolicyPackOptions,
     ) -> Result<Arc<PolicyPack>, PluginError> {
-        let pack = Arc::new(PolicyPack::start(self.pool.options(), options).await?);
+        let pack = Arc::new(PolicyPack::start(self.desk.options(), options).await?);
         self.policy_packs.lock().push(Arc::downgrade(&pack));
         Ok(pack)
     }
 
     /// The schema of a package, a JSON document.
-    pub async fn schema(&self, package: &PackageDescriptor) -> Result<String, PluginError> {
-        let plugin = self.pool.take(package).await?;
+    pub async fn schema(&self, package: &PackageDescriptor) -> Result<String, Arc<PluginError>> {
+        let lease = self.desk.any(&self.desk.plan(package)?)?;
+        let plugin = lease.plugin().await?;
         let mut client = plugin.link.provider();
         let send = |request| async move { client.get_schema(request).await };
         let parameterization = package.parameterization.as_ref();
@@ -52,35 +53,25 @@ impl PluginHost {
                 .map(|p| p.version.to_string())
                 .unwrap_or_default(),
         };
-        let limit = self.pool.limits().quick;
-        let response = plugin.link.call("GetSchema", limit, request, send).await;
-        self.pool.give_back(package, plugin);
-        response
-            .map(|response| response.schema)
-            .map_err(|error| PluginError::Refused {
-                plugin: package.name.clone(),
-                reason: reason(error),
-            })
+        let limits = self.desk.limits();
+        let call = plugin.link.call("GetSchema", limits.quick, request, send);
+        let response = call.await;
+        if let Some(plugin) = lease.give_back() {
+            plugin.end(limits).await;
+        }
+        let refused = |error| PluginError::Refused {
+            plugin: package.name.clone(),
+            reason: reason(error),
+        };
+        let response = response.map_err(|error| Arc::new(refused(error)));
+        response.map(|response| response.schema)
     }
 
-    /// Asks every plugin to stop what it is doing. They stay usable for what has to be finished.
-    pub async fn cancel(&self) {
-        let limit = self.pool.limits().shutdown;
-        let plugins = self.pool.plugins();
-        let packs = self.packs();
-        let cancel_plugins = join_all(plugins.iter().map(|plugin| plugin.cancel(limit)));
-        let cancel_packs = join_all(packs.iter().map(|pack| pack.cancel()));
-        join(cancel_plugins, cancel_packs).await;
-    }
-
-    /// Ends every plugin. Nothing can be loaded afterwards.
+    /// Ends every plugin that is this run's own. Nothing can be loaded afterwards.
     pub async fn shutdown(&self) {
-        let plugins = self.pool.close();
-        let limits = self.pool.limits();
         let packs = self.packs();
-        let end_plugins = join_all(plugins.iter().map(|plugin| plugin.end(limits)));
         let end_packs = join_all(packs.iter().map(|pack| pack.close()));
-        join(end_plugins, end_packs).await;
+        join(self.desk.close(), end_packs).await;
     }
 
     fn packs(&self) -> Vec<Arc<PolicyPack>> {
@@ -95,15 +86,20 @@ impl PluginHost {
 #[async_trait]
 impl ProviderHost for PluginHost {
     async fn load(&self, package: &PackageDescriptor) -> Result<Arc<dyn Provider>, LoadError> {
-        let plugin = self
-            .pool
-            .take(package)
-            .await
-            .map_err(|error| error.for_package(package))?;
+        let explain = |error: &PluginError| error.for_package(package);
+        if self.desk.is_closed() {
+            return Err(explain(&PluginError::Ending));
+        }
+        let plan = self.desk.plan(package).map_err(|error| explain(&error))?;
+        let lease = self.desk.any(&plan).map_err(|error| explain(&error))?;
+        let lease = Arc::new(lease);
+        lease.plugin().await.map_err(|error| explain(&error))?;
+        let desk = Arc::clone(&self.desk);
         Ok(Arc::new(GrpcProvider::new(
-            self.pool.clone(),
+            desk,
             package.clone(),
-            plugin,
+            plan,
+            lease,
         )))
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! [`PluginHost`] finds the plugin of a package, starts it, and hands out providers that speak to
 //! it. Reading order: `lookup` (where a plugin is), `runtime` and `process` (how it is run and
-//! ended), `link` (how it is spoken to), `plugin` (how it is greeted), `pool` (which processes
-//! there are), `provider` (what the deployment sees), `policy` (policy packs).
+//! ended), `link` (how it is spoken to), `plugin` (how it is greeted), `sharing` and `pool` (which
+//! processes there are and who shares them), `provider` (what the deployment sees), `policy`
+//! (policy packs).
 //!
 //! A plugin that dies, hangs or answers nonsense makes an outcome unknown; it never makes a
 //! resource absent. Nothing here decides what happens to resources.
 
+mod desk;
 mod error;
+mod folder;
 mod host;
 mod link;
 mod lookup;
@@ -21,6 +24,7 @@ mod pool;
 mod process;
 mod provider;
 mod runtime;
+mod sharing;
 mod start;
 mod tenancy;
 
@@ -29,4 +33,6 @@ pub use host::PluginHost;
 pub use lookup::{Located, LookupError, PluginKind, PluginSearch, ProjectPlugin};
 pub use options::{HostOptions, Limits};
 pub use policy::{PolicyPack, PolicyPackOptions};
+pub use pool::{EngineDoor, EngineDoors, KeepWarm, ProviderPool};
+pub use sharing::{SHARED_EVERYWHERE, SharedPlugins};
 pub use tenancy::Tenancy;

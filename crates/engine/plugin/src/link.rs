@@ -45,6 +45,8 @@ pub(crate) enum CallError {
     Lost { message: String },
     /// The plugin was gone before the call, so nothing was asked.
     Gone { message: String },
+    /// We did not wait for the answer, which would have changed nothing.
+    Abandoned,
 }
 
 pub(crate) struct Link {

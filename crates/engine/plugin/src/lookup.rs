@@ -126,6 +126,16 @@ impl PluginSearch {
         self.in_installed(kind, name, version)
     }
 
+    /// Whether the project itself says where the plugin is.
+    pub(crate) fn is_in_project(
+        &self,
+        kind: PluginKind,
+        name: &str,
+        version: Option<&Version>,
+    ) -> bool {
+        self.project_folder(kind, name, version).is_some()
+    }
+
     fn project_folder(
         &self,
         kind: PluginKind,

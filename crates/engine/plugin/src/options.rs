@@ -9,6 +9,7 @@ use std::time::Duration;
 use nimbus_engine_ports::EventSink;
 
 use crate::lookup::PluginSearch;
+use crate::sharing::SharedPlugins;
 use crate::tenancy::Tenancy;
 
 /// Everything that the plugins of one run have in common. It holds secrets, so it cannot be printed.
@@ -34,6 +35,8 @@ pub struct HostOptions {
     pub tenancy: Tenancy,
     pub search: PluginSearch,
     pub limits: Limits,
+    /// Processes that other operations use too; `None`: all are this run's own.
+    pub shared: Option<SharedPlugins>,
     /// Gets what plugins print, and warnings about them.
     pub events: Arc<dyn EventSink>,
 }

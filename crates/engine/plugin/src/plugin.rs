@@ -21,6 +21,8 @@ pub(crate) struct Plugin {
     pub(crate) protocol: Option<Protocol>,
     /// As the plugin itself reports it.
     pub(crate) version: Option<Version>,
+    /// Serves the address at which the plugin finds the engine, if it has one of its own.
+    pub(crate) engine: Option<Box<dyn Send + Sync>>,
 }
 
 /// What a provider understands.
@@ -69,6 +71,8 @@ pub(crate) struct Greeting<'a> {
     /// Where the plugin is; not known of one that somebody else started.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) parameterization: Option<&'a Parameterization>,
+    /// Whether it will be told which provider resource it is.
+    pub(crate) knows_itself: bool,
     pub(crate) limits: Limits,
 }
 
@@ -95,6 +99,7 @@ impl Plugin {
             link,
             protocol,
             version,
+            engine: None,
         })
     }
 
@@ -133,7 +138,7 @@ async fn handshake(link: &Link, greeting: &Greeting<'_>) -> Result<Option<Protoc
         engine_address: greeting.engine_address.to_owned(),
         root_directory: folder.clone(),
         program_directory: folder,
-        configure_with_urn: true,
+        configure_with_urn: greeting.knows_itself,
         // Nimbus has no server for the steps of views.
         supports_views: false,
         supports_refresh_before_update: true,
@@ -211,5 +216,6 @@ pub(crate) fn reason(error: CallError) -> String {
     match error {
         CallError::Answered(status) => status.message().to_owned(),
         CallError::Lost { message } | CallError::Gone { message } => message,
+        CallError::Abandoned => "nobody waited for its answer".to_owned(),
     }
 }

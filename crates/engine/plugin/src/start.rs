@@ -1,100 +1,212 @@
 //! From a package to a plugin that has been reached.
+//!
+//! First a plan is made, which says everything that the process depends on, so that one that is
+//! there already can be used instead.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU16;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nimbus_engine_model::PackageDescriptor;
-use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
+use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
+use semver::Version;
 
 use crate::error::PluginError;
+use crate::folder;
 use crate::lookup::{Located, PluginKind};
 use crate::manifest::Manifest;
-use crate::options::HostOptions;
+use crate::options::{HostOptions, Limits};
 use crate::plugin::{Greeting, Plugin};
+use crate::pool::{Digest, Fields};
 use crate::process::{Launch, Output, PluginProcess};
 use crate::runtime::{Dynamic, Runtimes, Source};
+use crate::sharing::Reach;
 use crate::tenancy::{self, Tenancy};
 
+/// Files in the home folder from which providers take credentials without being told.
+const CREDENTIALS: &[&str] = &[
+    ".aws/config",
+    ".aws/credentials",
+    ".azure/msal_token_cache.json",
+    ".config/gcloud/application_default_credentials.json",
+    ".kube/config",
+];
+
 /// What to start, and where it is.
+#[derive(Clone)]
 struct Start {
     launch: Launch,
     folder: PathBuf,
     /// How loud what it prints is: compiled providers log through the engine, so their own output
     /// is for debugging; what a dynamic provider prints is the user's.
     severity: Severity,
+    /// Compiled plugins have the engine's address as their only argument. It is not known before
+    /// they are started.
+    compiled: bool,
 }
 
-/// Finds, starts and greets the provider of a package.
-pub(crate) async fn start_provider(
-    options: &HostOptions,
-    package: &PackageDescriptor,
-) -> Result<Plugin, PluginError> {
-    let label = label(package);
-    let (port, process, folder) = match locate(options, package, &label)? {
-        Found::Running(port) => (port, None, None),
-        Found::Start(start) => {
-            let output = Output::new(options.events.clone(), start.severity);
-            let started =
-                PluginProcess::start(start.launch, &label, output, options.limits.start).await;
-            let (process, port) = started.map_err(|error| PluginError::NotStarted {
-                plugin: label.clone(),
-                reason: error.to_string(),
-            })?;
-            (port, Some(process), Some(start.folder))
-        }
-    };
-    let greeting = Greeting {
-        label: &label,
-        engine_address: &options.engine_address,
-        folder,
-        parameterization: package.parameterization.as_ref(),
-        limits: options.limits,
-    };
-    let plugin = Plugin::reach(port, process, &greeting).await;
-    let plugin = plugin.map_err(|reason| PluginError::Refused {
-        plugin: label,
-        reason,
-    })?;
-    warn_of_other_version(options, package, &plugin);
-    Ok(plugin)
-}
-
+#[derive(Clone)]
 enum Found {
-    Running(std::num::NonZeroU16),
+    Running(NonZeroU16),
     Start(Start),
+}
+
+/// How the provider of a package is started. It holds an environment, so it cannot be printed.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    label: String,
+    package: PackageDescriptor,
+    found: Found,
+    reach: Reach,
+    tenancy: Tenancy,
+    limits: Limits,
+}
+
+impl Plan {
+    /// Finds the provider of a package. Its process will be shared as widely as is right, and no
+    /// wider than `widest`.
+    pub(crate) fn new(
+        options: &HostOptions,
+        package: &PackageDescriptor,
+        widest: Reach,
+    ) -> Result<Self, PluginError> {
+        let label = label(package);
+        let (found, reach) = locate(options, package, &label, widest)?;
+        Ok(Self {
+            label,
+            package: package.clone(),
+            found,
+            reach,
+            tenancy: options.tenancy,
+            limits: options.limits,
+        })
+    }
+
+    pub(crate) fn not_started(&self, reason: &str) -> PluginError {
+        PluginError::NotStarted {
+            plugin: self.label.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// Everything that makes the process what it is, before it is configured.
+    pub(crate) fn digest(&self, mut fields: Fields, owner: &str) -> Digest {
+        let package = &self.package;
+        fields.add(owner);
+        fields.add(format!("{:?} {:?}", self.reach, self.tenancy));
+        fields.add(&package.name).add(&package.download_url);
+        fields.add_optional(package.version.as_ref().map(Version::to_string));
+        for (platform, checksum) in &package.checksums {
+            fields.add(platform).add(checksum);
+        }
+        if let Some(parameter) = &package.parameterization {
+            fields.add(&parameter.name).add(&parameter.value);
+            fields.add(parameter.version.to_string());
+        }
+        match &self.found {
+            Found::Running(port) => {
+                fields.add("running").add(port.get().to_le_bytes());
+            }
+            Found::Start(start) => {
+                fields.add("start").add_path(&start.launch.program);
+                fields.add_stamp(&start.launch.program);
+                fields.add_path(&start.launch.directory);
+                for argument in &start.launch.arguments {
+                    fields.add(argument.as_bytes());
+                }
+                let environment = &start.launch.environment;
+                fields.add_variables(environment);
+                if let Some(home) = environment.get(OsStr::new("HOME")) {
+                    for file in CREDENTIALS {
+                        fields.add_stamp(&Path::new(home).join(file));
+                    }
+                }
+            }
+        }
+        fields.digest()
+    }
+
+    /// Starts and greets the provider, which finds the engine at this address.
+    pub(crate) async fn start(
+        self,
+        engine_address: String,
+        audience: Arc<dyn EventSink>,
+    ) -> Result<Plugin, PluginError> {
+        let label = self.label;
+        let (port, process, folder) = match self.found {
+            Found::Running(port) => (port, None, None),
+            Found::Start(mut start) => {
+                let output = Output::new(Arc::clone(&audience), start.severity);
+                if start.compiled {
+                    start.launch.arguments.push(engine_address.clone().into());
+                }
+                let started =
+                    PluginProcess::start(start.launch, &label, output, self.limits.start).await;
+                let (process, port) = started.map_err(|error| PluginError::NotStarted {
+                    plugin: label.clone(),
+                    reason: error.to_string(),
+                })?;
+                (port, Some(process), Some(start.folder))
+            }
+        };
+        let greeting = Greeting {
+            label: &label,
+            engine_address: &engine_address,
+            folder,
+            parameterization: self.package.parameterization.as_ref(),
+            knows_itself: self.reach != Reach::Everywhere,
+            limits: self.limits,
+        };
+        let plugin = Plugin::reach(port, process, &greeting).await;
+        let plugin = plugin.map_err(|reason| PluginError::Refused {
+            plugin: label,
+            reason,
+        })?;
+        warn_of_other_version(audience.as_ref(), &self.package, &plugin);
+        Ok(plugin)
+    }
 }
 
 fn locate(
     options: &HostOptions,
     package: &PackageDescriptor,
     label: &str,
-) -> Result<Found, PluginError> {
+    widest: Reach,
+) -> Result<(Found, Reach), PluginError> {
     let dynamic = Dynamic::of_package(&package.name);
+    let kind = PluginKind::Resource;
+    let version = package.version.as_ref();
+    let located = options.search.locate(kind, &package.name, version);
     let environment = environment(options, package, dynamic);
     let runtimes = runtimes(options, &environment);
-    let located = options.search.locate(
-        PluginKind::Resource,
-        &package.name,
-        package.version.as_ref(),
-    );
     let start = match (located, dynamic) {
-        (Ok(Located::Running { port }), _) => return Ok(Found::Running(port)),
+        (Ok(Located::Running { port }), _) => {
+            return Ok((Found::Running(port), Reach::Operation));
+        }
         // The program's own SDK has it, whatever else lies on the search path.
         (_, Some(language)) => Start {
             launch: runtimes.dynamic(language, label)?,
             folder: options.program_folder.clone(),
             severity: Severity::Info,
+            compiled: false,
         },
         (Ok(Located::Program { path }), None) => Start {
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             launch: Launch {
                 program: path,
-                arguments: vec![options.engine_address.clone().into()],
+                arguments: Vec::new(),
                 directory: options.directory.clone(),
                 environment,
             },
             severity: Severity::Debug,
+            compiled: true,
         },
         (Ok(Located::Source { folder }), None) => {
             let file = folder.join("PulumiPlugin.yaml");
@@ -107,6 +219,7 @@ fn locate(
                 launch,
                 folder,
                 severity: Severity::Debug,
+                compiled: false,
             }
         }
         (Err(source), None) => {
@@ -117,7 +230,49 @@ fn locate(
         }
     };
     refuse_strangers(options, &start, dynamic, label)?;
-    Ok(Found::Start(start))
+    let reach = reach(options, package, &start).min(widest);
+    let start = match reach {
+        Reach::Everywhere => start.anywhere(options),
+        Reach::Operation | Reach::Folder => start,
+    };
+    Ok((Found::Start(start), reach))
+}
+
+impl Start {
+    /// Runs where no file of a program is, and without knowing of any program.
+    fn anywhere(mut self, options: &HostOptions) -> Self {
+        self.launch.directory.clone_from(&self.folder);
+        let of_program = program_variables(options);
+        let environment = &mut self.launch.environment;
+        environment.retain(|name, _| !of_program.contains_key(name));
+        self
+    }
+}
+
+/// How widely the process may be shared, as far as its start says.
+fn reach(options: &HostOptions, package: &PackageDescriptor, start: &Start) -> Reach {
+    let Some(shared) = &options.shared else {
+        return Reach::Operation;
+    };
+    let project = [options.directory.as_path(), &options.program_folder];
+    let kind = PluginKind::Resource;
+    let version = package.version.as_ref();
+    let projects_own = options.search.is_in_project(kind, &package.name, version)
+        || tenancy::is_brought_along(&start.folder, &project);
+    if !start.compiled || projects_own {
+        return Reach::Operation;
+    }
+    let reviewed = package.parameterization.is_none() && shared.everywhere.contains(&package.name);
+    let mut variables = start.launch.environment.values();
+    let names_folder = |value: &OsString| {
+        let text = value.to_str();
+        text.is_some_and(|text| folder::text_names(&options.directory, text))
+    };
+    if reviewed && !variables.any(names_folder) {
+        Reach::Everywhere
+    } else {
+        Reach::Folder
+    }
 }
 
 /// Plugins run outside of any sandbox, so a tenant's own code may not be one.
@@ -164,25 +319,28 @@ fn environment(
             environment.insert(theirs.into(), value.clone());
         }
     }
-    for (name, value) in &options.runtime_options {
+    environment.extend(program_variables(options));
+    if !options.project.is_empty() && dynamic == Some(Dynamic::Node) {
         environment.insert(
-            format!("PULUMI_RUNTIME_{}", name.to_uppercase()).into(),
-            value.into(),
+            "PULUMI_NODEJS_PROJECT".into(),
+            options.project.clone().into(),
         );
-    }
-    if !options.project.is_empty() {
-        environment.insert("PULUMI_PROJECT".into(), options.project.clone().into());
-        if dynamic == Some(Dynamic::Node) {
-            environment.insert(
-                "PULUMI_NODEJS_PROJECT".into(),
-                options.project.clone().into(),
-            );
-        }
     }
     if let (Some(_), Some(config)) = (dynamic, &options.config_json) {
         environment.insert("PULUMI_CONFIG".into(), config.into());
     }
     environment
+}
+
+/// What plugins are told about the program that they serve.
+fn program_variables(options: &HostOptions) -> BTreeMap<OsString, OsString> {
+    let runtime = options.runtime_options.iter().map(|(name, value)| {
+        let name = format!("PULUMI_RUNTIME_{}", name.to_uppercase());
+        (name.into(), value.into())
+    });
+    let project = (!options.project.is_empty())
+        .then(|| ("PULUMI_PROJECT".into(), options.project.clone().into()));
+    runtime.chain(project).collect()
 }
 
 fn label(package: &PackageDescriptor) -> String {
@@ -192,14 +350,14 @@ fn label(package: &PackageDescriptor) -> String {
     }
 }
 
-fn warn_of_other_version(options: &HostOptions, package: &PackageDescriptor, plugin: &Plugin) {
+fn warn_of_other_version(audience: &dyn EventSink, package: &PackageDescriptor, plugin: &Plugin) {
     let Some((wanted, found)) = package.version.as_ref().zip(plugin.version.as_ref()) else {
         return;
     };
     if found.cmp_precedence(wanted).is_ge() {
         return;
     }
-    options.events.emit(EngineEvent::Diagnostic(Diagnostic {
+    audience.emit(EngineEvent::Diagnostic(Diagnostic {
         severity: Severity::Warning,
         urn: None,
         message: format!(

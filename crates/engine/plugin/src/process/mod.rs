@@ -31,6 +31,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 const CLOSED: Duration = Duration::from_secs(5);
 
 /// What to run. Its environment may hold credentials, so it cannot be printed.
+#[derive(Clone)]
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,

@@ -105,10 +105,12 @@ impl Session {
         }
     }
 
-    /// Hands the configuration over and learns what the provider understands.
+    /// Hands the configuration over and learns what the provider understands. A process that many
+    /// share is not told which provider resource it is.
     pub(crate) async fn configure(
         &self,
         request: &ConfigureRequest,
+        knows_itself: bool,
     ) -> Result<Protocol, ProviderError> {
         let accept = Accept {
             unknowns: Unknowns::Keep,
@@ -125,10 +127,14 @@ impl Session {
             accept_resources: true,
             sends_old_inputs: true,
             sends_old_inputs_to_delete: true,
-            id: request.id.clone(),
-            urn: request.urn.as_ref().map(ToString::to_string),
-            name: Some(request.name.clone()),
-            r#type: Some(request.type_.clone()),
+            id: request.id.clone().filter(|_| knows_itself),
+            urn: request
+                .urn
+                .as_ref()
+                .filter(|_| knows_itself)
+                .map(ToString::to_string),
+            name: knows_itself.then(|| request.name.clone()),
+            r#type: knows_itself.then(|| request.type_.clone()),
         };
         let response = self
             .call(

@@ -12,7 +12,7 @@ use proto::resource_monitor_client::ResourceMonitorClient;
 
 use super::failure::{nonsense, unsendable};
 use super::function::{dependencies, parse_dependencies, texts};
-use super::session::{Session, keep_if, send, text};
+use super::session::{Session, keep_if, text};
 use crate::monitor::connect;
 
 const METHOD: &str = "Construct";
@@ -29,6 +29,7 @@ impl Session {
             });
         }
         let dry_run = request.context.dry_run;
+        let inputs = request.inputs.clone();
         let message = self.construct_message(request)?;
         let response = self
             .call(
@@ -42,7 +43,9 @@ impl Session {
             unknowns: keep_if(dry_run),
             outputs: Outputs::Keep,
         };
-        let outputs = decode(response.state, expect).map_err(|error| nonsense(METHOD, error))?;
+        let mut outputs =
+            decode(response.state, expect).map_err(|error| nonsense(METHOD, error))?;
+        self.restore_paths(&mut outputs, &inputs);
         let urns = response
             .state_dependencies
             .into_iter()
@@ -78,7 +81,7 @@ impl Session {
             r#type: request.type_,
             name: request.name,
             parent: text(request.parent.as_ref()),
-            inputs: send(&request.inputs, accept)?,
+            inputs: self.send(&request.inputs, accept)?,
             input_dependencies: dependencies(request.input_dependencies, |urns| {
                 wire::PropertyDependencies { urns }
             }),

@@ -12,6 +12,7 @@ use crate::link::CallError;
 pub(crate) fn failure(method: &'static str, error: CallError) -> ProviderError {
     match error {
         CallError::Gone { message } => ProviderError::Failed { message },
+        CallError::Abandoned => ProviderError::Cancelled,
         CallError::Lost { message } => ProviderError::Unknown { message },
         CallError::Answered(status) => match status.code() {
             Code::Unimplemented => ProviderError::Unimplemented { method },

@@ -12,7 +12,7 @@ use proto::call_request::ArgumentDependencies;
 
 use super::failure::nonsense;
 use super::secrets::mark_all;
-use super::session::{Session, failures, keep_if, receive, send};
+use super::session::{Session, failures, keep_if, receive};
 
 impl Session {
     pub(crate) async fn invoke(
@@ -23,7 +23,7 @@ impl Session {
         let secret = request.args.values().any(|value| value.contains_secrets());
         let message = proto::InvokeRequest {
             tok: request.token,
-            args: send(&request.args, self.accept(Unknowns::Drop))?,
+            args: self.send(&request.args, self.accept(Unknowns::Drop))?,
             preview: request.preview,
         };
         let response = self
@@ -35,6 +35,7 @@ impl Session {
             )
             .await?;
         let mut properties = receive(METHOD, response.r#return, Unknowns::Reject)?;
+        self.restore_paths(&mut properties, &request.args);
         if secret && !self.protocol.accepts_secrets {
             mark_all(&mut properties);
         }
@@ -63,7 +64,7 @@ impl Session {
         });
         let message = proto::CallRequest {
             tok: request.token,
-            args: send(&request.args, accept)?,
+            args: self.send(&request.args, accept)?,
             arg_dependencies,
             project: context.project,
             stack: context.stack,
@@ -88,8 +89,9 @@ impl Session {
             unknowns: keep_if(context.dry_run),
             outputs: Outputs::Keep,
         };
-        let properties =
+        let mut properties =
             decode(response.r#return, expect).map_err(|error| nonsense(METHOD, error))?;
+        self.restore_paths(&mut properties, &request.args);
         let urns = response
             .return_dependencies
             .into_iter()

@@ -13,10 +13,12 @@ mod resource;
 mod secrets;
 mod session;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap};
+use futures::FutureExt as _;
+use nimbus_engine_model::{PackageDescriptor, PropertyMap, Urn};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
     ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, Diagnostic, DiffRequest,
@@ -24,9 +26,13 @@ use nimbus_engine_ports::{
     ReadResponse, Severity, UpdateRequest, UpdateResponse,
 };
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
+use crate::desk::{Configuration, Desk, failed};
 use crate::plugin::{Plugin, Protocol};
-use crate::pool::{Entry, Pool};
+use crate::pool::{Lease, Starting};
+use crate::sharing::Reach;
+use crate::start::Plan;
 use config::is_known;
 use construct::construct_unconfigured;
 use failure::failure;
@@ -34,19 +40,38 @@ pub(crate) use secrets::mark_like;
 pub(crate) use session::Session;
 
 pub(crate) struct GrpcProvider {
-    pool: Arc<Pool>,
+    desk: Arc<Desk>,
     package: PackageDescriptor,
+    plan: Plan,
     state: Mutex<State>,
 }
 
 #[derive(Clone)]
 enum State {
-    Blank(Arc<Plugin>),
+    /// A process that may have been asked about its configuration, and was not told it.
+    Blank(Arc<Lease>),
     /// Asked to use a configuration that is not known yet.
-    Unconfigurable(Arc<Plugin>),
-    Ready(Arc<Entry>),
+    Unconfigurable(Arc<Lease>),
+    Ready(Ready),
     /// It refused its configuration, or was closed.
     Unusable,
+}
+
+/// A process that has the provider's configuration.
+#[derive(Clone)]
+struct Ready {
+    lease: Arc<Lease>,
+    plugin: Arc<Plugin>,
+    protocol: Protocol,
+    /// The program's folder and a way to a process in it, if this one runs elsewhere.
+    elsewhere: Option<Arc<Elsewhere>>,
+}
+
+struct Elsewhere {
+    folder: PathBuf,
+    /// What a process in the folder is to be configured with, when one is needed.
+    request: ConfigureRequest,
+    in_folder: OnceCell<Ready>,
 }
 
 /// A provider that may be called, or the reason to answer for it.
@@ -56,54 +81,103 @@ enum Use {
 }
 
 impl GrpcProvider {
-    pub(crate) fn new(pool: Arc<Pool>, package: PackageDescriptor, plugin: Arc<Plugin>) -> Self {
+    pub(crate) fn new(
+        desk: Arc<Desk>,
+        package: PackageDescriptor,
+        plan: Plan,
+        lease: Arc<Lease>,
+    ) -> Self {
         Self {
-            pool,
+            desk,
             package,
-            state: Mutex::new(State::Blank(plugin)),
+            plan,
+            state: Mutex::new(State::Blank(lease)),
         }
     }
 
-    fn session(&self, plugin: Arc<Plugin>, protocol: Protocol) -> Session {
+    fn session(&self, ready: &Ready, about: Option<&Urn>) -> Session {
         Session {
-            plugin,
-            protocol,
-            limits: self.pool.limits(),
+            plugin: Arc::clone(&ready.plugin),
+            protocol: ready.protocol,
+            limits: self.desk.limits(),
+            lease: Some(Arc::clone(&ready.lease)),
+            folder: ready.elsewhere.as_ref().map(|it| it.folder.clone()),
+            about: about.cloned(),
+            acts: false,
         }
     }
 
-    fn plugin(&self) -> Option<Arc<Plugin>> {
+    fn lease(&self) -> Option<Arc<Lease>> {
         match &*self.state.lock() {
-            State::Blank(plugin) | State::Unconfigurable(plugin) => Some(plugin.clone()),
-            State::Ready(entry) => entry.plugin().map(|(plugin, _)| plugin),
+            State::Blank(lease) | State::Unconfigurable(lease) => Some(Arc::clone(lease)),
+            State::Ready(ready) => Some(Arc::clone(&ready.lease)),
             State::Unusable => None,
         }
     }
 
     /// For calls that need no configuration.
-    fn any_session(&self) -> Result<Session, ProviderError> {
-        let plugin = self.plugin().ok_or_else(|| self.unusable("it is closed"))?;
-        let protocol = plugin.protocol.unwrap_or_default();
-        Ok(self.session(plugin, protocol))
+    async fn any_session(
+        &self,
+        lease: Arc<Lease>,
+        about: Option<&Urn>,
+    ) -> Result<Session, ProviderError> {
+        let plugin = lease.plugin().await.map_err(|error| failed(&error))?;
+        let ready = Ready {
+            protocol: plugin.protocol.unwrap_or_default(),
+            plugin,
+            lease,
+            elsewhere: None,
+        };
+        Ok(self.session(&ready, about))
     }
 
-    fn configured(&self) -> Result<Use, ProviderError> {
+    /// For a call with these values.
+    async fn configured(
+        &self,
+        inputs: &PropertyMap,
+        about: Option<&Urn>,
+    ) -> Result<Use, ProviderError> {
         let state = self.state.lock().clone();
         match state {
-            State::Ready(entry) => match entry.plugin() {
-                Some((plugin, protocol)) => Ok(Use::Call(self.session(plugin, protocol))),
-                None => Err(self.unusable("it is not configured")),
-            },
+            State::Ready(ready) => {
+                let ready = self.where_found(ready, inputs).await?;
+                Ok(Use::Call(self.session(&ready, about)))
+            }
             State::Unconfigurable(_) => Ok(Use::Answer),
             State::Blank(_) => Err(self.unusable("it is not configured")),
             State::Unusable => Err(self.unusable("it refused its configuration or is closed")),
         }
     }
 
+    /// The process that finds what the values may name in the program's folder.
+    async fn where_found(
+        &self,
+        ready: Ready,
+        inputs: &PropertyMap,
+    ) -> Result<Ready, ProviderError> {
+        let elsewhere = ready.elsewhere.clone();
+        let Some(elsewhere) = elsewhere.filter(|_| self.desk.names_folder(inputs)) else {
+            return Ok(ready);
+        };
+        let start = || async {
+            let plan = self.desk.plan_in_folder(&self.package);
+            let plan = plan.map_err(|error| failed(&error))?;
+            self.obtain(&plan, elsewhere.request.clone(), None).await
+        };
+        elsewhere.in_folder.get_or_try_init(start).await.cloned()
+    }
+
     /// For acts on real things: they need a configuration that is known.
-    fn acting(&self) -> Result<Session, ProviderError> {
-        match self.configured()? {
-            Use::Call(session) => Ok(session),
+    async fn acting(
+        &self,
+        inputs: &PropertyMap,
+        about: Option<&Urn>,
+    ) -> Result<Session, ProviderError> {
+        match self.configured(inputs, about).await? {
+            Use::Call(session) => Ok(Session {
+                acts: true,
+                ..session
+            }),
             Use::Answer => Err(self.unusable("its configuration is not known yet")),
         }
     }
@@ -112,7 +186,7 @@ impl GrpcProvider {
     fn warn_of_names(&self, session: &Session, request: &CheckRequest) {
         let deliberate = request.naming.as_ref().is_some_and(|name| name.deliberate);
         if deliberate && !session.protocol.supports_naming {
-            self.pool.tell(EngineEvent::Diagnostic(Diagnostic {
+            self.tell(EngineEvent::Diagnostic(Diagnostic {
                 severity: Severity::Warning,
                 urn: request.urn.clone(),
                 message: format!(
@@ -126,6 +200,10 @@ impl GrpcProvider {
         }
     }
 
+    fn tell(&self, event: EngineEvent) {
+        self.desk.options().events.emit(event);
+    }
+
     fn unusable(&self, reason: &str) -> ProviderError {
         let package = self.package.package();
         ProviderError::Failed {
@@ -133,52 +211,130 @@ impl GrpcProvider {
         }
     }
 
-    /// The plugin to configure: the blank one of this provider, or a new one for a new start.
-    async fn blank(&self) -> Result<Arc<Plugin>, ProviderError> {
-        let taken = match &*self.state.lock() {
-            State::Blank(plugin) | State::Unconfigurable(plugin) => Some(plugin.clone()),
-            State::Ready(_) | State::Unusable => None,
+    /// A process with this configuration.
+    async fn obtain(
+        &self,
+        plan: &Plan,
+        request: ConfigureRequest,
+        held: Option<&Lease>,
+    ) -> Result<Ready, ProviderError> {
+        let everywhere = plan.reach() == Reach::Everywhere;
+        let limits = self.desk.limits();
+        let wanted = request.clone();
+        let configure = move |starting: Starting| {
+            let configuring = async move {
+                let plugin = starting.await.map_err(|error| failed(&error))?;
+                let session = Session {
+                    plugin,
+                    protocol: Protocol::default(),
+                    limits,
+                    lease: None,
+                    folder: None,
+                    about: None,
+                    acts: false,
+                };
+                session.configure(&wanted, !everywhere).await
+            };
+            configuring.boxed().shared()
         };
-        match taken {
-            Some(plugin) => Ok(plugin),
-            None => self
-                .pool
-                .take(&self.package)
-                .await
-                .map_err(|error| ProviderError::Failed {
-                    message: error.to_string(),
-                }),
-        }
+        let configuration = Configuration {
+            urn: request.urn.as_ref(),
+            name: &request.name,
+            id: request.id.as_deref(),
+            type_: &request.type_,
+            inputs: &request.inputs,
+        };
+        let obtained = self
+            .desk
+            .to_configure(plan, &configuration, held, configure);
+        let (lease, configuring) = obtained?;
+        let call = lease.call(request.urn.as_ref(), false);
+        let configured = configuring.await;
+        drop(call);
+        let protocol = match configured {
+            Ok(protocol) => protocol,
+            Err(error) => {
+                self.end(lease.give_back()).await;
+                return Err(error);
+            }
+        };
+        let plugin = lease.plugin().await.map_err(|error| failed(&error))?;
+        let folder = self.desk.folder_for(plan);
+        let elsewhere = folder.map(|folder| Elsewhere {
+            folder,
+            request,
+            in_folder: OnceCell::new(),
+        });
+        Ok(Ready {
+            lease: Arc::new(lease),
+            plugin,
+            protocol,
+            elsewhere: elsewhere.map(Arc::new),
+        })
     }
 
     async fn configure_with(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
-        let plugin = self.blank().await?;
+        let held = match &*self.state.lock() {
+            State::Blank(lease) | State::Unconfigurable(lease) => Some(Arc::clone(lease)),
+            State::Ready(_) | State::Unusable => None,
+        };
+        let plan = self
+            .desk
+            .plan_for(&self.plan, &self.package, &request.inputs);
+        let plan = plan.map_err(|error| failed(&error))?;
         if !is_known(&request.inputs) {
-            *self.state.lock() = State::Unconfigurable(plugin);
+            let lease = match held {
+                Some(lease) => lease,
+                None => Arc::new(self.desk.any(&plan).map_err(|error| failed(&error))?),
+            };
+            self.turn_into(State::Unconfigurable(lease)).await;
             return Ok(());
         }
-        let entry = self.pool.entry(&self.package, request);
-        let configured = entry.configure(|request| {
-            let session = self.session(plugin.clone(), Protocol::default());
-            async move {
-                let protocol = session.configure(request).await?;
-                Ok((session.plugin, protocol))
-            }
-        });
-        match configured.await {
-            Ok((used, _)) => {
-                *self.state.lock() = State::Ready(entry);
-                if !Arc::ptr_eq(&used, &plugin) {
-                    self.pool.give_back(&self.package, plugin);
-                }
+        let obtained = self.obtain(&plan, request, held.as_deref()).await;
+        drop(held);
+        match obtained {
+            Ok(ready) => {
+                self.turn_into(State::Ready(ready)).await;
                 Ok(())
             }
             Err(error) => {
-                *self.state.lock() = State::Unusable;
-                self.pool.forget(entry);
-                plugin.end(self.pool.limits()).await;
+                self.turn_into(State::Unusable).await;
                 Err(error)
             }
+        }
+    }
+
+    /// Takes on a new state and gives back what the old one held.
+    async fn turn_into(&self, state: State) {
+        let old = std::mem::replace(&mut *self.state.lock(), state);
+        let kept = self.lease();
+        let is_kept =
+            |lease: &Arc<Lease>| kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, lease));
+        for lease in old.leases().into_iter().filter(|lease| !is_kept(lease)) {
+            self.end(lease.give_back()).await;
+        }
+    }
+
+    async fn end(&self, plugin: Option<Arc<Plugin>>) {
+        if let Some(plugin) = plugin {
+            plugin.end(self.desk.limits()).await;
+        }
+    }
+}
+
+impl State {
+    fn leases(&self) -> Vec<Arc<Lease>> {
+        match self {
+            State::Blank(lease) | State::Unconfigurable(lease) => vec![Arc::clone(lease)],
+            State::Ready(ready) => {
+                let beside = ready.elsewhere.as_ref().and_then(|it| it.in_folder.get());
+                let beside = beside.map(|ready| Arc::clone(&ready.lease));
+                [Arc::clone(&ready.lease)]
+                    .into_iter()
+                    .chain(beside)
+                    .collect()
+            }
+            State::Unusable => Vec::new(),
         }
     }
 }
@@ -186,11 +342,30 @@ impl GrpcProvider {
 #[async_trait]
 impl Provider for GrpcProvider {
     async fn check_config(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {
-        self.any_session()?.check_config(request).await
+        if self.lease().is_none() {
+            return Err(self.unusable("it is closed"));
+        }
+        let plan = self.desk.plan_for(&self.plan, &self.package, &request.news);
+        let plan = plan.map_err(|error| failed(&error))?;
+        let configuration = Configuration {
+            urn: request.urn.as_ref(),
+            name: &request.name,
+            id: None,
+            type_: &request.type_,
+            inputs: &request.news,
+        };
+        let lease = Arc::new(self.desk.to_check(&plan, &configuration)?);
+        if !matches!(&*self.state.lock(), State::Ready(_)) {
+            self.turn_into(State::Blank(Arc::clone(&lease))).await;
+        }
+        let session = self.any_session(lease, request.urn.as_ref()).await?;
+        session.check_config(request).await
     }
 
     async fn diff_config(&self, request: DiffRequest) -> Result<DiffResponse, ProviderError> {
-        self.any_session()?.diff_config(request).await
+        let lease = self.lease().ok_or_else(|| self.unusable("it is closed"))?;
+        let session = self.any_session(lease, request.urn.as_ref()).await?;
+        session.diff_config(request).await
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
@@ -198,7 +373,7 @@ impl Provider for GrpcProvider {
     }
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {
-        match self.configured()? {
+        match self.configured(&request.news, request.urn.as_ref()).await? {
             Use::Call(session) => {
                 self.warn_of_names(&session, &request);
                 session.check(request).await
@@ -211,10 +386,13 @@ impl Provider for GrpcProvider {
     }
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffResponse, ProviderError> {
-        match self.configured()? {
+        match self
+            .configured(&request.new_inputs, request.urn.as_ref())
+            .await?
+        {
             Use::Call(session) => session.diff(request).await,
             Use::Answer => {
-                self.pool.tell(EngineEvent::Diagnostic(Diagnostic {
+                self.tell(EngineEvent::Diagnostic(Diagnostic {
                     severity: Severity::Warning,
                     urn: request.urn,
                     message: "the provider's configuration is not known before the update, so \
@@ -230,9 +408,15 @@ impl Provider for GrpcProvider {
 
     async fn create(&self, request: CreateRequest) -> Result<CreateResponse, ProviderError> {
         if !request.preview {
-            return self.acting()?.create(request).await;
+            let session = self
+                .acting(&request.properties, request.urn.as_ref())
+                .await?;
+            return session.create(request).await;
         }
-        match self.configured()? {
+        match self
+            .configured(&request.properties, request.urn.as_ref())
+            .await?
+        {
             Use::Call(session) if session.protocol.supports_preview => {
                 session.create(request).await
             }
@@ -245,7 +429,10 @@ impl Provider for GrpcProvider {
     }
 
     async fn read(&self, request: ReadRequest) -> Result<ReadResponse, ProviderError> {
-        match self.configured()? {
+        match self
+            .configured(&request.inputs, request.urn.as_ref())
+            .await?
+        {
             Use::Call(session) => session.read(request).await,
             // It is not known, which is not the same as absent.
             Use::Answer => Ok(ReadResponse {
@@ -258,9 +445,15 @@ impl Provider for GrpcProvider {
 
     async fn update(&self, request: UpdateRequest) -> Result<UpdateResponse, ProviderError> {
         if !request.preview {
-            return self.acting()?.update(request).await;
+            let session = self
+                .acting(&request.new_inputs, request.urn.as_ref())
+                .await?;
+            return session.update(request).await;
         }
-        match self.configured()? {
+        match self
+            .configured(&request.new_inputs, request.urn.as_ref())
+            .await?
+        {
             Use::Call(session) if session.protocol.supports_preview => {
                 session.update(request).await
             }
@@ -273,18 +466,19 @@ impl Provider for GrpcProvider {
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        self.acting()?.delete(request).await
+        let session = self.acting(&request.inputs, request.urn.as_ref()).await?;
+        session.delete(request).await
     }
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeResponse, ProviderError> {
-        match self.configured()? {
+        match self.configured(&request.args, None).await? {
             Use::Call(session) => session.invoke(request).await,
             Use::Answer => Ok(InvokeResponse::default()),
         }
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallResponse, ProviderError> {
-        match self.configured()? {
+        match self.configured(&request.args, None).await? {
             Use::Call(session) => session.call_method(request).await,
             Use::Answer => Ok(CallResponse::default()),
         }
@@ -294,31 +488,22 @@ impl Provider for GrpcProvider {
         &self,
         request: ConstructRequest,
     ) -> Result<ConstructResponse, ProviderError> {
-        match self.configured()? {
+        match self.configured(&request.inputs, None).await? {
             Use::Call(session) => session.construct(request).await,
             Use::Answer => construct_unconfigured(request).await,
         }
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {
-        match self.plugin() {
-            Some(plugin) => plugin
-                .cancel(self.pool.limits().shutdown)
-                .await
-                .map_err(|error| failure("Cancel", error)),
-            None => Ok(()),
+        let leases = self.state.lock().leases();
+        for lease in leases {
+            let cancelled = lease.pool().cancel(&lease).await;
+            cancelled.map_err(|error| failure("Cancel", error))?;
         }
+        Ok(())
     }
 
     async fn close(&self) {
-        let state = std::mem::replace(&mut *self.state.lock(), State::Unusable);
-        let last = match state {
-            State::Blank(plugin) | State::Unconfigurable(plugin) => Some(plugin),
-            State::Ready(entry) => self.pool.release(entry),
-            State::Unusable => None,
-        };
-        if let Some(plugin) = last {
-            plugin.end(self.pool.limits()).await;
-        }
+        self.turn_into(State::Unusable).await;
     }
 }

@@ -15,7 +15,7 @@ use nimbus_engine_wire::Unknowns;
 use super::diff::decode_diff;
 use super::failure::{failure, nonsense};
 use super::secrets::{mark_like, restore_contents};
-use super::session::{Session, failures, keep_if, keep_or_reject, receive, seconds, send, text};
+use super::session::{Session, failures, keep_if, keep_or_reject, receive, seconds, text};
 use crate::link::CallError;
 
 impl Session {
@@ -30,8 +30,8 @@ impl Session {
             name: request.name,
             r#type: request.type_,
             // Providers written for Node cannot read an absent value here.
-            olds: send(&request.olds.unwrap_or_default(), accept)?,
-            news: send(&request.news, accept)?,
+            olds: self.send(&request.olds.unwrap_or_default(), accept)?,
+            news: self.send(&request.news, accept)?,
             random_seed: request.random_seed,
             autonaming: self.naming(request.naming),
         };
@@ -73,9 +73,9 @@ impl Session {
             urn: text(request.urn.as_ref()),
             name: request.name,
             r#type: request.type_,
-            old_inputs: send(&request.old_inputs, accept)?,
-            olds: send(&request.old_outputs, accept)?,
-            news: send(&request.new_inputs, accept)?,
+            old_inputs: self.send(&request.old_inputs, accept)?,
+            olds: self.send(&request.old_outputs, accept)?,
+            news: self.send(&request.new_inputs, accept)?,
             ignore_changes: request.ignore_changes,
         };
         let response = self
@@ -98,7 +98,7 @@ impl Session {
             urn: text(request.urn.as_ref()),
             name: request.name,
             r#type: request.type_,
-            properties: send(&request.properties, self.accept(keep_if(request.preview)))?,
+            properties: self.send(&request.properties, self.accept(keep_if(request.preview)))?,
             timeout: seconds(request.timeout),
             preview: request.preview,
             ..proto::CreateRequest::default()
@@ -136,14 +136,14 @@ impl Session {
         let inputs = if request.inputs.is_empty() {
             None
         } else {
-            send(&request.inputs, accept)?
+            self.send(&request.inputs, accept)?
         };
         let message = proto::ReadRequest {
             id: request.id.clone(),
             urn: text(request.urn.as_ref()),
             name: request.name,
             r#type: request.type_,
-            properties: send(&request.state, accept)?,
+            properties: self.send(&request.state, accept)?,
             inputs,
             ..proto::ReadRequest::default()
         };
@@ -194,9 +194,9 @@ impl Session {
             urn: text(request.urn.as_ref()),
             name: request.name,
             r#type: request.type_,
-            old_inputs: send(&request.old_inputs, old)?,
-            olds: send(&request.old_outputs, old)?,
-            news: send(&request.new_inputs, self.accept(keep_if(request.preview)))?,
+            old_inputs: self.send(&request.old_inputs, old)?,
+            olds: self.send(&request.old_outputs, old)?,
+            news: self.send(&request.new_inputs, self.accept(keep_if(request.preview)))?,
             timeout: seconds(request.timeout),
             ignore_changes: request.ignore_changes,
             preview: request.preview,
@@ -232,8 +232,8 @@ impl Session {
             urn: text(request.urn.as_ref()),
             name: request.name,
             r#type: request.type_,
-            old_inputs: send(&request.inputs, accept)?,
-            properties: send(&request.outputs, accept)?,
+            old_inputs: self.send(&request.inputs, accept)?,
+            properties: self.send(&request.outputs, accept)?,
             timeout: seconds(request.timeout),
             ..proto::DeleteRequest::default()
         };
@@ -244,7 +244,9 @@ impl Session {
         .await
     }
 
+    /// Puts back what the plugin could not be told about its inputs.
     fn mark_like(&self, outputs: &mut PropertyMap, inputs: &PropertyMap) {
+        self.restore_paths(outputs, inputs);
         if !self.protocol.accepts_secrets {
             mark_like(outputs, inputs);
         }
@@ -259,7 +261,7 @@ impl Session {
     ) -> ProviderError {
         let detail = match &error {
             CallError::Answered(status) => status_detail::<ErrorResourceInitFailed>(status),
-            CallError::Lost { .. } | CallError::Gone { .. } => None,
+            CallError::Lost { .. } | CallError::Gone { .. } | CallError::Abandoned => None,
         };
         match detail {
             None => failure(method, error),

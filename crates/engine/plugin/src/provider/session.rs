@@ -1,5 +1,6 @@
 //! A plugin together with what it understands: the context of every call.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +12,25 @@ use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
 use tonic::{Request, Response, Status};
 
 use super::failure::{failure, nonsense, unsendable};
+use crate::folder::{absolute, relative_again};
 use crate::link::{CallError, Observed};
 use crate::options::Limits;
 use crate::plugin::{Plugin, Protocol};
+use crate::pool::Lease;
 
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) protocol: Protocol,
     pub(crate) limits: Limits,
+    /// Keeps the process while it is called; `None` while somebody else does.
+    pub(crate) lease: Option<Arc<Lease>>,
+    /// The program's folder, if the process runs elsewhere.
+    pub(crate) folder: Option<PathBuf>,
+    /// The resource that the call is about.
+    pub(crate) about: Option<Urn>,
+    /// Whether the call may change something.
+    pub(crate) acts: bool,
 }
 
 impl Session {
@@ -50,10 +61,39 @@ impl Session {
         F: Future<Output = Result<Response<R>, Status>>,
     {
         let client = self.plugin.link.provider();
-        self.plugin
-            .link
-            .call(method, limit, message, |request| send(client, request))
-            .await
+        let send = |request| send(client, request);
+        let answer = self.plugin.link.call(method, limit, message, send);
+        let Some(lease) = &self.lease else {
+            return answer.await;
+        };
+        let mut call = lease.call(self.about.as_ref(), self.acts);
+        let answer = tokio::select! {
+            answer = answer => answer,
+            () = lease.hurried(), if !self.acts => Err(CallError::Abandoned),
+        };
+        if !matches!(answer, Err(CallError::Lost { .. })) {
+            call.answered();
+        }
+        answer
+    }
+
+    /// Properties as this plugin can read them.
+    pub(crate) fn send(
+        &self,
+        properties: &PropertyMap,
+        accept: Accept,
+    ) -> Result<Option<proto::Struct>, ProviderError> {
+        match &self.folder {
+            Some(folder) if !accept.hashes_only => send(&absolute(folder, properties), accept),
+            _ => send(properties, accept),
+        }
+    }
+
+    /// Undoes to an answer what sending did to paths.
+    pub(crate) fn restore_paths(&self, received: &mut PropertyMap, sent: &PropertyMap) {
+        if let Some(folder) = &self.folder {
+            relative_again(folder, received, sent);
+        }
     }
 
     /// How long to wait for an act: the provider's own limit with some grace, or the general one.

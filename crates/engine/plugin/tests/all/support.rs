@@ -218,6 +218,7 @@ pub(crate) fn options(audience: &Arc<Audience>, folder: &Path) -> HostOptions {
         tenancy: Tenancy::Single,
         search: PluginSearch::default(),
         limits: LIMITS,
+        shared: None,
         events: audience.clone(),
     }
 }

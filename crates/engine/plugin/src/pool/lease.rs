@@ -1,0 +1,98 @@
+//! The use of a process by an operation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nimbus_engine_model::Urn;
+use tokio_util::sync::CancellationToken;
+
+use super::ProviderPool;
+use super::audience::User;
+use super::slot::Starting;
+use crate::error::PluginError;
+use crate::plugin::Plugin;
+
+/// As long as it is held, the process stays. Dropped, it is given back.
+pub(crate) struct Lease {
+    pub(super) pool: Arc<ProviderPool>,
+    pub(super) slot: u64,
+    pub(super) user: Arc<User>,
+    pub(super) starting: Starting,
+    pub(super) hurry: CancellationToken,
+    pub(super) given_back: AtomicBool,
+}
+
+impl Lease {
+    /// The process, as soon as it has started.
+    pub(crate) async fn plugin(&self) -> Result<Arc<Plugin>, Arc<PluginError>> {
+        let started = self.starting.clone().await;
+        if self.pool.is_closed() {
+            return Err(Arc::new(PluginError::Ending));
+        }
+        started
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<ProviderPool> {
+        &self.pool
+    }
+
+    /// A call begins. `acts` says whether it may change something.
+    pub(crate) fn call(&self, about: Option<&Urn>, acts: bool) -> Call<'_> {
+        if let Some(urn) = about {
+            self.user.asks(urn);
+        }
+        Call {
+            lease: self,
+            about: about.cloned(),
+            acts,
+            answered: false,
+        }
+    }
+
+    /// Returns when calls that change nothing are not worth waiting for.
+    pub(crate) async fn hurried(&self) {
+        self.hurry.cancelled().await;
+    }
+
+    /// Gives it back. The last user gets a process that is not wanted any more, to end it.
+    pub(crate) fn give_back(&self) -> Option<Arc<Plugin>> {
+        if self.given_back.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        self.pool.leave(self.slot, &self.user)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Whoever drops instead of closing does not wait: the process is killed.
+        drop(self.give_back());
+    }
+}
+
+/// A call under way.
+pub(crate) struct Call<'a> {
+    lease: &'a Lease,
+    about: Option<Urn>,
+    acts: bool,
+    answered: bool,
+}
+
+impl Call<'_> {
+    /// A valid answer came.
+    pub(crate) fn answered(&mut self) {
+        self.answered = true;
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if let Some(urn) = &self.about {
+            self.lease.user.has_asked(urn);
+        }
+        // It may still be at work on something that nobody waits for. Others must not meet that.
+        if self.acts && !self.answered {
+            self.lease.pool.retire(self.lease.slot);
+        }
+    }
+}
