@@ -54,6 +54,15 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-wire",
         ],
     ),
+    (
+        "nimbus-engine-serve",
+        &[
+            "nimbus-engine-model",
+            "nimbus-engine-ports",
+            "nimbus-engine-proto",
+            "nimbus-engine-wire",
+        ],
+    ),
     // A launcher serves the monitor that its program talks to.
     (
         "nimbus-engine-language",
@@ -111,6 +120,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-ports",
             "nimbus-engine-process",
             "nimbus-engine-sandbox",
+            "nimbus-engine-serve",
             "nimbus-resolvers",
             "nimbus-telemetry",
         ],
@@ -276,6 +286,7 @@ const WIRE: &[&str] = &[
     "nimbus-engine-monitor",
     "nimbus-engine-plugin",
     "nimbus-engine-language",
+    "nimbus-engine-serve",
 ];
 
 /// A workspace crate and everything it names outside its tests.
