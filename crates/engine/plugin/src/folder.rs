@@ -43,6 +43,15 @@ pub(crate) fn text_names(folder: &Path, text: &str) -> bool {
     deliberate || (relative && folder.join(text).symlink_metadata().is_ok())
 }
 
+/// Whether there are files among the values.
+pub(crate) fn has_paths(values: &PropertyMap) -> bool {
+    let mut found = false;
+    for value in values.values() {
+        value.walk(&mut |value| found |= path_of(value).is_some());
+    }
+    found
+}
+
 /// The values with files as they are found from anywhere.
 pub(crate) fn absolute(folder: &Path, values: &PropertyMap) -> PropertyMap {
     let mut values = values.clone();

@@ -44,8 +44,7 @@ impl Lease {
         Call {
             lease: self,
             about: about.cloned(),
-            acts,
-            answered: false,
+            unfinished: acts,
         }
     }
 
@@ -74,14 +73,19 @@ impl Drop for Lease {
 pub(crate) struct Call<'a> {
     lease: &'a Lease,
     about: Option<Urn>,
-    acts: bool,
-    answered: bool,
+    /// It may still be at work on something that nobody waits for. Others must not meet that.
+    unfinished: bool,
 }
 
 impl Call<'_> {
     /// A valid answer came.
     pub(crate) fn answered(&mut self) {
-        self.answered = true;
+        self.unfinished = false;
+    }
+
+    /// No valid answer came, and none may come to others.
+    pub(crate) fn lost(&mut self) {
+        self.unfinished = true;
     }
 }
 
@@ -90,8 +94,7 @@ impl Drop for Call<'_> {
         if let Some(urn) = &self.about {
             self.lease.user.has_asked(urn);
         }
-        // It may still be at work on something that nobody waits for. Others must not meet that.
-        if self.acts && !self.answered {
+        if self.unfinished {
             self.lease.pool.retire(self.lease.slot);
         }
     }

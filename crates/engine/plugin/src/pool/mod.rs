@@ -27,6 +27,7 @@ use crate::error::PluginError;
 use crate::link::CallError;
 use crate::options::Limits;
 use crate::plugin::Plugin;
+use crate::sharing::Reach;
 use crate::start::Plan;
 use slot::Slot;
 
@@ -166,11 +167,8 @@ impl ProviderPool {
             .or_else(|| self.find(&table, launch, Slot::is_blank));
         let lease = self.lease(&mut table, found, plan, launch, user);
         let slot = table.slot(lease.slot).expect("it was leased just now");
-        let starting = slot.starting.clone();
-        let (_, configuring) = slot
-            .configured
-            .get_or_insert_with(|| (configuration, configure(starting)));
-        Ok((lease, configuring.clone()))
+        let configuring = slot.configure(configuration, configure);
+        Ok((lease, configuring))
     }
 
     fn open_table(&self) -> Result<parking_lot::MutexGuard<'_, Table>, PluginError> {
@@ -199,7 +197,7 @@ impl ProviderPool {
             let audience = Arc::new(Audience::default());
             let starting = self.start(plan.clone(), Arc::clone(&audience));
             table.next += 1;
-            let slot = Slot::new(table.next, launch, starting, audience);
+            let slot = Slot::new(table.next, (launch, plan.reach()), starting, audience);
             table.slots.push(slot);
             table.next
         });
@@ -255,7 +253,10 @@ impl ProviderPool {
             }
             return None;
         }
-        let wanted = self.keep.most > 0 && slot.is_usable(self.keep.age) && !slot.is_starting();
+        let keep = self.keep;
+        let may_wait = slot.reach == Reach::Everywhere || !keep.only_reviewed;
+        let usable = slot.is_usable(keep.age) && !slot.is_starting();
+        let wanted = keep.most > 0 && may_wait && usable;
         if !wanted {
             return table.remove(id).and_then(|slot| slot.plugin());
         }

@@ -12,6 +12,7 @@ use super::audience::{Audience, User};
 use super::key::Digest;
 use crate::error::PluginError;
 use crate::plugin::{Plugin, Protocol};
+use crate::sharing::Reach;
 
 /// The start of a process, which everybody who wants it waits for and takes forward.
 pub(crate) type Starting = Shared<BoxFuture<'static, Result<Arc<Plugin>, Arc<PluginError>>>>;
@@ -21,6 +22,7 @@ pub(crate) type Configuring = Shared<BoxFuture<'static, Result<Protocol, Provide
 pub(super) struct Slot {
     pub(super) id: u64,
     pub(super) launch: Digest,
+    pub(super) reach: Reach,
     /// The configuration that it was asked about. It is asked about no other.
     pub(super) checked: Option<Digest>,
     /// The configuration that it has, or is about to have.
@@ -28,7 +30,8 @@ pub(super) struct Slot {
     pub(super) starting: Starting,
     pub(super) audience: Arc<Audience>,
     uses: BTreeMap<u64, Use>,
-    born: Instant,
+    /// When it was told its configuration.
+    configured_at: Option<Instant>,
     /// Since when nobody uses it.
     pub(super) idle: Option<Instant>,
     /// It takes no new users.
@@ -46,19 +49,20 @@ struct Use {
 impl Slot {
     pub(super) fn new(
         id: u64,
-        launch: Digest,
+        (launch, reach): (Digest, Reach),
         starting: Starting,
         audience: Arc<Audience>,
     ) -> Self {
         Self {
             id,
             launch,
+            reach,
             checked: None,
             configured: None,
             starting,
             audience,
             uses: BTreeMap::new(),
-            born: Instant::now(),
+            configured_at: None,
             idle: None,
             retired: false,
         }
@@ -70,7 +74,22 @@ impl Slot {
             configuring.peek().is_some_and(|result| result.is_err())
         };
         let refused = self.configured.as_ref().is_some_and(refused);
-        !self.retired && !refused && self.is_alive() && self.born.elapsed() < age
+        let fresh = self.configured_at.is_none_or(|at| at.elapsed() < age);
+        !self.retired && !refused && self.is_alive() && fresh
+    }
+
+    /// Its configuration: the one that it has, or this one.
+    pub(super) fn configure(
+        &mut self,
+        configuration: Digest,
+        configure: impl FnOnce(Starting) -> Configuring,
+    ) -> Configuring {
+        let starting = self.starting.clone();
+        let (_, configuring) = self.configured.get_or_insert_with(|| {
+            self.configured_at = Some(Instant::now());
+            (configuration, configure(starting))
+        });
+        configuring.clone()
     }
 
     /// Running, or about to.

@@ -12,7 +12,7 @@ use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
 use tonic::{Request, Response, Status};
 
 use super::failure::{failure, nonsense, unsendable};
-use crate::folder::{absolute, relative_again};
+use crate::folder::{absolute, has_paths, relative_again};
 use crate::link::{CallError, Observed};
 use crate::options::Limits;
 use crate::plugin::{Plugin, Protocol};
@@ -71,8 +71,9 @@ impl Session {
             answer = answer => answer,
             () = lease.hurried(), if !self.acts => Err(CallError::Abandoned),
         };
-        if !matches!(answer, Err(CallError::Lost { .. })) {
-            call.answered();
+        match &answer {
+            Err(CallError::Lost { .. }) => call.lost(),
+            _ => call.answered(),
         }
         answer
     }
@@ -84,7 +85,9 @@ impl Session {
         accept: Accept,
     ) -> Result<Option<proto::Struct>, ProviderError> {
         match &self.folder {
-            Some(folder) if !accept.hashes_only => send(&absolute(folder, properties), accept),
+            Some(folder) if !accept.hashes_only && has_paths(properties) => {
+                send(&absolute(folder, properties), accept)
+            }
             _ => send(properties, accept),
         }
     }

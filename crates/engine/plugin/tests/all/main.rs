@@ -14,4 +14,5 @@ mod pool;
 mod process;
 mod resources;
 mod sdk;
+mod sharing;
 mod support;

@@ -20,8 +20,8 @@ use tempfile::TempDir;
 
 use crate::support::*;
 
-const ROLE: &str = "NIMBUS_TEST_ROLE";
-const FOLDER: &str = "NIMBUS_TEST_FOLDER";
+pub(crate) const ROLE: &str = "NIMBUS_TEST_ROLE";
+pub(crate) const FOLDER: &str = "NIMBUS_TEST_FOLDER";
 
 /// A plugin for package `fake` that is this script.
 pub(crate) fn script(audience: &Arc<Audience>, text: &str) -> (TempDir, HostOptions) {
@@ -48,7 +48,7 @@ fn write_script(folder: &Path, text: &str) {
 
 /// A script that turns into this test program in the given role. The test harness writes to
 /// standard output, so the port goes through another door.
-fn role(name: &str) -> String {
+pub(crate) fn role(name: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let program = program.display();
     format!(
@@ -74,7 +74,7 @@ async fn reason(text: &str) -> String {
     }
 }
 
-fn is_running(pid: i32) -> bool {
+pub(crate) fn is_running(pid: i32) -> bool {
     // A process that is dead but not yet waited for does not run.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
@@ -86,7 +86,7 @@ fn is_running(pid: i32) -> bool {
 }
 
 /// Waits for something that another process does.
-async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         if let Some(found) = look() {
@@ -382,6 +382,7 @@ async fn acts_as_another_program() {
                     writeln!(std::io::stderr(), "last words").unwrap();
                     die()
                 })),
+                read: hang(),
                 ..simple()
             })
             .await;
@@ -397,6 +398,10 @@ async fn acts_as_another_program() {
             let _provider = load(options).await.unwrap();
             fs::write(folder.join("loaded"), "").unwrap();
             std::future::pending::<()>().await;
+        }
+        Ok("warm engine") => {
+            let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+            crate::sharing::keep_warm_for_ever(&folder).await;
         }
         _ => {}
     }
