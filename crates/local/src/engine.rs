@@ -164,7 +164,8 @@ impl LocalEngine {
         let only_ours = matches!(request.action, Action::Restore(_) | Action::Import(_))
             || request.options.clear_pending_creates;
         if self.official && !only_ours {
-            return Box::new(OfficialEngine::with_keys(keyring).given(config));
+            let engine = OfficialEngine::with_keys(keyring).given(config);
+            return Box::new(engine.simulating(self.options.simulated.clone()));
         }
         let processes = Arc::clone(&self.processes) as _;
         Box::new(EmbeddedEngine::with_keys(keyring, processes).given(config))

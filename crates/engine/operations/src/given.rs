@@ -26,6 +26,22 @@ impl GivenConfig {
         self.values.insert(key.into(), Given { value, secret });
     }
 
+    /// What was resolved already, for an engine that gets configuration only in files.
+    pub fn of_resolved(config: &ResolvedConfig) -> Self {
+        let mut given = Self::default();
+        for (key, text) in &config.values {
+            let written = match config.properties.get(key).map(bare) {
+                Some(PropertyValue::Array(_) | PropertyValue::Object(_)) => {
+                    serde_json::from_str(text).ok()
+                }
+                _ => None,
+            };
+            let value = written.unwrap_or_else(|| Value::from(text.as_str()));
+            given.set(key.as_str(), value, config.secret_keys.contains(key));
+        }
+        given
+    }
+
     /// Every value with its key, and whether it is secret.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
         let values = self.values.iter();
@@ -60,6 +76,13 @@ impl GivenConfig {
     }
 }
 
+fn bare(value: &PropertyValue) -> &PropertyValue {
+    match value {
+        PropertyValue::Secret(inner) => inner,
+        other => other,
+    }
+}
+
 fn property(given: &Given) -> PropertyValue {
     let value = from_json(&given.value);
     if given.secret {
@@ -90,6 +113,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_was_resolved_reaches_a_program_unchanged() {
+        let mut given = GivenConfig::default();
+        given.set("a:text", json!("[1]"), false);
+        given.set("a:list", json!(["x", 1]), false);
+        given.set("a:hidden", json!({"password": "hush"}), true);
+        let resolved = given.resolved();
+        let again = GivenConfig::of_resolved(&resolved);
+        assert_eq!(again.resolved().values, resolved.values);
+        assert_eq!(again.resolved().secret_keys, resolved.secret_keys);
+        assert!(again.values().any(|(_, value, _)| value.is_array()));
+        assert!(again.values().any(|(_, value, _)| *value == json!("[1]")));
+    }
 
     #[test]
     fn texts_stay_texts_and_the_rest_is_json() {

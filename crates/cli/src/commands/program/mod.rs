@@ -30,7 +30,7 @@ pub(crate) use cancel::CancelReport;
 pub(crate) use confirm::confirm;
 pub(crate) use engine::EngineArgs;
 pub(crate) use outputs::OutputsReport;
-pub(crate) use rehearse::{OrderArgs, not_rehearsed};
+pub(crate) use rehearse::OrderArgs;
 pub(crate) use sandbox::from_settings as sandbox_settings;
 
 #[derive(Debug, Subcommand)]

@@ -10,8 +10,9 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{Environment, Keyring};
 use nimbus_engine_operations::{
-    EmbeddedEngine, Engine, OfficialEngine, Processes, StackLocation, Workspace,
+    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, Processes, StackLocation, Workspace,
 };
+use nimbus_engine_ports::ProviderHost;
 use nimbus_local::unit_environment;
 use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
 
@@ -87,8 +88,7 @@ impl RehearsalArgs {
         match (self.rehearse, self.engine.is_official()) {
             (false, false) => return Ok((real, Box::new(EmbeddedEngine::new()))),
             (false, true) => return Ok((real, Box::new(OfficialEngine::new()))),
-            (true, true) => return Err(not_rehearsed()),
-            (true, false) => {}
+            (true, _) => {}
         }
         let keys = Keyring::new(Environment::process());
         let project = Project::find(&real.directory)?;
@@ -111,19 +111,18 @@ impl RehearsalArgs {
             self.orders.read(context)?,
             Answers::load(&root.join("rehearsal/invokes.yaml"))?,
         );
-        let simulated = Arc::new(rehearsal.map_err(unwritable)?);
+        let simulated: Arc<dyn ProviderHost> = Arc::new(rehearsal.map_err(unwritable)?);
+        let (environment, config) = (unit_environment(true), workspace.config()?);
+        if self.engine.is_official() {
+            let engine = OfficialEngine::with(environment)
+                .given(GivenConfig::of_resolved(&config))
+                .simulating(Some(simulated));
+            return Ok((location, Box::new(engine)));
+        }
         let processes = Arc::new(Processes::simulating(simulated));
-        let engine = EmbeddedEngine::with(unit_environment(true), processes)
-            .given_resolved(workspace.config()?);
+        let engine = EmbeddedEngine::with(environment, processes).given_resolved(config);
         Ok((location, Box::new(engine)))
     }
-}
-
-/// The simulated cloud is inside of the embedded engine.
-pub(crate) fn not_rehearsed() -> Error {
-    let message = "the official command line cannot rehearse";
-    Error::new(ErrorCode::OFFICIAL_CLI_UNSUPPORTED, message)
-        .with_help("leave out `--engine pulumi`, or leave out `--rehearse`")
 }
 
 /// Python programs may say where their packages are.

@@ -5,6 +5,8 @@
 //! so a stack can be continued by either engine. Secrets reach it encrypted in files or in its
 //! environment, never in its arguments.
 //!
+//! In a rehearsal it attaches to the simulated cloud, which this process serves to it.
+//!
 //! What it does not know must not be lost: a journal that the embedded engine left behind is
 //! settled by that engine first.
 
@@ -15,6 +17,8 @@ mod events;
 mod follow;
 mod outcome;
 mod reap;
+mod stage;
+mod tokens;
 
 use std::path::Path;
 use std::process::Command;
@@ -25,10 +29,11 @@ use async_trait::async_trait;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{
-    BackendError, Environment, Keyring, Owner, PASSPHRASE, PASSPHRASE_FILE, Stack, StackSecrets,
+    BackendError, DeclaredSecrets, Environment, Keyring, Owner, PASSPHRASE, PASSPHRASE_FILE, Stack,
+    StackSecrets,
 };
 use nimbus_engine_model::{PropertyMap, PropertyValue, ROOT_STACK_TYPE, Snapshot};
-use nimbus_engine_ports::{EngineEvent, EventSink, Summary};
+use nimbus_engine_ports::{EngineEvent, EventSink, ProviderHost, Summary};
 use nimbus_engine_process::{Exit, Process, Pump, Signal, Tail};
 use uuid::Uuid;
 
@@ -50,6 +55,7 @@ use copy::WorkspaceCopy;
 use events::Logged;
 use follow::Follower;
 use outcome::{Seen, outcome};
+use stage::Stage;
 
 /// How often the event log is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -60,6 +66,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct OfficialEngine {
     keyring: Arc<Keyring>,
     given: Option<GivenConfig>,
+    /// Stands in for every plugin.
+    simulated: Option<Arc<dyn ProviderHost>>,
 }
 
 impl OfficialEngine {
@@ -76,7 +84,14 @@ impl OfficialEngine {
         Self {
             keyring,
             given: None,
+            simulated: None,
         }
+    }
+
+    /// With providers that are not plugins, as in a rehearsal. The program is the real one.
+    pub fn simulating(mut self, providers: Option<Arc<dyn ProviderHost>>) -> Self {
+        self.simulated = providers;
+        self
     }
 
     /// Gives every run this configuration, whatever the stack's file says.
@@ -108,6 +123,7 @@ impl Engine for OfficialEngine {
             request,
             environment,
             given: self.given.as_ref(),
+            simulated: self.simulated.as_ref(),
             cli: &cli,
             workspace: &workspace,
             events: Arc::new(EventFan::new(vec![events])),
@@ -124,6 +140,7 @@ struct Run<'a> {
     request: &'a RunRequest,
     environment: &'a Environment,
     given: Option<&'a GivenConfig>,
+    simulated: Option<&'a Arc<dyn ProviderHost>>,
     cli: &'a OfficialCli,
     workspace: &'a Workspace,
     events: Arc<dyn EventSink>,
@@ -162,10 +179,11 @@ impl Run<'_> {
         // Its words are better than those of the official command line.
         secrets.crypter().map_err(Error::from)?;
         let copy = self.copy(&secrets)?;
+        let stage = self.stage(&recorded).await?;
         if made {
             stack.create(self.owner()).await?;
         }
-        let ended = self.run_child(copy.as_ref()).await;
+        let ended = self.run_child(copy.as_ref(), stage.as_ref()).await;
         if made && self.request.mode == Mode::Preview {
             self.unmake(&stack).await?;
         }
@@ -203,7 +221,11 @@ impl Run<'_> {
     }
 
     fn secrets(&self, recorded: &Snapshot) -> Result<StackSecrets> {
-        let declared = self.workspace.settings.secrets()?;
+        // A configuration that is given comes with no key of its own, see the embedded engine.
+        let declared = match self.given {
+            Some(_) => DeclaredSecrets::Nothing,
+            None => self.workspace.settings.secrets()?,
+        };
         let keyring = &self.workspace.access.keyring;
         let provider = recorded.secrets_provider.clone();
         Ok(StackSecrets::declared(keyring, &declared, provider))
@@ -228,11 +250,23 @@ impl Run<'_> {
         }
     }
 
-    async fn run_child(&self, copy: Option<&WorkspaceCopy>) -> Result<Ended> {
-        let scratch = tempfile::tempdir().map_err(|error| {
-            let message = format!("there is no place for temporary files: {error}");
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })?;
+    /// The simulated cloud of a rehearsal.
+    async fn stage(&self, recorded: &Snapshot) -> Result<Option<Stage>> {
+        let Some(host) = self.simulated else {
+            return Ok(None);
+        };
+        let project = &self.workspace.project;
+        let needs_program = self.request.needs_program();
+        let stage = Stage::set(host, project, recorded, needs_program).await?;
+        Ok(Some(stage))
+    }
+
+    async fn run_child(
+        &self,
+        copy: Option<&WorkspaceCopy>,
+        stage: Option<&Stage>,
+    ) -> Result<Ended> {
+        let scratch = stage::empty_folder()?;
         let log = scratch.path().join("events.json");
         let directory = match copy {
             Some(copy) => copy.directory(),
@@ -249,6 +283,9 @@ impl Run<'_> {
         let mark = Uuid::new_v4().to_string();
         let mut command = self.command(directory)?;
         command.args(&arguments).env(reap::MARK, &mark);
+        if let Some(stage) = stage {
+            stage.lead(&mut command);
+        }
         let ended = self.follow(command, &log).await;
         // Plugins of a child that was killed do not know that nobody needs them any more.
         let marked = tokio::task::spawn_blocking(move || reap::kill_marked(&mark));
