@@ -176,6 +176,9 @@ codes! {
     RESOURCE_UNKNOWN = 609, NotFound, final, "The state has no such resource";
     STATE_VERSION_UNKNOWN = 610, NotFound, final, "The stack's history has no such version";
     CONFIG_NOT_SET = 611, NotFound, final, "The stack's configuration has no such key";
+    WORLD_DAMAGED = 612, Invalid, final, "The world of a rehearsal cannot be read";
+    WORLD_NEWER = 613, Refused, final, "The world of a rehearsal was written by a newer version";
+    REHEARSED_STATE = 614, Refused, final, "State of a rehearsal is not for real runs";
 
     // Orchestration.
     TEMPLATE_UNKNOWN = 700, NotFound, final, "There is no such template";

@@ -9,14 +9,19 @@
 //! caller; secrets are never written to the world.
 
 mod declarations;
+mod forecast;
 mod invokes;
+mod latency;
 mod orders;
+mod pattern;
 mod provider;
 mod values;
 mod world;
 
 pub use declarations::{Declarations, Property, Type};
+pub use forecast::{Forecast, Leg, Observer, RunForecast, UnitOrder};
 pub use invokes::Answers;
+pub use latency::{EXAMPLE, Latencies};
 pub use orders::{Action, Call, Orders};
 pub use provider::{Rehearsal, RehearsalProvider};
-pub use world::{Object, World};
+pub use world::{Object, World, WorldError};

@@ -9,6 +9,12 @@ use nimbus_document::{Document, View};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use crate::latency::{self, Latencies};
+use crate::pattern::Pattern;
+
+const USUAL_STALL: Duration = Duration::from_secs(30);
+const USUAL_THROTTLES: u32 = 3;
+
 /// A call to the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
@@ -16,6 +22,17 @@ pub enum Call {
     Read,
     Update,
     Delete,
+}
+
+impl Call {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
 }
 
 /// What happens instead of, or before, what was asked for.
@@ -29,6 +46,8 @@ pub enum Action {
     Half { message: String },
     /// Nothing for so long, then as usual.
     Stall(Duration),
+    /// So many attempts are refused because there were too many before; a provider tries again.
+    Throttle { times: u32 },
     /// The object is gone before it is looked at.
     Vanish,
 }
@@ -40,7 +59,7 @@ pub struct Orders {
     pub account: String,
     rules: Vec<Rule>,
     seen: Mutex<Vec<usize>>,
-    latency: Latency,
+    pub latencies: Latencies,
     quotas: BTreeMap<String, usize>,
     /// Objects that exist before anything is deployed.
     pub planted: Vec<Planted>,
@@ -56,19 +75,11 @@ pub struct Planted {
 #[derive(Debug)]
 struct Rule {
     call: Option<Call>,
-    type_: Option<String>,
+    type_: Option<Pattern>,
     name: Option<String>,
     /// Only the nth call that fits, from 1.
     nth: Option<usize>,
     action: Action,
-}
-
-#[derive(Debug, Default)]
-struct Latency {
-    /// Everything is multiplied by this.
-    scale: f64,
-    usual: BTreeMap<Call, f64>,
-    types: BTreeMap<String, BTreeMap<Call, f64>>,
 }
 
 impl Default for Orders {
@@ -78,10 +89,7 @@ impl Default for Orders {
             account: "123456789012".to_owned(),
             rules: Vec::new(),
             seen: Mutex::default(),
-            latency: Latency {
-                scale: 1.0,
-                ..Latency::default()
-            },
+            latencies: Latencies::default(),
             quotas: BTreeMap::new(),
             planted: Vec::new(),
         }
@@ -112,7 +120,7 @@ impl Orders {
                 .collect::<Result<_>>()?;
         }
         if let Some(latency) = view.optional("latency")? {
-            orders.latency = read_latency(&latency)?;
+            orders.latencies = Latencies::from_view(&latency)?;
         }
         if let Some(quotas) = view.optional("quotas")? {
             for (type_, most) in quotas.entries()? {
@@ -143,19 +151,12 @@ impl Orders {
         Ok(())
     }
 
-    /// How long calls take that nothing else is said about.
-    pub fn slow_down(&mut self, seconds: f64) {
-        for call in [Call::Create, Call::Read, Call::Update, Call::Delete] {
-            self.latency.usual.entry(call).or_insert(seconds);
-        }
-    }
-
     /// What to do with this call; counts it.
     pub fn action(&self, call: Call, type_: &str, name: &str) -> Option<Action> {
         let mut seen = self.seen.lock();
         for (at, rule) in self.rules.iter().enumerate() {
             let fits = rule.call.is_none_or(|known| known == call)
-                && rule.type_.as_deref().is_none_or(|known| known == type_)
+                && rule.type_.as_ref().is_none_or(|known| known.fits(type_))
                 && rule.name.as_deref().is_none_or(|known| known == name);
             if !fits {
                 continue;
@@ -168,27 +169,15 @@ impl Orders {
         None
     }
 
-    /// How long this call takes.
-    pub fn latency(&self, call: Call, type_: &str) -> Duration {
-        let own = self
-            .latency
-            .types
-            .get(type_)
-            .and_then(|calls| calls.get(&call));
-        let seconds = own
-            .or_else(|| self.latency.usual.get(&call))
-            .copied()
-            .unwrap_or(0.0);
-        Duration::try_from_secs_f64(seconds * self.latency.scale).unwrap_or_default()
-    }
-
     pub fn quota(&self, type_: &str) -> Option<usize> {
         self.quotas.get(type_).copied()
     }
 }
 
 fn rule(view: &View<'_>) -> Result<Rule> {
-    view.only_keys(&["on", "type", "name", "nth", "do", "message", "seconds"])?;
+    view.only_keys(&[
+        "on", "type", "name", "nth", "do", "message", "seconds", "times",
+    ])?;
     let text = |key: &str| -> Result<Option<String>> {
         view.optional(key)?
             .map(|v| v.str().map(str::to_owned))
@@ -201,20 +190,18 @@ fn rule(view: &View<'_>) -> Result<Rule> {
     };
     let message =
         text("message")?.unwrap_or_else(|| "refused by order of the rehearsal".to_owned());
-    let seconds = view
-        .optional("seconds")?
-        .map(|v| v.f64())
-        .transpose()?
-        .unwrap_or(30.0);
+    let stall = view.optional("seconds")?;
+    let stall = stall.as_ref().map(latency::time).transpose()?;
+    let times = view.optional("times")?;
     let what = view.required("do")?;
     let action = match what.str()? {
         "fail" => Action::Fail { message },
-        "throttle" => Action::Fail {
-            message: "ThrottlingException: Rate exceeded".to_owned(),
+        "throttle" => Action::Throttle {
+            times: times.as_ref().map_or(Ok(USUAL_THROTTLES), throttles)?,
         },
         "lose" => Action::Lose,
         "half" => Action::Half { message },
-        "stall" => Action::Stall(Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+        "stall" => Action::Stall(stall.unwrap_or(USUAL_STALL)),
         "vanish" => Action::Vanish,
         _ => {
             let help = "one of fail, throttle, lose, half, stall, vanish";
@@ -224,11 +211,16 @@ fn rule(view: &View<'_>) -> Result<Rule> {
     let nth = view.optional("nth")?.map(|v| v.u64()).transpose()?;
     Ok(Rule {
         call,
-        type_: text("type")?,
+        type_: text("type")?.map(Pattern::new),
         name: text("name")?,
         nth: nth.map(|n| n as usize),
         action,
     })
+}
+
+fn throttles(view: &View<'_>) -> Result<u32> {
+    let times = u32::try_from(view.u64()?).ok().filter(|times| *times > 0);
+    times.ok_or_else(|| view.error("this is no number of attempts", "one or more"))
 }
 
 fn call(view: &View<'_>) -> Result<Call> {
@@ -243,40 +235,6 @@ fn call(view: &View<'_>) -> Result<Call> {
                 "one of create, read, update, delete",
             ));
         }
-    })
-}
-
-fn read_latency(view: &View<'_>) -> Result<Latency> {
-    view.only_keys(&["scale", "create", "read", "update", "delete", "types"])?;
-    let calls = |view: &View<'_>| -> Result<BTreeMap<Call, f64>> {
-        let mut found = BTreeMap::new();
-        for (key, call) in [
-            ("create", Call::Create),
-            ("read", Call::Read),
-            ("update", Call::Update),
-            ("delete", Call::Delete),
-        ] {
-            if let Some(seconds) = view.optional(key)? {
-                found.insert(call, seconds.f64()?);
-            }
-        }
-        Ok(found)
-    };
-    let mut types = BTreeMap::new();
-    if let Some(list) = view.optional("types")? {
-        for (type_, own) in list.entries()? {
-            types.insert(type_.to_owned(), calls(&own)?);
-        }
-    }
-    let scale = view
-        .optional("scale")?
-        .map(|v| v.f64())
-        .transpose()?
-        .unwrap_or(1.0);
-    Ok(Latency {
-        scale,
-        usual: calls(view)?,
-        types,
     })
 }
 
@@ -333,9 +291,10 @@ mod tests {
             orders.action(Call::Delete, "a:b:C", "x"),
             Some(Action::Lose)
         );
-        orders.slow_down(0.5);
-        assert_eq!(orders.latency(Call::Create, "x"), Duration::from_secs(2));
-        assert_eq!(orders.latency(Call::Read, "x"), Duration::from_millis(500));
+        orders.latencies.or_seconds(0.5);
+        let takes = |call| orders.latencies.of(call, "x", "urn");
+        assert_eq!(takes(Call::Create), Duration::from_secs(2));
+        assert_eq!(takes(Call::Read), Duration::from_millis(500));
         for wrong in ["", "do: dance", "on: create", "do: fail, on: never"] {
             assert!(orders.add(wrong).is_err(), "{wrong}");
         }
@@ -351,18 +310,18 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_scaled_and_types_come_first() {
-        let orders =
-            orders("latency: {scale: 0.01, create: 10, types: {a:b:Db: {create: 300}}}").unwrap();
+    fn orders_name_types_by_pattern_and_say_how_long_and_how_often() {
+        let orders = orders(
+            "orders: [{type: 'aws:rds/*', do: stall, seconds: 2m}, {type: a, do: throttle, times: 9}, {do: throttle}]",
+        )
+        .unwrap();
+        let action = |type_| orders.action(Call::Create, type_, "x");
         assert_eq!(
-            orders.latency(Call::Create, "x"),
-            Duration::from_millis(100)
+            action("aws:rds/instance:Instance"),
+            Some(Action::Stall(Duration::from_secs(120)))
         );
-        assert_eq!(
-            orders.latency(Call::Create, "a:b:Db"),
-            Duration::from_secs(3)
-        );
-        assert_eq!(orders.latency(Call::Delete, "x"), Duration::ZERO);
+        assert_eq!(action("a"), Some(Action::Throttle { times: 9 }));
+        assert_eq!(action("b"), Some(Action::Throttle { times: 3 }));
     }
 
     #[test]
@@ -372,6 +331,9 @@ mod tests {
             "orders: [{on: creation, do: fail}]",
             "orders: [{typ: x, do: fail}]",
             "latency: {create: fast}",
+            "orders: [{do: stall, seconds: -1}]",
+            "orders: [{do: throttle, times: 0}]",
+            "orders: [{do: throttle, times: often}]",
             "quotas: {x: -1}",
         ] {
             assert!(orders(text).is_err(), "{text}");

@@ -6,16 +6,18 @@
     reason = "a test stops at the first surprise"
 )]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nimbus_document::Document;
-use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, Urn};
+use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, StepOp, Urn};
 use nimbus_engine_ports::{
-    CreateRequest, DeleteRequest, DiffRequest, InvokeRequest, Provider, ProviderError,
-    ProviderHost, ReadRequest, UpdateRequest,
+    CreateRequest, DeleteRequest, DiffRequest, EngineEvent, EventSink, InvokeRequest, Provider,
+    ProviderError, ProviderHost, ReadRequest, StepEvent, Summary, UpdateRequest,
 };
-use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, Observer, Orders, Rehearsal, World};
 
 const VPC: &str = "aws:ec2/vpc:Vpc";
 const BUCKET: &str = "aws:s3/bucket:Bucket";
@@ -163,6 +165,76 @@ async fn orders_fail_lose_and_halve() {
         ..read(VPC, &made.id)
     };
     assert_eq!(provider.read(request).await.unwrap().id, None);
+}
+
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+impl EventSink for Heard {
+    fn emit(&self, event: EngineEvent) {
+        if let EngineEvent::Diagnostic(said) = event {
+            self.0.lock().unwrap().push(said.message);
+        }
+    }
+}
+
+fn step(urn: &Urn) -> StepEvent {
+    StepEvent {
+        op: StepOp::Create,
+        urn: urn.clone(),
+        type_: VPC.into(),
+        provider: String::new(),
+        old: None,
+        new: None,
+        replace_keys: Vec::new(),
+        changed_keys: Vec::new(),
+        detailed_diff: None,
+        logical: true,
+    }
+}
+
+fn summary(duration: Duration) -> EngineEvent {
+    EngineEvent::Summary(Summary {
+        is_preview: false,
+        duration,
+        changes: BTreeMap::new(),
+        maybe_corrupt: false,
+        succeeded: true,
+        policy_packs: BTreeMap::new(),
+    })
+}
+
+#[tokio::test]
+async fn throttled_calls_are_tried_again_which_takes_time_and_is_told() {
+    let (cloud, _) = cloud(
+        "latency: {scale: 0, create: 5m}\norders: [{name: a, do: throttle, times: 4}, {name: b, do: throttle, times: 26}]",
+    )
+    .await;
+    let observer = Observer::default();
+    let cloud = cloud.observed_by(observer.clone());
+    let provider = cloud.load(&PackageDescriptor::default()).await.unwrap();
+    let heard = Arc::new(Heard::default());
+    let sink = observer.listen("unit", Arc::clone(&heard) as _);
+    let began = Instant::now();
+    let request = create(VPC, "a", &[]);
+    sink.emit(EngineEvent::ResourcePre {
+        step: step(request.urn.as_ref().unwrap()),
+        planning: false,
+    });
+    provider.create(request).await.unwrap();
+    let error = provider.create(create(VPC, "b", &[])).await.unwrap_err();
+    assert!(error.to_string().contains("ThrottlingException"), "{error}");
+    assert_eq!(cloud.objects().len(), 1);
+    let took = began.elapsed();
+    sink.emit(summary(took));
+
+    let heard = heard.0.lock().unwrap().join("\n");
+    assert!(heard.contains("after 4 more attempts in 15 s"), "{heard}");
+    let forecast = observer.forecast("unit", 4).unwrap();
+    // Five minutes, and pauses of one, two, four and eight seconds.
+    let foretold = Duration::from_secs(315);
+    assert!(forecast.took >= foretold && forecast.took <= foretold + took);
+    assert_eq!(forecast.path[0].name, "a");
 }
 
 #[tokio::test]

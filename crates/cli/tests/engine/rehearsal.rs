@@ -1,5 +1,7 @@
 //! One program on a simulated cloud, through the real binary.
 
+mod forecast;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

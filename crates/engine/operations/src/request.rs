@@ -47,6 +47,9 @@ pub enum Mode {
     Apply,
 }
 
+/// Steps at once, per processor: most of them wait for a network.
+const STEPS_PER_CPU: usize = 4;
+
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct RunOptions {
     /// How many steps run at once; `None` decides by the machine.
@@ -80,6 +83,13 @@ pub struct RunOptions {
     pub run_program: bool,
     /// How the program is kept from everything else; `None`: not at all.
     pub sandbox: Option<nimbus_engine_sandbox::Settings>,
+}
+
+impl RunOptions {
+    pub fn steps_at_once(&self) -> usize {
+        let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.parallel.unwrap_or_else(|| cpus() * STEPS_PER_CPU)
+    }
 }
 
 /// Some of a stack's resources, by URN or by pattern: `*` stands for anything but `:`, `**` for

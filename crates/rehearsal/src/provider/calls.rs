@@ -10,6 +10,7 @@ use nimbus_engine_ports::{
 };
 
 use super::RehearsalProvider;
+use super::obey::Asked;
 use crate::orders::{Action, Call};
 use crate::values::{self, Subject};
 use crate::world::{self, Object};
@@ -78,7 +79,7 @@ pub(super) fn compare(
     }
 }
 
-fn refused(message: impl Into<String>) -> ProviderError {
+pub(super) fn refused(message: impl Into<String>) -> ProviderError {
     ProviderError::Failed {
         message: format!("rehearsal: {}", message.into()),
     }
@@ -94,29 +95,6 @@ fn unwritable(error: io::Error) -> ProviderError {
 }
 
 impl RehearsalProvider {
-    /// Waits as long as the call takes and carries out what orders say. `Ok(Some(…))` is for the
-    /// caller to act on.
-    async fn obey(
-        &self,
-        call: Call,
-        type_: &str,
-        name: &str,
-    ) -> Result<Option<Action>, ProviderError> {
-        let orders = &self.shared.orders;
-        let latency = orders.latency(call, type_);
-        if !latency.is_zero() {
-            tokio::time::sleep(latency).await;
-        }
-        match orders.action(call, type_, name) {
-            Some(Action::Fail { message }) => Err(refused(message)),
-            Some(Action::Stall(time)) => {
-                tokio::time::sleep(time).await;
-                Ok(None)
-            }
-            other => Ok(other),
-        }
-    }
-
     fn outputs(&self, type_: &str, name: &str, id: &str, inputs: &PropertyMap) -> PropertyMap {
         let declared = self.shared.declarations.resource(type_);
         let region = self.region.lock().clone();
@@ -140,20 +118,29 @@ impl RehearsalProvider {
         request: CreateRequest,
     ) -> Result<CreateResponse, ProviderError> {
         let CreateRequest {
+            urn,
             type_,
             name,
             properties: inputs,
+            preview,
             ..
         } = request;
-        if request.preview {
+        if preview {
             return Ok(CreateResponse {
                 id: String::new(),
                 properties: self.preview(&type_, &inputs),
                 refresh_before_update: false,
             });
         }
-        let order = self.obey(Call::Create, &type_, &name).await?;
-        let seed = request.urn.map(|urn| urn.to_string()).unwrap_or_default();
+        let asked = Asked {
+            call: Call::Create,
+            urn: urn.as_ref(),
+            type_: &type_,
+            name: &name,
+            recorded: false,
+        };
+        let order = self.obey(&asked).await?;
+        let seed = urn.map(|urn| urn.to_string()).unwrap_or_default();
         let id = self.claim_id(&type_, &name, &inputs, &seed)?;
         let properties = self.outputs(&type_, &name, &id, &inputs);
         self.keep(&type_, &name, &id, &inputs, &properties)?;
@@ -197,7 +184,7 @@ impl RehearsalProvider {
         inputs: &PropertyMap,
         seed: &str,
     ) -> Result<String, ProviderError> {
-        let world = self.shared.world.lock();
+        let world = self.shared.world()?;
         if let Some(most) = self.shared.orders.quota(type_)
             && world.count(type_) >= most
         {
@@ -233,15 +220,22 @@ impl RehearsalProvider {
             inputs: world::to_json(inputs),
             outputs: world::to_json(outputs),
         };
-        self.shared.world.lock().put(id, object).map_err(unwritable)
+        self.shared.world()?.put(id, object).map_err(unwritable)
     }
 
     pub(super) async fn read_object(
         &self,
         request: ReadRequest,
     ) -> Result<ReadResponse, ProviderError> {
-        let order = self.obey(Call::Read, &request.type_, &request.name).await?;
-        let mut world = self.shared.world.lock();
+        let asked = Asked {
+            call: Call::Read,
+            urn: request.urn.as_ref(),
+            type_: &request.type_,
+            name: &request.name,
+            recorded: !request.state.is_empty(),
+        };
+        let order = self.obey(&asked).await?;
+        let mut world = self.shared.world()?;
         if order == Some(Action::Vanish) {
             world
                 .remove(&request.type_, &request.id)
@@ -266,28 +260,34 @@ impl RehearsalProvider {
         request: UpdateRequest,
     ) -> Result<UpdateResponse, ProviderError> {
         let UpdateRequest {
+            urn,
             type_,
             name,
             id,
             new_inputs,
+            preview,
             ..
         } = request;
-        if request.preview {
+        if preview {
             let properties = self.outputs(&type_, &name, &id, &new_inputs);
             return Ok(UpdateResponse {
                 properties,
                 refresh_before_update: false,
             });
         }
-        let order = self.obey(Call::Update, &type_, &name).await?;
+        let asked = Asked {
+            call: Call::Update,
+            urn: urn.as_ref(),
+            type_: &type_,
+            name: &name,
+            recorded: true,
+        };
+        let order = self.obey(&asked).await?;
         if order == Some(Action::Vanish) {
-            self.shared
-                .world
-                .lock()
-                .remove(&type_, &id)
-                .map_err(unwritable)?;
+            let mut world = self.shared.world()?;
+            world.remove(&type_, &id).map_err(unwritable)?;
         }
-        if self.shared.world.lock().get(&type_, &id).is_none() {
+        if self.shared.world()?.get(&type_, &id).is_none() {
             return Err(refused(format!("NotFound: {id} does not exist")));
         }
         let properties = self.outputs(&type_, &name, &id, &new_inputs);
@@ -311,13 +311,17 @@ impl RehearsalProvider {
     }
 
     pub(super) async fn delete_object(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        let order = self
-            .obey(Call::Delete, &request.type_, &request.name)
-            .await?;
+        let asked = Asked {
+            call: Call::Delete,
+            urn: request.urn.as_ref(),
+            type_: &request.type_,
+            name: &request.name,
+            recorded: true,
+        };
+        let order = self.obey(&asked).await?;
         // Deleting what is gone already is no error, as with most clouds.
         self.shared
-            .world
-            .lock()
+            .world()?
             .remove(&request.type_, &request.id)
             .map_err(unwritable)?;
         if order == Some(Action::Lose) {

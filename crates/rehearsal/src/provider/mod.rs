@@ -5,6 +5,7 @@
 //! object can be gone. Orders come before all of it.
 
 mod calls;
+mod obey;
 
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use nimbus_engine_ports::{
     InvokeRequest, InvokeResponse, LoadError, Provider, ProviderError, ProviderHost, ReadRequest,
     ReadResponse, UpdateRequest, UpdateResponse,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::declarations::Declarations;
+use crate::forecast::Observer;
 use crate::invokes::Answers;
 use crate::orders::Orders;
 use crate::values::{self, Subject};
@@ -28,6 +30,7 @@ use crate::world::{Object, World};
 #[derive(Clone)]
 pub struct Rehearsal {
     shared: Arc<Shared>,
+    observer: Observer,
 }
 
 struct Shared {
@@ -35,6 +38,16 @@ struct Shared {
     declarations: Declarations,
     orders: Orders,
     answers: Answers,
+}
+
+impl Shared {
+    /// The world as it is now, whoever changed it.
+    fn world(&self) -> Result<MutexGuard<'_, World>, ProviderError> {
+        let mut world = self.world.lock();
+        let caught_up = world.catch_up();
+        caught_up.map_err(|error| calls::refused(error.to_string()))?;
+        Ok(world)
+    }
 }
 
 impl Rehearsal {
@@ -64,7 +77,14 @@ impl Rehearsal {
         };
         Ok(Self {
             shared: Arc::new(shared),
+            observer: Observer::default(),
         })
+    }
+
+    /// Tells an observer of every call.
+    pub fn observed_by(mut self, observer: Observer) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// Everything that exists, as type and id.
@@ -83,6 +103,7 @@ impl ProviderHost for Rehearsal {
         let region = self.shared.orders.region.clone();
         Ok(Arc::new(RehearsalProvider {
             shared: Arc::clone(&self.shared),
+            observer: self.observer.clone(),
             region: Mutex::new(region),
         }))
     }
@@ -91,6 +112,7 @@ impl ProviderHost for Rehearsal {
 /// One configured provider of the rehearsal.
 pub struct RehearsalProvider {
     shared: Arc<Shared>,
+    observer: Observer,
     region: Mutex<String>,
 }
 

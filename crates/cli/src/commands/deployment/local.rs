@@ -14,7 +14,7 @@ use nimbus_local::{
 use nimbus_orchestrator::environment::Environment;
 use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::workspace::{Deployment, Workspace};
-use nimbus_rehearsal::{Answers, Declarations, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
 
 use crate::commands::program::{EngineArgs, OrderArgs, PolicyArgs, sandbox_settings};
 use crate::context::Context;
@@ -76,6 +76,8 @@ pub(crate) struct Hands {
     pub(crate) events: EventsOf,
     pub(crate) keep: Option<PathBuf>,
     pub(crate) recovery: Recovery,
+    /// Sees what a rehearsal does.
+    pub(crate) observer: Observer,
 }
 
 /// A deployment with everything that is needed to look at it.
@@ -88,6 +90,7 @@ pub(crate) fn open(
         events: diagnostics(context),
         keep: None,
         recovery: Recovery::default(),
+        observer: Observer::default(),
     };
     let place = Place::find(&args.id, args.rehearse, context)?;
     allow(&place.deployment, args.environment)?;
@@ -113,7 +116,10 @@ pub(crate) fn board(
     std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, &error))?;
     let simulated = match args.rehearse {
         false => None,
-        true => Some(Arc::new(rehearsal(args, context, &workspace, &state)?) as _),
+        true => {
+            let cloud = rehearsal(args, context, &workspace, &state)?;
+            Some(Arc::new(cloud.observed_by(hands.observer)) as _)
+        }
     };
     let backend = args
         .backend
@@ -173,7 +179,7 @@ fn rehearsal(
     let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
     let declarations = declarations(&workspace.root().join("stacks"));
     let file = directory.join(format!("world-{}.jsonl", args.environment));
-    let world = World::open(&file).map_err(|error| unwritable(&file, &error))?;
+    let world = World::open(&file)?;
     Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
 }
 

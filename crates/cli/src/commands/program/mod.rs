@@ -9,7 +9,9 @@ mod cancel;
 mod confirm;
 mod destroy;
 mod engine;
+mod forecast;
 mod import;
+mod orders;
 mod outputs;
 mod preview;
 mod refresh;
@@ -29,8 +31,9 @@ pub(crate) use args::{LocationArgs, PlaceArgs, PolicyArgs};
 pub(crate) use cancel::CancelReport;
 pub(crate) use confirm::confirm;
 pub(crate) use engine::EngineArgs;
+pub(crate) use forecast::{sentence, spoken};
+pub(crate) use orders::OrderArgs;
 pub(crate) use outputs::OutputsReport;
-pub(crate) use rehearse::OrderArgs;
 pub(crate) use sandbox::from_settings as sandbox_settings;
 
 #[derive(Debug, Subcommand)]

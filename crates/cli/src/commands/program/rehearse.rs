@@ -3,7 +3,6 @@
 //! State and world of a rehearsal are in a folder beside the program that nothing else uses, under
 //! a passphrase that protects nothing. The stack's settings are read and never written.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
@@ -14,9 +13,10 @@ use nimbus_engine_operations::{
 };
 use nimbus_engine_ports::ProviderHost;
 use nimbus_local::unit_environment;
-use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
 
 use super::engine::EngineArgs;
+use super::orders::OrderArgs;
 use crate::context::Context;
 
 /// Where rehearsals keep everything, in the folder of the program.
@@ -37,53 +37,13 @@ pub(crate) struct RehearsalArgs {
     engine: EngineArgs,
 }
 
-/// What the simulated cloud is told to do.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct OrderArgs {
-    /// Orders for the rehearsal: what fails, what is slow
-    #[arg(long, value_name = "FILE", requires = "rehearse")]
-    orders: Option<PathBuf>,
-
-    /// One more order, as in the file: 'on: create, nth: 2, do: fail'; may be repeated
-    #[arg(long, value_name = "ORDER", requires = "rehearse")]
-    order: Vec<String>,
-
-    /// How long each call to the simulated cloud takes, unless orders say otherwise
-    #[arg(long, value_name = "SECONDS", requires = "rehearse", value_parser = seconds)]
-    latency: Option<f64>,
-}
-
-impl OrderArgs {
-    pub(crate) fn read(&self, context: &Context) -> Result<Orders> {
-        let mut orders = match &self.orders {
-            Some(file) => Orders::read(&context.directory.join(file))?,
-            None => Orders::default(),
-        };
-        for order in &self.order {
-            orders.add(order)?;
-        }
-        if let Some(seconds) = self.latency {
-            orders.slow_down(seconds);
-        }
-        Ok(orders)
-    }
-}
-
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    if seconds.is_finite() && seconds >= 0.0 {
-        Ok(seconds)
-    } else {
-        Err("a time is zero or more".to_owned())
-    }
-}
-
 impl RehearsalArgs {
     /// Where the operation looks for state, and who carries it out.
     pub(super) async fn engine(
         &self,
         real: StackLocation,
         context: &Context,
+        observer: &Observer,
     ) -> Result<(StackLocation, Box<dyn Engine>)> {
         match (self.rehearse, self.engine.is_official()) {
             (false, false) => return Ok((real, Box::new(EmbeddedEngine::new()))),
@@ -106,12 +66,13 @@ impl RehearsalArgs {
         let workspace = Workspace::open(&location, &keys).await?;
         let file = folder.join(format!("world-{}.jsonl", workspace.access.name.stack()));
         let rehearsal = Rehearsal::new(
-            World::open(&file).map_err(unwritable)?,
+            World::open(&file)?,
             declarations(&project, &location),
             self.orders.read(context)?,
             Answers::load(&root.join("rehearsal/invokes.yaml"))?,
         );
-        let simulated: Arc<dyn ProviderHost> = Arc::new(rehearsal.map_err(unwritable)?);
+        let simulated: Arc<dyn ProviderHost> =
+            Arc::new(rehearsal.map_err(unwritable)?.observed_by(observer.clone()));
         let (environment, config) = (unit_environment(true), workspace.config()?);
         if self.engine.is_official() {
             let engine = OfficialEngine::with(environment)

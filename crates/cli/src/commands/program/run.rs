@@ -6,10 +6,12 @@ use nimbus_engine_operations::{
     Action, Cancellation, Mode, RunOptions, RunReport, RunRequest, StackLocation,
 };
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
+use nimbus_rehearsal::Observer;
 
 use super::args::{ConsentArgs, LocationArgs, ShowArgs};
 use super::audience::Watchers;
 use super::confirm::confirm;
+use super::forecast::foretelling;
 use super::rehearse::RehearsalArgs;
 use super::signals;
 use crate::context::Context;
@@ -78,7 +80,9 @@ impl Asked<'_> {
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
         let location = self.location.location(context);
-        let (location, engine) = self.rehearsal.engine(location, context).await?;
+        let observer = Observer::default();
+        let stage = self.rehearsal.engine(location, context, &observer);
+        let (location, engine) = stage.await?;
         let watchers = Watchers::open(context, self.subject(mode, &location), self.show);
         if self.rehearsal.rehearse && context.output.is_json() {
             watchers.sink().emit(rehearsal_note());
@@ -89,7 +93,9 @@ impl Asked<'_> {
             mode,
             options,
         };
-        let run = engine.run(&request, watchers.sink(), cancellation);
+        let steps = request.options.steps_at_once();
+        let audience = foretelling(&observer, steps, watchers.sink());
+        let run = engine.run(&request, audience, cancellation);
         tokio::select! {
             report = run => report,
             never = signals::pass_on(cancellation, || watchers.stopping()) => match never {},

@@ -17,18 +17,14 @@ use crate::plan::{self, Seal};
 use crate::request::{Choice, Mode};
 use crate::tell;
 
-/// Steps at once, per processor: most of them wait for a network.
-const STEPS_PER_CPU: usize = 4;
-
 /// The configuration key with rules for names of objects.
 const NAMING: &str = "pulumi:autonaming";
 
 impl Run<'_> {
     pub(super) fn options(&self, start: &Start) -> Result<Options> {
         let asked = &self.request.options;
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Options {
-            parallel: asked.parallel.unwrap_or(cpus * STEPS_PER_CPU),
+            parallel: asked.steps_at_once(),
             dry_run: self.request.mode == Mode::Preview,
             continue_on_error: asked.continue_on_error,
             refresh: asked.refresh || self.workspace.project.refresh_always,

@@ -6,6 +6,7 @@
 mod checks;
 mod crew;
 mod events;
+mod forecast;
 mod hub;
 mod planning;
 mod preview;

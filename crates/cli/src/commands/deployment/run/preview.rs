@@ -15,6 +15,7 @@ use nimbus_local::Recovery;
 use nimbus_orchestrator::graph::{Graph, Name};
 use nimbus_orchestrator::run::RunResult;
 use nimbus_orchestrator::unit::Board;
+use nimbus_rehearsal::Observer;
 
 use super::crew::Crew;
 use super::events::UnitEvents;
@@ -82,6 +83,7 @@ async fn run(args: PreviewArgs, stacks: Option<Vec<Name>>, context: &Context) ->
         events: diffs.events(&hub, &args, context),
         keep: None,
         recovery: Recovery::default(),
+        observer: Observer::default(),
     };
     let board = Arc::new(board(run, place, hands, context, &cancellation)?);
     let findings = planning::check(&board.workspace, &board.manifest, board.environment)?;
@@ -120,6 +122,7 @@ async fn run(args: PreviewArgs, stacks: Option<Vec<Name>>, context: &Context) ->
         checks: Vec::new(),
         attention: Vec::new(),
         warnings,
+        prediction: None,
         next: None,
     };
     context.output.result(&summary)?;

@@ -21,11 +21,13 @@ use nimbus_orchestrator::record::{
 };
 use nimbus_orchestrator::run::{Direction, Earlier, Run, RunResult, UnitState};
 use nimbus_orchestrator::unit::Board;
+use nimbus_rehearsal::Observer;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::checks::Checks;
 use super::crew::{Crew, Work};
 use super::events::UnitEvents;
+use super::forecast;
 use super::hub::{Hub, now};
 use super::summary::{self, RunSummary};
 use super::view::{Subject, View};
@@ -117,10 +119,12 @@ pub(super) async fn carry_out(
     });
     logs.map_err(|error| super::unwritable(&found.folder, error))?;
     let directory = place.directory.clone();
+    let observer = Observer::default();
     let hands = Hands {
-        events: events(&hub),
+        events: forecast::observed(&observer, events(&hub)),
         keep: Some(found.before()),
         recovery: order.recovery,
+        observer: observer.clone(),
     };
     let board = Arc::new(board(args, place, hands, context, &cancellation)?);
     announce(&order, &hub, id)?;
@@ -148,6 +152,10 @@ pub(super) async fn carry_out(
     let overtime = overtime.map(|minutes| Duration::from_secs(minutes * 120));
     let report = drive(run, &crew, &hub, &cancellation, overtime).await;
 
+    let prediction = match report.result {
+        RunResult::Succeeded => forecast::predict(&observer, started, &order),
+        _ => None,
+    };
     let version = match report.result {
         RunResult::Succeeded => keep_version(&order, &board, &crew, &report, id).await,
         _ => Ok(None),
@@ -188,6 +196,7 @@ pub(super) async fn carry_out(
         checks,
         attention: attention(&report),
         warnings,
+        prediction,
         next: next_step(&report, args, context),
     };
     context.output.result(&summary)?;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::crew::Crew;
+use super::forecast::Prediction;
 use crate::output::Report;
 use crate::style::{Terminal, Tone};
 
@@ -37,6 +38,8 @@ pub(crate) struct RunSummary {
     /// Units that could not be rolled back, and why: a person must look.
     pub(super) attention: Vec<String>,
     pub(super) warnings: Vec<String>,
+    /// What a real run would take, when a rehearsal was given latencies.
+    pub(super) prediction: Option<Prediction>,
     /// What to do next, if there is something.
     pub(super) next: Option<String>,
 }
@@ -150,6 +153,9 @@ impl Report for RunSummary {
         }
         if self.result == "rolled_back" {
             text.push_str("✓ Rollback completed. Infrastructure returned to previous state.\n");
+        }
+        if let Some(prediction) = &self.prediction {
+            text.push_str(prediction.text());
         }
         for unit in self.units.iter().filter(|unit| unit.status == "failed") {
             let message = unit.message.as_deref().unwrap_or_default();
