@@ -226,6 +226,18 @@ settings! {
         /// What programs in a sandbox can reach. With `full` that includes everything that listens
         /// on this machine, which `strict` does not accept.
         sandbox_network: SandboxNetwork = SandboxNetwork::None, "NIMBUS_ENGINE_SANDBOX_NETWORK";
+        /// Memory that a program in a sandbox may use, all its processes together, in MiB.
+        sandbox_memory_mib: u32 = 4096, "NIMBUS_ENGINE_SANDBOX_MEMORY_MIB";
+        /// Processes and threads that a program in a sandbox may have at a time.
+        sandbox_processes: u32 = 512, "NIMBUS_ENGINE_SANDBOX_PROCESSES";
+        /// Files that each process in a sandbox may have open.
+        sandbox_open_files: u32 = 4096, "NIMBUS_ENGINE_SANDBOX_OPEN_FILES";
+        /// Temporary space of a program in a sandbox, in MiB.
+        sandbox_temporary_mib: u32 = 512, "NIMBUS_ENGINE_SANDBOX_TEMPORARY_MIB";
+        /// Temporary files that a program in a sandbox may have.
+        sandbox_temporary_files: u32 = 50_000, "NIMBUS_ENGINE_SANDBOX_TEMPORARY_FILES";
+        /// What a program in a sandbox may print in one run, in MiB.
+        sandbox_output_mib: u32 = 64, "NIMBUS_ENGINE_SANDBOX_OUTPUT_MIB";
         /// Run programs with `strict` although this machine cannot isolate them completely.
         allow_weak_isolation: bool = false, "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION";
         /// Where plugins are downloaded from instead of their publishers, in closed networks: a

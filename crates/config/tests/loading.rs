@@ -198,6 +198,30 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.sandbox_network", json!("none")),
         ),
         (
+            "NIMBUS_ENGINE_SANDBOX_MEMORY_MIB",
+            ("engine.sandbox_memory_mib", json!(4096)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_PROCESSES",
+            ("engine.sandbox_processes", json!(512)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_OPEN_FILES",
+            ("engine.sandbox_open_files", json!(4096)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_TEMPORARY_MIB",
+            ("engine.sandbox_temporary_mib", json!(512)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_TEMPORARY_FILES",
+            ("engine.sandbox_temporary_files", json!(50_000)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_OUTPUT_MIB",
+            ("engine.sandbox_output_mib", json!(64)),
+        ),
+        (
             "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION",
             ("engine.allow_weak_isolation", json!(false)),
         ),

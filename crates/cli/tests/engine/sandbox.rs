@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{Ran, Site, node_sdk, python};
 
 /// Whether `nimbus doctor` finds everything that a strict sandbox needs; if not, says so loudly.
-fn isolates(test: &str) -> bool {
+pub(crate) fn isolates(test: &str) -> bool {
     let doctor = Command::new(env!("CARGO_BIN_EXE_nimbus"))
         .args(["doctor", "--json"])
         .output()
@@ -26,7 +26,7 @@ fn isolates(test: &str) -> bool {
     false
 }
 
-fn node(sdk: &Path, source: &str) -> Site {
+pub(crate) fn node(sdk: &Path, source: &str) -> Site {
     let site = Site::new();
     site.write("program/index.ts", source);
     site.write("program/package.json", r#"{"name":"notes"}"#);
@@ -34,7 +34,7 @@ fn node(sdk: &Path, source: &str) -> Site {
     site
 }
 
-fn python_site(interpreter: &Path, source: &str) -> Site {
+pub(crate) fn python_site(interpreter: &Path, source: &str) -> Site {
     let site = Site::new();
     let virtualenv = interpreter.parent().unwrap().parent().unwrap();
     let project = format!(
@@ -47,7 +47,7 @@ fn python_site(interpreter: &Path, source: &str) -> Site {
 }
 
 /// The program in both languages, for as many as are here.
-fn sites(test: &str, typescript: &str, python_source: &str) -> Vec<Site> {
+pub(crate) fn sites(test: &str, typescript: &str, python_source: &str) -> Vec<Site> {
     if !isolates(test) {
         return Vec::new();
     }
@@ -56,15 +56,15 @@ fn sites(test: &str, typescript: &str, python_source: &str) -> Vec<Site> {
     node.into_iter().chain(python).collect()
 }
 
-fn up(site: &Site, flags: &[&str]) -> Ran {
+pub(crate) fn up(site: &Site, flags: &[&str]) -> Ran {
     site.program(&[&["up", "--yes", "--skip-preview"], flags].concat())
 }
 
-fn said(ran: &Ran) -> String {
+pub(crate) fn said(ran: &Ran) -> String {
     format!("{}\n{}", ran.stdout, ran.stderr)
 }
 
-const STRICT: [&str; 2] = ["--sandbox", "strict"];
+pub(crate) const STRICT: [&str; 2] = ["--sandbox", "strict"];
 
 #[test]
 fn a_program_deploys_from_a_strict_sandbox_and_knows_no_secret_of_the_engine() {
@@ -112,25 +112,45 @@ pulumi.export("processes", len([n for n in os.listdir("/proc") if n.isdigit()]))
     }
 }
 
+/// In every usual way: by name and by number, far away and on this machine.
 #[test]
 fn a_program_that_misses_its_network_is_told_which_setting_it_is() {
-    let typescript = r#"
-        import "@pulumi/pulumi";
-        import * as http from "http";
-        export const answer = new Promise<string>((resolve, reject) => {
-            http.get("http://example.com/", () => resolve("reached")).on("error", reject);
-        });
-    "#;
-    let python_source = r#"
-import urllib.request
-urllib.request.urlopen("http://example.com/", timeout=5)
-"#;
-    for site in sites("missing network", typescript, python_source) {
-        let ran = up(&site, &STRICT);
-        assert_ne!(ran.code, 0, "{}", said(&ran));
-        let said = said(&ran);
-        assert!(said.contains("engine.sandbox_network"), "{said}");
-        assert!(said.contains("network: none"), "{said}");
+    let attempts = [
+        (
+            r#"new Promise<string>((resolve, reject) => {
+                http.get("http://example.com/", () => resolve("reached")).on("error", reject);
+            })"#,
+            "urllib.request.urlopen('http://example.com/', timeout=5)",
+        ),
+        (
+            r#"fetch("https://example.com/").then((answer: any) => answer.status)"#,
+            "socket.create_connection(('1.1.1.1', 443), timeout=5)",
+        ),
+        (
+            r#"dns.promises.resolve4("example.com")"#,
+            "socket.getaddrinfo('example.com', 443)",
+        ),
+        (
+            r#"new Promise<void>((resolve, reject) => {
+                net.connect(5432, "127.0.0.1", () => resolve()).on("error", reject);
+            })"#,
+            "socket.create_connection(('127.0.0.1', 5432), timeout=5)",
+        ),
+    ];
+    for (typescript, python_source) in attempts {
+        let typescript = format!(
+            "import '@pulumi/pulumi';\nimport * as dns from 'dns';\nimport * as http from 'http';\n\
+             import * as net from 'net';\ndeclare const fetch: any;\n\
+             export const used = [dns, http, net].length;\nexport const answer = {typescript};"
+        );
+        let python_source = format!("import socket, urllib.request\n{python_source}\n");
+        for site in sites("missing network", &typescript, &python_source) {
+            let ran = up(&site, &[&STRICT[..], &["--no-typecheck"]].concat());
+            assert_ne!(ran.code, 0, "{}", said(&ran));
+            let said = said(&ran);
+            assert!(said.contains("engine.sandbox_network"), "{said}");
+            assert!(said.contains("network: none"), "{said}");
+        }
     }
 }
 

@@ -122,6 +122,9 @@ struct Hint {
 
 const NO_NETWORK: Hint = Hint {
     words: &[
+        // Nothing listens on a loopback of one's own, name servers included.
+        "ECONNREFUSED",
+        "Connection refused",
         "ENETUNREACH",
         "EAI_AGAIN",
         "ENOTFOUND",

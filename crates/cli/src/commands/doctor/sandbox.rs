@@ -3,7 +3,7 @@
 //! The judgements are pure functions of what was found, so that every kernel can be played in a
 //! test; only `check_all` touches the machine.
 
-use nimbus_engine_sandbox::{Helper, Primitive, Probe};
+use nimbus_engine_sandbox::{Helper, Limits, Primitive, Probe};
 
 use super::{Check, Group, State};
 
@@ -32,7 +32,47 @@ fn checks(probe: &Probe, read: impl Fn(&str) -> Option<String>) -> Vec<Check> {
     let primitives = Primitive::ALL
         .into_iter()
         .map(|primitive| check(primitive, probe, &read));
-    [isolation(probe)].into_iter().chain(primitives).collect()
+    [isolation(probe)]
+        .into_iter()
+        .chain(primitives)
+        .chain([resource_limits(&read)])
+        .collect()
+}
+
+/// What the kernel limits for each process. A program never gets more than Nimbus itself may have.
+fn resource_limits(read: &impl Fn(&str) -> Option<String>) -> Check {
+    let check =
+        |detail: String| Check::ok("resource_limits", Group::Sandbox, "Resource limits", detail);
+    let table = read("/proc/self/limits").unwrap_or_default();
+    let wanted = Limits::default();
+    let lower: Vec<String> = [
+        ("Max open files", "open files", wanted.open_files),
+        ("Max processes", "processes", wanted.processes),
+        ("Max data size", "bytes of memory", wanted.memory_bytes),
+    ]
+    .into_iter()
+    .filter_map(|(line, what, wanted)| {
+        let limit = hard_limit(&table, line)?;
+        (limit < wanted).then(|| format!("{limit} {what} instead of {wanted}"))
+    })
+    .collect();
+    if table.is_empty() {
+        let check = check("cannot be read".to_owned());
+        return check.state(State::Warning, "mount /proc");
+    }
+    if lower.is_empty() {
+        return check("memory, processes, open files and file sizes can be limited".to_owned());
+    }
+    let check = check(format!("programs get {}", lower.join(", ")));
+    let advice = "raise the hard limits of Nimbus: ulimit -H, or LimitNOFILE, LimitNPROC and \
+                  LimitDATA of its service";
+    check.state(State::Warning, advice)
+}
+
+/// A hard limit from the kernel's table; `None` when there is none.
+fn hard_limit(table: &str, name: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// What it all comes to.
@@ -161,7 +201,8 @@ mod tests {
     #[test]
     fn every_primitive_has_a_line_and_what_is_missing_a_fix() {
         let checks = checks(&helpless(), files(&[]));
-        assert_eq!(checks.len(), Primitive::ALL.len() + 1);
+        // One for each, one for all of them, one for the limits that every kernel has.
+        assert_eq!(checks.len(), Primitive::ALL.len() + 2);
         for id in ["user_namespaces", "landlock", "network_namespaces"] {
             let check = by_id(&checks, id);
             assert_eq!(check.state, State::Missing);
@@ -170,6 +211,50 @@ mod tests {
         let isolation = by_id(&checks, "isolation");
         assert_eq!(isolation.state, State::Warning);
         assert!(isolation.detail.contains("user namespaces"));
+    }
+
+    /// Each primitive alone: its own line says that it is missing and what to do, the summary names
+    /// it, and nothing else changes.
+    #[test]
+    fn each_missing_primitive_is_named_with_a_fix() {
+        let whole = || Probe::complete();
+        let everything = checks(&whole(), files(&[]));
+        assert_eq!(by_id(&everything, "isolation").state, State::Ok);
+        for primitive in Primitive::ALL {
+            let checks = checks(&whole().without(primitive), files(&[]));
+            let own = by_id(&checks, primitive.id());
+            assert!(own.fix.is_some(), "{primitive:?}");
+            let isolation = by_id(&checks, "isolation");
+            let told = isolation.detail.contains(primitive.title());
+            if primitive.is_required() {
+                assert_eq!(own.state, State::Missing, "{primitive:?}");
+                assert_eq!(isolation.state, State::Warning);
+                assert!(told, "{}", isolation.detail);
+            } else {
+                assert_eq!(own.state, State::Warning, "{primitive:?}");
+                assert_eq!(isolation.state, State::Ok);
+            }
+            let others = checks
+                .iter()
+                .zip(&everything)
+                .filter(|(check, before)| check.state != before.state && check.id != "isolation");
+            assert_eq!(others.count(), 1, "{primitive:?}");
+        }
+    }
+
+    #[test]
+    fn limits_below_what_programs_get_are_told() {
+        let table = "Limit Soft Limit Hard Limit Units\n\
+                     Max data size             unlimited            unlimited            bytes\n\
+                     Max processes             100                  unlimited            processes\n\
+                     Max open files            256                  1024                 files\n";
+        let low = [("/proc/self/limits", table)];
+        let check = resource_limits(&files(&low));
+        assert_eq!(check.state, State::Warning);
+        assert_eq!(check.detail, "programs get 1024 open files instead of 4096");
+        let enough = table.replace("1024", "1048576");
+        let check = resource_limits(&files(&[("/proc/self/limits", &enough)]));
+        assert_eq!(check.state, State::Ok);
     }
 
     #[test]

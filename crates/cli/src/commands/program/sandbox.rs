@@ -1,7 +1,7 @@
 //! How a program is kept from everything else: flags first, then the settings.
 
 use clap::ValueEnum;
-use nimbus_config::{SandboxMode, SandboxNetwork};
+use nimbus_config::{Engine, SandboxMode, SandboxNetwork};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{Limits, Mode, Network, Settings};
 
@@ -56,11 +56,15 @@ impl SandboxArgs {
     /// What is asked of the sandbox; `None` for none.
     pub(crate) fn settings(&self, context: &Context) -> Result<Option<Settings>> {
         let chosen = &context.settings()?.settings.engine;
-        self.decide(
+        let decided = self.decide(
             chosen.sandbox.value,
             chosen.sandbox_network.value,
             chosen.allow_weak_isolation.value,
-        )
+        )?;
+        Ok(decided.map(|settings| Settings {
+            limits: limits(chosen),
+            ..settings
+        }))
     }
 
     fn decide(
@@ -101,6 +105,19 @@ impl SandboxArgs {
     }
 }
 
+fn limits(chosen: &Engine) -> Limits {
+    let bytes = |mebibytes: u32| u64::from(mebibytes) << 20;
+    Limits {
+        memory_bytes: bytes(chosen.sandbox_memory_mib.value),
+        processes: chosen.sandbox_processes.value.into(),
+        open_files: chosen.sandbox_open_files.value.into(),
+        temporary_bytes: bytes(chosen.sandbox_temporary_mib.value),
+        temporary_files: chosen.sandbox_temporary_files.value.into(),
+        output_bytes: bytes(chosen.sandbox_output_mib.value),
+        ..Limits::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +139,13 @@ mod tests {
         let strict = decide(&NO_FLAGS, SandboxMode::Strict).expect("a sandbox");
         assert_eq!(strict.mode, Mode::Strict { allow_weak: false });
         assert_eq!(strict.network, Network::None);
+    }
+
+    /// The limits that are documented with the settings are those of the sandbox itself.
+    #[test]
+    fn without_settings_the_limits_are_the_usual_ones() {
+        let settings = nimbus_config::Settings::default();
+        assert_eq!(limits(&settings.engine), Limits::default());
     }
 
     #[test]
