@@ -28,9 +28,10 @@ pub fn shared_cluster(binaries: &Path) -> &'static Path {
     SOCKET.get_or_init(|| start(binaries.to_owned()))
 }
 
-/// Folders of clusters whose processes are long gone: a process that ends cannot remove its own.
+/// Folders of clusters whose processes are gone: a process that ends cannot remove its own. A new
+/// one is not claimed from the beginning, and the processes of an old one take a moment to end.
 fn sweep() {
-    let long = Duration::from_secs(900);
+    let long = Duration::from_secs(60);
     let folders = std::fs::read_dir(std::env::temp_dir())
         .into_iter()
         .flatten()
