@@ -7,6 +7,7 @@
 //! different: see `inside`.
 
 mod inside;
+mod scripts;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ use tokio::sync::Mutex;
 use crate::contents::Contents;
 pub(crate) use inside::Place;
 
-const CHECK: &str = include_str!("node/scripts/check.cjs");
+/// Tells the process where to keep what it knows about packages.
+const OUTLINES: &str = "NIMBUS_OUTLINES";
 
 /// Counts up when the same program may get another verdict than before.
 const REVISION: u32 = 1;
@@ -202,9 +204,10 @@ impl TypeChecker {
 impl Server {
     fn start(node: &Path, cache: &Cache) -> Result<Self, String> {
         let told = |error: std::io::Error| format!("types cannot be checked: {error}");
-        let script = cache.file("check.cjs", CHECK).map_err(told)?;
+        let script = scripts::place(cache).map_err(told)?;
         let mut process = Command::new(node)
             .arg(script)
+            .env(OUTLINES, cache.root().join("outlines"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -257,7 +260,7 @@ impl CheckRequest {
         Some(Key::of([
             b"types".as_slice(),
             revision.as_bytes(),
-            CHECK.as_bytes(),
+            scripts::key().as_str().as_bytes(),
             self.entry.as_os_str().as_encoded_bytes(),
             &tsconfig,
             &locked,

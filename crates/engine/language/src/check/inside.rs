@@ -9,7 +9,7 @@
 //! through, which is as good as having written no types. A verdict is kept under a digest, made
 //! here, of everything that the compiler could read. Whoever gets it has the same compiler.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nimbus_engine_process::{Process, Started};
@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{Answer, CHECK, CheckRequest, Found, REVISION, TypeChecker, Verdict};
+use super::{Answer, CheckRequest, Found, REVISION, TypeChecker, Verdict, scripts};
 use crate::contents::Contents;
 
 /// A list of errors is not megabytes.
@@ -67,7 +67,7 @@ impl TypeChecker {
         Some(Key::of([
             b"types inside".as_slice(),
             REVISION.to_string().as_bytes(),
-            CHECK.as_bytes(),
+            scripts::key().as_str().as_bytes(),
             request.line().as_bytes(),
             request.node.as_os_str().as_encoded_bytes(),
             node.as_bytes(),
@@ -77,7 +77,7 @@ impl TypeChecker {
 
     async fn ask_inside(&self, request: &CheckRequest, place: &Place) -> Result<Found, String> {
         let told = |error: &dyn std::fmt::Display| format!("types cannot be checked: {error}");
-        let script = self.cache.file("check.cjs", CHECK);
+        let script = scripts::place(&self.cache);
         let script = script.map_err(|error| told(&error))?;
         let mut command = std::process::Command::new(&request.node);
         command
@@ -85,7 +85,7 @@ impl TypeChecker {
             .arg(request.line())
             .current_dir(&place.directory);
         let mut readable = readable_by_program(&place.root, &place.directory, &request.node);
-        readable.push(script);
+        readable.extend(script.parent().map(Path::to_owned));
         let room = place.sandbox.without_network().open();
         let mut room = room.map_err(|error| told(&error))?;
         let enclosed = room.enclose(&command, &readable, &[]);

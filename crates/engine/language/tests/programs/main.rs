@@ -9,3 +9,4 @@ mod node_failures;
 mod python;
 mod support;
 mod typescript;
+mod views;
