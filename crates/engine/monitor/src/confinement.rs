@@ -5,6 +5,7 @@
 //! files must be the program's own, links followed, and calls back go to the program and nobody
 //! else.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -47,6 +48,11 @@ impl Confinement {
     }
 
     fn check(&self, path: &Path) -> Result<(), MonitorError> {
+        self.check_once(path, &mut BTreeSet::new())
+    }
+
+    /// Links may lead back to where they are, so every folder is looked through once.
+    fn check_once(&self, path: &Path, seen: &mut BTreeSet<PathBuf>) -> Result<(), MonitorError> {
         let refused = |path: &Path, reason: String| MonitorError::Asset {
             path: path.display().to_string(),
             reason,
@@ -58,11 +64,11 @@ impl Confinement {
             let reason = "the program runs in a sandbox and may use only files of its own folder";
             return Err(refused(path, reason.to_owned()));
         }
-        if real.is_dir() {
+        if real.is_dir() && seen.insert(real.clone()) {
             // What is no link lies below and is therefore its own as well.
             let links = WalkDir::new(&real).into_iter().flatten();
             for link in links.filter(|entry| entry.path_is_symlink()) {
-                self.check(link.path())?;
+                self.check_once(link.path(), seen)?;
             }
         }
         Ok(())
@@ -138,6 +144,17 @@ mod tests {
         for path in ["own", "own/a", "own/folder", "own/folder/../a"] {
             assert!(confinement.check(&root.path().join(path)).is_ok(), "{path}");
         }
+    }
+
+    #[test]
+    fn links_that_lead_in_a_circle_are_followed_once() {
+        let (root, confinement) = scene();
+        let path = |path: &str| root.path().join(path);
+        symlink(".", path("own/here")).expect("a link");
+        symlink("..", path("own/folder/up")).expect("a link");
+        assert!(confinement.check(&path("own")).is_ok());
+        symlink(path("stranger"), path("own/folder/away")).expect("a link");
+        assert!(confinement.check(&path("own/here/here")).is_err());
     }
 
     #[test]
