@@ -12,6 +12,7 @@ mod journal;
 pub(crate) mod measure;
 mod orchestrator;
 mod report;
+mod site;
 mod tenancy;
 mod units;
 
@@ -59,13 +60,7 @@ enum Bench {
         keep: bool,
     },
     /// Sixteen programs of the library on the simulated cloud.
-    Units {
-        #[arg(long, default_value_t = 1)]
-        rounds: u32,
-        /// Leave out the comparison with programs that the SDK compiles.
-        #[arg(long)]
-        alone: bool,
-    },
+    Units(units::Options),
     /// Tenants, audit, sign-in, memory: what the control plane costs.
     Tenancy(tenancy::Options),
 }
@@ -86,7 +81,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             sizes,
             keep,
         } => engine::run(repo, nimbus()?, *rounds, sizes, *keep),
-        Bench::Units { rounds, alone } => units::run(repo, &nimbus()?, *rounds, *alone),
+        Bench::Units(options) => units::run(repo, &nimbus()?, options),
         Bench::Tenancy(options) => tenancy::run(repo, options, nimbus),
     }
 }

@@ -4,10 +4,9 @@
 //! example `figures` of the orchestrator crate: planner and state machine alone. *Order* comes from
 //! the same example: the real executor over units that take as long as the graph says, a minute
 //! shrunk to milliseconds. *Real* ones are the command on a workspace of small programs in
-//! rehearsal, see [`site`].
+//! rehearsal, see [`super::site`].
 
 mod page;
-mod site;
 
 use std::path::Path;
 use std::process::Command;
@@ -15,9 +14,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use self::site::{PLATFORM, Site};
 use super::measure::{self, Sample};
 use super::report::{Report, machine};
+use super::site::{PLATFORM, Site};
 use crate::process;
 use crate::repo::Repo;
 

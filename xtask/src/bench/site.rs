@@ -1,4 +1,4 @@
-//! Workspaces of small JavaScript programs, for runs of the real command in rehearsal.
+//! Workspaces of small programs, for runs of the real command in rehearsal.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::bench::measure::{self, Sample};
+use super::measure::{self, Sample};
 use crate::process;
 use crate::repo::Repo;
 
@@ -44,6 +44,15 @@ pub(super) const PLATFORM: &[(&str, u32, &[&str])] = &[
 /// A unit to make: its name and what it needs.
 type Unit = (String, Vec<String>);
 
+/// What the programs of a workspace are like.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// JavaScript that loads nothing but the SDK.
+    Plain,
+    /// TypeScript with the AWS package, as programs of the library are.
+    Aws,
+}
+
 pub(super) struct Site {
     folder: PathBuf,
     nimbus: PathBuf,
@@ -69,7 +78,7 @@ impl Site {
             .iter()
             .map(|(name, _, needs)| ((*name).to_owned(), owned(needs)))
             .collect();
-        let site = Self::with(repo, nimbus, &units)?;
+        let site = Self::with(repo, nimbus, &units, Kind::Plain)?;
         let latencies = PLATFORM.iter().map(|(name, minutes, _)| {
             let seconds = f64::from(*minutes) * minute;
             format!("    'demo:index:{name}': {{create: {seconds}, update: {seconds}}}\n")
@@ -89,12 +98,21 @@ impl Site {
         };
         let unit = |at: usize| (name(at), needs(at).map(name).collect());
         let units: Vec<Unit> = (0..size).map(unit).collect();
-        let site = Self::with(repo, nimbus, &units)?;
+        let site = Self::with(repo, nimbus, &units, Kind::Plain)?;
         site.write("orders.yaml", "latency: {create: 0}\n")?;
         Ok(site)
     }
 
-    fn with(repo: &Repo, nimbus: &Path, units: &[Unit]) -> Result<Self> {
+    /// Units of which none needs another, so that nothing but the parallelism holds them up.
+    pub(super) fn aws(repo: &Repo, nimbus: &Path, size: usize) -> Result<Self> {
+        let unit = |at: usize| (format!("u{at:04}"), Vec::new());
+        let units: Vec<Unit> = (0..size).map(unit).collect();
+        let site = Self::with(repo, nimbus, &units, Kind::Aws)?;
+        site.write("orders.yaml", "latency: {create: 0}\n")?;
+        Ok(site)
+    }
+
+    fn with(repo: &Repo, nimbus: &Path, units: &[Unit], kind: Kind) -> Result<Self> {
         let packages = repo.join("library/stacks/node_modules");
         anyhow::ensure!(
             packages.is_dir(),
@@ -102,7 +120,7 @@ impl Site {
         );
         let site = Self::empty(repo, nimbus)?;
         for (name, needs) in units {
-            site.add_stack(name, needs)?;
+            site.add_stack(name, needs, kind)?;
         }
         let list: Vec<String> = units.iter().map(|(name, _)| format!("{name}: ")).collect();
         let template = format!(
@@ -126,7 +144,7 @@ impl Site {
         Ok(site)
     }
 
-    fn add_stack(&self, name: &str, needs: &[String]) -> Result<()> {
+    fn add_stack(&self, name: &str, needs: &[String], kind: Kind) -> Result<()> {
         let mut config = String::from("  size: '1'\n");
         let mut upstream = String::new();
         for need in needs {
@@ -144,19 +162,18 @@ impl Site {
         let source = format!("cloud/stacks/{name}/src");
         let project = format!("name: {name}\nruntime: nodejs\ndescription: {name}\n");
         self.write(&format!("{source}/Pulumi.yaml"), &project)?;
+        let (main, program) = match kind {
+            Kind::Plain => ("index.js", plain_program(name, &upstream)),
+            Kind::Aws => ("index.ts", aws_program(name)),
+        };
         self.write(
             &format!("{source}/package.json"),
-            "{\"main\":\"index.js\"}\n",
+            &format!("{{\"main\":\"{main}\"}}\n"),
         )?;
-        let program = format!(
-            "const pulumi = require('@pulumi/pulumi');\n\
-             const config = new pulumi.Config('{name}');\n\
-             class Thing extends pulumi.CustomResource {{\n\
-             \x20 constructor(name, args) {{ super('demo:index:{name}', name, args); }}\n\
-             }}\n\
-             exports.first = new Thing('{name}', {{ size: config.require('size'), {upstream}}}).id;\n"
-        );
-        self.write(&format!("{source}/index.js"), &program)
+        if main.ends_with(".ts") {
+            self.write(&format!("{source}/tsconfig.json"), TYPESCRIPT)?;
+        }
+        self.write(&format!("{source}/{main}"), &program)
     }
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
@@ -181,9 +198,19 @@ impl Site {
     }
 
     pub(super) fn deploy(&self, more: &[&str]) -> Result<Sample> {
+        self.deploy_with(more, |_| ())
+    }
+
+    /// Lets the caller have a last word on the command.
+    pub(super) fn deploy_with(
+        &self,
+        more: &[&str],
+        choose: impl FnOnce(&mut Command),
+    ) -> Result<Sample> {
         let usual = ["deploy", ID, "--environment", "dev", "--rehearse", "--json"];
         let mut command = self.command(&usual);
         command.args(["--orders", "orders.yaml"]).args(more);
+        choose(&mut command);
         measure::sample(&command, &self.log())
     }
 
@@ -210,4 +237,36 @@ impl Drop for Site {
         // Thousands of files; the next round would remove them too.
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+const TYPESCRIPT: &str = r#"{
+  "compilerOptions": {
+    "target": "es2022", "module": "commonjs", "moduleResolution": "node", "types": ["node"],
+    "strict": true, "esModuleInterop": true, "skipLibCheck": true, "noEmit": true
+  },
+  "files": ["index.ts"]
+}
+"#;
+
+fn plain_program(name: &str, upstream: &str) -> String {
+    format!(
+        "const pulumi = require('@pulumi/pulumi');\n\
+         const config = new pulumi.Config('{name}');\n\
+         class Thing extends pulumi.CustomResource {{\n\
+         \x20 constructor(name, args) {{ super('demo:index:{name}', name, args); }}\n\
+         }}\n\
+         exports.first = new Thing('{name}', {{ size: config.require('size'), {upstream}}}).id;\n"
+    )
+}
+
+fn aws_program(name: &str) -> String {
+    format!(
+        "import * as aws from '@pulumi/aws';\n\
+         import * as pulumi from '@pulumi/pulumi';\n\
+         const config = new pulumi.Config('{name}');\n\
+         const tags = {{ size: config.require('size') }};\n\
+         const bucket = new aws.s3.Bucket('{name}', {{ tags }});\n\
+         const queue = new aws.sqs.Queue('{name}', {{ tags }});\n\
+         export const first = pulumi.interpolate`${{bucket.id}} ${{queue.url}}`;\n"
+    )
 }
