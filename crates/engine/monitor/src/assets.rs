@@ -147,8 +147,11 @@ impl Hasher {
         if !asset_lacks_hash(&asset) {
             return Ok(asset);
         }
-        let content = self.content(&asset)?;
-        let hash = hex(&Sha256::digest(&content));
+        let hash = match &asset {
+            // Of any size, and so read piece by piece.
+            Asset::Path { path, .. } => archive::file_hash(&self.directory.join(path))?,
+            other => hex(&Sha256::digest(self.content(other)?)),
+        };
         Ok(match asset {
             Asset::Text { text, .. } => Asset::Text { hash, text },
             Asset::Path { path, .. } => Asset::Path { hash, path },

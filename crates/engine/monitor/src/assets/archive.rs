@@ -14,6 +14,9 @@ use super::{Hasher, unreadable};
 use crate::error::MonitorError;
 use crate::packages::hex;
 
+/// What one archive may hold when it is unpacked in memory. A few megabytes of it can say terabytes.
+const MOST_UNPACKED: u64 = 1 << 30;
+
 /// Contents by address.
 pub(crate) type Fetched = HashMap<String, Vec<u8>>;
 
@@ -139,7 +142,7 @@ impl Hasher {
     }
 }
 
-fn file_hash(path: &Path) -> Result<String, MonitorError> {
+pub(super) fn file_hash(path: &Path) -> Result<String, MonitorError> {
     let hash = || -> io::Result<String> {
         let mut digest = DigestWriter(Sha256::new());
         io::copy(&mut File::open(path)?, &mut digest)?;
@@ -201,22 +204,33 @@ fn directory_members(root: &Path) -> Result<Vec<Member>, MonitorError> {
 
 fn unpacked(format: Format, content: Vec<u8>) -> io::Result<Vec<Member>> {
     match format {
-        Format::Tar => untarred(content.as_slice()),
-        Format::TarGzip => untarred(flate2::read::GzDecoder::new(content.as_slice())),
-        Format::Zip => unzipped(content),
+        Format::Tar => untarred(content.as_slice(), MOST_UNPACKED),
+        Format::TarGzip => untarred(
+            flate2::read::GzDecoder::new(content.as_slice()),
+            MOST_UNPACKED,
+        ),
+        Format::Zip => unzipped(content, MOST_UNPACKED),
     }
 }
 
-fn untarred(stream: impl Read) -> io::Result<Vec<Member>> {
+/// All of a member, as long as there is `room` for it.
+fn unpack(member: impl Read, room: &mut u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    member.take(*room + 1).read_to_end(&mut content)?;
+    let left = room.checked_sub(content.len() as u64);
+    *room = left.ok_or_else(|| io::Error::other("it holds more than can be unpacked (1 GiB)"))?;
+    Ok(content)
+}
+
+fn untarred(stream: impl Read, mut room: u64) -> io::Result<Vec<Member>> {
     let mut members = Vec::new();
     for entry in ::tar::Archive::new(stream).entries()? {
-        let mut entry = entry?;
+        let entry = entry?;
         if !entry.header().entry_type().is_file() {
             continue;
         }
         let name = clean(&entry.path()?.to_string_lossy());
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content)?;
+        let content = unpack(entry, &mut room)?;
         members.push(Member {
             name,
             source: Source::Bytes(content),
@@ -225,17 +239,16 @@ fn untarred(stream: impl Read) -> io::Result<Vec<Member>> {
     Ok(members)
 }
 
-fn unzipped(content: Vec<u8>) -> io::Result<Vec<Member>> {
+fn unzipped(content: Vec<u8>, mut room: u64) -> io::Result<Vec<Member>> {
     let mut archive = zip::ZipArchive::new(Cursor::new(content)).map_err(io::Error::other)?;
     let mut members = Vec::new();
     for index in 0..archive.len() {
-        let mut file = archive.by_index(index).map_err(io::Error::other)?;
+        let file = archive.by_index(index).map_err(io::Error::other)?;
         if file.is_dir() {
             continue;
         }
         let name = clean(&file.name().map_err(io::Error::other)?);
-        let mut content = Vec::new();
-        file.read_to_end(&mut content)?;
+        let content = unpack(file, &mut room)?;
         members.push(Member {
             name,
             source: Source::Bytes(content),
@@ -307,6 +320,28 @@ mod tests {
         Archive::Path {
             hash: String::new(),
             path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_swells_when_it_is_unpacked_is_not_unpacked() {
+        const SIZE: u64 = 1 << 20;
+        let mut header = ::tar::Header::new_gnu();
+        header.set_size(SIZE);
+        let mut tar = ::tar::Builder::new(Vec::new());
+        let nothing = io::repeat(0).take(SIZE);
+        tar.append_data(&mut header, "zeros", nothing)
+            .expect("an archive");
+        let tar = tar.into_inner().expect("an archive");
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("zeros", zip::write::SimpleFileOptions::default())
+            .expect("an archive");
+        io::copy(&mut io::repeat(0).take(SIZE), &mut zip).expect("an archive");
+        let zip = zip.finish().expect("an archive").into_inner();
+        assert!((zip.len() as u64) < SIZE / 100, "it swells");
+        for (room, fits) in [(SIZE, true), (SIZE - 1, false)] {
+            assert_eq!(untarred(tar.as_slice(), room).is_ok(), fits);
+            assert_eq!(unzipped(zip.clone(), room).is_ok(), fits);
         }
     }
 
