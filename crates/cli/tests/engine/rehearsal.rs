@@ -1,5 +1,6 @@
 //! One program on a simulated cloud, through the real binary.
 
+mod apart;
 mod forecast;
 
 use std::fs;

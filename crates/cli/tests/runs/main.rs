@@ -13,6 +13,7 @@ mod checks;
 mod decommission;
 mod engines;
 mod faults;
+mod forecast;
 mod lifecycle;
 mod network;
 mod plans;

@@ -50,4 +50,6 @@ pub use request::{
 pub use required::{plugin_folder, required_plugins};
 pub use stacks::stack_outputs;
 pub use tell::describe as describe_interruption;
-pub use workspace::{BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_of};
+pub use workspace::{
+    BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_address, backend_of,
+};

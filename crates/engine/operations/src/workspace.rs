@@ -78,7 +78,7 @@ pub async fn backend_of(location: &StackLocation, environment: &Environment) -> 
 
 /// The address of a stack's backend as the official command line understands it, whatever folder
 /// that runs in.
-pub(crate) fn backend_address(
+pub fn backend_address(
     location: &StackLocation,
     project: Option<&Project>,
     environment: &Environment,

@@ -8,6 +8,7 @@ mod file;
 mod values;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -88,6 +89,21 @@ impl World {
         })
     }
 
+    /// Whether a folder is a rehearsal's: there is a world in it.
+    pub fn lives_in(folder: &Path) -> bool {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("world-") && name.ends_with(".jsonl")
+        })
+    }
+
+    /// The file of a world in a folder of rehearsals.
+    pub fn file_in(folder: &Path, name: &str) -> PathBuf {
+        folder.join(format!("world-{name}.jsonl"))
+    }
+
     /// Learns what others did to the same file.
     pub(crate) fn catch_up(&mut self) -> Result<(), WorldError> {
         match &mut self.file {
@@ -141,7 +157,7 @@ impl World {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, OpenOptions};
+    use std::fs::OpenOptions;
     use std::io::Write as _;
 
     use serde_json::json;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_operations::Cancellation;
+use nimbus_engine_operations::{Cancellation, StackLocation};
 use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
 use nimbus_local::{
     EventsOf, LocalEngine, LocalOptions, LocalOutside, Recovery, digest_key, require_passphrase,
@@ -16,7 +16,9 @@ use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::workspace::{Deployment, Workspace};
 use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
 
-use crate::commands::program::{EngineArgs, OrderArgs, PolicyArgs, sandbox_settings};
+use crate::commands::program::{
+    EngineArgs, OrderArgs, PolicyArgs, refuse_rehearsed, sandbox_settings,
+};
 use crate::context::Context;
 
 /// How a deployment is run.
@@ -121,6 +123,13 @@ pub(crate) fn board(
             Some(Arc::new(cloud.observed_by(hands.observer)) as _)
         }
     };
+    if let Some(backend) = &args.backend {
+        refuse_rehearsed(&StackLocation {
+            directory: context.directory.clone(),
+            stack: String::new(),
+            backend: Some(backend.clone()),
+        })?;
+    }
     let backend = args
         .backend
         .clone()
@@ -178,7 +187,7 @@ fn rehearsal(
     let orders = args.orders.read(context)?;
     let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
     let declarations = declarations(&workspace.root().join("stacks"));
-    let file = directory.join(format!("world-{}.jsonl", args.environment));
+    let file = World::file_in(directory, args.environment.as_str());
     let world = World::open(&file)?;
     Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
 }

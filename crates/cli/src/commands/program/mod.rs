@@ -34,6 +34,7 @@ pub(crate) use engine::EngineArgs;
 pub(crate) use forecast::{sentence, spoken};
 pub(crate) use orders::OrderArgs;
 pub(crate) use outputs::OutputsReport;
+pub(crate) use rehearse::refuse_rehearsed;
 pub(crate) use sandbox::from_settings as sandbox_settings;
 
 #[derive(Debug, Subcommand)]

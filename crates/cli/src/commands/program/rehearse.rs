@@ -3,6 +3,7 @@
 //! State and world of a rehearsal are in a folder beside the program that nothing else uses, under
 //! a passphrase that protects nothing. The stack's settings are read and never written.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
@@ -10,6 +11,7 @@ use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{Environment, Keyring};
 use nimbus_engine_operations::{
     EmbeddedEngine, Engine, GivenConfig, OfficialEngine, Processes, StackLocation, Workspace,
+    backend_address,
 };
 use nimbus_engine_ports::ProviderHost;
 use nimbus_local::unit_environment;
@@ -45,6 +47,9 @@ impl RehearsalArgs {
         context: &Context,
         observer: &Observer,
     ) -> Result<(StackLocation, Box<dyn Engine>)> {
+        if !self.rehearse {
+            refuse_rehearsed(&real)?;
+        }
         match (self.rehearse, self.engine.is_official()) {
             (false, false) => return Ok((real, Box::new(EmbeddedEngine::new()))),
             (false, true) => return Ok((real, Box::new(OfficialEngine::new()))),
@@ -64,7 +69,7 @@ impl RehearsalArgs {
             ..real
         };
         let workspace = Workspace::open(&location, &keys).await?;
-        let file = folder.join(format!("world-{}.jsonl", workspace.access.name.stack()));
+        let file = World::file_in(&folder, workspace.access.name.stack());
         let rehearsal = Rehearsal::new(
             World::open(&file)?,
             declarations(&project, &location),
@@ -83,6 +88,20 @@ impl RehearsalArgs {
         let processes = Arc::new(Processes::simulating(simulated));
         let engine = EmbeddedEngine::with(environment, processes).given_resolved(config);
         Ok((location, Box::new(engine)))
+    }
+}
+
+/// Nothing real is done with what exists only in a simulated cloud.
+pub(crate) fn refuse_rehearsed(real: &StackLocation) -> Result<()> {
+    let project = Project::find(&real.directory).ok();
+    let address = backend_address(real, project.as_ref(), &Environment::process())?;
+    match address.strip_prefix("file://").map(Path::new) {
+        Some(folder) if World::lives_in(folder) => {
+            let message = format!("{} has the state of rehearsals", folder.display());
+            Err(Error::new(ErrorCode::REHEARSED_STATE, message)
+                .with_help("name the place of the real state, or give --rehearse"))
+        }
+        _ => Ok(()),
     }
 }
 

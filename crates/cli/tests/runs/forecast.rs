@@ -1,0 +1,68 @@
+//! A rehearsal of a deployment says how long a real run would take, and keeps out of real ones.
+
+use crate::support::{DIAMOND, ID, Site, node_sdk};
+
+#[test]
+fn the_duration_of_a_real_run_is_predicted_by_stack_and_in_total() {
+    let Some(sdk) = node_sdk("the_duration_of_a_real_run_is_predicted_by_stack_and_in_total")
+    else {
+        return;
+    };
+    let site = Site::new(&sdk, DIAMOND);
+    // Two resources that follow each other in every stack; those of `c` are the slow ones.
+    site.write(
+        "slow.yaml",
+        "scale: 0\ncreate: 1h\ndelete: 30m\ntypes: {'demo:*': {create: 2h}}\n",
+    );
+    let latencies = site.path("slow.yaml").display().to_string();
+    let orders = site.orders("orders: [{on: create, name: c-first, do: stall, seconds: 10h}]\n");
+    let flags = ["--latencies", &latencies, "--orders", &orders, "--json"];
+    let summary = site.rehearse("deploy", &flags).ok().summary();
+    let prediction = &summary["prediction"];
+    let hours = |value: &serde_json::Value| (value.as_f64().unwrap() / 3600.0).floor();
+    let path = |value: &serde_json::Value| {
+        let steps = value["critical_path"].as_array().unwrap().iter();
+        let names = steps.map(|step| step["name"].as_str().unwrap());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(hours(&prediction["seconds"]), 4.0 + 14.0 + 4.0);
+    assert_eq!(path(prediction), "a c d");
+    assert_eq!(hours(&prediction["units"]["b"]["seconds"]), 4.0);
+    assert_eq!(hours(&prediction["units"]["c"]["seconds"]), 14.0);
+    assert_eq!(path(&prediction["units"]["c"]), "c-first c-second");
+
+    // One after the other takes the sum of all.
+    let destroyed = ["--latencies", &latencies, "--json", "--parallel", "1"];
+    let summary = site.rehearse("destroy", &destroyed).ok().summary();
+    let prediction = &summary["prediction"];
+    assert_eq!(hours(&prediction["seconds"]), 4.0);
+    assert!(path(prediction).starts_with("d "), "{prediction}");
+    assert!(path(prediction).ends_with(" a"), "{prediction}");
+
+    let told = site.rehearse("deploy", &["--latency", "0"]).ok();
+    assert!(!told.stdout.contains("redicted"), "{}", told.stdout);
+    let told = ["--latencies", &latencies, "--force"];
+    site.set_size("b", "9");
+    let told = site.rehearse("deploy", &told).ok();
+    assert!(!told.stdout.contains("critical path: a"), "{}", told.stdout);
+}
+
+#[test]
+fn a_real_run_refuses_the_state_of_rehearsals() {
+    let Some(sdk) = node_sdk("a_real_run_refuses_the_state_of_rehearsals") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    site.rehearse("deploy", &[]).ok();
+    let before = site.resources();
+    let folder = format!("file://{}", site.rehearsal("").display());
+    for verb in ["deploy", "destroy"] {
+        let flags = ["--environment", "dev", "--yes", "--backend", &folder];
+        let refused = site.run(&[&[verb, ID][..], &flags].concat());
+        assert_ne!(refused.code, 0);
+        assert!(refused.stderr.contains("NIM-0614"), "{}", refused.stderr);
+    }
+    assert_eq!(site.resources(), before);
+    let both = ["--backend", "file:///nowhere"];
+    assert_eq!(site.rehearse("deploy", &both).code, 2);
+}
