@@ -64,7 +64,7 @@ pub struct LocalEngine {
     /// How programs are kept from everything else; `None`: not at all.
     sandbox: Option<SandboxSettings>,
     /// An installed `pulumi` carries operations out, as far as it can.
-    official: bool,
+    official: Option<OfficialEngine>,
 }
 
 impl LocalEngine {
@@ -83,14 +83,17 @@ impl LocalEngine {
             before: Before::default(),
             recovery: Recovery::default(),
             sandbox: None,
-            official: false,
+            official: None,
         }
     }
 
     /// Lets an installed `pulumi` carry operations out. What only the embedded engine can do, such
     /// as bringing a recorded state back, it still does.
     pub fn official(mut self, official: bool) -> Self {
-        self.official = official;
+        self.official = official.then(|| {
+            OfficialEngine::with_keys(Arc::clone(&self.keyring))
+                .simulating(self.options.simulated.clone())
+        });
         self
     }
 
@@ -160,13 +163,12 @@ impl LocalEngine {
     }
 
     fn engine(&self, request: &RunRequest, config: GivenConfig) -> Box<dyn Engine> {
-        let keyring = Arc::clone(&self.keyring);
         let only_ours = matches!(request.action, Action::Restore(_) | Action::Import(_))
             || request.options.clear_pending_creates;
-        if self.official && !only_ours {
-            let engine = OfficialEngine::with_keys(keyring).given(config);
-            return Box::new(engine.simulating(self.options.simulated.clone()));
+        if let Some(official) = self.official.as_ref().filter(|_| !only_ours) {
+            return Box::new(official.clone().given(config));
         }
+        let keyring = Arc::clone(&self.keyring);
         let processes = Arc::clone(&self.processes) as _;
         Box::new(EmbeddedEngine::with_keys(keyring, processes).given(config))
     }

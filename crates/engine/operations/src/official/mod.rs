@@ -35,6 +35,7 @@ use nimbus_engine_backend::{
 use nimbus_engine_model::{PropertyMap, PropertyValue, ROOT_STACK_TYPE, Snapshot};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProviderHost, Summary};
 use nimbus_engine_process::{Exit, Process, Pump, Signal, Tail};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::cancel::Cancellation;
@@ -62,8 +63,10 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// How long pipes and clean-ups may take after the end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Carries operations out with an installed `pulumi`.
+/// Carries operations out with an installed `pulumi`. Clones share what was found out about it.
+#[derive(Clone)]
 pub struct OfficialEngine {
+    cli: Arc<OnceCell<OfficialCli>>,
     keyring: Arc<Keyring>,
     given: Option<GivenConfig>,
     /// Stands in for every plugin.
@@ -82,6 +85,7 @@ impl OfficialEngine {
     /// Shares keys with others, so that each is derived only once.
     pub fn with_keys(keyring: Arc<Keyring>) -> Self {
         Self {
+            cli: Arc::default(),
             keyring,
             given: None,
             simulated: None,
@@ -117,14 +121,15 @@ impl Engine for OfficialEngine {
     ) -> Result<RunReport> {
         let environment = self.keyring.environment();
         let directory = &request.location.directory;
-        let cli = OfficialCli::find(environment, directory).await?;
+        let find = || OfficialCli::find(environment, directory);
+        let cli = self.cli.get_or_try_init(find).await?;
         let workspace = Workspace::open(&request.location, &self.keyring).await?;
         let run = Run {
             request,
             environment,
             given: self.given.as_ref(),
             simulated: self.simulated.as_ref(),
-            cli: &cli,
+            cli,
             workspace: &workspace,
             events: Arc::new(EventFan::new(vec![events])),
             cancellation,
