@@ -115,15 +115,15 @@ fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options
         machine: machine(),
         cases: Vec::new(),
     };
-    let mut phases = Vec::new();
+    let mut phases = page::PhasesOfRuns::default();
     for round in 1..=options.rounds {
         for way in &ways {
             println!("round {round} of {}: {}", options.rounds, way.name());
             let home = repo.join("target/bench/units");
             let place = Place::new(home, nimbus, &library, way)?;
-            measure_life(&place, way, options.parallel, &mut report)?;
-            if phases.is_empty() {
-                phases = place.phases()?;
+            let told = measure_life(&place, way, options.parallel, &mut report)?;
+            if matches!(way, Way::Embedded) {
+                phases = told;
             }
         }
     }
@@ -138,13 +138,20 @@ fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options
             page::comparison(&report)
         );
         fs::write(repo.join("docs/bench/units-phases.md"), text)?;
-        println!("wrote docs/bench/units-phases.md");
+        let chart = page::phase_chart(&phases, &report.machine);
+        fs::write(repo.join("docs/bench/units-phases.svg"), chart)?;
+        println!("wrote docs/bench/units-phases.md and .svg");
     }
     Ok(())
 }
 
 /// One deployment from nothing to a change.
-fn measure_life(place: &Place, way: &Way, parallel: usize, report: &mut Report) -> Result<()> {
+fn measure_life(
+    place: &Place,
+    way: &Way,
+    parallel: usize,
+    report: &mut Report,
+) -> Result<page::PhasesOfRuns> {
     let parallel = parallel.to_string();
     let usual = ["--parallel", &parallel];
     let forced = ["--parallel", &parallel, "--force"];
@@ -155,11 +162,13 @@ fn measure_life(place: &Place, way: &Way, parallel: usize, report: &mut Report) 
         anyhow::Ok(())
     };
     add("first deploy", &usual)?;
-    place.keep_phases()?;
+    let first = place.take_phases()?;
     add("no-op, all run", &forced)?;
+    let again = place.take_phases()?;
     add("no-op", &usual)?;
     place.change_one_program()?;
-    add("one program changed", &usual)
+    add("one program changed", &usual)?;
+    Ok(page::PhasesOfRuns { first, again })
 }
 
 #[cfg(test)]

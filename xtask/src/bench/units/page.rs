@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::bench::chart::{Parts, draw_parts};
 use crate::bench::measure::Sample;
 use crate::bench::report::{Alternative, Report};
 
@@ -17,36 +18,68 @@ pub(super) struct Phases {
     memory: f64,
 }
 
+/// What the programs of two runs told.
+#[derive(Default)]
+pub(super) struct PhasesOfRuns {
+    /// Of the first deployment.
+    pub(super) first: Vec<Phases>,
+    /// Of a run in which nothing had changed.
+    pub(super) again: Vec<Phases>,
+}
+
 /// One figure of a program.
 type Figure = fn(&Phases) -> f64;
 
+/// What a program does one after the other.
+const PARTS: [(&str, Figure); 4] = [
+    ("process start", |p| p.start),
+    ("SDK loaded", |p| p.sdk),
+    ("program and its packages loaded", |p| p.modules),
+    ("waiting for the engine and the rest", |p| {
+        p.total - p.start - p.sdk - p.modules
+    }),
+];
+
+fn median(phases: &[Phases], value: Figure) -> f64 {
+    let mut values: Vec<f64> = phases.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// Medians over all programs.
-pub(super) fn phase_table(phases: &[Phases]) -> String {
-    let median = |value: Figure| {
-        let mut values: Vec<f64> = phases.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-    };
-    let rows: [(&str, &str, Figure); 7] = [
-        ("process start", "ms", |p| p.start),
-        ("SDK loaded", "ms", |p| p.sdk),
-        ("program and its packages loaded", "ms", |p| p.modules),
-        ("waiting for the engine and the rest", "ms", |p| {
-            p.total - p.start - p.sdk - p.modules
-        }),
+pub(super) fn phase_table(phases: &PhasesOfRuns) -> String {
+    let parts = PARTS.map(|(name, value)| (name, "ms", value));
+    let sums: [(&str, &str, Figure); 3] = [
         ("whole process", "ms", |p| p.total),
         ("processor time", "ms", |p| p.user + p.system),
         ("peak memory", "MB", |p| p.memory / 1024.0),
     ];
     let mut text = format!(
-        "# Where a program's time goes\n\nMedians over the {} programs of a first deployment, \
-         written by `cargo xtask bench units --write`.\n\n| phase | median |\n|---|---|\n",
-        phases.len()
+        "# Where a program's time goes\n\nMedians over the {} programs of a deployment on the \
+         embedded engine, written by `cargo xtask bench units --write`.\n\n\
+         | phase | first deploy | no-op, all run |\n|---|---|---|\n",
+        phases.first.len()
     );
-    for (name, unit, value) in rows {
-        text.push_str(&format!("| {name} | {:.0} {unit} |\n", median(value)));
+    for (name, unit, value) in parts.into_iter().chain(sums) {
+        let (first, again) = (median(&phases.first, value), median(&phases.again, value));
+        text.push_str(&format!(
+            "| {name} | {first:.0} {unit} | {again:.0} {unit} |\n"
+        ));
     }
     text
+}
+
+pub(super) fn phase_chart(phases: &PhasesOfRuns, machine: &str) -> String {
+    let parts = |phases: &[Phases]| PARTS.map(|(_, value)| median(phases, value)).to_vec();
+    draw_parts(&Parts {
+        title: "Where a program's time goes",
+        note: format!("medians on the embedded engine; {machine}"),
+        names: PARTS.map(|(name, _)| name).to_vec(),
+        bars: vec![
+            ("first deploy", parts(&phases.first)),
+            ("no-op, all run", parts(&phases.again)),
+        ],
+    })
 }
 
 /// Every case with its alternatives, compared with the first of them.
@@ -108,9 +141,15 @@ mod tests {
             system: 20.0,
             memory: 102_400.0,
         };
-        let table = phase_table(&[phases(200.0), phases(100.0), phases(900.0)]);
-        assert!(table.contains("| SDK loaded | 200 ms |"), "{table}");
-        assert!(table.contains("| peak memory | 100 MB |"), "{table}");
+        let table = phase_table(&PhasesOfRuns {
+            first: vec![phases(200.0), phases(100.0), phases(900.0)],
+            again: vec![phases(50.0)],
+        });
+        assert!(table.contains("| SDK loaded | 200 ms | 50 ms |"), "{table}");
+        assert!(
+            table.contains("| peak memory | 100 MB | 100 MB |"),
+            "{table}"
+        );
         assert!(table.contains("the 3 programs"), "{table}");
     }
 }

@@ -87,14 +87,11 @@ impl Place {
         Ok(fs::write(program, format!("{text}\n// changed\n"))?)
     }
 
-    /// Keeps what programs have told so far apart from what later ones tell.
-    pub(super) fn keep_phases(&self) -> Result<()> {
-        let text = fs::read(self.path("phases")).unwrap_or_default();
-        Ok(fs::write(self.path("phases-of-first"), text)?)
-    }
-
-    pub(super) fn phases(&self) -> Result<Vec<Phases>> {
-        let text = fs::read_to_string(self.path("phases-of-first")).unwrap_or_default();
+    /// What programs have told since they were asked last.
+    pub(super) fn take_phases(&self) -> Result<Vec<Phases>> {
+        let file = self.path("phases");
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(&file, "")?;
         let lines = text.lines();
         lines
             .map(|line| serde_json::from_str(line).context("a program's phases"))
