@@ -6,8 +6,8 @@
 
 use crate::setting::{Descriptor, Origin, Setting, Slot};
 use crate::types::{
-    EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, Rate, RatePeriod,
-    SandboxMode, SandboxNetwork, Schedule, Secret,
+    EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, PackageNames, Rate,
+    RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };
 use crate::value::Value as _;
 
@@ -243,6 +243,9 @@ settings! {
         /// Where plugins are downloaded from instead of their publishers, in closed networks: a
         /// server with a flat folder of archives.
         plugin_mirror_url: Option<Endpoint> = None, "NIMBUS_ENGINE_PLUGIN_MIRROR_URL";
+        /// Packages whose provider processes are shared by programs in different folders, instead of
+        /// those that were reviewed for it (docs/plugins.md lists them), or `none`.
+        shared_providers: Option<PackageNames> = None, "NIMBUS_ENGINE_SHARED_PROVIDERS";
     }
 
     /// Comparison of the recorded state with the cloud.

@@ -325,6 +325,54 @@ impl JsonSchema for Schedule {
     }
 }
 
+/// Packages by name, or the word `none`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackageNames(Vec<String>);
+
+impl PackageNames {
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl Value for PackageNames {
+    fn parse(text: &str) -> Result<Self, String> {
+        const WANTED: &str = "write names of packages with commas between them, or `none`";
+        if text.trim() == "none" {
+            return Ok(Self(Vec::new()));
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let name = |name: &str| {
+            let name = name.trim();
+            let valid = !name.is_empty() && name.chars().all(allowed);
+            valid.then(|| name.to_owned())
+        };
+        let names: Option<Vec<_>> = text.split(',').map(name).collect();
+        names.map(Self).ok_or_else(|| WANTED.to_owned())
+    }
+
+    fn show(&self) -> serde_json::Value {
+        if self.0.is_empty() {
+            return "none".into();
+        }
+        self.0.join(",").into()
+    }
+}
+
+impl JsonSchema for PackageNames {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PackageNames".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^\\s*[\\w-]+\\s*(,\\s*[\\w-]+\\s*)*$" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,6 +424,19 @@ mod tests {
             "1.5/hour",
         ] {
             assert!(Rate::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn packages_are_names_with_commas_between_them_or_none() {
+        let packages = PackageNames::parse(" aws, azure-native ,gcp").unwrap();
+        assert_eq!(packages.names(), ["aws", "azure-native", "gcp"]);
+        assert_eq!(packages.show(), "aws,azure-native,gcp");
+        let none = PackageNames::parse("none").unwrap();
+        assert!(none.names().is_empty());
+        assert_eq!(none.show(), "none");
+        for text in ["", "aws,", "aws gcp", "aws;gcp"] {
+            assert!(PackageNames::parse(text).is_err(), "{text}");
         }
     }
 

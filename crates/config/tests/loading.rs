@@ -230,6 +230,10 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.plugin_mirror_url", json!(null)),
         ),
         (
+            "NIMBUS_ENGINE_SHARED_PROVIDERS",
+            ("engine.shared_providers", json!(null)),
+        ),
+        (
             "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
             ("drift_detection.default_schedule", json!("0 2 * * *")),
         ),

@@ -97,6 +97,16 @@ impl LocalEngine {
         self
     }
 
+    /// Shares providers of these packages between units in different folders, instead of those
+    /// that were reviewed for it.
+    pub fn sharing(mut self, packages: Option<Vec<String>>) -> Self {
+        if let Some(packages) = packages {
+            let processes = self.processes.as_ref().clone();
+            self.processes = Arc::new(processes.sharing(packages));
+        }
+        self
+    }
+
     /// The keys to the units' secrets.
     pub fn keyring(&self) -> Arc<Keyring> {
         Arc::clone(&self.keyring)

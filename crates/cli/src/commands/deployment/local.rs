@@ -17,7 +17,7 @@ use nimbus_orchestrator::workspace::{Deployment, Workspace};
 use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
 
 use crate::commands::program::{
-    EngineArgs, OrderArgs, PolicyArgs, refuse_rehearsed, sandbox_settings,
+    EngineArgs, OrderArgs, PolicyArgs, refuse_rehearsed, sandbox_settings, shared_providers,
 };
 use crate::context::Context;
 
@@ -144,6 +144,7 @@ pub(crate) fn board(
     let mut engine = LocalEngine::new(options, hands.events, cancellation.clone())
         .recovering(hands.recovery)
         .sandboxed(sandbox_settings(context)?)
+        .sharing(shared_providers(context)?)
         .official(args.engine.is_official());
     if let Some(folder) = hands.keep {
         engine = engine.keeping(folder);

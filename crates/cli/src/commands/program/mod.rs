@@ -14,6 +14,7 @@ mod import;
 mod orders;
 mod outputs;
 mod preview;
+mod processes;
 mod refresh;
 mod rehearse;
 mod run;
@@ -34,6 +35,7 @@ pub(crate) use engine::EngineArgs;
 pub(crate) use forecast::{sentence, spoken};
 pub(crate) use orders::OrderArgs;
 pub(crate) use outputs::OutputsReport;
+pub(crate) use processes::shared_providers;
 pub(crate) use rehearse::refuse_rehearsed;
 pub(crate) use sandbox::from_settings as sandbox_settings;
 

@@ -19,6 +19,7 @@ use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
 
 use super::engine::EngineArgs;
 use super::orders::OrderArgs;
+use super::processes::real_processes;
 use crate::context::Context;
 
 /// Where rehearsals keep everything, in the folder of the program.
@@ -51,7 +52,11 @@ impl RehearsalArgs {
             refuse_rehearsed(&real)?;
         }
         match (self.rehearse, self.engine.is_official()) {
-            (false, false) => return Ok((real, Box::new(EmbeddedEngine::new()))),
+            (false, false) => {
+                let processes = Arc::new(real_processes(context)?);
+                let engine = EmbeddedEngine::with(Environment::process(), processes);
+                return Ok((real, Box::new(engine)));
+            }
             (false, true) => return Ok((real, Box::new(OfficialEngine::new()))),
             (true, _) => {}
         }
