@@ -9,12 +9,15 @@
 //! caller; secrets are never written to the world.
 
 mod declarations;
+mod drawn;
 mod forecast;
+mod identity;
 mod invokes;
 mod latency;
 mod orders;
 mod pattern;
 mod provider;
+mod replacements;
 mod values;
 mod world;
 

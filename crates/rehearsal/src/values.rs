@@ -1,9 +1,10 @@
 //! Believable values: stable for a resource, and of the form that programs parse.
 
 use nimbus_engine_model::{PropertyMap, PropertyValue};
-use sha2::{Digest, Sha256};
 
 use crate::declarations::{Property, Type};
+use crate::drawn;
+use crate::identity::{self, Place, hex_of, kebab};
 
 /// The resource whose outputs are made up.
 #[derive(Clone, Copy, Debug)]
@@ -16,48 +17,13 @@ pub(crate) struct Subject<'a> {
     pub(crate) account: &'a str,
 }
 
-/// An id for a new object: of the form that its cloud uses where that is known, the same for the
-/// same seed.
-pub(crate) fn new_id(type_: &str, name: &str, inputs: &PropertyMap, seed: &str) -> String {
-    let kind = type_.rsplit(':').next().unwrap_or(type_);
-    let named = |key: &str| {
-        inputs
-            .get(key)
-            .and_then(PropertyValue::as_str)
-            .map(str::to_owned)
-    };
-    let hex = hex_of(seed);
-    match kind {
-        "Bucket" | "BucketV2" => named("bucket").unwrap_or_else(|| format!("{name}-{}", &hex[..7])),
-        "Role" | "User" | "Group" | "LogGroup" | "Cluster" | "Repository" | "Function" => {
-            named("name").unwrap_or_else(|| format!("{name}-{}", &hex[..7]))
+impl Subject<'_> {
+    fn place(&self) -> Place<'_> {
+        Place {
+            region: self.region,
+            account: self.account,
         }
-        _ => match prefix(kind) {
-            Some(prefix) => format!("{prefix}-0{}", &hex[..16]),
-            None => format!("{}-{}", kebab(kind), &hex[..8]),
-        },
     }
-}
-
-/// The first letters of AWS ids that programs and people recognise.
-fn prefix(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "Vpc" => "vpc",
-        "Subnet" => "subnet",
-        "SecurityGroup" => "sg",
-        "Instance" => "i",
-        "InternetGateway" => "igw",
-        "NatGateway" => "nat",
-        "RouteTable" => "rtb",
-        "VpcEndpoint" => "vpce",
-        "LaunchTemplate" => "lt",
-        "NetworkInterface" => "eni",
-        "Eip" => "eipalloc",
-        "FlowLog" => "fl",
-        "Ami" | "AmiCopy" => "ami",
-        "Volume" => "vol",
-        _ => return None,
-    })
 }
 
 /// Every declared output that the inputs do not give and that may not be absent.
@@ -67,6 +33,7 @@ pub(crate) fn outputs(
     subject: &Subject<'_>,
 ) -> PropertyMap {
     let mut outputs = inputs.clone();
+    outputs.extend(drawn::outputs(inputs, subject));
     complete(&mut outputs, declared.unwrap_or_default(), subject);
     outputs
 }
@@ -101,7 +68,7 @@ fn make(name: &str, type_: &Type, subject: &Subject<'_>) -> PropertyValue {
     match type_ {
         Type::Text => PropertyValue::from(text(name, subject)),
         Type::Literal(text) => PropertyValue::from(text.as_str()),
-        Type::Number => PropertyValue::Number(number(name)),
+        Type::Number => PropertyValue::Number(number(name, subject)),
         Type::Bool => PropertyValue::Bool(false),
         Type::Map(_) => PropertyValue::Object(PropertyMap::new()),
         Type::Any => PropertyValue::Null,
@@ -111,7 +78,7 @@ fn make(name: &str, type_: &Type, subject: &Subject<'_>) -> PropertyValue {
                 (Type::Text, n) if count > 1 => {
                     PropertyValue::from(format!("ns-{n}.{}", text(name, subject)))
                 }
-                (inner, _) => make(singular(name), inner, subject),
+                (inner, _) => make(&singular(name), inner, subject),
             };
             PropertyValue::Array((1..=count).map(item).collect())
         }
@@ -125,17 +92,31 @@ fn make(name: &str, type_: &Type, subject: &Subject<'_>) -> PropertyValue {
     }
 }
 
-fn singular(name: &str) -> &str {
-    name.strip_suffix('s').unwrap_or(name)
+/// `cidrBlocks` has a `cidrBlock`, `ipAddresses` an `ipAddress`, `policies` a `policy`.
+fn singular(name: &str) -> String {
+    if let Some(stem) = name.strip_suffix("ies") {
+        return format!("{stem}y");
+    }
+    let stem = name.strip_suffix("es").filter(|stem| stem.ends_with("ss"));
+    let stem = stem.or_else(|| name.strip_suffix('s'));
+    stem.unwrap_or(name).to_owned()
 }
 
-fn number(name: &str) -> f64 {
+fn number(name: &str, subject: &Subject<'_>) -> f64 {
     let name = name.to_ascii_lowercase();
     match () {
-        () if name.ends_with("port") => 443.0,
+        () if name.ends_with("port") => port(subject),
         () if name.contains("version") => 1.0,
         () if name.contains("count") || name.contains("size") => 1.0,
         () => 0.0,
+    }
+}
+
+fn port(subject: &Subject<'_>) -> f64 {
+    match subject.type_.split([':', '/']).nth(1) {
+        Some("rds") => 5432.0,
+        Some("elasticache") => 6379.0,
+        _ => 443.0,
     }
 }
 
@@ -160,6 +141,11 @@ fn text(name: &str, subject: &Subject<'_>) -> String {
         () if lower.contains("ip") && is("address") || is("publicip") || is("privateip") => {
             "192.0.2.10".to_owned()
         }
+        () if is("macaddress") => "02:00:00:00:00:01".to_owned(),
+        () if is("email") || is("emailaddress") => "rehearsal@rehearsal.example".to_owned(),
+        () if is("port") => port(subject).to_string(),
+        () if is("thumbprint") || is("fingerprint") => hex_of(id)[..40].to_owned(),
+        () if lower == "data" || is("base64") => "UkVIRUFSU0FM".to_owned(),
         () if is("url") || is("uri") || is("issuer") => format!("https://{}", host()),
         () if is("endpoint")
             || is("domainname")
@@ -176,10 +162,25 @@ fn text(name: &str, subject: &Subject<'_>) -> String {
             "{\"Version\":\"2012-10-17\",\"Statement\":[]}".to_owned()
         }
         () if is("status") || is("state") => "active".to_owned(),
-        () if is("date") || is("time") || is("createdat") || is("timestamp") => {
+        () if is("date")
+            || is("time")
+            || is("createdat")
+            || is("timestamp")
+            || is("modified")
+            || is("expiration")
+            || is("notafter")
+            || is("notbefore") =>
+        {
             "2026-01-01T00:00:00Z".to_owned()
         }
+        () if Some(name) == identity::naming_key(subject.type_) || lower == "name" => {
+            let within = identity::name_in(subject.type_, id);
+            within.unwrap_or(subject.name).to_owned()
+        }
         () if is("name") => subject.name.to_owned(),
+        () if is("zoneid") => format!("Z0{}", hex_of(id)[..18].to_ascii_uppercase()),
+        () if is("uniqueid") => format!("AROA{}", hex_of(id)[..17].to_ascii_uppercase()),
+        () if is("version") => "1".to_owned(),
         () if lower == "id" => (*id).to_owned(),
         () if is("id") => format!("{}-0{}", kebab(&name[..name.len() - 2]), &hex_of(id)[..16]),
         () => format!("{name}-{}", &hex_of(id)[..8]),
@@ -187,6 +188,11 @@ fn text(name: &str, subject: &Subject<'_>) -> String {
 }
 
 fn arn(name: &str, subject: &Subject<'_>) -> String {
+    if name == "arn"
+        && let Some(arn) = identity::arn(subject.type_, subject.id, subject.place())
+    {
+        return arn;
+    }
     let mut parts = subject.type_.splitn(3, ':');
     let _package = parts.next();
     let module = parts.next().unwrap_or_default();
@@ -198,9 +204,6 @@ fn arn(name: &str, subject: &Subject<'_>) -> String {
         account,
         ..
     } = subject;
-    if service == "s3" {
-        return format!("arn:aws:s3:::{id}");
-    }
     let region = if service == "iam" { "" } else { region };
     let kind = name
         .strip_suffix("Arn")
@@ -215,24 +218,6 @@ fn host_label(id: &str) -> String {
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
     label.to_ascii_lowercase()
-}
-
-fn kebab(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 4);
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !out.is_empty() {
-            out.push('-');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
-}
-
-fn hex_of(seed: &str) -> String {
-    Sha256::digest(seed)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 #[cfg(test)]
@@ -255,10 +240,7 @@ mod tests {
 
     #[test]
     fn values_have_the_form_that_programs_parse() {
-        assert_eq!(
-            made("arn"),
-            "arn:aws:rds:eu-west-1:123456789012:instance/i-0abc"
-        );
+        assert_eq!(made("arn"), "arn:aws:rds:eu-west-1:123456789012:db:i-0abc");
         assert_eq!(made("ownerId"), "123456789012");
         assert!(made("cidrBlock").parse::<std::net::IpAddr>().is_err());
         assert!(
@@ -273,17 +255,27 @@ mod tests {
         assert!(made("websiteEndpoint").contains(".eu-west-1."));
         assert!(serde_json::from_str::<serde_json::Value>(&made("policy")).is_ok());
         assert!(made("vpcId").starts_with("vpc-0"));
-    }
-
-    #[test]
-    fn ids_are_stable_for_a_seed_and_differ_between_seeds() {
-        let none = PropertyMap::new();
-        let id = |seed| new_id("aws:ec2/vpc:Vpc", "main", &none, seed);
-        assert_eq!(id("a"), id("a"));
-        assert_ne!(id("a"), id("b"));
-        assert!(id("a").starts_with("vpc-0") && id("a").len() == 21);
-        let named = PropertyMap::from([("bucket".to_owned(), PropertyValue::from("mine"))]);
-        assert_eq!(new_id("aws:s3/bucket:Bucket", "b", &named, "x"), "mine");
+        assert_eq!(made("port"), "5432");
+        assert_eq!(made("thumbprint").len(), 40);
+        assert_eq!(made("identifier"), "i-0abc");
+        for (list, one) in [
+            ("cidrBlocks", "cidrBlock"),
+            ("ipAddresses", "ipAddress"),
+            ("policies", "policy"),
+            ("names", "name"),
+        ] {
+            assert_eq!(singular(list), one);
+        }
+        let text = |value: PropertyValue| value.as_str().map(str::to_owned);
+        let PropertyValue::Array(list) = make(
+            "privateIpAddresses",
+            &Type::List(Box::new(Type::Text)),
+            &subject(),
+        ) else {
+            panic!("a list")
+        };
+        let first = text(list[0].clone()).unwrap();
+        assert!(first.parse::<std::net::IpAddr>().is_ok(), "{first}");
     }
 
     #[test]
@@ -322,7 +314,7 @@ mod tests {
         };
         assert_eq!(
             nested[0].as_object().unwrap()["port"],
-            PropertyValue::Number(443.0)
+            PropertyValue::Number(5432.0)
         );
 
         let given = PropertyMap::from([("own".to_owned(), PropertyValue::from("mine"))]);
@@ -336,7 +328,7 @@ mod tests {
         assert_eq!(item["own"], PropertyValue::from("mine"));
         assert_eq!(
             item["port"],
-            PropertyValue::Number(443.0),
+            PropertyValue::Number(5432.0),
             "added to what was given"
         );
     }

@@ -141,6 +141,43 @@ async fn names_and_networks_cannot_be_changed_in_place() {
 }
 
 #[tokio::test]
+async fn a_name_that_the_user_chose_is_free_again_before_the_replacement_is_made() {
+    const ROLE: &str = "aws:iam/role:Role";
+    let (_, provider) = cloud("{}").await;
+    let diff = |old: &[(&str, &str)], new: &[(&str, &str)]| DiffRequest {
+        type_: ROLE.to_owned(),
+        old_inputs: properties(old),
+        new_inputs: properties(new),
+        ..DiffRequest::default()
+    };
+    for (old, new, before) in [
+        (
+            [("name", "x"), ("path", "/a/")],
+            [("name", "x"), ("path", "/b/")],
+            true,
+        ),
+        (
+            [("name", "x"), ("path", "/a/")],
+            [("name", "y"), ("path", "/a/")],
+            false,
+        ),
+        (
+            [("tag", "x"), ("path", "/a/")],
+            [("tag", "x"), ("path", "/b/")],
+            false,
+        ),
+    ] {
+        let found = provider.diff(diff(&old, &new)).await.unwrap();
+        assert!(found.replaces(), "{new:?}");
+        assert_eq!(found.delete_before_replace, before, "{new:?}");
+    }
+    let same = [("name", "x"), ("description", "a")];
+    let other = [("name", "x"), ("description", "b")];
+    let found = provider.diff(diff(&same, &other)).await.unwrap();
+    assert!(!found.replaces() && !found.delete_before_replace);
+}
+
+#[tokio::test]
 async fn orders_fail_lose_and_halve() {
     let (cloud, provider) = cloud(
         "orders:\n- {on: create, name: a, do: fail, message: no capacity}\n- {on: create, name: b, do: lose}\n\

@@ -314,7 +314,13 @@ pub(super) fn forces_new(doc: &str) -> bool {
         "forces a new resource",
         "force a new resource",
         "forces replacement",
+        "force a replacement",
+        "force a recreation",
+        "forces recreation",
+        "force resource recreation",
         "changing this creates a new resource",
+        "changing this value creates a new resource",
+        "changed, creates a new resource",
         "forces new",
     ]
     .iter()

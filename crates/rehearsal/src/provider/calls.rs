@@ -11,29 +11,10 @@ use nimbus_engine_ports::{
 
 use super::RehearsalProvider;
 use super::obey::Asked;
+use crate::identity::{self, Place};
 use crate::orders::{Action, Call};
 use crate::values::{self, Subject};
 use crate::world::{self, Object};
-
-/// Properties that no cloud changes in place, whatever the type.
-const IMMUTABLE: &[&str] = &[
-    "availabilityZone",
-    "bucket",
-    "cidrBlock",
-    "clusterIdentifier",
-    "dbSubnetGroupName",
-    "engine",
-    "identifier",
-    "keyName",
-    "name",
-    "namePrefix",
-    "subnetId",
-    "vpcId",
-];
-
-pub(super) fn always_forces_new(key: &str) -> bool {
-    IMMUTABLE.contains(&key)
-}
 
 /// A difference key by key, as a provider reports it.
 pub(super) fn compare(
@@ -184,6 +165,15 @@ impl RehearsalProvider {
         inputs: &PropertyMap,
         seed: &str,
     ) -> Result<String, ProviderError> {
+        let region = self.region.lock().clone();
+        let place = Place {
+            region: &region,
+            account: &self.shared.orders.account,
+        };
+        let new_id = |generation: u32| {
+            let seed = format!("{seed}#{generation}");
+            identity::new_id(type_, name, inputs, &seed, place)
+        };
         let world = self.shared.world()?;
         if let Some(most) = self.shared.orders.quota(type_)
             && world.count(type_) >= most
@@ -193,12 +183,11 @@ impl RehearsalProvider {
             )));
         }
         for generation in 0_u32.. {
-            let id = values::new_id(type_, name, inputs, &format!("{seed}#{generation}"));
+            let id = new_id(generation);
             if world.get(type_, &id).is_none() {
                 return Ok(id);
             }
-            let is_chosen = generation > 0
-                && id == values::new_id(type_, name, inputs, &format!("{seed}#{}", generation - 1));
+            let is_chosen = id == new_id(generation + 1);
             if is_chosen {
                 return Err(refused(format!("AlreadyExists: {id} is taken")));
             }

@@ -21,8 +21,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::declarations::Declarations;
 use crate::forecast::Observer;
+use crate::identity;
 use crate::invokes::Answers;
 use crate::orders::Orders;
+use crate::replacements;
 use crate::values::{self, Subject};
 use crate::world::{Object, World};
 
@@ -150,17 +152,19 @@ impl Provider for RehearsalProvider {
     async fn diff(&self, request: DiffRequest) -> Result<DiffResponse, ProviderError> {
         let declared = self.shared.declarations.resource(&request.type_);
         let forces = |key: &str| {
-            calls::always_forces_new(key)
+            replacements::forces_new(&request.type_, key)
                 || declared.as_ref().is_some_and(|list| {
                     list.iter()
                         .any(|property| property.name == key && property.forces_new)
                 })
         };
-        Ok(calls::compare(
-            &request.old_inputs,
-            &request.new_inputs,
-            forces,
-        ))
+        let mut diff = calls::compare(&request.old_inputs, &request.new_inputs, forces);
+        // Two objects cannot have the name that the user chose.
+        let named = identity::naming_key(&request.type_);
+        let chosen = named.and_then(|key| request.new_inputs.get(key));
+        let before = named.and_then(|key| request.old_inputs.get(key));
+        diff.delete_before_replace = diff.replaces() && chosen.is_some() && chosen == before;
+        Ok(diff)
     }
 
     async fn create(&self, request: CreateRequest) -> Result<CreateResponse, ProviderError> {
