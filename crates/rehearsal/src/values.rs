@@ -129,7 +129,7 @@ fn text(name: &str, subject: &Subject<'_>) -> String {
         account,
         ..
     } = subject;
-    let host = || format!("{}.{region}.rehearsal.example", host_label(subject.id));
+    let host = || format!("{}.{region}.rehearsal.example", host_label(subject));
     match () {
         () if is("arn") => arn(name, subject),
         () if is("accountid") || is("ownerid") || is("registryid") => (*account).to_owned(),
@@ -146,6 +146,7 @@ fn text(name: &str, subject: &Subject<'_>) -> String {
         () if is("port") => port(subject).to_string(),
         () if is("thumbprint") || is("fingerprint") => hex_of(id)[..40].to_owned(),
         () if lower == "data" || is("base64") => "UkVIRUFSU0FM".to_owned(),
+        () if lower == "url" && id.starts_with("https://") => (*id).to_owned(),
         () if is("url") || is("uri") || is("issuer") => format!("https://{}", host()),
         () if is("endpoint")
             || is("domainname")
@@ -212,12 +213,19 @@ fn arn(name: &str, subject: &Subject<'_>) -> String {
     format!("arn:aws:{service}:{region}:{account}:{}/{id}", kebab(kind))
 }
 
-fn host_label(id: &str) -> String {
-    let label: String = id
-        .chars()
+/// A label of a host: of the name within the id, as long as labels may be.
+fn host_label(subject: &Subject<'_>) -> String {
+    let name = identity::name_in(subject.type_, subject.id).unwrap_or(subject.id);
+    let name = if name.starts_with("arn:") {
+        subject.name
+    } else {
+        name
+    };
+    let letters = name.chars().take(40);
+    let label: String = letters
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    label.to_ascii_lowercase()
+    label.trim_matches('-').to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -266,6 +274,21 @@ mod tests {
         ] {
             assert_eq!(singular(list), one);
         }
+        let balancer = Subject {
+            type_: "aws:lb/loadBalancer:LoadBalancer",
+            id: "arn:aws:elasticloadbalancing:r:1:loadbalancer/app/front/0123",
+            ..subject()
+        };
+        assert_eq!(
+            text("dnsName", &balancer),
+            "front.eu-west-1.rehearsal.example"
+        );
+        let queue = Subject {
+            type_: "aws:sqs/queue:Queue",
+            id: "https://sqs.r.amazonaws.com/1/jobs",
+            ..subject()
+        };
+        assert_eq!(text("url", &queue), queue.id);
         let text = |value: PropertyValue| value.as_str().map(str::to_owned);
         let PropertyValue::Array(list) = make(
             "privateIpAddresses",
