@@ -5,7 +5,7 @@ use std::process::Child;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Site, end_of, node_sdk};
+use crate::support::{Site, end_of, node_sdk, wait_until};
 
 fn signal(child: &Child, signal: Signal) {
     let pid = i32::try_from(child.id()).unwrap();
@@ -123,6 +123,44 @@ fn a_second_request_kills_and_the_journal_knows() {
         refused.stdout
     );
     assert!(refused.stderr.contains("NIM-0602"), "{}", refused.stderr);
+    let state = site.state(&["ls", "--stack", "dev"]).ok();
+    assert!(state.stdout.contains("? creating slow"), "{}", state.stdout);
+}
+
+/// Processes of this machine whose variables name the site.
+#[cfg(target_os = "linux")]
+fn processes_of(site: &Site) -> Vec<String> {
+    let home = site.path("home").display().to_string();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|pid| {
+            let variables = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            String::from_utf8_lossy(&variables).contains(&home)
+        })
+        .collect()
+}
+
+/// One request is enough, even if a provider never answers: after half a minute it is left behind,
+/// and so is nothing that runs.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_provider_that_never_answers_is_ended_with_the_run() {
+    let Some(sdk) = node_sdk("a_provider_that_never_answers_is_ended_with_the_run") else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    let child = site.stalled_up();
+    assert!(processes_of(&site).len() >= 2, "the engine and a provider");
+    let asked = std::time::Instant::now();
+    signal(&child, Signal::SIGINT);
+    let ended = end_of(child);
+    // Either the wait for the provider ends first or the provider does, being made to.
+    assert_ne!(ended.code, 0, "{}", ended.stdout);
+    assert!(ended.stdout.contains("Cancelled."), "{}", ended.stdout);
+    wait_until("nothing is left", || processes_of(&site).is_empty());
+    println!("gone {:?} after the request", asked.elapsed());
     let state = site.state(&["ls", "--stack", "dev"]).ok();
     assert!(state.stdout.contains("? creating slow"), "{}", state.stdout);
 }
