@@ -22,6 +22,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex;
 
 use crate::contents::Contents;
+use crate::node::KEPT_CODE;
 pub(crate) use inside::Place;
 
 /// Tells the process where to keep what it knows about packages.
@@ -208,6 +209,7 @@ impl Server {
         let mut process = Command::new(node)
             .arg(script)
             .env(OUTLINES, cache.root().join("outlines"))
+            .env(KEPT_CODE, cache.root().join("code"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

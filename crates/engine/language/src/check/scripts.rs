@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use nimbus_engine_transpile::{Cache, Key};
 
-const SCRIPTS: [(&str, &str); 4] = [
+use crate::node::CODE;
+
+const SCRIPTS: [(&str, &str); 5] = [
     ("check.cjs", include_str!("../node/scripts/check/check.cjs")),
+    ("code.cjs", CODE),
     (
         "outline.cjs",
         include_str!("../node/scripts/check/outline.cjs"),

@@ -19,6 +19,7 @@ use crate::entry::Entry;
 use crate::error::LaunchError;
 use crate::spec::{ProgramSpec, json};
 pub use inside::translate_if_asked;
+pub(crate) use typescript::CODE;
 use typescript::{Project, TypeScript};
 
 /// How a Node.js program is run; everything that could be missing was found.
@@ -149,6 +150,12 @@ impl NodeLaunch {
             TypeScript::Ours(prepared) => {
                 let program = prepared.program.iter();
                 variables.extend(program.map(|file| (PROGRAM, file.into())));
+                // What several programs write to would be a way from one to the other.
+                if let Some(cache) = &spec.typescript_cache
+                    && spec.sandbox.is_none()
+                {
+                    variables.push((KEPT_CODE, cache.join("code").into()));
+                }
                 return variables;
             }
             TypeScript::BySdk { .. } => {}
@@ -174,6 +181,8 @@ impl NodeLaunch {
 
 /// Tells our script in the process where the translated program is.
 const PROGRAM: &str = "NIMBUS_PROGRAM";
+/// Tells our scripts where compiled modules are kept.
+pub(crate) const KEPT_CODE: &str = "NIMBUS_CODE";
 
 /// Configuration under keys of the form `namespace:config:name`, which every SDK understands.
 fn config(context: &DeploymentContext) -> String {

@@ -19,6 +19,9 @@ const START: &str = include_str!("scripts/start.cjs");
 /// Beside it: what Node.js asks for ES modules.
 const MODULES: &str = include_str!("scripts/modules.mjs");
 
+/// Beside it: what keeps code.
+pub(crate) const CODE: &str = include_str!("scripts/code.cjs");
+
 /// `sdk` leaves TypeScript to the SDK: a way out for programs that want it so.
 const CHOICE: &str = "NIMBUS_TYPESCRIPT";
 
@@ -229,8 +232,12 @@ impl Project<'_> {
 
 /// Puts our scripts where Node.js can read them.
 fn scripts(cache: &Cache) -> std::io::Result<PathBuf> {
-    // The first looks for the second beside itself.
-    let names = [("modules.mjs", MODULES), ("start.cjs", START)];
+    // They look for each other.
+    let names = [
+        ("code.cjs", CODE),
+        ("modules.mjs", MODULES),
+        ("start.cjs", START),
+    ];
     cache.folder(&names).map(|folder| folder.join("start.cjs"))
 }
 

@@ -4,6 +4,7 @@
 //! and `@types/node`; `NIMBUS_TEST_PYTHON` names an interpreter that has `pulumi`. Without them the
 //! tests that need them say loudly that they were skipped.
 
+mod code;
 mod node;
 mod node_failures;
 mod python;

@@ -118,9 +118,22 @@ impl Project {
         fs::write(path, text).expect("a file");
     }
 
+    /// The scripts, as they are put beside each other.
+    fn scripts(&self) -> PathBuf {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/node/scripts");
+        let folder = self.path("scripts");
+        fs::create_dir_all(&folder).expect("a folder");
+        let check = fs::read_dir(sources.join("check")).expect("a folder");
+        let check = check.map(|file| file.expect("a file").path());
+        for file in check.chain([sources.join("code.cjs")]) {
+            fs::copy(&file, folder.join(file.file_name().expect("a name"))).expect("a copy");
+        }
+        folder
+    }
+
     /// What the checker finds out about programs, one after another.
     fn check(&self, programs: &[&str]) -> Vec<Value> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/node/scripts/check/check.cjs");
+        let script = self.scripts().join("check.cjs");
         let mut checker = Command::new("node")
             .arg(script)
             .env("NIMBUS_OUTLINES", self.path("outlines"))

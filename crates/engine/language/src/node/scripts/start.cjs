@@ -1,6 +1,7 @@
 // Runs in the process of a program before the SDK's own entry point.
 //
 //   - It keeps the SDK from loading what hardly any program uses.
+//   - It keeps what the JavaScript engine made of modules for the next process.
 //   - It gives Node.js the translated files in place of the TypeScript on disk.
 //   - It makes stack traces point into that TypeScript.
 //
@@ -26,6 +27,10 @@ const rarelyNeeded = [
 // Threads and processes of the program itself are not ours to change.
 if (isMainThread) {
     leaveNoTrace();
+    const code = take("NIMBUS_CODE");
+    if (code) {
+        process.on("exit", require("./code.cjs").keepCode(code, process.argv[1]));
+    }
     loadLess();
     measure();
     const file = take("NIMBUS_PROGRAM");

@@ -12,6 +12,7 @@
 const Module = require("node:module");
 const path = require("node:path");
 const readline = require("node:readline");
+const { keepCode } = require("./code.cjs");
 const { Outdated, Views } = require("./views.cjs");
 const { takesWhole } = require("./whole.cjs");
 
@@ -23,6 +24,10 @@ const ignored = new Set([1208, 6059, 18002, 18003]);
 // Where outlines of packages are kept between runs, if anywhere.
 const outlines = process.env.NIMBUS_OUTLINES;
 
+// Where the compiled compiler is kept, if anywhere.
+const code = process.env.NIMBUS_CODE;
+let saveCode;
+
 const compilers = new Map();
 const kept = new Map();
 const views = new Map();
@@ -32,6 +37,8 @@ const looked = new Map();
 function compilerOf(sdk) {
     if (!compilers.has(sdk)) {
         const requireFromSdk = Module.createRequire(sdk);
+        // A compiler only speaks of imports.
+        saveCode ??= code && keepCode(code, sdk, () => true);
         let ts;
         try {
             ts = requireFromSdk("typescript");
@@ -241,6 +248,8 @@ function answer(line) {
 const [only] = process.argv.slice(2);
 if (only === undefined) {
     readline.createInterface({ input: process.stdin }).on("line", answer);
+    // Whoever asks may end this process at any time.
+    process.stdin.once("data", () => setImmediate(() => saveCode?.()));
 } else {
     answer(only);
 }
