@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_forecast_names_what_it_waits_for() {
-        let leg = |name: &str, minutes| Leg {
+        let leg = |name: &str, minutes: u64| Leg {
             name: name.to_owned(),
             type_: None,
             took: Duration::from_secs(60 * minutes),
