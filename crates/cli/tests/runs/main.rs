@@ -19,6 +19,7 @@ mod network;
 mod plans;
 mod promises;
 mod readiness;
+mod sharing;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;
