@@ -275,7 +275,9 @@ fn a_package_that_is_not_simulated_fails_instead_of_being_used() {
         )
         .output()
         .unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let shown = text(&output.stdout) + &text(&output.stderr);
     assert!(!output.status.success(), "{shown}");
+    assert!(shown.contains("pulumi-resource-real"), "{shown}");
     assert!(!touched.exists(), "a real plugin was started");
 }
