@@ -111,7 +111,7 @@ fn strict_refuses_a_machine_that_lacks_something_unless_told_and_then_says_so() 
         assert!(words.contains(title), "{words}");
     }
     assert!(words.contains("--allow-weak-isolation"), "{words}");
-    let accepted = said(&run(&["--allow-weak-isolation"]));
+    let accepted = said(&run(&["--allow-weak-isolation"]).ok());
     assert!(accepted.contains("WEAK ISOLATION"), "{accepted}");
     assert!(!accepted.contains("NIM-0450"), "{accepted}");
 }
