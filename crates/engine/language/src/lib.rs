@@ -21,6 +21,7 @@ mod process;
 mod program;
 mod python;
 mod spec;
+mod warm;
 
 pub use check::TypeChecker;
 pub use dependencies::{install_dependencies, install_python_dependencies};
@@ -31,3 +32,4 @@ pub use plugins::{RequiredPackages, default_packages, required_packages};
 pub use program::LanguageProgram;
 pub use python::{PythonEnvironment, python_environment};
 pub use spec::{Environment, ProgramPorts, ProgramSpec, Runtime};
+pub use warm::WarmStarts;

@@ -27,6 +27,7 @@ use crate::node::NodeLaunch;
 use crate::process::ProgramProcess;
 use crate::python::PythonLaunch;
 use crate::spec::{ProgramPorts, ProgramSpec, Runtime};
+use crate::warm::Spare;
 
 /// The exit code of a program that failed and has told the engine why.
 const REPORTED: i32 = 32;
@@ -144,13 +145,27 @@ impl LanguageProgram {
             readable.extend(launch.reads());
             command = enclosure.enclose(&command, root, directory, &readable)?;
         }
-        let process = ProgramProcess::start(command, &events, most_output).await;
-        let process = process.map_err(failed("the program"))?;
+        let process = match self.started_ahead(launch, &command) {
+            Some(spare) => ProgramProcess::adopt(spare, &events, most_output),
+            None => {
+                let process = ProgramProcess::start(command, &events, most_output).await;
+                process.map_err(failed("the program"))?
+            }
+        };
         Ok(Running {
             process,
             server,
             enclosure,
         })
+    }
+
+    /// A process that only waits for such a program, if there is one.
+    fn started_ahead(&self, launch: &Launch, command: &Command) -> Option<Spare> {
+        let Launch::Node(launch) = launch else {
+            return None;
+        };
+        let kind = launch.kind(&self.spec)?;
+        self.spec.warm.as_ref()?.start(&kind, command)
     }
 
     fn enclosure(&self) -> Result<Option<Enclosure>, LaunchError> {

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::check::TypeChecker;
 use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
+use crate::warm::WarmStarts;
 
 /// A program and the deployment that it is run for.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct ProgramSpec {
     pub transpile_only: bool,
     /// Who checks types beside the start of programs. Without one, the SDK compiles and checks.
     pub checker: Option<Arc<TypeChecker>>,
+    /// Who starts processes ahead. Without one, each is started when it is needed.
+    pub warm: Option<Arc<WarmStarts>>,
     /// What the program's installed packages need, by package.
     pub packages: BTreeMap<String, PackageDescriptor>,
     /// Where the program runs; `None`: among everything else, as its user.

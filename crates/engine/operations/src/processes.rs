@@ -12,8 +12,8 @@ use nimbus_engine_backend::project::{PluginPath, Project};
 use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
     Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions, TypeChecker,
-    default_packages, install_dependencies, install_python_dependencies, python_environment,
-    required_packages,
+    WarmStarts, default_packages, install_dependencies, install_python_dependencies,
+    python_environment, required_packages,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
@@ -51,6 +51,8 @@ pub struct Processes {
     simulated: Option<Arc<dyn ProviderHost>>,
     /// One for all programs that are started from here: they have most of the work in common.
     checker: Option<Arc<TypeChecker>>,
+    /// The same for processes that are started ahead.
+    warm: Arc<WarmStarts>,
     /// Plugins that outlive the operation they were started for.
     shared: SharedPlugins,
 }
@@ -65,6 +67,7 @@ impl Processes {
             limits: Limits::default(),
             simulated: None,
             checker: checker.map(Arc::new),
+            warm: Arc::default(),
             shared: shared_plugins(KeepWarm::FOR_A_RUN),
         }
     }
@@ -219,6 +222,7 @@ impl Processes {
             typescript_cache: typescript_cache(&self.environment),
             transpile_only: setup.request.options.transpile_only,
             checker: self.checker.clone(),
+            warm: Some(Arc::clone(&self.warm)),
             packages,
             sandbox,
             readable: Vec::new(),

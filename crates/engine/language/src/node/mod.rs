@@ -17,7 +17,8 @@ use tokio::process::Command;
 use crate::check::CheckRequest;
 use crate::entry::Entry;
 use crate::error::LaunchError;
-use crate::spec::{ProgramSpec, json};
+use crate::spec::{Environment, ProgramSpec, json};
+use crate::warm::Kind;
 pub use inside::translate_if_asked;
 pub(crate) use typescript::CODE;
 use typescript::{Project, TypeScript};
@@ -101,6 +102,27 @@ impl NodeLaunch {
             .collect()
     }
 
+    /// What a process for this program has in common with others. `None` when it is to be started
+    /// for this program alone.
+    pub(crate) fn kind(&self, spec: &ProgramSpec) -> Option<Kind> {
+        let TypeScript::Ours(prepared) = &self.typescript else {
+            return None;
+        };
+        let (None, Environment::Only(all)) = (&spec.sandbox, &spec.environment) else {
+            return None;
+        };
+        let mut flags = self.node_args.clone();
+        flags.extend(["--require".to_owned(), prepared.start.to_str()?.to_owned()]);
+        let mut variables = all.clone();
+        variables.extend(code_variable(spec));
+        Some(Kind {
+            node: self.node.clone(),
+            flags,
+            main: self.run_module.clone(),
+            variables,
+        })
+    }
+
     pub(crate) fn command(
         &self,
         spec: &ProgramSpec,
@@ -150,12 +172,8 @@ impl NodeLaunch {
             TypeScript::Ours(prepared) => {
                 let program = prepared.program.iter();
                 variables.extend(program.map(|file| (PROGRAM, file.into())));
-                // What several programs write to would be a way from one to the other.
-                if let Some(cache) = &spec.typescript_cache
-                    && spec.sandbox.is_none()
-                {
-                    variables.push((KEPT_CODE, cache.join("code").into()));
-                }
+                let code = code_variable(spec);
+                variables.extend(code.map(|(_, folder)| (KEPT_CODE, folder)));
                 return variables;
             }
             TypeScript::BySdk { .. } => {}
@@ -177,6 +195,14 @@ impl NodeLaunch {
         }
         variables
     }
+}
+
+/// Where compiled modules are kept. What several programs write to would be a way from one to the
+/// other, so there is nothing for those in sandboxes.
+fn code_variable(spec: &ProgramSpec) -> Option<(OsString, OsString)> {
+    let cache = spec.typescript_cache.as_ref()?;
+    let folder = || (KEPT_CODE.into(), cache.join("code").into());
+    spec.sandbox.is_none().then(folder)
 }
 
 /// Tells our script in the process where the translated program is.

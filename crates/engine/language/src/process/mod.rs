@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_engine_ports::EventSink;
-use nimbus_engine_process::{Exit, Process, Signal};
+use nimbus_engine_process::{Exit, Process, Signal, Started};
 use tokio::process::Command;
 
+use crate::warm::{Orders, Spare};
 use output::Output;
 
 /// How long output may still come in after everything that could write it was killed.
@@ -19,6 +20,8 @@ const DRAIN: Duration = Duration::from_secs(2);
 pub(crate) struct ProgramProcess {
     process: Process,
     output: Output,
+    /// What a process that was started ahead is told through.
+    _orders: Option<Orders>,
 }
 
 impl ProgramProcess {
@@ -29,11 +32,26 @@ impl ProgramProcess {
         most_output: u64,
     ) -> io::Result<Self> {
         let started = Process::start(command.into_std()).await?;
+        Ok(Self::of(started, None, events, most_output))
+    }
+
+    /// Takes on a process that was started before.
+    pub(crate) fn adopt(spare: Spare, events: &Arc<dyn EventSink>, most_output: u64) -> Self {
+        Self::of(spare.started, Some(spare.orders), events, most_output)
+    }
+
+    fn of(
+        started: Started,
+        orders: Option<Orders>,
+        events: &Arc<dyn EventSink>,
+        most_output: u64,
+    ) -> Self {
         let (stdout, stderr) = (started.stdout, started.stderr);
-        Ok(Self {
+        Self {
             process: started.process,
             output: Output::forward(stdout, stderr, events, most_output),
-        })
+            _orders: orders,
+        }
     }
 
     /// Waits until nothing of the program is left and all of its output was passed on. May be

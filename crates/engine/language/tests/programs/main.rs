@@ -11,3 +11,4 @@ mod python;
 mod support;
 mod typescript;
 mod views;
+mod warm;

@@ -127,6 +127,7 @@ pub(crate) fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
         typescript_cache: Some(directory.path().join(".cache")),
         transpile_only: true,
         checker: None,
+        warm: None,
         packages: BTreeMap::new(),
         sandbox: None,
         readable: Vec::new(),

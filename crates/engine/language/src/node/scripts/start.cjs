@@ -32,6 +32,11 @@ if (isMainThread) {
         process.on("exit", require("./code.cjs").keepCode(code, process.argv[1]));
     }
     loadLess();
+    const orders = take("NIMBUS_ORDERS");
+    if (orders) {
+        loadAhead();
+        follow(orders);
+    }
     measure();
     const file = take("NIMBUS_PROGRAM");
     if (file) {
@@ -49,6 +54,44 @@ function leaveNoTrace() {
     const at = process.execArgv.findIndex((word, index, words) => word === "--require" && words[index + 1] === __filename);
     if (at >= 0) {
         process.execArgv.splice(at, 2);
+    }
+}
+
+// ---- Starting ahead ----
+
+// The SDK, as the program would find it. What it does when it is loaded depends on nothing that is
+// in the orders.
+function loadAhead() {
+    try {
+        Module.createRequire(process.argv[1])("../../index.js");
+    } catch {
+        // The program hears of it, in its own time.
+    }
+}
+
+// Waits to be told which program this process is for, and becomes what it would be if it had been
+// started for it.
+function follow(pipe) {
+    const { arguments: words, variables, folder } = JSON.parse(readLine(fs.openSync(pipe, "r")));
+    process.argv.splice(2, Infinity, ...words);
+    for (const name of Object.keys(process.env)) {
+        delete process.env[name];
+    }
+    Object.assign(process.env, variables);
+    take("NIMBUS_CODE");
+    process.chdir(folder);
+}
+
+function readLine(file) {
+    const parts = [];
+    for (;;) {
+        const part = Buffer.alloc(65536);
+        const length = fs.readSync(file, part);
+        parts.push(part.subarray(0, length));
+        if (length === 0 || part[length - 1] === 0x0a) {
+            fs.closeSync(file);
+            return Buffer.concat(parts).toString();
+        }
     }
 }
 

@@ -1,0 +1,192 @@
+//! Processes of Node.js programs that are started before anybody needs them.
+//!
+//! A spare process has loaded our script and the SDK and waits for its orders: arguments, variables
+//! and folder of the program that it becomes. From then on it is what a process would be that was
+//! started for this program. It serves one program, and only one that would have been started with
+//! the very same interpreter, flags, SDK and variables; none in a sandbox.
+//!
+//! Nobody knows here how many programs follow. Two of a kind are taken as a sign that there are
+//! more, and then one spare is kept. It goes when nobody has come for a while, and with us.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nimbus_engine_process::{Process, Started};
+use nix::sys::stat::Mode;
+use parking_lot::Mutex;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Tells our script where orders come from.
+const ORDERS: &str = "NIMBUS_ORDERS";
+
+/// A spare that nobody has come for in this time is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a pipe takes without a reader. Who has more to say starts a process anew.
+const LONGEST_ORDERS: usize = 60_000;
+
+/// Keeps spare processes for everybody in this process.
+#[derive(Debug, Default)]
+pub struct WarmStarts {
+    kinds: Mutex<HashMap<Kind, Shelf>>,
+    taken: AtomicUsize,
+}
+
+/// What a process has before it has its orders.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    pub(crate) node: PathBuf,
+    /// Flags of Node.js, with the script that is loaded first.
+    pub(crate) flags: Vec<String>,
+    pub(crate) main: PathBuf,
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    started: usize,
+    spare: Option<Spare>,
+}
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shelf")
+            .field("started", &self.started)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A process that waits, and what it is told through.
+pub(crate) struct Spare {
+    pub(crate) started: Started,
+    pub(crate) orders: Orders,
+}
+
+/// A pipe. Its content is lost when nobody has it open, and a process may be late to read it, so it
+/// is kept as long as the process.
+pub(crate) struct Orders {
+    pipe: File,
+    _folder: TempDir,
+}
+
+impl WarmStarts {
+    /// A process that does what the command would do, if one is there.
+    pub(crate) fn start(self: &Arc<Self>, kind: &Kind, command: &Command) -> Option<Spare> {
+        let spare = {
+            let mut kinds = self.kinds.lock();
+            let shelf = kinds.entry(kind.clone()).or_default();
+            shelf.started += 1;
+            shelf.spare.take()
+        };
+        let started = spare.and_then(|spare| spare.become_one(kind, command));
+        if started.is_some() {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+        }
+        self.provide(kind);
+        started
+    }
+
+    /// The numbers of processes that were started ahead and wait.
+    pub fn waiting(&self) -> Vec<i32> {
+        let kinds = self.kinds.lock();
+        let spares = kinds.values().filter_map(|shelf| shelf.spare.as_ref());
+        spares.map(|spare| spare.started.process.id()).collect()
+    }
+
+    /// How many programs got a process that was started ahead.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Puts a spare on the shelf, beside everything else.
+    fn provide(self: &Arc<Self>, kind: &Kind) {
+        let wanted = |shelf: &Shelf| shelf.started > 1 && shelf.spare.is_none();
+        if !self.kinds.lock().get(kind).is_some_and(wanted) {
+            return;
+        }
+        let (pool, kind) = (Arc::downgrade(self), kind.clone());
+        tokio::spawn(async move {
+            let Ok(spare) = Spare::start(&kind).await else {
+                return;
+            };
+            let id = spare.started.process.id();
+            {
+                let Some(pool) = pool.upgrade() else { return };
+                let mut kinds = pool.kinds.lock();
+                if let Some(shelf) = kinds.get_mut(&kind).filter(|shelf| wanted(shelf)) {
+                    shelf.spare = Some(spare);
+                }
+            }
+            tokio::time::sleep(PATIENCE).await;
+            if let Some(pool) = pool.upgrade()
+                && let Some(shelf) = pool.kinds.lock().get_mut(&kind)
+            {
+                shelf
+                    .spare
+                    .take_if(|spare| spare.started.process.id() == id);
+            }
+        });
+    }
+}
+
+impl Spare {
+    async fn start(kind: &Kind) -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let pipe = folder.path().join("orders");
+        nix::unistd::mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        // Open to both sides, so that nobody waits for the other to open it.
+        let orders = Orders {
+            pipe: OpenOptions::new().read(true).write(true).open(&pipe)?,
+            _folder: folder,
+        };
+        let mut command = std::process::Command::new(&kind.node);
+        command
+            .args(&kind.flags)
+            .arg(&kind.main)
+            .env_clear()
+            .envs(&kind.variables)
+            .env(ORDERS, &pipe)
+            .current_dir("/");
+        let started = Process::start(command).await?;
+        Ok(Self { started, orders })
+    }
+
+    /// `None` when it has ended meanwhile, or cannot be told everything.
+    fn become_one(mut self, kind: &Kind, command: &Command) -> Option<Self> {
+        let mut line = orders(&kind.main, command)?;
+        line.push('\n');
+        if line.len() > LONGEST_ORDERS || self.started.process.exit().is_some() {
+            return None;
+        }
+        self.orders.pipe.write_all(line.as_bytes()).ok()?;
+        Some(self)
+    }
+}
+
+/// What the process is to become, as one line.
+fn orders(main: &Path, command: &Command) -> Option<String> {
+    let command = command.as_std();
+    let text = |value: &OsStr| value.to_str().map(str::to_owned);
+    let arguments: Option<Vec<String>> = command.get_args().map(text).collect();
+    let arguments = arguments?;
+    let at = arguments.iter().position(|word| Path::new(word) == main)?;
+    let variables: Option<HashMap<String, String>> = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .map(|(name, value)| Some((text(name)?, text(value)?)))
+        .collect();
+    let orders = json!({
+        "arguments": arguments[at + 1..],
+        "variables": variables?,
+        "folder": text(command.get_current_dir()?.as_os_str())?,
+    });
+    Some(orders.to_string())
+}
