@@ -68,6 +68,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rollback",
             "status",
             "logs",
+            "latencies",
             "locks",
             "unlock",
             "export-state",

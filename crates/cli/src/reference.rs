@@ -10,11 +10,11 @@ use crate::commands::{
     AllReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
     ConfigValueReport, DeployedReport, DeploymentsReport, DiffReport, DoctorReport,
     EnvironmentsReport, ExplainReport, ExportStateReport, GraphReport, HistoryReport, ImportReport,
-    InitReport, ListReport, LocksReport, MigrateReport, MigrationReport, NewReport, NewStackReport,
-    OutputsReport, PulumiReport, RepairReport, ResourceReport, ResourcesReport, RestoreReport,
-    RotateReport, RunSummary, ShowReport, StackReport, StacksReport, StateStacksReport,
-    StatusReport, TemplateReport, TemplatesReport, UnlockReport, UnlockedReport, UpReport,
-    ValidTemplate, ValidateReport, VersionsReport, WhyReport,
+    InitReport, LatenciesReport, ListReport, LocksReport, MigrateReport, MigrationReport,
+    NewReport, NewStackReport, OutputsReport, PulumiReport, RepairReport, ResourceReport,
+    ResourcesReport, RestoreReport, RotateReport, RunSummary, ShowReport, StackReport,
+    StacksReport, StateStacksReport, StatusReport, TemplateReport, TemplatesReport, UnlockReport,
+    UnlockedReport, UpReport, ValidTemplate, ValidateReport, VersionsReport, WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, WOULD_CHANGE, exit_code, kind_word};
@@ -79,6 +79,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<crate::commands::WorkspaceBackupReport>(),
         report_schema::<crate::commands::WorkspaceRestoreReport>(),
         report_schema::<WhyReport>(),
+        report_schema::<LatenciesReport>(),
         report_schema::<StacksReport>(),
         report_schema::<TemplatesReport>(),
         report_schema::<ValidTemplate>(),

@@ -43,6 +43,7 @@ pub(crate) use deployment::export_state::ExportStateReport;
 pub(crate) use deployment::gate::GateReport;
 pub(crate) use deployment::graph::GraphReport;
 pub(crate) use deployment::init::InitReport;
+pub(crate) use deployment::latencies::LatenciesReport;
 pub(crate) use deployment::list::ListReport as DeploymentsReport;
 pub(crate) use deployment::locks::{LocksReport, UnlockedReport};
 pub(crate) use deployment::new::NewReport;
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Status(deployment::status::Args),
     /// Print the log of a run
     Logs(deployment::logs::Args),
+    /// Print how long calls took in real runs, as a file for rehearsals
+    Latencies(deployment::latencies::Args),
     /// Write the states of all stacks of an environment to a file
     ExportState(deployment::export_state::Args),
     /// List who is changing an environment
@@ -276,6 +279,7 @@ impl Command {
             | Self::List(_)
             | Self::Status(_)
             | Self::Logs(_)
+            | Self::Latencies(_)
             | Self::Locks(_)
             | Self::Unlock(_)
             | Self::Gate(_)
@@ -330,6 +334,7 @@ impl Command {
             Self::Unlock(args) => deployment::locks::unlock(args, context).await,
             Self::Gate(args) => deployment::gate::run(args, context).await,
             Self::Workspace(command) => command.run(context).await,
+            Self::Latencies(args) => deployment::latencies::run(args, context).await,
             Self::Why(args) => deployment::why::run(args, context).await,
             Self::List(args) => deployment::list::run(args, context).await,
             Self::Validate(args) => deployment::validate::run(args, context).await,

@@ -1,5 +1,7 @@
 //! A rehearsal of a deployment says how long a real run would take, and keeps out of real ones.
 
+use std::fs;
+
 use crate::support::{DIAMOND, ID, Site, node_sdk};
 
 #[test]
@@ -65,4 +67,39 @@ fn a_real_run_refuses_the_state_of_rehearsals() {
     assert_eq!(site.resources(), before);
     let both = ["--backend", "file:///nowhere"];
     assert_eq!(site.rehearse("deploy", &both).code, 2);
+}
+
+#[test]
+fn what_real_runs_took_becomes_a_file_for_rehearsals() {
+    let Some(sdk) = node_sdk("what_real_runs_took_becomes_a_file_for_rehearsals") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    let none = site.run(&["latencies", ID]).with(3);
+    assert!(none.stderr.contains("--example"), "{}", none.stderr);
+    site.rehearse("deploy", &["--latency", "0.6"]).ok();
+    site.run(&["latencies", ID]).with(3);
+    // Records of real runs look the same, and are elsewhere.
+    fs::create_dir_all(site.deployment(".nimbus")).unwrap();
+    let from = site.rehearsal(".nimbus/runs");
+    fs::rename(from, site.deployment(".nimbus/runs")).unwrap();
+    let told = site.run(&["latencies", ID, "--environment", "dev", "--json"]);
+    let measured = &told.ok().summary()["measured"][0];
+    assert_eq!(measured["type"], "demo:index:Thing");
+    assert_eq!(measured["call"], "create");
+    assert_eq!(measured["count"], 2);
+    assert!(measured["p50"].as_f64().unwrap() >= 0.6, "{measured}");
+    let file = site.run(&["latencies", ID]).ok().stdout;
+    site.write("measured.yaml", &file);
+    let again = Site::new(&sdk, &[("a", &[])]);
+    let path = site.path("measured.yaml").display().to_string();
+    let flags = ["--latencies", &path, "--time-scale", "0", "--json"];
+    let summary = again.rehearse("deploy", &flags).ok().summary();
+    let predicted = summary["prediction"]["units"]["a"]["seconds"].as_f64();
+    let predicted = predicted.unwrap();
+    assert!(predicted >= 1.2, "two that follow each other: {predicted}");
+
+    let example = site.run(&["latencies", "--example"]).ok().stdout;
+    assert!(example.starts_with("# An example"), "{example}");
+    site.run(&["latencies"]).with(2);
 }

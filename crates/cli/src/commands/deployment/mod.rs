@@ -8,6 +8,7 @@ pub(crate) mod export_state;
 pub(crate) mod gate;
 pub(crate) mod graph;
 pub(crate) mod init;
+pub(crate) mod latencies;
 pub(crate) mod list;
 mod local;
 pub(crate) mod locks;

@@ -13,7 +13,7 @@ const UNIT: &str = "program";
 /// Hears an operation and says, before its summary, how long a real one would take.
 pub(super) fn foretelling(
     observer: &Observer,
-    steps: usize,
+    steps: Option<usize>,
     audience: Arc<dyn EventSink>,
 ) -> Arc<dyn EventSink> {
     let teller = Teller {
@@ -26,7 +26,8 @@ pub(super) fn foretelling(
 
 struct Teller {
     observer: Observer,
-    steps: usize,
+    /// At once; unknown of an engine that does not tell what resources depend on.
+    steps: Option<usize>,
     audience: Arc<dyn EventSink>,
 }
 
@@ -35,7 +36,8 @@ impl EventSink for Teller {
         if let EngineEvent::Summary(summary) = &event
             && summary.succeeded
             && !summary.is_preview
-            && let Some(forecast) = self.observer.forecast(UNIT, self.steps)
+            && let Some(steps) = self.steps
+            && let Some(forecast) = self.observer.forecast(UNIT, steps)
         {
             self.audience.emit(EngineEvent::Diagnostic(Diagnostic {
                 severity: Severity::Info,

@@ -41,6 +41,10 @@ pub(crate) struct RehearsalArgs {
 }
 
 impl RehearsalArgs {
+    pub(super) fn is_official(&self) -> bool {
+        self.engine.is_official()
+    }
+
     /// Where the operation looks for state, and who carries it out.
     pub(super) async fn engine(
         &self,

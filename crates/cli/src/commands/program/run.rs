@@ -93,7 +93,8 @@ impl Asked<'_> {
             mode,
             options,
         };
-        let steps = request.options.steps_at_once();
+        let foretells = !self.rehearsal.is_official();
+        let steps = foretells.then(|| request.options.steps_at_once());
         let audience = foretelling(&observer, steps, watchers.sink());
         let run = engine.run(&request, audience, cancellation);
         tokio::select! {

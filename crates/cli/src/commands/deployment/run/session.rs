@@ -153,7 +153,10 @@ pub(super) async fn carry_out(
     let report = drive(run, &crew, &hub, &cancellation, overtime).await;
 
     let prediction = match report.result {
-        RunResult::Succeeded => forecast::predict(&observer, started, &order),
+        // The official command line does not tell what resources depend on.
+        RunResult::Succeeded if !args.engine.is_official() => {
+            forecast::predict(&observer, started, &order)
+        }
         _ => None,
     };
     let version = match report.result {

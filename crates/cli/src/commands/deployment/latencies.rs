@@ -1,0 +1,125 @@
+//! `nimbus latencies`: how long calls took in real runs, as a file for rehearsals.
+
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_local::RunStore;
+use nimbus_orchestrator::environment::Environment;
+use nimbus_orchestrator::record::{ResourceStatus, RunEvent};
+use nimbus_rehearsal::{EXAMPLE, Measurements};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::local::Place;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Report;
+use crate::style::Terminal;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Deployment whose runs are looked at
+    #[arg(value_name = "DEPLOYMENT-ID", required_unless_present = "example")]
+    id: Option<String>,
+    /// Only runs of this environment: dev, stage or prod
+    #[arg(long, short, value_parser = super::environment)]
+    environment: Option<Environment>,
+    /// Print the file that is shipped as an example
+    #[arg(long, conflicts_with_all = ["id", "environment"])]
+    example: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    let Some(id) = &args.id else {
+        context.output.raw(EXAMPLE)?;
+        return Ok(Outcome::Done);
+    };
+    let place = Place::find(id, false, context)?;
+    let environments = match args.environment {
+        Some(environment) => vec![environment],
+        None => place
+            .deployment
+            .manifest
+            .environments
+            .keys()
+            .copied()
+            .collect(),
+    };
+    let store = RunStore::of_deployment(&place.directory);
+    let mut measurements = Measurements::default();
+    let mut runs = 0;
+    for environment in environments {
+        for run in store.of_environment(environment)? {
+            runs += 1;
+            for event in run.events()? {
+                measure(&event, &mut measurements);
+            }
+        }
+    }
+    if measurements.is_empty() {
+        let message = format!("no real run of {id} says how long its steps took");
+        return Err(Error::new(ErrorCode::RUN_UNKNOWN, message)
+            .with_help("`nimbus latencies --example` prints a file to begin with"));
+    }
+    let origin = format!("Measured in {runs} runs of {id}.");
+    context.output.result(&LatenciesReport {
+        deployment: id.clone(),
+        runs,
+        file: measurements.to_yaml(&origin),
+        measured: measurements.all().into_iter().map(Into::into).collect(),
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn measure(event: &RunEvent, measurements: &mut Measurements) {
+    if let RunEvent::Resource {
+        status: ResourceStatus::Done,
+        op,
+        type_,
+        seconds: Some(seconds),
+        ..
+    } = event
+    {
+        measurements.add(type_, op, *seconds);
+    }
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct LatenciesReport {
+    deployment: String,
+    /// How many runs were looked at.
+    runs: usize,
+    measured: Vec<MeasuredCall>,
+    /// The file, as `--latencies` reads it.
+    file: String,
+}
+
+/// How long one call to one type took, in seconds.
+#[derive(JsonSchema, Serialize)]
+struct MeasuredCall {
+    #[serde(rename = "type")]
+    type_: String,
+    /// `create`, `read`, `update` or `delete`.
+    call: &'static str,
+    count: usize,
+    p50: f64,
+    p95: f64,
+}
+
+impl From<nimbus_rehearsal::Measured> for MeasuredCall {
+    fn from(measured: nimbus_rehearsal::Measured) -> Self {
+        Self {
+            type_: measured.type_,
+            call: measured.call,
+            count: measured.count,
+            p50: measured.p50,
+            p95: measured.p95,
+        }
+    }
+}
+
+impl Report for LatenciesReport {
+    const SCHEMA: &'static str = "nimbus/latencies/1";
+
+    fn text(&self, _: Terminal) -> String {
+        self.file.clone()
+    }
+}
