@@ -243,11 +243,11 @@ impl ProviderPool {
         let mut table = self.table.lock();
         let slot = table.slot(id)?;
         if !slot.leave(user) {
-            let hurry = slot.is_cancelled().then(|| slot.plugin()).flatten();
-            slot.retired |= hurry.is_some();
-            drop(table);
             // Those who are left all want to stop, and nobody is in their way any more.
-            if let (Some(plugin), Ok(runtime)) = (hurry, tokio::runtime::Handle::try_current()) {
+            let due = slot.is_cancelled() && !slot.stopped;
+            let stopped = due.then(|| slot.stop()).flatten();
+            drop(table);
+            if let (Some(plugin), Ok(runtime)) = (stopped, tokio::runtime::Handle::try_current()) {
                 let limit = self.limits.shutdown;
                 runtime.spawn(async move { plugin.cancel(limit).await });
             }
@@ -349,9 +349,7 @@ impl ProviderPool {
                 slot.hurry(&lease.user);
                 return Ok(());
             }
-            // What was told to stop is of no use to anybody else.
-            slot.retired = true;
-            slot.plugin()
+            slot.stop()
         };
         match plugin {
             Some(plugin) => plugin.cancel(self.limits.shutdown).await,

@@ -36,6 +36,8 @@ pub(super) struct Slot {
     pub(super) idle: Option<Instant>,
     /// It takes no new users.
     pub(super) retired: bool,
+    /// It was told to stop.
+    pub(super) stopped: bool,
 }
 
 /// What one operation has of a process.
@@ -65,6 +67,7 @@ impl Slot {
             configured_at: None,
             idle: None,
             retired: false,
+            stopped: false,
         }
     }
 
@@ -147,6 +150,13 @@ impl Slot {
     /// Whether everybody who uses it wants to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         !self.uses.is_empty() && self.uses.values().all(|used| used.cancelled)
+    }
+
+    /// Its plugin, to be told to stop. It is of no use to anybody else then.
+    pub(super) fn stop(&mut self) -> Option<Arc<Plugin>> {
+        self.retired = true;
+        self.stopped = true;
+        self.plugin()
     }
 
     /// Lets an operation that wants to stop go on without the answers that it can do without.
