@@ -64,7 +64,7 @@ impl Site {
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(folder.join("tmp"))?;
         Ok(Self {
             folder,
             nimbus: nimbus.to_owned(),
@@ -164,7 +164,7 @@ impl Site {
         self.write(&format!("{source}/Pulumi.yaml"), &project)?;
         let (main, program) = match kind {
             Kind::Plain => ("index.js", plain_program(name, &upstream)),
-            Kind::Aws => ("index.ts", aws_program(name)),
+            Kind::Aws => ("index.ts", AWS_PROGRAM.to_owned()),
         };
         self.write(
             &format!("{source}/package.json"),
@@ -189,6 +189,7 @@ impl Site {
             .args(arguments)
             .current_dir(&self.folder)
             .env("HOME", &self.folder)
+            .env("TMPDIR", self.folder.join("tmp"))
             .env_remove("XDG_CACHE_HOME");
         command
     }
@@ -259,14 +260,11 @@ fn plain_program(name: &str, upstream: &str) -> String {
     )
 }
 
-fn aws_program(name: &str) -> String {
-    format!(
-        "import * as aws from '@pulumi/aws';\n\
-         import * as pulumi from '@pulumi/pulumi';\n\
-         const config = new pulumi.Config('{name}');\n\
-         const tags = {{ size: config.require('size') }};\n\
-         const bucket = new aws.s3.Bucket('{name}', {{ tags }});\n\
-         const queue = new aws.sqs.Queue('{name}', {{ tags }});\n\
-         export const first = pulumi.interpolate`${{bucket.id}} ${{queue.url}}`;\n"
-    )
-}
+/// The same text for every unit: what is compiled once is compiled for all.
+const AWS_PROGRAM: &str = "import * as aws from '@pulumi/aws';
+import * as pulumi from '@pulumi/pulumi';
+const name = pulumi.getStack();
+const bucket = new aws.s3.Bucket(name, { tags: { unit: name } });
+const queue = new aws.sqs.Queue(name, { tags: { unit: name } });
+export const first = pulumi.interpolate`${bucket.id} ${queue.url}`;
+";

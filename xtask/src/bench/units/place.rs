@@ -13,7 +13,8 @@ use crate::process;
 
 const ID: &str = "D1BENCH";
 
-/// A workspace with one deployment and a home of its own, so that nothing is known before.
+/// A workspace with one deployment and a home of its own, so that nothing is known before. Temporary
+/// files are in it too: the SDK keeps programs that it has compiled among them.
 pub(super) struct Place {
     home: PathBuf,
     nimbus: PathBuf,
@@ -25,7 +26,7 @@ impl Place {
         if home.exists() {
             fs::remove_dir_all(&home)?;
         }
-        fs::create_dir_all(&home)?;
+        fs::create_dir_all(home.join("tmp"))?;
         let place = Self {
             home,
             nimbus: nimbus.to_owned(),
@@ -65,6 +66,7 @@ impl Place {
             .args(arguments)
             .current_dir(&self.home)
             .env("HOME", &self.home)
+            .env("TMPDIR", self.path("tmp"))
             .env_remove("XDG_CACHE_HOME")
             .env("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
             .env("NIMBUS_TYPESCRIPT", self.way.typescript())
