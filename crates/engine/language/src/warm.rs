@@ -27,8 +27,11 @@ use tokio::process::Command;
 /// Tells our script where orders come from.
 const ORDERS: &str = "NIMBUS_ORDERS";
 
+/// What it puts beside its orders when it is ready for them.
+const READY: &str = "ready";
+
 /// A spare that nobody has come for in this time is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 /// What a pipe takes without a reader. Who has more to say starts a process anew.
 const LONGEST_ORDERS: usize = 60_000;
@@ -74,7 +77,7 @@ pub(crate) struct Spare {
 /// is kept as long as the process.
 pub(crate) struct Orders {
     pipe: File,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl WarmStarts {
@@ -84,7 +87,10 @@ impl WarmStarts {
             let mut kinds = self.kinds.lock();
             let shelf = kinds.entry(kind.clone()).or_default();
             shelf.started += 1;
-            shelf.spare.take()
+            // One that is still getting ready is for the next.
+            shelf
+                .spare
+                .take_if(|spare| spare.is_ready() || spare.has_ended())
         };
         let started = spare.and_then(|spare| spare.become_one(kind, command));
         if started.is_some() {
@@ -94,11 +100,12 @@ impl WarmStarts {
         started
     }
 
-    /// The numbers of processes that were started ahead and wait.
-    pub fn waiting(&self) -> Vec<i32> {
+    /// The numbers of processes that were started ahead and are ready.
+    pub fn ready(&self) -> Vec<i32> {
         let kinds = self.kinds.lock();
         let spares = kinds.values().filter_map(|shelf| shelf.spare.as_ref());
-        spares.map(|spare| spare.started.process.id()).collect()
+        let ready = spares.filter(|spare| spare.is_ready());
+        ready.map(|spare| spare.started.process.id()).collect()
     }
 
     /// How many programs got a process that was started ahead.
@@ -145,7 +152,7 @@ impl Spare {
         // Open to both sides, so that nobody waits for the other to open it.
         let orders = Orders {
             pipe: OpenOptions::new().read(true).write(true).open(&pipe)?,
-            _folder: folder,
+            folder,
         };
         let mut command = std::process::Command::new(&kind.node);
         command
@@ -159,11 +166,20 @@ impl Spare {
         Ok(Self { started, orders })
     }
 
+    /// Whether it has nothing left to do but to wait.
+    fn is_ready(&self) -> bool {
+        self.orders.folder.path().join(READY).exists()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.started.process.exit().is_some()
+    }
+
     /// `None` when it has ended meanwhile, or cannot be told everything.
     fn become_one(mut self, kind: &Kind, command: &Command) -> Option<Self> {
         let mut line = orders(&kind.main, command)?;
         line.push('\n');
-        if line.len() > LONGEST_ORDERS || self.started.process.exit().is_some() {
+        if line.len() > LONGEST_ORDERS || self.has_ended() {
             return None;
         }
         self.orders.pipe.write_all(line.as_bytes()).ok()?;

@@ -58,7 +58,7 @@ async fn spare(bench: &Bench, warm: &Arc<WarmStarts>) -> i32 {
     }
     let spare = async {
         loop {
-            if let Some(spare) = warm.waiting().first() {
+            if let Some(spare) = warm.ready().first() {
                 return *spare;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -121,7 +121,7 @@ async fn one_program_alone_starts_nothing_ahead_and_others_share_nothing() {
     let warm = Arc::<WarmStarts>::default();
     let mut bench = program(&sdk, CURIOUS, Some(&warm));
     bench.again().await.succeed().await;
-    assert_eq!(warm.waiting(), [0_i32; 0]);
+    assert_eq!(warm.ready(), [0_i32; 0]);
     spare(&bench, &warm).await;
     let taken = warm.taken();
     // With another variable it is a process of another kind.
@@ -130,7 +130,7 @@ async fn one_program_alone_starts_nothing_ahead_and_others_share_nothing() {
     }
     bench.again().await.succeed().await;
     assert_eq!(warm.taken(), taken);
-    assert_eq!(warm.waiting().len(), 1);
+    assert_eq!(warm.ready().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,7 +72,9 @@ function loadAhead() {
 // Waits to be told which program this process is for, and becomes what it would be if it had been
 // started for it.
 function follow(pipe) {
-    const { arguments: words, variables, folder } = JSON.parse(readLine(fs.openSync(pipe, "r")));
+    const file = fs.openSync(pipe, "r");
+    fs.writeFileSync(path.join(path.dirname(pipe), "ready"), "");
+    const { arguments: words, variables, folder } = JSON.parse(readLine(file));
     process.argv.splice(2, Infinity, ...words);
     for (const name of Object.keys(process.env)) {
         delete process.env[name];
