@@ -57,8 +57,9 @@ pub(super) fn run(
     if report.cases.is_empty() {
         return Ok(());
     }
-    print!("{}", report.table());
-    if options.write {
+    if !options.write {
+        print!("{}", report.table());
+    } else {
         report.publish(repo)?;
         fs::write(
             repo.join("docs/bench/units-growth.md"),

@@ -127,8 +127,9 @@ fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options
             }
         }
     }
-    print!("{}", report.table());
-    if options.write {
+    if !options.write {
+        print!("{}", report.table());
+    } else {
         report.publish(repo)?;
         let text = format!(
             "{}\n## Engines\n\n{} at once, {}.\n\n{}",
