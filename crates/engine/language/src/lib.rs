@@ -4,8 +4,8 @@
 //! process group of its own and judges how it ended. The SDKs are the program's own, installed by
 //! whoever wrote it; nothing is installed here.
 //!
-//! Reading order: `spec` (what is run), `node` and `python` (how), `check`, `contents` and `gate` (types), `process` (the child), `program`
-//! (the two ends of a program), `plugins` (which provider plugins its packages need).
+//! Reading order: `spec` (what is run), `node` and `python` (how), `check`, `contents` and `gate` (types), `process` (the child), `warm`
+//! (children that are started ahead), `program` (the two ends of a program), `plugins` (which provider plugins its packages need).
 
 mod check;
 mod contents;

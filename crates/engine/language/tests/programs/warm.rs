@@ -56,28 +56,27 @@ async fn spare(bench: &Bench, warm: &Arc<WarmStarts>) -> i32 {
     for _ in 0..2 {
         let _ = bench.again().await.run().await;
     }
-    let spare = async {
-        loop {
-            if let Some(spare) = warm.ready().first() {
-                return *spare;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LIMIT, spare)
-        .await
-        .expect("a spare process")
+    seen("a spare process", || warm.ready().first().copied()).await
 }
 
 async fn gone(process: i32) {
-    let gone = async {
-        while kill(Pid::from_raw(process), None).is_ok() {
+    let is_gone = || kill(Pid::from_raw(process), None).is_err().then_some(());
+    seen("nothing is left", is_gone).await;
+}
+
+/// Looks until there is something to see.
+async fn seen<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            // tidy-allow(sleep): nothing tells what another process has done
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(LIMIT, gone)
-        .await
-        .expect("nothing is left");
+    let found = tokio::time::timeout(LIMIT, looking).await;
+    found.unwrap_or_else(|_| unreachable!("never seen: {what}"))
 }
 
 fn told(ready: &Ready) -> (String, Vec<String>) {
