@@ -6,7 +6,8 @@
 //! the very same interpreter, flags, SDK and variables; none in a sandbox.
 //!
 //! Nobody knows here how many programs follow. Two of a kind are taken as a sign that there are
-//! more, and then one spare is kept. It goes when nobody has come for a while, and with us.
+//! more, and then one spare is kept. It goes when nobody has come for a while, and with us. On
+//! processors that have enough to do, a spare would only take from the programs that run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -41,6 +42,7 @@ const LONGEST_ORDERS: usize = 60_000;
 pub struct WarmStarts {
     kinds: Mutex<HashMap<Kind, Shelf>>,
     taken: AtomicUsize,
+    only_when_idle: bool,
 }
 
 /// What a process has before it has its orders.
@@ -81,6 +83,14 @@ pub(crate) struct Orders {
 }
 
 impl WarmStarts {
+    /// Starts spares only while a processor has nothing else to do.
+    pub fn when_idle() -> Self {
+        Self {
+            only_when_idle: true,
+            ..Self::default()
+        }
+    }
+
     /// A process that does what the command would do, if one is there.
     pub(crate) fn start(self: &Arc<Self>, kind: &Kind, command: &Command) -> Option<Spare> {
         let spare = {
@@ -119,6 +129,9 @@ impl WarmStarts {
         if !self.kinds.lock().get(kind).is_some_and(wanted) {
             return;
         }
+        if self.only_when_idle && !a_processor_is_idle() {
+            return;
+        }
         let (pool, kind) = (Arc::downgrade(self), kind.clone());
         tokio::spawn(async move {
             let Ok(spare) = Spare::start(&kind).await else {
@@ -142,6 +155,19 @@ impl WarmStarts {
             }
         });
     }
+}
+
+/// Where that cannot be told, it is taken for true.
+fn a_processor_is_idle() -> bool {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    at_work(&load).is_none_or(|at_work| at_work < processors)
+}
+
+/// How many threads of the machine run or want to, of which we are one and about to wait.
+fn at_work(load: &str) -> Option<usize> {
+    let (running, _) = load.split_whitespace().nth(3)?.split_once('/')?;
+    Some(running.parse::<usize>().ok()?.saturating_sub(1))
 }
 
 impl Spare {
@@ -205,4 +231,16 @@ fn orders(main: &Path, command: &Command) -> Option<String> {
         "folder": text(command.get_current_dir()?.as_os_str())?,
     });
     Some(orders.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_tells_how_many_threads_are_at_work_besides_this_one() {
+        assert_eq!(at_work("0.83 2.75 2.91 3/711 24711\n"), Some(2));
+        assert_eq!(at_work("0.00 0.00 0.00 0/711 24711\n"), Some(0));
+        assert_eq!(at_work(""), None);
+    }
 }

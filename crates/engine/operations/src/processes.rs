@@ -67,7 +67,7 @@ impl Processes {
             limits: Limits::default(),
             simulated: None,
             checker: checker.map(Arc::new),
-            warm: Arc::default(),
+            warm: Arc::new(WarmStarts::when_idle()),
             shared: shared_plugins(KeepWarm::FOR_A_RUN),
         }
     }
