@@ -1,10 +1,11 @@
 //! What a run would do: units in layers, which are skipped and why, and how long it should take.
 //!
-//! Layers are a view. Execution does not wait for them, so the estimate is an upper bound: the sum
-//! of the longest unit of each layer.
+//! Layers are a view; execution does not wait for them. The estimate that is shown is the sum of the
+//! longest unit of each layer. The limit of a run also knows how many units run at once.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use crate::fingerprint::Reason;
 use crate::graph::{Graph, Name};
@@ -83,6 +84,22 @@ impl Plan {
     /// Sum of the layers' times.
     pub fn minutes(&self) -> u64 {
         self.layers.iter().map(|layer| layer_minutes(layer)).sum()
+    }
+
+    /// When a run takes too long: twice what it may well take with so many units at once. `None`
+    /// when there is nothing to do.
+    pub fn time_limit(&self, parallel: usize) -> Option<Duration> {
+        let parallel = u64::try_from(parallel.max(1)).unwrap_or(u64::MAX);
+        let layer = |layer: &Vec<PlannedUnit>| {
+            let active = layer.iter().filter(|unit| !unit.is_skipped());
+            let (longest, sum) = active.fold((0, 0), |(longest, sum), unit| {
+                let minutes = unit.estimate.longest;
+                (minutes.max(longest), minutes.saturating_add(sum))
+            });
+            longest.max(sum.div_ceil(parallel))
+        };
+        let minutes: u64 = self.layers.iter().map(layer).sum();
+        (minutes > 0).then(|| Duration::from_secs(minutes.saturating_mul(120)))
     }
 
     /// What a run of everything would take.
@@ -260,6 +277,7 @@ mod tests {
                 name.to_owned(),
                 Estimate {
                     minutes,
+                    longest: minutes,
                     resources: 10,
                 },
             )
@@ -283,6 +301,30 @@ mod tests {
             "monitoring may follow dns"
         );
         assert_eq!(plan(&[]).minutes(), 0);
+    }
+
+    #[test]
+    fn a_run_may_take_twice_the_time_that_its_units_may_take_one_after_the_other() {
+        let minutes = |minutes: u64| Some(Duration::from_secs(minutes * 60));
+        let all = ["dns", "network", "security", "monitoring"].map(|n| (n, Reason::NeverDeployed));
+        assert_eq!(plan(&all).time_limit(4), minutes(2 * (8 + 6 + 5)));
+        assert_eq!(plan(&all).time_limit(1), minutes(2 * (2 + 8 + 6 + 5)));
+        assert_eq!(plan(&[]).time_limit(4), None);
+
+        let many: Vec<_> = (0..64).map(|number| format!("u{number}")).collect();
+        let units = many.iter().map(|name| Unit {
+            name: name.clone(),
+            priority: 0,
+            needs: Default::default(),
+        });
+        let graph = Graph::new(units).unwrap();
+        let reasons = many.iter().map(|name| (name.clone(), Reason::Forced));
+        // Their last run had nothing to do and took seconds.
+        let quick = Estimate::default().learnt(3, 10);
+        let estimates = many.iter().map(|name| (name.clone(), quick)).collect();
+        let plan = Plan::new("D1", "dev", &graph, &reasons.collect(), &estimates);
+        assert_eq!(plan.minutes(), 1);
+        assert_eq!(plan.time_limit(4), minutes(2 * 64 * 5 / 4));
     }
 
     #[test]

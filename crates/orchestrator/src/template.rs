@@ -51,13 +51,28 @@ pub struct Variable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub minutes: u64,
+    /// What it may well take. The last run may have had nothing to do, so that is no limit.
+    pub longest: u64,
     pub resources: u64,
+}
+
+impl Estimate {
+    /// What the last run tells, beside this guess.
+    pub fn learnt(self, seconds: u64, resources: u64) -> Self {
+        let minutes = seconds.div_ceil(60);
+        Self {
+            minutes,
+            longest: minutes.max(self.minutes),
+            resources,
+        }
+    }
 }
 
 impl Default for Estimate {
     fn default() -> Self {
         Self {
             minutes: 5,
+            longest: 5,
             resources: 10,
         }
     }
@@ -250,8 +265,10 @@ fn estimate(view: &View<'_>) -> Result<Estimate> {
     let usual = Estimate::default();
     let minutes = value.optional("minutes")?.map(|v| v.u64()).transpose()?;
     let resources = value.optional("resources")?.map(|v| v.u64()).transpose()?;
+    let minutes = minutes.unwrap_or(usual.minutes);
     Ok(Estimate {
-        minutes: minutes.unwrap_or(usual.minutes),
+        minutes,
+        longest: minutes,
         resources: resources.unwrap_or(usual.resources),
     })
 }

@@ -10,7 +10,6 @@ use nimbus_orchestrator::graph::{Graph, Name, Unit};
 use nimbus_orchestrator::manifest::Manifest;
 use nimbus_orchestrator::memory::MemoryStore;
 use nimbus_orchestrator::plan::Plan;
-use nimbus_orchestrator::template::Estimate;
 use nimbus_orchestrator::unit::Board;
 use nimbus_orchestrator::validate::{Finding, Severity, validate};
 use nimbus_orchestrator::workspace::Workspace;
@@ -99,14 +98,9 @@ pub(super) async fn plan(board: &Board, graph: &Graph, force: bool) -> Result<Pl
     let mut estimates = BTreeMap::new();
     for name in graph.layers().into_iter().flatten() {
         let guess = library.stacks.get(name).map(|template| template.estimate);
+        let guess = guess.unwrap_or_default();
         let learnt = board.memory(name)?.last_run.filter(|run| run.seconds > 0);
-        let estimate = match learnt {
-            Some(run) => Estimate {
-                minutes: run.seconds.div_ceil(60),
-                resources: run.resources,
-            },
-            None => guess.unwrap_or_default(),
-        };
+        let estimate = learnt.map_or(guess, |run| guess.learnt(run.seconds, run.resources));
         estimates.insert(name.to_owned(), estimate);
         match board.why(name).await {
             Ok(Some(reason)) => {

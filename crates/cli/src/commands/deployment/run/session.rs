@@ -148,8 +148,8 @@ pub(super) async fn carry_out(
     if let Some((_, earlier)) = order.goes_on.clone() {
         run = run.after(earlier);
     }
-    let overtime = order.plan.as_ref().map(Plan::minutes).filter(|&m| m > 0);
-    let overtime = overtime.map(|minutes| Duration::from_secs(minutes * 120));
+    let plan = order.plan.as_ref();
+    let overtime = plan.and_then(|plan| plan.time_limit(order.choices.parallel));
     let report = drive(run, &crew, &hub, &cancellation, overtime).await;
 
     let prediction = match report.result {
