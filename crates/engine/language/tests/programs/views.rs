@@ -35,7 +35,19 @@ export type Region = (typeof Region)[keyof typeof Region];"#,
 export type Bucket = import("./bucket").Bucket;
 export declare const Bucket: typeof import("./bucket").Bucket;
 export { Store as Shop } from "./store";
-export { Subscription } from "./mixins";"#,
+export { Subscription } from "./mixins";
+export { Vault } from "./vault";
+export { Lock } from "./locks";"#,
+    ),
+    (
+        "storage/vault.d.ts",
+        r#"export interface VaultArgs { owner: string; }
+export declare class Vault { constructor(name: string, args: VaultArgs); }"#,
+    ),
+    (
+        "storage/locks.d.ts",
+        r#"export interface Lock { strength: number; }
+declare module "./vault" { interface VaultArgs { secured: boolean; } }"#,
     ),
     (
         "storage/bucket.d.ts",
@@ -239,6 +251,11 @@ fn what_is_wrong_fails_however_far_away_the_reason_is() {
             r#"import * as cloud from "cloud";
                new cloud.storage.Bucket("a", { rules: [{ days: 1, then: { kind: "copy" } }] });"#,
             2322,
+        ),
+        // What it lacks is asked for from a file that has none of its names.
+        (
+            r#"import * as cloud from "cloud"; new cloud.storage.Vault("v", { owner: "me" });"#,
+            2345,
         ),
         (
             r#"import * as cloud from "cloud"; export const n: number = new cloud.compute.Queue().length;"#,
