@@ -5,12 +5,11 @@ mod cloud;
 mod forecast;
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Site, node_sdk, python};
+use crate::support::{Ran, Site, node_sdk, python};
 
 const PROGRAM: &str = r#"
 import * as pulumi from "@pulumi/pulumi";
@@ -29,14 +28,20 @@ export const hidden = pulumi.secret(first.urn);
 "#;
 
 fn site(sdk: &Path) -> Site {
-    let site = Site::new();
-    site.write("program/index.ts", PROGRAM);
-    site.write("program/package.json", r#"{"name":"notes"}"#);
-    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
-    site
+    Site::typescript(sdk, PROGRAM)
 }
 
-fn up(site: &Site, flags: &[&str]) -> crate::support::Ran {
+fn rehearse(site: &Site, verb: &str, flags: &[&str]) -> Ran {
+    let common = [verb, "--rehearse", "--yes", "--skip-preview"];
+    let typed: &[&str] = if verb == "up" {
+        &["--no-typecheck"]
+    } else {
+        &[]
+    };
+    site.program(&[&common, typed, flags].concat())
+}
+
+fn up(site: &Site, flags: &[&str]) -> Ran {
     site.program(&[&["up", "--rehearse", "--yes", "--no-typecheck"], flags].concat())
 }
 

@@ -1,6 +1,5 @@
 //! Programs in the sandbox, through the real binary: what works, what is refused, what is said.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,14 +25,6 @@ pub(crate) fn isolates(test: &str) -> bool {
     false
 }
 
-pub(crate) fn node(sdk: &Path, source: &str) -> Site {
-    let site = Site::new();
-    site.write("program/index.ts", source);
-    site.write("program/package.json", r#"{"name":"notes"}"#);
-    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
-    site
-}
-
 pub(crate) fn python_site(interpreter: &Path, source: &str) -> Site {
     let site = Site::new();
     let virtualenv = interpreter.parent().unwrap().parent().unwrap();
@@ -51,7 +42,7 @@ pub(crate) fn sites(test: &str, typescript: &str, python_source: &str) -> Vec<Si
     if !isolates(test) {
         return Vec::new();
     }
-    let node = node_sdk(test).map(|sdk| node(&sdk, typescript));
+    let node = node_sdk(test).map(|sdk| Site::typescript(&sdk, typescript));
     let python = python(test).map(|interpreter| python_site(&interpreter, python_source));
     node.into_iter().chain(python).collect()
 }
@@ -262,7 +253,7 @@ fn a_translated_program_sees_its_translation_and_can_change_nothing_of_it() {
         export const removed = attempt(() => fs.unlinkSync(script));
         export const listed = attempt(() => fs.readdirSync(kept).length > 2 || fs.readdirSync("/nowhere"));
     "#;
-    let site = node(&sdk, typescript);
+    let site = Site::typescript(&sdk, typescript);
     up(&site, &[&STRICT[..], &["--no-typecheck"]].concat()).ok();
     let outputs = site.program(&["outputs", "--json"]).ok().json();
     let outputs = &outputs["outputs"];
@@ -280,7 +271,7 @@ fn translating_a_strangers_program_shows_it_nothing_and_brings_nobody_down() {
         return;
     };
     let flags = [&STRICT[..], &["--no-typecheck"]].concat();
-    let site = node(
+    let site = Site::typescript(
         &sdk,
         r#"import "@pulumi/pulumi"; import { name } from "../neighbour/secret"; export { name };"#,
     );
@@ -301,7 +292,7 @@ fn translating_a_strangers_program_shows_it_nothing_and_brings_nobody_down() {
     );
 
     let bomb = format!("export const bomb = {}1;", "!".repeat(100_000));
-    let site = node(&sdk, &bomb);
+    let site = Site::typescript(&sdk, &bomb);
     // A code of its own: it was not a signal that ended it.
     up(&site, &flags).failed(1);
 }

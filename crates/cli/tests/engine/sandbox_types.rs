@@ -35,11 +35,7 @@ export const bySdk = Object.keys(require.cache).some((name) => name.includes("ts
 }
 
 fn site(sdk: &Path, size: &str) -> Site {
-    let site = Site::new();
-    site.write("program/index.ts", &program(size));
-    site.write("program/package.json", r#"{"name":"notes"}"#);
-    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
-    site
+    Site::typescript(sdk, &program(size))
 }
 
 /// The same with packages of its own, so that one can be another than the rest.

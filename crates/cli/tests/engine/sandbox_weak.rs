@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use nimbus_engine_sandbox::{Helper, Limits, Mode, Network, Probe, Sandbox, Settings};
 use serde_json::Value;
 
-use crate::sandbox::{isolates, node, said};
+use crate::sandbox::{isolates, said};
 use crate::support::{Ran, Site, finish, node_sdk};
 
 const NIMBUS: &str = env!("CARGO_BIN_EXE_nimbus");
@@ -90,7 +90,7 @@ fn strict_refuses_a_machine_that_lacks_something_unless_told_and_then_says_so() 
     let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
         return;
     };
-    let site = node(&sdk, "import '@pulumi/pulumi'; export const x = 1;");
+    let site = Site::typescript(&sdk, "import '@pulumi/pulumi'; export const x = 1;");
     let modules = sdk.join("node_modules");
     let run = |flags: &[&str]| {
         let arguments = [
@@ -123,7 +123,7 @@ fn a_disk_with_little_room_refuses_a_run_before_its_program_starts() {
     let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
         return;
     };
-    let site = node(&sdk, "import '@pulumi/pulumi'; console.log('it ran');");
+    let site = Site::typescript(&sdk, "import '@pulumi/pulumi'; console.log('it ran');");
     let modules = sdk.join("node_modules");
     let arguments = ["program", "up", "--yes", "--skip-preview", "--no-typecheck"];
     let refused = said(&inside(&site, GIB / 2, &[&modules], &arguments));

@@ -87,6 +87,15 @@ impl Site {
         site
     }
 
+    /// A program in one file of TypeScript.
+    pub(crate) fn typescript(sdk: &Path, source: &str) -> Self {
+        let site = Self::new();
+        site.write("program/index.ts", source);
+        site.write("program/package.json", r#"{"name":"notes"}"#);
+        symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
+        site
+    }
+
     /// The program under `fixtures/notes`, with a stack `dev` that is configured.
     pub(crate) fn notes(sdk: &Path) -> Self {
         let site = Self::new();

@@ -1,13 +1,11 @@
 //! Types of TypeScript programs, through the real binary: checked beside the start, and before the
 //! first change.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::support::{Ran, Site, node_sdk};
 
 fn site(sdk: &Path, size: &str) -> Site {
-    let site = Site::new();
     let source = format!(
         r#"import * as pulumi from "@pulumi/pulumi";
 
@@ -23,10 +21,7 @@ const size: number = {size};
 export const answer = size;
 "#
     );
-    site.write("program/index.ts", &source);
-    site.write("program/package.json", r#"{"name":"notes"}"#);
-    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
-    site
+    Site::typescript(sdk, &source)
 }
 
 /// Whether any step was begun.

@@ -1,9 +1,9 @@
 //! The simulated cloud behaves as a cloud does, through the real binary.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::support::{Ran, Site, node_sdk};
+use super::rehearse;
+use crate::support::{Site, node_sdk};
 
 /// Types of AWS without its SDK: the cloud knows them by their names.
 const PROGRAM: &str = r#"
@@ -25,21 +25,7 @@ export const ids = [bucket.id, role.id];
 "#;
 
 fn site(sdk: &Path) -> Site {
-    let site = Site::new();
-    site.write("program/index.ts", PROGRAM);
-    site.write("program/package.json", r#"{"name":"notes"}"#);
-    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
-    site
-}
-
-fn rehearse(site: &Site, verb: &str, flags: &[&str]) -> Ran {
-    let common = [verb, "--rehearse", "--yes", "--skip-preview"];
-    let typed: &[&str] = if verb == "up" {
-        &["--no-typecheck"]
-    } else {
-        &[]
-    };
-    site.program(&[&common, typed, flags].concat())
+    Site::typescript(sdk, PROGRAM)
 }
 
 #[test]

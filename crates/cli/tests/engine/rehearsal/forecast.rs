@@ -1,9 +1,9 @@
 //! How long a real run would take, foretold by a rehearsal through the real binary.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::rehearse;
 use crate::support::{Ran, Site, node_sdk};
 
 /// `last` needs `middle`, which needs `first`; `beside` needs nobody.
@@ -23,21 +23,7 @@ new Thing("beside", []);
 "#;
 
 fn site(sdk: &Path) -> Site {
-    let site = Site::new();
-    site.write("program/index.ts", PROGRAM);
-    site.write("program/package.json", r#"{"name":"notes"}"#);
-    symlink(sdk.join("node_modules"), site.path("program/node_modules")).unwrap();
-    site
-}
-
-fn rehearse(site: &Site, verb: &str, flags: &[&str]) -> Ran {
-    let common = [verb, "--rehearse", "--yes", "--skip-preview"];
-    let typed: &[&str] = if verb == "up" {
-        &["--no-typecheck"]
-    } else {
-        &[]
-    };
-    site.program(&[&common, typed, flags].concat())
+    Site::typescript(sdk, PROGRAM)
 }
 
 /// What is said before the summary.

@@ -55,70 +55,36 @@ impl Contents {
     fn collect(&mut self, value: &PropertyValue) {
         match value {
             PropertyValue::Asset(asset) => {
-                if let Some(hash) = asset_hash(asset) {
+                if let Some(hash) = known(asset.hash()) {
                     self.assets.insert(hash.to_owned(), asset.clone());
                 }
             }
             PropertyValue::Archive(archive) => {
-                if let Some(hash) = archive_hash(archive) {
+                if let Some(hash) = known(archive.hash()) {
                     self.archives.insert(hash.to_owned(), archive.clone());
                 }
             }
-            PropertyValue::Array(items) => items.iter().for_each(|item| self.collect(item)),
-            PropertyValue::Object(map) => map.values().for_each(|value| self.collect(value)),
-            PropertyValue::Secret(inner) => self.collect(inner),
-            PropertyValue::Output(output) => output.value.iter().for_each(|v| self.collect(v)),
-            PropertyValue::Null
-            | PropertyValue::Bool(_)
-            | PropertyValue::Number(_)
-            | PropertyValue::String(_)
-            | PropertyValue::Bytes(_)
-            | PropertyValue::Computed
-            | PropertyValue::ResourceReference(_) => {}
+            other => other.parts().for_each(|part| self.collect(part)),
         }
     }
 
     fn restore(&self, value: &mut PropertyValue) {
         match value {
             PropertyValue::Asset(asset @ Asset::HashOnly { .. }) => {
-                let known = asset_hash(asset).and_then(|hash| self.assets.get(hash));
+                let known = known(asset.hash()).and_then(|hash| self.assets.get(hash));
                 *asset = known.unwrap_or(asset).clone();
             }
             PropertyValue::Archive(archive @ Archive::HashOnly { .. }) => {
-                let known = archive_hash(archive).and_then(|hash| self.archives.get(hash));
+                let known = known(archive.hash()).and_then(|hash| self.archives.get(hash));
                 *archive = known.unwrap_or(archive).clone();
             }
-            PropertyValue::Array(items) => items.iter_mut().for_each(|item| self.restore(item)),
-            PropertyValue::Object(map) => map.values_mut().for_each(|value| self.restore(value)),
-            PropertyValue::Secret(inner) => self.restore(inner),
-            PropertyValue::Output(output) => output.value.iter_mut().for_each(|v| self.restore(v)),
-            PropertyValue::Null
-            | PropertyValue::Bool(_)
-            | PropertyValue::Number(_)
-            | PropertyValue::String(_)
-            | PropertyValue::Bytes(_)
-            | PropertyValue::Asset(_)
-            | PropertyValue::Archive(_)
-            | PropertyValue::Computed
-            | PropertyValue::ResourceReference(_) => {}
+            other => other.parts_mut().for_each(|part| self.restore(part)),
         }
     }
 }
 
-fn asset_hash(asset: &Asset) -> Option<&str> {
-    let (Asset::Text { hash, .. }
-    | Asset::Path { hash, .. }
-    | Asset::Uri { hash, .. }
-    | Asset::HashOnly { hash }) = asset;
-    (!hash.is_empty()).then_some(hash)
-}
-
-fn archive_hash(archive: &Archive) -> Option<&str> {
-    let (Archive::Assets { hash, .. }
-    | Archive::Path { hash, .. }
-    | Archive::Uri { hash, .. }
-    | Archive::HashOnly { hash }) = archive;
-    (!hash.is_empty()).then_some(hash)
+fn known(hash: &str) -> Option<&str> {
+    Some(hash).filter(|hash| !hash.is_empty())
 }
 
 #[cfg(test)]
