@@ -12,6 +12,7 @@ use crate::support::{Ran, Site, finish, node_sdk};
 
 const NIMBUS: &str = env!("CARGO_BIN_EXE_nimbus");
 
+/// For a Nimbus that runs in a sandbox: there `/tmp` is its own.
 const VARIABLES: [(&str, &str); 3] = [
     ("PULUMI_BACKEND_URL", "file:///tmp/backend"),
     ("PULUMI_CONFIG_PASSPHRASE", "correct horse"),

@@ -13,7 +13,7 @@ use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
     Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions, TypeChecker,
     WarmStarts, default_packages, install_dependencies, install_python_dependencies,
-    python_environment, required_packages,
+    python_environment,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
@@ -35,6 +35,7 @@ use crate::doors::Ports;
 use crate::host::Host;
 use crate::isolation;
 use crate::request::{Mode, PolicyPackRequest, RunOptions};
+use crate::required::packages_of;
 
 /// How long a program may take to end when asked to.
 const PROGRAM_GRACE: Duration = Duration::from_secs(10);
@@ -262,19 +263,8 @@ impl Processes {
             return Ok(BTreeMap::new());
         };
         let project = &setup.workspace.project;
-        let found = required_packages(
-            language.runtime,
-            &language.options,
-            project.directory(),
-            project.main.as_deref(),
-        )
-        .await;
-        let found = match found {
-            Ok(found) => found,
-            // Operations without a program do without its packages too.
-            Err(_) if !setup.request.needs_program() => return Ok(BTreeMap::new()),
-            Err(error) => return Err(error.into()),
-        };
+        let needed = setup.request.needs_program();
+        let found = packages_of(project, language, needed).await?;
         for problem in &found.problems {
             warn(setup.events.as_ref(), problem);
         }

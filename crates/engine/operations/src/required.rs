@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
-use nimbus_engine_language::required_packages;
+use nimbus_engine_language::{RequiredPackages, required_packages};
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_plugin::PluginSearch;
 
@@ -18,14 +18,27 @@ pub async fn required_plugins(directory: &Path) -> Result<(Vec<PackageDescriptor
     let Some(language) = Language::of(&project, true)? else {
         return Ok((Vec::new(), Vec::new()));
     };
+    let found = packages_of(&project, &language, true).await?;
+    Ok((found.packages, found.problems))
+}
+
+/// What the installed packages of a program need. An operation that does without the program does
+/// without its packages too.
+pub(crate) async fn packages_of(
+    project: &Project,
+    language: &Language,
+    needed: bool,
+) -> Result<RequiredPackages> {
     let found = required_packages(
         language.runtime,
         &language.options,
         project.directory(),
         project.main.as_deref(),
     );
-    let found = found.await?;
-    Ok((found.packages, found.problems))
+    match found.await {
+        Err(_) if !needed => Ok(RequiredPackages::default()),
+        found => Ok(found?),
+    }
 }
 
 /// The folder in which the engine looks for installed plugins.

@@ -25,7 +25,7 @@ mod verdict;
 
 pub use error::SandboxError;
 pub use launch::{Dialer, Helper, Intervention, Room, Sandbox, Settings};
-pub use paths::readable_by_program;
+pub use paths::{code_of_program, readable_by_program};
 pub use policy::{Limits, Mode, Network, SandboxPolicy};
 pub use probe::{Primitive, Probe};
 pub use verdict::{Cause, explain};

@@ -7,6 +7,14 @@ use std::path::{Path, PathBuf};
 /// Everything that a program needs to read beside what the system has. `root` is where its
 /// `Pulumi.yaml` is, `directory` where its code is.
 pub fn readable_by_program(root: &Path, directory: &Path, interpreter: &Path) -> Vec<PathBuf> {
+    let mut paths = BTreeSet::from_iter(code_of_program(root, directory));
+    paths.extend(interpreter_paths(interpreter));
+    paths.retain(|path| path.is_absolute());
+    paths.into_iter().collect()
+}
+
+/// The program itself and its packages, without what interprets them.
+pub fn code_of_program(root: &Path, directory: &Path) -> Vec<PathBuf> {
     let mut paths = BTreeSet::new();
     for own in [root, directory] {
         paths.insert(real(own));
@@ -23,7 +31,6 @@ pub fn readable_by_program(root: &Path, directory: &Path, interpreter: &Path) ->
         paths.insert(real(&modules));
         paths.insert(modules);
     }
-    paths.extend(interpreter_paths(interpreter));
     paths.retain(|path| path.is_absolute());
     paths.into_iter().collect()
 }

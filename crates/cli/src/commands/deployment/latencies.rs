@@ -33,20 +33,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         return Ok(Outcome::Done);
     };
     let place = Place::find(id, false, context)?;
-    let environments = match args.environment {
-        Some(environment) => vec![environment],
-        None => place
-            .deployment
-            .manifest
-            .environments
-            .keys()
-            .copied()
-            .collect(),
-    };
     let store = RunStore::of_deployment(&place.directory);
     let mut measurements = Measurements::default();
     let mut runs = 0;
-    for environment in environments {
+    for environment in place.environments(args.environment) {
         for run in store.of_environment(environment)? {
             runs += 1;
             for event in run.events()? {

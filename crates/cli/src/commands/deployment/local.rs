@@ -56,6 +56,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The environment that is wanted, or all.
+    pub(crate) fn environments(&self, wanted: Option<Environment>) -> Vec<Environment> {
+        match wanted {
+            Some(environment) => vec![environment],
+            None => self
+                .deployment
+                .manifest
+                .environments
+                .keys()
+                .copied()
+                .collect(),
+        }
+    }
+
     /// Finds a deployment, whatever state its environments are in.
     pub(crate) fn find(id: &str, rehearsal: bool, context: &Context) -> Result<Self> {
         let workspace = super::workspace(context)?;

@@ -45,18 +45,12 @@ fn choice(text: &str) -> std::result::Result<Choice, String> {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let place = Place::find(&args.id, args.rehearse, context)?;
-    let environments: Vec<Environment> = match args.environment {
-        Choice::One(environment) => vec![environment],
-        Choice::All => place
-            .deployment
-            .manifest
-            .environments
-            .keys()
-            .copied()
-            .collect(),
+    let wanted = match args.environment {
+        Choice::One(environment) => Some(environment),
+        Choice::All => None,
     };
     let mut shown = Vec::new();
-    for environment in environments {
+    for environment in place.environments(wanted) {
         shown.push(environment_status(&place, environment)?);
     }
     context.output.result(&StatusReport {

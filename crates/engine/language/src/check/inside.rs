@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nimbus_engine_process::{Process, Started};
-use nimbus_engine_sandbox::{Intervention, Sandbox, readable_by_program};
+use nimbus_engine_sandbox::{Intervention, Sandbox, code_of_program, readable_by_program};
 use nimbus_engine_transpile::Key;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
@@ -57,8 +57,8 @@ impl TypeChecker {
 
     /// The digest of everything that the verdict depends on.
     async fn key(&self, request: &CheckRequest, place: &Place) -> Option<Key> {
-        // The interpreter is not the program's; its path, size and time will do.
-        let seen = readable_by_program(&place.root, &place.directory, "/usr/bin/node".as_ref());
+        // Of the interpreter, which is not the program's, path, size and time will do.
+        let seen = code_of_program(&place.root, &place.directory);
         let contents = Contents::clone(&self.contents);
         let digest = tokio::task::spawn_blocking(move || contents.digest(&seen));
         let digest = digest.await.ok()??;

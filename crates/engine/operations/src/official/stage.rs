@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
-use nimbus_engine_language::{default_packages, required_packages};
+use nimbus_engine_language::default_packages;
 use nimbus_engine_model::{PackageDescriptor, Snapshot, provider_package};
 use nimbus_engine_ports::ProviderHost;
 use nimbus_engine_serve::ProviderServer;
@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use super::tokens::packages_below;
 use crate::processes::Language;
+use crate::required::packages_of;
 
 /// Providers whose code is in the program; in a rehearsal they are simulated like all others.
 const DYNAMIC: [&str; 2] = ["pulumi-nodejs", "pulumi-python"];
@@ -107,17 +108,6 @@ async fn of_program(project: &Project, needed: bool) -> Result<Vec<PackageDescri
     let Some(language) = Language::of(project, needed)? else {
         return Ok(Vec::new());
     };
-    let found = required_packages(
-        language.runtime,
-        &language.options,
-        project.directory(),
-        project.main.as_deref(),
-    )
-    .await;
-    match found {
-        Ok(found) => Ok(default_packages(&found.packages).into_values().collect()),
-        // Operations without a program do without its packages too.
-        Err(_) if !needed => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
+    let found = packages_of(project, &language, needed).await?;
+    Ok(default_packages(&found.packages).into_values().collect())
 }
