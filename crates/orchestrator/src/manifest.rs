@@ -134,13 +134,21 @@ impl Manifest {
     }
 
     /// What needs what in one environment: declared dependencies, and those that placeholders
-    /// imply. Malformed placeholders imply nothing; validation reports them.
+    /// imply. Malformed placeholders imply nothing; validation reports them. A placeholder with a
+    /// default waits for its stack where there is one, and takes the default where there is none.
     pub fn graph(&self, environment: Environment) -> std::result::Result<Graph, GraphError> {
+        let is_used = |stack: &str| self.stacks.get(stack).is_some_and(|entry| entry.enabled);
         Graph::new(self.enabled().map(|(name, entry)| {
             let config = entry.config.get(&environment);
             let implied = config.into_iter().flat_map(|map| referenced(map.values()));
             let mut needs = entry.dependencies.clone();
-            needs.extend(implied.filter(|stack| stack != name));
+            needs.extend(
+                implied
+                    .filter(|(stack, may_be_missing)| {
+                        stack != name && (!may_be_missing || is_used(stack))
+                    })
+                    .map(|(stack, _)| stack),
+            );
             Unit {
                 name: name.clone(),
                 priority: entry.priority,
@@ -150,8 +158,9 @@ impl Manifest {
     }
 }
 
-/// Stacks that placeholders anywhere in these values refer to.
-pub fn referenced<'a>(values: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Name> {
+/// Stacks that placeholders anywhere in these values refer to, and whether a default stands in for
+/// each when it is not there.
+pub fn referenced<'a>(values: impl IntoIterator<Item = &'a Value>) -> BTreeSet<(Name, bool)> {
     let mut found = BTreeSet::new();
     let mut open: Vec<&Value> = values.into_iter().collect();
     while let Some(value) = open.pop() {
@@ -159,11 +168,10 @@ pub fn referenced<'a>(values: impl IntoIterator<Item = &'a Value>) -> BTreeSet<N
             Value::String(text) => {
                 let template = Template::parse(text).ok();
                 let placeholders = template.iter().flat_map(Template::placeholders);
-                found.extend(
-                    placeholders
-                        .filter_map(|p| p.reference())
-                        .map(|(s, _)| s.to_owned()),
-                );
+                found.extend(placeholders.filter_map(|placeholder| {
+                    let (stack, _) = placeholder.reference()?;
+                    Some((stack.to_owned(), placeholder.default.is_some()))
+                }));
             }
             Value::Array(items) => open.extend(items),
             Value::Object(map) => open.extend(map.values()),
@@ -381,6 +389,24 @@ mod tests {
             manifest.graph(Environment::Dev),
             Err(GraphError::Missing { needs, .. }) if needs == "network"
         ));
+    }
+
+    #[test]
+    fn a_placeholder_with_a_default_waits_for_its_stack_only_where_there_is_one() {
+        let mut manifest = manifest();
+        let value = json!("{{RUNTIME:network:vpcId|none}}");
+        let compute = manifest.stacks.get_mut("compute").unwrap();
+        compute.config = BTreeMap::from([(
+            Environment::Dev,
+            Map::from_iter([("vpcId".to_owned(), value)]),
+        )]);
+        let graph = manifest.graph(Environment::Dev).unwrap();
+        assert_eq!(graph.needs("compute").collect::<Vec<_>>(), ["network"]);
+        manifest.stacks.get_mut("network").unwrap().enabled = false;
+        let graph = manifest.graph(Environment::Dev).unwrap();
+        assert_eq!(graph.needs("compute").count(), 0);
+        manifest.stacks.remove("network");
+        assert!(manifest.graph(Environment::Dev).is_ok());
     }
 
     #[test]

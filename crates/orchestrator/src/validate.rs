@@ -233,7 +233,9 @@ fn reference(
 ) -> Option<Finding> {
     let (other, output) = placeholder.reference()?;
     let title = "Invalid cross-stack reference";
-    if !manifest.stacks.contains_key(other) {
+    // With a default, the stack need not be there; what is registered is still checked below.
+    let may_be_missing = placeholder.default.is_some() && library.stacks.contains_key(other);
+    if !manifest.stacks.contains_key(other) && !may_be_missing {
         return Some(Finding::error(
             title,
             format!("Stack '{stack}' references '{other}' but there is no such stack"),
@@ -488,6 +490,22 @@ mod tests {
                 "ERROR: Template dependency mismatch\n  Stack 'security' declares dependency on 'network' in template but not in manifest"
             ]
         );
+    }
+
+    #[test]
+    fn a_reference_with_a_default_may_lead_nowhere_but_not_astray() {
+        let with = |placeholder: &str| {
+            details(&format!(
+                "{NETWORK}    security: {{enabled: true, dependencies: [network], config: {{dev: {{a: \
+                 '{placeholder}'}}}}}}\n"
+            ))
+        };
+        assert_eq!(
+            with("{{RUNTIME:compute-ec2:groupName|}}"),
+            Vec::<String>::new()
+        );
+        assert_eq!(with("{{RUNTIME:compute-ec3:groupName|}}").len(), 1);
+        assert_eq!(with("{{RUNTIME:network:vpcIdd|}}").len(), 1);
     }
 
     #[test]
