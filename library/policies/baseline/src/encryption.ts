@@ -1,5 +1,5 @@
 /** Encryption: customer keys for what is kept, and TLS for what is sent. */
-import { about, isObject, isTrue, objects, type Rule, text } from "./rule";
+import { about, isObject, isTrue, objects, type Props, type Rule, text } from "./rule";
 
 const description = "Data at rest is encrypted with a customer key";
 
@@ -10,7 +10,17 @@ const KEYS: Record<string, string> = {
   "aws:sns/topic:Topic": "kmsMasterKeyId",
   "aws:sqs/queue:Queue": "kmsMasterKeyId",
   "aws:backup/vault:Vault": "kmsKeyArn",
+  "aws:elasticache/replicationGroup:ReplicationGroup": "kmsKeyId",
+  "aws:cloudtrail/trail:Trail": "kmsKeyId",
 };
+
+/** Keys that AWS keeps are open to everybody in the account, and nobody can take them away. */
+function isCustomerKey(value: unknown): boolean {
+  if (value === undefined || value === null) {
+    return false;
+  }
+  return typeof value !== "string" || (value.trim() !== "" && !/(^|\/|:)alias\/aws\//.test(value));
+}
 
 export const customerKey = about(
   Object.keys(KEYS),
@@ -19,9 +29,9 @@ export const customerKey = about(
     const property = KEYS[type] ?? "";
     // Query logs must be in us-east-1, where a deployment may have no key; names are no secret.
     const queryLog = typeof props.name === "string" && props.name.startsWith("/aws/route53/");
-    return props[property] === undefined && !queryLog
-      ? [`${property} is not set; use a key of the component security`]
-      : [];
+    return isCustomerKey(props[property]) || queryLog
+      ? []
+      : [`${property} is not set to a customer key; use one of the component security`];
   },
 );
 
@@ -34,15 +44,24 @@ export const databaseEncryption = about(
     if (!isTrue(props[flag])) {
       problems.push(`${flag} must be true`);
     }
-    if (props.kmsKeyId === undefined) {
-      problems.push("kmsKeyId is not set; use the key for data of the component security");
+    const replica = props.replicateSourceDb !== undefined;
+    if (!isCustomerKey(props.kmsKeyId) && !replica) {
+      problems.push(
+        "kmsKeyId is not a customer key; use the one for data of the component security",
+      );
     }
     return problems;
   },
 );
 
 export const diskEncryption = about(
-  ["aws:ebs/volume:Volume", "aws:ec2/instance:Instance", "aws:ec2/launchTemplate:LaunchTemplate"],
+  [
+    "aws:ebs/volume:Volume",
+    "aws:ec2/instance:Instance",
+    "aws:ec2/spotInstanceRequest:SpotInstanceRequest",
+    "aws:ec2/launchTemplate:LaunchTemplate",
+    "aws:ec2/launchConfiguration:LaunchConfiguration",
+  ],
   { name: "disk-encryption", description: "Disks are encrypted" },
   (props, { type }) => {
     if (type === "aws:ebs/volume:Volume") {
@@ -61,7 +80,9 @@ export const managedPassword = about(
   ["aws:rds/instance:Instance", "aws:rds/cluster:Cluster"],
   { name: "managed-password", description: "RDS makes and rotates the master password" },
   (props) =>
-    isTrue(props.manageMasterUserPassword) || props.replicateSourceDb !== undefined
+    (isTrue(props.manageMasterUserPassword) || props.replicateSourceDb !== undefined) &&
+    props.password === undefined &&
+    props.masterPassword === undefined
       ? []
       : ["set manageMasterUserPassword, so that no program and no state holds the password"],
 );
@@ -70,23 +91,63 @@ export const tlsListeners = about(
   ["aws:lb/listener:Listener"],
   { name: "tls-listeners", description: "Load balancers speak TLS; plain HTTP is redirected" },
   (props) => {
-    if (props.protocol !== "HTTP") {
-      return [];
+    const protocol = text(props.protocol).toUpperCase();
+    if (protocol === "HTTPS" || protocol === "TLS") {
+      const policy = text(props.sslPolicy);
+      return /TLS-?1[23]|TLS13|FS-1-2/.test(policy)
+        ? []
+        : [
+            `sslPolicy ${policy || "is missing, and"} accepts old TLS; use ELBSecurityPolicy-TLS13-1-2-2021-06`,
+          ];
     }
-    const redirects = objects(props.defaultActions).every(
-      ({ redirect }) => isObject(redirect) && redirect.protocol === "HTTPS",
-    );
+    if (protocol !== "HTTP") {
+      return ["a listener must speak HTTPS or TLS; plain TCP and UDP carry anything"];
+    }
+    const actions = objects(props.defaultActions);
+    const redirects =
+      actions.length > 0 &&
+      actions.every(
+        ({ type, redirect }) =>
+          (type === undefined || type === "redirect") &&
+          isObject(redirect) &&
+          redirect.protocol === "HTTPS",
+      );
     return redirects ? [] : ["a listener for HTTP may only redirect to HTTPS"];
   },
 );
+
+/** Only symmetric keys can be rotated. */
+function keySpec({ customerMasterKeySpec }: Props): string {
+  return text(customerMasterKeySpec);
+}
 
 export const keyRotation = about(
   ["aws:kms/key:Key"],
   { name: "key-rotation", description: "Keys are rotated every year" },
   (props) =>
-    isTrue(props.enableKeyRotation) || text(props.customerMasterKeySpec).startsWith("ECC")
+    isTrue(props.enableKeyRotation) || /^(ECC|RSA|HMAC|SM2|ML)/.test(keySpec(props))
       ? []
       : ["enableKeyRotation must be true"],
+);
+
+export const tableEncryption = about(
+  ["aws:dynamodb/table:Table"],
+  { name: "table-encryption", description },
+  ({ serverSideEncryption }) =>
+    isObject(serverSideEncryption) &&
+    isTrue(serverSideEncryption.enabled) &&
+    isCustomerKey(serverSideEncryption.kmsKeyArn)
+      ? []
+      : ["set serverSideEncryption with the key for data of the component security"],
+);
+
+export const cacheEncryption = about(
+  ["aws:elasticache/replicationGroup:ReplicationGroup"],
+  { name: "cache-encryption", description: "Caches are encrypted at rest and in transit" },
+  (props) =>
+    ["atRestEncryptionEnabled", "transitEncryptionEnabled"]
+      .filter((flag) => !isTrue(props[flag]))
+      .map((flag) => `${flag} must be true`),
 );
 
 export const encryptionRules: readonly Rule[] = [
@@ -96,4 +157,6 @@ export const encryptionRules: readonly Rule[] = [
   managedPassword,
   tlsListeners,
   keyRotation,
+  tableEncryption,
+  cacheEncryption,
 ];

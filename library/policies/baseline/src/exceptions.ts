@@ -39,11 +39,18 @@ export const EXCEPTIONS_SCHEMA: PolicyConfigSchema["properties"] = {
   },
 };
 
+/** An exception is for a year at most; then somebody looks at it again. */
+const MOST_DAYS = 366;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
 /** The exception that covers a resource today, if there is one. */
 export function exceptionFor(name: string, config: RuleConfig, today: Date): Exception | undefined {
   const day = today.toISOString().slice(0, 10);
+  const latest = new Date(today.getTime() + MOST_DAYS * DAY_MS).toISOString().slice(0, 10);
   return config.exceptions?.find(
-    (exception) => exception.until >= day && matches(exception.resource, name),
+    ({ resource, until }) =>
+      // One for everything, or for ever, would be no exception but another rule.
+      until >= day && until <= latest && /[^*]/.test(resource) && matches(resource, name),
   );
 }
 

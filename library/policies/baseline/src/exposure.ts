@@ -1,7 +1,8 @@
 /** Exposure: what the internet may reach, and what a stolen credential could do. */
+import { isInternet } from "./networks";
+import { parse } from "./policy-document";
 import { about, isObject, isTrue, objects, type Props, type Rule, text, texts } from "./rule";
 
-const ANYWHERE = new Set(["0.0.0.0/0", "::/0"]);
 const WEB_PORTS = new Set([80, 443]);
 
 export const openPorts = about(
@@ -9,21 +10,26 @@ export const openPorts = about(
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
     "aws:ec2/securityGroupRule:SecurityGroupRule",
     "aws:ec2/securityGroup:SecurityGroup",
+    "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
   ],
   { name: "open-ports", description: "The internet reaches ports 80 and 443 only" },
   (props, { type }) => {
     if (type.endsWith(":SecurityGroupRule") && props.type !== "ingress") {
       return [];
     }
-    const rules = type.endsWith(":SecurityGroup") ? objects(props.ingress) : [props];
-    return rules
-      .filter(isOpen)
-      .map(
-        ({ fromPort, toPort }) =>
-          `ports ${String(fromPort)} to ${String(toPort)} are open to the internet; name a security group or a network`,
-      );
+    const rules = type.endsWith("SecurityGroup") ? objects(props.ingress) : [props];
+    return rules.filter(isOpen).map((rule) => {
+      const which =
+        rule.fromPort === undefined
+          ? "all ports"
+          : `ports ${Number(rule.fromPort)} to ${Number(rule.toPort)}`;
+      return `${which} are open to the internet; name a security group or a network`;
+    });
   },
 );
+
+/** Protocols on which the web is served; another one has no ports, or all of them. */
+const WEB_PROTOCOLS = new Set(["tcp", "udp", "6", "17"]);
 
 function isOpen(rule: Props): boolean {
   const sources = [
@@ -32,13 +38,19 @@ function isOpen(rule: Props): boolean {
     ...texts(rule.cidrBlocks),
     ...texts(rule.ipv6CidrBlocks),
   ];
-  const web = rule.fromPort === rule.toPort && WEB_PORTS.has(Number(rule.fromPort));
-  return !web && sources.some((source) => ANYWHERE.has(String(source)));
+  const protocol = (text(rule.ipProtocol ?? rule.protocol) || "tcp").toLowerCase();
+  const web =
+    WEB_PROTOCOLS.has(protocol) &&
+    Number(rule.fromPort) === Number(rule.toPort) &&
+    WEB_PORTS.has(Number(rule.fromPort));
+  return !web && sources.some((source) => isInternet(text(source)));
 }
 
 export const privateStores = about(
   [
     "aws:rds/instance:Instance",
+    "aws:rds/clusterInstance:ClusterInstance",
+    "aws:rds/cluster:Cluster",
     "aws:redshift/cluster:Cluster",
     "aws:dms/replicationInstance:ReplicationInstance",
   ],
@@ -57,7 +69,11 @@ export const privateBuckets = about(
   [
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketAcl:BucketAcl",
+    "aws:s3/bucketAclV2:BucketAclV2",
     "aws:s3/bucket:Bucket",
+    "aws:s3/bucketV2:BucketV2",
+    "aws:s3/bucketObjectv2:BucketObjectv2",
+    "aws:s3/bucketObject:BucketObject",
   ],
   { name: "private-buckets", description: "No bucket is open to the public" },
   (props, { type }) => {
@@ -66,14 +82,27 @@ export const privateBuckets = about(
         (block) => `${block} must be true`,
       );
     }
-    return typeof props.acl === "string" && /public|authenticated-read/.test(props.acl)
-      ? [`the ACL ${props.acl} opens the bucket`]
+    if (typeof props.acl === "string" && /public|authenticated-read/.test(props.acl)) {
+      return [`the ACL ${props.acl} opens the bucket`];
+    }
+    // Grants name groups such as "all users" by address, however deep they are written.
+    return /groups\/global\/(AllUsers|AuthenticatedUsers)/.test(
+      JSON.stringify([props.grants, props.accessControlPolicy]),
+    )
+      ? ["a grant to everybody opens the bucket"]
       : [];
   },
 );
 
+const MACHINES = [
+  "aws:ec2/instance:Instance",
+  "aws:ec2/spotInstanceRequest:SpotInstanceRequest",
+  "aws:ec2/launchTemplate:LaunchTemplate",
+  "aws:ec2/launchConfiguration:LaunchConfiguration",
+];
+
 export const metadataService = about(
-  ["aws:ec2/instance:Instance", "aws:ec2/launchTemplate:LaunchTemplate"],
+  MACHINES,
   { name: "metadata-service", description: "Instances answer to IMDSv2 only" },
   ({ metadataOptions }) =>
     isObject(metadataOptions) && metadataOptions.httpTokens === "required"
@@ -82,12 +111,13 @@ export const metadataService = about(
 );
 
 export const noPublicAddress = about(
-  ["aws:ec2/instance:Instance", "aws:ec2/launchTemplate:LaunchTemplate", "aws:ec2/subnet:Subnet"],
+  [...MACHINES, "aws:ec2/subnet:Subnet", "aws:ecs/service:Service"],
   { name: "no-public-address", description: "Instances have no public address" },
   (props) => {
     const asked =
       isTrue(props.associatePublicIpAddress) ||
       isTrue(props.mapPublicIpOnLaunch) ||
+      (isObject(props.networkConfiguration) && isTrue(props.networkConfiguration.assignPublicIp)) ||
       objects(props.networkInterfaces).some((one) => isTrue(one.associatePublicIpAddress));
     return asked ? ["nothing may get a public address; put a load balancer in front"] : [];
   },
@@ -101,52 +131,46 @@ export const kubernetesEndpoint = about(
       return [];
     }
     const sources = texts(vpcConfig.publicAccessCidrs);
-    return sources.length === 0 || sources.some((source) => ANYWHERE.has(source))
+    return sources.length === 0 || sources.some(isInternet)
       ? ["set endpointPublicAccess to false, or name networks in publicAccessCidrs"]
       : [];
   },
 );
 
-export const leastPrivilege = about(
-  ["aws:iam/policy:Policy", "aws:iam/rolePolicy:RolePolicy"],
-  { name: "least-privilege", description: "No policy allows everything on everything" },
-  ({ policy }) => {
-    const unlimited = statements(policy).some(
-      (statement) =>
-        statement.Effect === "Allow" && has(statement.Action, "*") && has(statement.Resource, "*"),
-    );
-    return unlimited ? ["name the actions and the resources that are needed"] : [];
-  },
-);
-
-function statements(policy: unknown): Props[] {
-  const document: unknown = typeof policy === "string" ? parse(policy) : policy;
-  return isObject(document) ? objects([document.Statement].flat()) : [];
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function has(value: unknown, item: string): boolean {
-  return value === item || texts(value).includes(item);
-}
+/** Three numbers at least, or a digest: `1` and `1.28` move with every release. */
+const PINNED = /(:v?\d+\.\d+\.\d+[\w.-]*|@sha256:[0-9a-f]{64})$/;
 
 export const pinnedImages = about(
-  ["aws:ecs/taskDefinition:TaskDefinition", "aws:batch/jobDefinition:JobDefinition"],
+  [
+    "aws:ecs/taskDefinition:TaskDefinition",
+    "aws:batch/jobDefinition:JobDefinition",
+    "aws:lambda/function:Function",
+  ],
   { name: "pinned-images", description: "Images have a version or a digest" },
   (props) => {
-    const written = text(props.containerDefinitions) + text(props.containerProperties);
-    const images = [...written.matchAll(/"image"\s*:\s*"([^"]+)"/g)].map(([, image = ""]) => image);
+    const written = [props.containerDefinitions, props.containerProperties, props.ecsProperties];
+    const images = [
+      ...written.flatMap((value) => imagesIn(typeof value === "string" ? parse(value) : value)),
+      ...(typeof props.imageUri === "string" ? [props.imageUri] : []),
+    ];
     return images
-      .filter((image) => !/(:\d[\w.-]*|@sha256:[0-9a-f]{64})$/.test(image))
+      .filter((image) => !PINNED.test(image))
       .map((image) => `${image} may change under its name; give it a version or a digest`);
   },
 );
+
+/** Every text under a key `image`, wherever it is. */
+function imagesIn(value: unknown): string[] {
+  if (Array.isArray(value)) {
+    return value.flatMap(imagesIn);
+  }
+  if (!isObject(value)) {
+    return [];
+  }
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === "image" && typeof inner === "string" ? [inner] : imagesIn(inner),
+  );
+}
 
 export const exposureRules: readonly Rule[] = [
   openPorts,
@@ -155,6 +179,5 @@ export const exposureRules: readonly Rule[] = [
   metadataService,
   noPublicAddress,
   kubernetesEndpoint,
-  leastPrivilege,
   pinnedImages,
 ];

@@ -4,18 +4,23 @@ import { encryptionRules } from "./encryption";
 import { exceptionFor, EXCEPTIONS_SCHEMA, type RuleConfig } from "./exceptions";
 import { exposureRules } from "./exposure";
 import { logicalName } from "./naming";
+import { permissionRules } from "./permissions";
 import { quotaRules } from "./quotas";
 import { retentionRules } from "./retention";
-import type { Rule, StackRule } from "./rule";
+import type { Props, Rule, StackRule } from "./rule";
 import { requiredTags } from "./tags";
+import { wholeRules } from "./whole";
 
 export const RULES: readonly Rule[] = [
   logicalName,
   requiredTags,
   ...encryptionRules,
   ...exposureRules,
+  ...permissionRules,
   ...retentionRules,
 ];
+
+export const STACK_RULES: readonly StackRule[] = [...quotaRules, ...wholeRules];
 
 /** The name under which a rule over a whole unit is excepted. */
 const UNIT = "unit";
@@ -25,7 +30,7 @@ export function resourcePolicies(): ResourceValidationPolicy[] {
 }
 
 export function stackPolicies(): StackValidationPolicy[] {
-  return quotaRules.map(stackPolicy);
+  return STACK_RULES.map(stackPolicy);
 }
 
 export function resourcePolicy(rule: Rule): ResourceValidationPolicy {
@@ -56,7 +61,14 @@ export function stackPolicy(rule: StackRule): StackValidationPolicy {
       if (exceptionFor(UNIT, args.getConfig<RuleConfig>(), new Date())) {
         return;
       }
-      for (const problem of rule.check(args.resources)) {
+      const resources = args.resources.map((resource) => ({
+        type: resource.type,
+        name: resource.name,
+        urn: resource.urn,
+        props: resource.props as Props,
+        dependencies: (resource.dependencies ?? []).map(({ urn }) => urn),
+      }));
+      for (const problem of rule.check(resources)) {
         report(problem);
       }
     },

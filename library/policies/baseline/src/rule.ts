@@ -7,6 +7,8 @@ export interface Resource {
   readonly name: string;
   readonly urn: string;
   readonly props: Props;
+  /** URNs of what it depends on; rules over a whole unit know them. */
+  readonly dependencies?: readonly string[];
 }
 
 export type Props = Readonly<Record<string, unknown>>;

@@ -14,7 +14,9 @@ export const REQUIRED_TAGS = [
 /** Types that cost money or hold data, and so may not go without any tags. */
 const TAGGED = new Set([
   "aws:autoscaling/group:Group",
+  "aws:cloudfront/distribution:Distribution",
   "aws:cognito/userPool:UserPool",
+  "aws:dynamodb/table:Table",
   "aws:ec2/eip:Eip",
   "aws:ec2/instance:Instance",
   "aws:ec2/launchTemplate:LaunchTemplate",
@@ -29,10 +31,13 @@ const TAGGED = new Set([
   "aws:efs/fileSystem:FileSystem",
   "aws:eks/cluster:Cluster",
   "aws:eks/nodeGroup:NodeGroup",
+  "aws:elasticache/replicationGroup:ReplicationGroup",
   "aws:iam/role:Role",
   "aws:kms/key:Key",
   "aws:lambda/function:Function",
   "aws:lb/loadBalancer:LoadBalancer",
+  "aws:rds/cluster:Cluster",
+  "aws:rds/clusterInstance:ClusterInstance",
   "aws:rds/instance:Instance",
   "aws:s3/bucket:Bucket",
   "aws:secretsmanager/secret:Secret",
@@ -47,7 +52,7 @@ export const requiredTags: Rule = {
     if (props.tags === undefined && !TAGGED.has(type)) {
       return [];
     }
-    const tags = namesOf(props);
+    const tags = filledTags(props);
     const missing = REQUIRED_TAGS.filter((tag) => !tags.has(tag));
     return missing.length === 0
       ? []
@@ -55,7 +60,15 @@ export const requiredTags: Rule = {
   },
 };
 
-function namesOf({ tags }: Props): Set<unknown> {
+/** Names of the tags that say something; an empty one says nothing. */
+function filledTags({ tags }: Props): Set<unknown> {
+  const filled = (value: unknown): boolean => typeof value !== "string" || value.trim() !== "";
   // Auto scaling groups have a list of keys and values instead of an object.
-  return new Set(isObject(tags) ? Object.keys(tags) : objects(tags).map((tag) => tag.key));
+  return new Set(
+    isObject(tags)
+      ? Object.keys(tags).filter((key) => filled(tags[key]))
+      : objects(tags)
+          .filter((tag) => filled(tag.value))
+          .map((tag) => tag.key),
+  );
 }

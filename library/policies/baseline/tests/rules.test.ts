@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as encryption from "../src/encryption";
 import * as exposure from "../src/exposure";
+import * as permissions from "../src/permissions";
 import { componentOf, logicalName } from "../src/naming";
 import { RULES } from "../src/pack";
 import {
@@ -73,7 +74,7 @@ const CASES: Case[] = [
     type: "aws:efs/fileSystem:FileSystem",
     good: { encrypted: true, kmsKeyId: "arn" },
     bad: { encrypted: true },
-    says: /kmsKeyId is not set/,
+    says: /kmsKeyId is not a customer key/,
   },
   {
     rule: encryption.diskEncryption,
@@ -186,11 +187,62 @@ const CASES: Case[] = [
     says: /endpointPublicAccess/,
   },
   {
-    rule: exposure.leastPrivilege,
+    rule: permissions.leastPrivilege,
     type: "aws:iam/rolePolicy:RolePolicy",
     good: { policy: '{"Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}' },
     bad: { policy: '{"Statement":{"Effect":"Allow","Action":["*"],"Resource":"*"}}' },
     says: /name the actions/,
+  },
+  {
+    rule: permissions.noAdministrators,
+    type: "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    good: { policyArn: "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore" },
+    bad: { policyArn: "arn:aws:iam::aws:policy/PowerUserAccess" },
+    says: /allows nearly everything/,
+  },
+  {
+    rule: permissions.trustedTakers,
+    type: "aws:iam/role:Role",
+    good: {
+      assumeRolePolicy:
+        '{"Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}',
+    },
+    bad: {
+      assumeRolePolicy:
+        '{"Statement":[{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole"}]}',
+    },
+    says: /everybody may take this role/,
+  },
+  {
+    rule: permissions.closedPolicies,
+    type: "aws:sns/topicPolicy:TopicPolicy",
+    good: {
+      policy:
+        '{"Statement":[{"Effect":"Allow","Principal":{"Service":"cloudwatch.amazonaws.com"},"Action":"sns:Publish"}]}',
+    },
+    bad: { policy: '{"Statement":[{"Effect":"Allow","Principal":"*","Action":"sns:Publish"}]}' },
+    says: /lets everybody in/,
+  },
+  {
+    rule: permissions.askedCallers,
+    type: "aws:lambda/functionUrl:FunctionUrl",
+    good: { authorizationType: "AWS_IAM" },
+    bad: { authorizationType: "NONE" },
+    says: /must not be NONE/,
+  },
+  {
+    rule: encryption.tableEncryption,
+    type: "aws:dynamodb/table:Table",
+    good: { serverSideEncryption: { enabled: true, kmsKeyArn: "arn" } },
+    bad: {},
+    says: /serverSideEncryption/,
+  },
+  {
+    rule: encryption.cacheEncryption,
+    type: "aws:elasticache/replicationGroup:ReplicationGroup",
+    good: { atRestEncryptionEnabled: true, transitEncryptionEnabled: true },
+    bad: { atRestEncryptionEnabled: true },
+    says: /transitEncryptionEnabled must be true/,
   },
   {
     rule: exposure.pinnedImages,
