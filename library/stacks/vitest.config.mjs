@@ -6,8 +6,8 @@ export default defineConfig({
     // Files share a process and with it the loaded SDK; the harness starts every run afresh.
     isolate: false,
     maxWorkers: 2,
-    // Loading the cloud SDK for the first time takes a few seconds on a busy machine.
-    testTimeout: 30_000,
+    // A test of a whole deployment runs dozens of programs, and machines are busy.
+    testTimeout: 180_000,
     hookTimeout: 30_000,
   },
 });

@@ -97,6 +97,11 @@ impl Place {
 
     /// Runs a command on every stack; returns how each of them ended.
     fn every_stack(&self, command: &str, environment: &str, more: &[&str]) -> Statuses {
+        Statuses::read(&self.events(command, environment, more))
+    }
+
+    /// Runs a command on every stack; returns the events of the run.
+    fn events(&self, command: &str, environment: &str, more: &[&str]) -> String {
         let usual = [
             command,
             ID,
@@ -105,8 +110,17 @@ impl Place {
             "--rehearse",
             "--json",
         ];
-        let stdout = self.ok(&[&usual[..], more].concat());
-        Statuses::read(&stdout)
+        self.ok(&[&usual[..], more].concat())
+    }
+
+    fn edit_manifest(&self, edits: &[(&str, &str)]) {
+        let path = self.deployment().join("Deployment_Manifest.yaml");
+        let mut text = fs::read_to_string(&path).unwrap();
+        for (from, to) in edits {
+            assert!(text.contains(from), "the manifest has no {from}");
+            text = text.replacen(from, to, 1);
+        }
+        fs::write(path, text).unwrap();
     }
 
     /// Resources that the engine's records know, over all units of an environment.
@@ -154,6 +168,94 @@ impl Statuses {
     }
 }
 
+/// What was done to resources, in the order in which it was written down.
+struct ResourceSteps(Vec<Value>);
+
+impl ResourceSteps {
+    fn read(stdout: &str) -> Self {
+        let lines = stdout.lines().map(serde_json::from_str::<Value>);
+        let steps = lines
+            .filter_map(Result::ok)
+            .filter(|event| event["event"] == "resource");
+        Self(steps.collect())
+    }
+
+    /// Position of an event of one resource.
+    fn position(&self, name: &str, kind: &str, status: &str) -> usize {
+        let found = self.0.iter().position(|event| {
+            event["name"] == name
+                && event["status"] == status
+                && event["type"].as_str().is_some_and(|t| t.ends_with(kind))
+        });
+        found.unwrap_or_else(|| panic!("no {kind} {name} {status}"))
+    }
+
+    /// One resource was finished before the other was begun.
+    fn assert_before(&self, first: (&str, &str), second: (&str, &str)) {
+        let (done, begun) = (
+            self.position(first.0, first.1, "done"),
+            self.position(second.0, second.1, "started"),
+        );
+        assert!(done < begun, "{first:?} must be done before {second:?}");
+    }
+
+    /// Operations on resources of these types, other than making, changing and reading them.
+    fn losses(&self, types: &[&str]) -> Vec<String> {
+        let lost = self.0.iter().filter(|event| {
+            let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+            types.iter().any(|kind| text("type").ends_with(kind))
+                && (text("op").contains("replace") || text("op").contains("delete"))
+        });
+        lost.map(ToString::to_string).collect()
+    }
+}
+
+/// What holds data, or what others know by its name or address. Not load balancers: what is written
+/// about subnets of one kind of them, a rehearsal believes of all.
+const STATEFUL: &[&str] = &[
+    ":Vpc",
+    ":Subnet",
+    "rds/instance:Instance",
+    ":Bucket",
+    ":FileSystem",
+    "kms/key:Key",
+    ":Secret",
+    ":UserPool",
+    ":Repository",
+    "eks/cluster:Cluster",
+    "ecs/cluster:Cluster",
+    ":Zone",
+    ":Queue",
+    "apigatewayv2/api:Api",
+];
+
+/// Users and what they use, each with the end of its type.
+const WAITS: &[((&str, &str), (&str, &str))] = &[
+    (
+        (
+            "services-eks-cluster-role-managed-4",
+            ":RolePolicyAttachment",
+        ),
+        ("services-eks-cluster", ":Cluster"),
+    ),
+    (
+        ("services-eks-cluster-role-policy", ":RolePolicy"),
+        ("services-eks-cluster", ":Cluster"),
+    ),
+    (
+        ("services-ecs-internal-access-logs-policy", ":BucketPolicy"),
+        ("services-ecs-internal-load-balancer", ":LoadBalancer"),
+    ),
+    (
+        ("compute-lambda-processor-role-policy", ":RolePolicy"),
+        ("compute-lambda-processor", ":Function"),
+    ),
+    (
+        ("database-rds-credentials-prepared", ":Invocation"),
+        ("database-rds-proxy", ":Proxy"),
+    ),
+];
+
 fn link_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -186,29 +288,93 @@ fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
     assert_eq!(second.with("skipped").len(), 16, "{:?}", second.0);
 
     // A NAT gateway in every zone: of all stacks only monitoring asks which ones there are.
-    let manifest = place.deployment().join("Deployment_Manifest.yaml");
-    let text = fs::read_to_string(&manifest).unwrap();
-    let changed = text.replacen("natStrategy: single", "natStrategy: perZone", 1);
-    assert_ne!(changed, text);
-    fs::write(&manifest, changed).unwrap();
+    place.edit_manifest(&[("natStrategy: single", "natStrategy: perZone")]);
     let third = place.every_stack("deploy", "dev", QUICK);
     let ran = BTreeSet::from(["monitoring", "network"]);
     assert_eq!(third.with("succeeded"), ran);
     assert_eq!(third.with("skipped").len(), 14, "{:?}", third.0);
 
+    // Versions, sizes, zones and names change: nothing that holds data is replaced.
+    place.edit_manifest(&[
+        ("kubernetesVersion: \"1.35\"", "kubernetesVersion: \"1.36\""),
+        ("engineVersion: \"17.6\"", "engineVersion: \"17.7\""),
+        ("instanceClass: db.t3.micro", "instanceClass: db.t3.small"),
+        ("allocatedStorageGb: 20", "allocatedStorageGb: 40"),
+        ("availabilityZoneCount: 2", "availabilityZoneCount: 3"),
+        ("hostName: apps", "hostName: services"),
+        ("imageRelease: \"1\"", "imageRelease: \"2\""),
+        ("          team: infrastructure", "          team: platform"),
+    ]);
+    let upgrade = place.events("deploy", "dev", QUICK);
+    let upgraded = Statuses::read(&upgrade);
+    assert!(upgraded.with("failed").is_empty(), "{:?}", upgraded.0);
+    let steps = ResourceSteps::read(&upgrade);
+    assert_eq!(steps.losses(STATEFUL), Vec::<String>::new());
+    for (name, kind) in [
+        ("database-rds-postgres", ":Instance"),
+        ("services-eks-cluster", ":Cluster"),
+        ("network-private-subnet-2", ":Subnet"),
+    ] {
+        steps.position(name, kind, "done");
+    }
+
     place.every_stack("destroy", "dev", &["--yes"]);
     assert_eq!(place.recorded("dev"), 0);
+}
+
+#[test]
+fn what_is_half_made_can_be_destroyed() {
+    let library = tool_or_skip!(Tool::Library);
+    let place = Place::new(&library, "minimal");
+    let program = place.path("cloud/stacks/security/src/index.ts");
+    let whole = fs::read_to_string(&program).unwrap();
+    let half = whole.replacen(
+        "export const albSecurityGroupId",
+        "if (config.databasePort > 0) {\n  throw new Error(\"half way\");\n}\nexport const albSecurityGroupId",
+        1,
+    );
+    assert_ne!(half, whole);
+    fs::write(&program, half).unwrap();
+    let deploy = [
+        "deploy",
+        ID,
+        "--environment",
+        "dev",
+        "--rehearse",
+        "--on-failure",
+        "hold",
+    ];
+    let (code, stdout, stderr) = place.run(&[&deploy[..], QUICK].concat());
+    assert_ne!(code, 0, "{stdout}\n{stderr}");
+    let made = place.recorded("dev");
+    assert!(made > 45, "network whole and security in part, not {made}");
+    place.every_stack("destroy", "dev", &["--yes"]);
+    assert_eq!(place.recorded("dev"), 0);
+    // And the other way round: what is half made can be finished.
+    place.run(&[&deploy[..], QUICK].concat());
+    fs::write(&program, whole).unwrap();
+    let finished = place.every_stack("deploy", "dev", QUICK);
+    assert!(finished.with("failed").is_empty(), "{:?}", finished.0);
+    assert!(place.recorded("dev") > made);
 }
 
 fn deploys_and_goes_away(environment: &str) {
     let library = tool_or_skip!(Tool::Library);
     let place = Place::new(&library, "default");
     place.ok(&["enable-environment", ID, environment]);
-    let deployed = place.every_stack("deploy", environment, QUICK);
+    let up = place.events("deploy", environment, QUICK);
+    let deployed = Statuses::read(&up);
     assert_eq!(deployed.with("succeeded").len(), 16, "{:?}", deployed.0);
     assert!(place.recorded(environment) > 250);
-    place.every_stack("destroy", environment, &["--yes"]);
+    let down = place.events("destroy", environment, &["--yes"]);
     assert_eq!(place.recorded(environment), 0);
+    if environment == "prod" {
+        let (up, down) = (ResourceSteps::read(&up), ResourceSteps::read(&down));
+        for (needed, user) in WAITS {
+            up.assert_before(*needed, *user);
+            down.assert_before(*user, *needed);
+        }
+    }
 }
 
 #[test]

@@ -22,21 +22,26 @@ export function createAlarm(
   ctx: StackContext,
   name: string,
   args: AlarmArgs,
+  options?: pulumi.CustomResourceOptions,
 ): aws.cloudwatch.MetricAlarm {
-  return new aws.cloudwatch.MetricAlarm(ctx.logical(name, "alarm"), {
-    name: ctx.physical(255, name),
-    alarmDescription: args.description,
-    namespace: args.namespace,
-    metricName: args.metric,
-    dimensions: args.dimensions,
-    statistic: args.statistic ?? "Average",
-    comparisonOperator: args.below ? "LessThanThreshold" : "GreaterThanThreshold",
-    threshold: args.threshold,
-    period: 300,
-    evaluationPeriods: args.periods ?? 3,
-    treatMissingData: args.missing ?? "missing",
-    alarmActions: [args.topicArn],
-    okActions: [args.topicArn],
-    tags: ctx.tags(name),
-  });
+  return new aws.cloudwatch.MetricAlarm(
+    ctx.logical(name, "alarm"),
+    {
+      name: ctx.physical(255, name),
+      alarmDescription: args.description,
+      namespace: args.namespace,
+      metricName: args.metric,
+      dimensions: args.dimensions,
+      statistic: args.statistic ?? "Average",
+      comparisonOperator: args.below ? "LessThanThreshold" : "GreaterThanThreshold",
+      threshold: args.threshold,
+      period: 300,
+      evaluationPeriods: args.periods ?? 3,
+      treatMissingData: args.missing ?? "missing",
+      alarmActions: [args.topicArn],
+      okActions: [args.topicArn],
+      tags: ctx.tags(name),
+    },
+    options,
+  );
 }

@@ -1,6 +1,7 @@
 /** Buckets that nobody can open to the public by accident. */
 import * as aws from "@pulumi/aws";
 import type * as pulumi from "@pulumi/pulumi";
+import { after, CloudComponent } from "./component";
 import type { StackContext } from "./context";
 import { policyDocument, type Statement } from "./policies";
 
@@ -21,86 +22,128 @@ export interface BucketArgs {
   readonly statements?: (bucketArn: pulumi.Output<string>) => readonly Statement[];
 }
 
-/** A private bucket: encrypted, versioned, owned by the account, reachable over TLS only. */
-export function createPrivateBucket(
-  ctx: StackContext,
-  name: string,
-  args: BucketArgs,
-): aws.s3.Bucket {
-  const bucket = new aws.s3.Bucket(ctx.logical(name), {
-    bucketPrefix: `${ctx.physical(36, name)}-`,
-    forceDestroy: args.forceDestroy,
-    tags: ctx.tags(name),
-  });
-  const child = { parent: bucket };
-  const access = new aws.s3.BucketPublicAccessBlock(
-    ctx.logical(name, "access"),
-    {
-      bucket: bucket.id,
-      blockPublicAcls: true,
-      blockPublicPolicy: true,
-      ignorePublicAcls: true,
-      restrictPublicBuckets: true,
-    },
-    child,
-  );
-  new aws.s3.BucketOwnershipControls(
-    ctx.logical(name, "ownership"),
-    { bucket: bucket.id, rule: { objectOwnership: "BucketOwnerEnforced" } },
-    child,
-  );
-  new aws.s3.BucketServerSideEncryptionConfiguration(
-    ctx.logical(name, "encryption"),
-    {
-      bucket: bucket.id,
-      rules: [
+/**
+ * A private bucket: encrypted, versioned, owned by the account, reachable over TLS only.
+ *
+ * `id` and `arn` are there when all of that holds, so that nothing is written before, and nobody
+ * who needs the policy, such as a service that delivers logs, comes too early or stays too long.
+ */
+export class PrivateBucket extends CloudComponent {
+  readonly id: pulumi.Output<string>;
+  readonly arn: pulumi.Output<string>;
+  readonly regionalDomainName: pulumi.Output<string>;
+
+  constructor(
+    private readonly context: StackContext,
+    private readonly bucketName: string,
+    args: BucketArgs,
+    options?: pulumi.ComponentResourceOptions,
+  ) {
+    super("PrivateBucket", context, bucketName, options);
+    const bucket = new aws.s3.Bucket(
+      context.logical(bucketName),
+      {
+        bucketPrefix: `${context.physical(36, bucketName)}-`,
+        forceDestroy: args.forceDestroy,
+        tags: context.tags(bucketName),
+      },
+      this.part(),
+    );
+    const parts = [...this.protect(bucket, args), ...this.connect(bucket, args)];
+    this.id = after(bucket.id, parts);
+    this.arn = after(bucket.arn, parts);
+    this.regionalDomainName = after(bucket.bucketRegionalDomainName, parts);
+    this.registerOutputs({ id: this.id, arn: this.arn });
+  }
+
+  /** Where the first edition had what belongs to a bucket: below it. */
+  private of(bucket: aws.s3.Bucket, dependsOn: pulumi.Resource[] = []): pulumi.ResourceOptions {
+    return this.part({ aliases: [{ parent: bucket }], dependsOn });
+  }
+
+  private protect(bucket: aws.s3.Bucket, args: BucketArgs): pulumi.Output<string>[] {
+    const name = (part: string): string => this.context.logical(this.bucketName, part);
+    const access = new aws.s3.BucketPublicAccessBlock(
+      name("access"),
+      {
+        bucket: bucket.id,
+        blockPublicAcls: true,
+        blockPublicPolicy: true,
+        ignorePublicAcls: true,
+        restrictPublicBuckets: true,
+      },
+      this.of(bucket),
+    );
+    const ownership = new aws.s3.BucketOwnershipControls(
+      name("ownership"),
+      { bucket: bucket.id, rule: { objectOwnership: "BucketOwnerEnforced" } },
+      this.of(bucket),
+    );
+    const encryption = new aws.s3.BucketServerSideEncryptionConfiguration(
+      name("encryption"),
+      {
+        bucket: bucket.id,
+        rules: [
+          {
+            applyServerSideEncryptionByDefault: args.kmsKeyArn
+              ? { sseAlgorithm: "aws:kms", kmsMasterKeyId: args.kmsKeyArn }
+              : { sseAlgorithm: "AES256" },
+            bucketKeyEnabled: args.kmsKeyArn !== undefined,
+          },
+        ],
+      },
+      this.of(bucket),
+    );
+    const policy = new aws.s3.BucketPolicy(
+      name("policy"),
+      {
+        bucket: bucket.id,
+        policy: policyDocument([onlyTls(bucket.arn), ...(args.statements?.(bucket.arn) ?? [])]),
+      },
+      // Before the block is in place, a policy could still make the bucket public.
+      this.of(bucket, [access]),
+    );
+    return [access.bucket, ownership.bucket, encryption.bucket, policy.bucket];
+  }
+
+  private connect(bucket: aws.s3.Bucket, args: BucketArgs): pulumi.Output<string>[] {
+    const name = (part: string): string => this.context.logical(this.bucketName, part);
+    const versioning = new aws.s3.BucketVersioning(
+      name("versioning"),
+      {
+        bucket: bucket.id,
+        versioningConfiguration: { status: (args.versioned ?? true) ? "Enabled" : "Suspended" },
+      },
+      this.of(bucket),
+    );
+    const expiry = new aws.s3.BucketLifecycleConfiguration(
+      name("lifecycle"),
+      { bucket: bucket.id, rules: lifecycle(args) },
+      this.of(bucket, [versioning]),
+    );
+    const parts = [versioning.bucket, expiry.bucket];
+    if (args.logBucket !== undefined) {
+      const logging = new aws.s3.BucketLogging(
+        name("logging"),
         {
-          applyServerSideEncryptionByDefault: args.kmsKeyArn
-            ? { sseAlgorithm: "aws:kms", kmsMasterKeyId: args.kmsKeyArn }
-            : { sseAlgorithm: "AES256" },
-          bucketKeyEnabled: args.kmsKeyArn !== undefined,
+          bucket: bucket.id,
+          targetBucket: args.logBucket,
+          targetPrefix: `${this.context.stack}/${this.bucketName}/`,
         },
-      ],
-    },
-    child,
-  );
-  const versioning = new aws.s3.BucketVersioning(
-    ctx.logical(name, "versioning"),
-    {
-      bucket: bucket.id,
-      versioningConfiguration: { status: (args.versioned ?? true) ? "Enabled" : "Suspended" },
-    },
-    child,
-  );
-  new aws.s3.BucketLifecycleConfiguration(
-    ctx.logical(name, "lifecycle"),
-    { bucket: bucket.id, rules: lifecycle(args) },
-    { parent: bucket, dependsOn: [versioning] },
-  );
-  new aws.s3.BucketPolicy(
-    ctx.logical(name, "policy"),
-    {
-      bucket: bucket.id,
-      policy: policyDocument([onlyTls(bucket.arn), ...(args.statements?.(bucket.arn) ?? [])]),
-    },
-    // Before the block is in place, a policy could still make the bucket public.
-    { parent: bucket, dependsOn: [access] },
-  );
-  if (args.logBucket !== undefined) {
-    new aws.s3.BucketLogging(
-      ctx.logical(name, "logging"),
-      { bucket: bucket.id, targetBucket: args.logBucket, targetPrefix: `${ctx.stack}/${name}/` },
-      child,
-    );
+        this.of(bucket),
+      );
+      parts.push(logging.bucket);
+    }
+    if (args.notifyEventBridge) {
+      const notification = new aws.s3.BucketNotification(
+        name("notification"),
+        { bucket: bucket.id, eventbridge: true },
+        this.of(bucket),
+      );
+      parts.push(notification.bucket);
+    }
+    return parts;
   }
-  if (args.notifyEventBridge) {
-    new aws.s3.BucketNotification(
-      ctx.logical(name, "notification"),
-      { bucket: bucket.id, eventbridge: true },
-      child,
-    );
-  }
-  return bucket;
 }
 
 function lifecycle(args: BucketArgs): aws.types.input.s3.BucketLifecycleConfigurationRule[] {

@@ -128,11 +128,14 @@ export class ConfigReader {
   }
 
   /** Texts by name, such as ARNs by the name of what they belong to; arrives as JSON. */
-  textMap(key: string): Record<string, string> {
+  textMap(key: string, fallback?: Record<string, string>): Record<string, string> {
     const text = this.config.get(key);
-    if (text === undefined) {
-      this.missing(key, "an object of texts");
-      return {};
+    // What another component would give is empty when that component is not there.
+    if (text === undefined || (text === "" && fallback !== undefined)) {
+      if (fallback === undefined) {
+        this.missing(key, "an object of texts");
+      }
+      return { ...fallback };
     }
     const value = parse(text);
     if (!isRecord(value) || !Object.values(value).every(isText)) {

@@ -14,7 +14,13 @@ export class StackContext {
   constructor(
     readonly stack: string,
     readonly identity: Identity,
+    private readonly scope: readonly string[] = [],
   ) {}
+
+  /** For a part of the program that exists more than once: its name stands in all its names. */
+  within(name: string): StackContext {
+    return new StackContext(this.stack, this.identity, [...this.scope, name]);
+  }
 
   get environment(): Environment {
     return this.identity.environment;
@@ -26,26 +32,34 @@ export class StackContext {
 
   /** Name of a resource in the state: `network-vpc`. */
   logical(...parts: Array<string | number>): string {
-    return [this.stack, ...parts].join("-");
+    return [this.stack, ...this.scope, ...parts].join("-");
   }
 
   /** Name of a resource in the account: `d1brv40-dev-network-vpc`, at most `limit` characters. */
   physical(limit: number, ...parts: Array<string | number>): string {
     const { deploymentId, environment } = this.identity;
-    return fit([deploymentId, environment, this.stack, ...parts].map(slug).join("-"), limit);
+    const words = [deploymentId, environment, this.stack, ...this.scope, ...parts];
+    return fit(words.map(slug).join("-"), limit);
   }
 
   /** `/d1brv40/dev/network/vpc`: for log groups, secrets and parameters. */
   path(...parts: string[]): string {
     const { deploymentId, environment } = this.identity;
-    return `/${[deploymentId, environment, this.stack, ...parts].map(slug).join("/")}`;
+    const words = [deploymentId, environment, this.stack, ...this.scope, ...parts];
+    return `/${words.map(slug).join("/")}`;
   }
 
   /** The tags that every resource carries, with a name that people find in a console. */
   tags(name: string, extra: Tags = {}): Tags {
     const { identity } = this;
     return {
-      Name: `${slug(identity.deploymentId)}-${identity.environment}-${this.stack}-${name}`,
+      Name: [
+        slug(identity.deploymentId),
+        identity.environment,
+        this.stack,
+        ...this.scope,
+        name,
+      ].join("-"),
       ...ownerTags(identity),
       // Leads from a resource in a console to the state that owns it.
       Unit: unitName(identity.deploymentId, this.stack, identity.environment),

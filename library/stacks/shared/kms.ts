@@ -1,6 +1,7 @@
 /** Customer keys: rotated every year, used only from this account. */
 import * as aws from "@pulumi/aws";
 import type * as pulumi from "@pulumi/pulumi";
+import { CloudComponent } from "./component";
 import type { StackContext } from "./context";
 import { accountId, policyDocument, regionName, type Statement } from "./policies";
 
@@ -21,20 +22,35 @@ const USE = [
 ];
 
 /** A key with an alias. Deleting it waits 30 days in production and 7 elsewhere. */
-export function createKey(ctx: StackContext, name: string, args: KeyArgs): aws.kms.Key {
-  const key = new aws.kms.Key(ctx.logical(name), {
-    description: args.description,
-    enableKeyRotation: true,
-    deletionWindowInDays: ctx.isProduction ? 30 : 7,
-    policy: policyDocument(keyStatements(args)),
-    tags: ctx.tags(name),
-  });
-  new aws.kms.Alias(
-    ctx.logical(name, "alias"),
-    { name: `alias/${ctx.physical(200, name)}`, targetKeyId: key.keyId },
-    { parent: key },
-  );
-  return key;
+export class CustomerKey extends CloudComponent {
+  readonly arn: pulumi.Output<string>;
+
+  constructor(
+    ctx: StackContext,
+    name: string,
+    args: KeyArgs,
+    options?: pulumi.ComponentResourceOptions,
+  ) {
+    super("CustomerKey", ctx, name, options);
+    const key = new aws.kms.Key(
+      ctx.logical(name),
+      {
+        description: args.description,
+        enableKeyRotation: true,
+        deletionWindowInDays: ctx.isProduction ? 30 : 7,
+        policy: policyDocument(keyStatements(args)),
+        tags: ctx.tags(name),
+      },
+      this.part(),
+    );
+    new aws.kms.Alias(
+      ctx.logical(name, "alias"),
+      { name: `alias/${ctx.physical(200, name)}`, targetKeyId: key.keyId },
+      this.part({ aliases: [{ parent: key }] }),
+    );
+    this.arn = key.arn;
+    this.registerOutputs({ arn: this.arn });
+  }
 }
 
 function keyStatements(args: KeyArgs): Statement[] {
@@ -69,7 +85,8 @@ function keyStatements(args: KeyArgs): Statement[] {
               ),
             },
           }
-        : { StringEquals: { "aws:SourceAccount": account } },
+        : // Not every service says for whom it encrypts; refusing those would silence alarms.
+          { StringEqualsIfExists: { "aws:SourceAccount": account } },
     });
   }
   for (const service of args.viaServices ?? []) {

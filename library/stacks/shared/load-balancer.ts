@@ -1,22 +1,26 @@
 /**
- * Public load balancers: TLS only, with access logs, a name in the zone, and a firewall where
- * wanted. Two components have one, and both must have all of this.
+ * Load balancers: TLS only, with access logs, a name in the zone, and a firewall where wanted.
+ *
+ * A public one answers everybody. An internal one answers whoever its security group lets in: behind
+ * an API that checks tokens it must be an internal one, or the tokens would be checked at one of two
+ * doors.
  */
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import { createAlarm } from "./alarms";
-import { createPrivateBucket } from "./bucket";
+import { PrivateBucket } from "./bucket";
+import { after, CloudComponent } from "./component";
 import type { ConfigReader } from "./config";
 import type { StackContext } from "./context";
 import { accountId } from "./policies";
 
-export interface LoadBalancerConfig {
-  readonly publicSubnetIds: readonly string[];
-  readonly albSecurityGroupId: string;
+export type Exposure = "public" | "internal";
+
+/** What all load balancers of a program share. */
+export interface LoadBalancerSettings {
   readonly certificateArn: string;
   readonly zoneId: string;
   readonly zoneName: string;
-  readonly hostName: string;
   readonly alarmTopicArn: string;
   readonly deletionProtection: boolean;
   readonly firewall: boolean;
@@ -24,25 +28,22 @@ export interface LoadBalancerConfig {
   readonly forceDestroy: boolean;
 }
 
-export interface LoadBalancer {
-  readonly loadBalancer: aws.lb.LoadBalancer;
-  readonly httpsListener: aws.lb.Listener;
-  /** `apps.dev.example.com`. */
+export interface LoadBalancerArgs extends LoadBalancerSettings {
+  readonly exposure: Exposure;
+  readonly subnetIds: readonly string[];
+  readonly securityGroupId: pulumi.Input<string>;
+  /** Its label in the zone. */
   readonly hostName: string;
+  /** What happens to requests that no rule takes; nothing is found unless this says otherwise. */
+  readonly defaultActions?: aws.types.input.lb.ListenerDefaultAction[];
 }
 
-/** The part of a component's configuration that its load balancer needs. */
-export function readLoadBalancerConfig(
-  reader: ConfigReader,
-  defaultHostName: string,
-): LoadBalancerConfig {
+/** The part of a component's configuration that its load balancers need. */
+export function readLoadBalancerSettings(reader: ConfigReader): LoadBalancerSettings {
   return {
-    publicSubnetIds: reader.texts("publicSubnetIds", { min: 2 }),
-    albSecurityGroupId: reader.id("albSecurityGroupId", "sg-"),
     certificateArn: reader.arn("certificateArn"),
     zoneId: reader.id("zoneId"),
     zoneName: reader.zone("zoneName"),
-    hostName: reader.label("hostName", defaultHostName),
     alarmTopicArn: reader.arn("alarmTopicArn"),
     deletionProtection: reader.flag("deletionProtection", true),
     firewall: reader.flag("firewall", true),
@@ -51,146 +52,229 @@ export function readLoadBalancerConfig(
   };
 }
 
-/** `defaultActions` of the TLS listener decide what happens to requests that no rule takes. */
-export function createLoadBalancer(
-  context: StackContext,
-  config: LoadBalancerConfig,
-  defaultActions: aws.types.input.lb.ListenerDefaultAction[],
-): LoadBalancer {
-  const logBucket = createAccessLogBucket(context, config);
-  const loadBalancer = new aws.lb.LoadBalancer(
-    context.logical("load-balancer"),
-    {
-      name: context.physical(32, "lb"),
-      loadBalancerType: "application",
-      internal: false,
-      subnets: [...config.publicSubnetIds],
-      securityGroups: [config.albSecurityGroupId],
-      dropInvalidHeaderFields: true,
-      desyncMitigationMode: "strictest",
-      enableDeletionProtection: config.deletionProtection,
-      accessLogs: { bucket: logBucket.id, enabled: true },
-      tags: context.tags("load-balancer"),
-    },
-    // Waits for the bucket's policy too, without which AWS refuses to log there.
-    { dependsOn: [logBucket] },
-  );
-  new aws.lb.Listener(context.logical("http-listener"), {
-    loadBalancerArn: loadBalancer.arn,
-    port: 80,
-    protocol: "HTTP",
-    defaultActions: [
-      { type: "redirect", redirect: { port: "443", protocol: "HTTPS", statusCode: "HTTP_301" } },
-    ],
-    tags: context.tags("http-listener"),
-  });
-  const httpsListener = new aws.lb.Listener(context.logical("https-listener"), {
-    loadBalancerArn: loadBalancer.arn,
-    port: 443,
-    protocol: "HTTPS",
-    sslPolicy: "ELBSecurityPolicy-TLS13-1-2-2021-06",
-    certificateArn: config.certificateArn,
-    defaultActions,
-    tags: context.tags("https-listener"),
-  });
-  const hostName = `${config.hostName}.${config.zoneName}`;
-  new aws.route53.Record(context.logical("host-record"), {
-    zoneId: config.zoneId,
-    name: hostName,
-    type: "A",
-    aliases: [
-      { name: loadBalancer.dnsName, zoneId: loadBalancer.zoneId, evaluateTargetHealth: true },
-    ],
-  });
-  if (config.firewall) {
-    createFirewall(context, loadBalancer);
-  }
-  createLoadBalancerAlarms(context, config, loadBalancer);
-  return { loadBalancer, httpsListener, hostName };
-}
+const NOT_FOUND: aws.types.input.lb.ListenerDefaultAction = {
+  type: "fixed-response",
+  fixedResponse: { contentType: "text/plain", messageBody: "not found", statusCode: "404" },
+};
 
-function createAccessLogBucket(context: StackContext, config: LoadBalancerConfig): aws.s3.Bucket {
-  return createPrivateBucket(context, "access-logs", {
-    // Load balancers cannot write with a customer key.
-    versioned: false,
-    forceDestroy: config.forceDestroy,
-    expireAfterDays: config.accessLogDays,
-    statements: (bucketArn) => [
+export class TlsLoadBalancer extends CloudComponent {
+  readonly arn: pulumi.Output<string>;
+  readonly arnSuffix: pulumi.Output<string>;
+  readonly dnsName: pulumi.Output<string>;
+  /** There when the firewall is, so that nothing is served without it. */
+  readonly httpsListenerArn: pulumi.Output<string>;
+  /** `apps.dev.example.com`. */
+  readonly hostName: string;
+
+  constructor(
+    private readonly context: StackContext,
+    private readonly args: LoadBalancerArgs,
+    options?: pulumi.ComponentResourceOptions,
+  ) {
+    super("TlsLoadBalancer", context, "load-balancer", options);
+    const logBucket = this.createAccessLogBucket();
+    const loadBalancer = new aws.lb.LoadBalancer(
+      context.logical("load-balancer"),
       {
-        Sid: "LoadBalancerLogs",
-        Effect: "Allow",
-        Action: "s3:PutObject",
-        Principal: { Service: "logdelivery.elasticloadbalancing.amazonaws.com" },
-        Resource: pulumi.interpolate`${bucketArn}/AWSLogs/${accountId()}/*`,
-        Condition: { StringEquals: { "aws:SourceAccount": accountId() } },
+        name: context.physical(32, "lb"),
+        loadBalancerType: "application",
+        internal: args.exposure === "internal",
+        subnets: [...args.subnetIds],
+        securityGroups: [args.securityGroupId],
+        dropInvalidHeaderFields: true,
+        desyncMitigationMode: "strictest",
+        enableDeletionProtection: args.deletionProtection,
+        // AWS tries to write there at once; the bucket's id comes with its policy.
+        accessLogs: { bucket: logBucket.id, enabled: true },
+        tags: context.tags("load-balancer"),
       },
-    ],
-  });
-}
+      this.part(),
+    );
+    if (args.exposure === "public") {
+      this.redirectPlainHttp(loadBalancer);
+    }
+    const listener = this.createListener(loadBalancer);
+    const firewall = args.firewall ? [this.createFirewall(loadBalancer)] : [];
+    this.hostName = this.createName(loadBalancer);
+    this.createAlarms(loadBalancer);
+    this.arn = loadBalancer.arn;
+    this.arnSuffix = loadBalancer.arnSuffix;
+    this.dnsName = loadBalancer.dnsName;
+    this.httpsListenerArn = after(listener.arn, firewall);
+    this.registerOutputs({ arn: this.arn, httpsListenerArn: this.httpsListenerArn });
+  }
 
-/** The rule sets that AWS keeps up to date, and a limit for single addresses. */
-function createFirewall(context: StackContext, loadBalancer: aws.lb.LoadBalancer): void {
-  const visible = (name: string): aws.types.input.wafv2.WebAclVisibilityConfig => ({
-    metricName: context.physical(128, name),
-    cloudwatchMetricsEnabled: true,
-    sampledRequestsEnabled: true,
-  });
-  const managed = [
-    "AWSManagedRulesCommonRuleSet",
-    "AWSManagedRulesKnownBadInputsRuleSet",
-    "AWSManagedRulesAmazonIpReputationList",
-  ];
-  const firewall = new aws.wafv2.WebAcl(context.logical("firewall"), {
-    name: context.physical(128, "firewall"),
-    scope: "REGIONAL",
-    defaultAction: { allow: {} },
-    visibilityConfig: visible("firewall"),
-    rules: [
-      ...managed.map((name, index) => ({
-        name,
-        priority: index + 1,
-        overrideAction: { none: {} },
-        statement: { managedRuleGroupStatement: { name, vendorName: "AWS" } },
-        visibilityConfig: visible(name),
-      })),
+  private createAccessLogBucket(): PrivateBucket {
+    return new PrivateBucket(
+      this.context,
+      "access-logs",
       {
+        // Load balancers cannot write with a customer key.
+        versioned: false,
+        forceDestroy: this.args.forceDestroy,
+        expireAfterDays: this.args.accessLogDays,
+        statements: (bucketArn) => [
+          {
+            Sid: "LoadBalancerLogs",
+            Effect: "Allow",
+            Action: "s3:PutObject",
+            Principal: { Service: "logdelivery.elasticloadbalancing.amazonaws.com" },
+            // The account stands in the path; the service sends no account to compare.
+            Resource: pulumi.interpolate`${bucketArn}/AWSLogs/${accountId()}/*`,
+          },
+        ],
+      },
+      this.inner(),
+    );
+  }
+
+  private redirectPlainHttp(loadBalancer: aws.lb.LoadBalancer): void {
+    new aws.lb.Listener(
+      this.context.logical("http-listener"),
+      {
+        loadBalancerArn: loadBalancer.arn,
+        port: 80,
+        protocol: "HTTP",
+        defaultActions: [
+          {
+            type: "redirect",
+            redirect: { port: "443", protocol: "HTTPS", statusCode: "HTTP_301" },
+          },
+        ],
+        tags: this.context.tags("http-listener"),
+      },
+      this.part(),
+    );
+  }
+
+  private createListener(loadBalancer: aws.lb.LoadBalancer): aws.lb.Listener {
+    return new aws.lb.Listener(
+      this.context.logical("https-listener"),
+      {
+        loadBalancerArn: loadBalancer.arn,
+        port: 443,
+        protocol: "HTTPS",
+        sslPolicy: "ELBSecurityPolicy-TLS13-1-2-2021-06",
+        certificateArn: this.args.certificateArn,
+        defaultActions: this.args.defaultActions ?? [NOT_FOUND],
+        tags: this.context.tags("https-listener"),
+      },
+      this.part(),
+    );
+  }
+
+  private createName(loadBalancer: aws.lb.LoadBalancer): string {
+    const name = `${this.args.hostName}.${this.args.zoneName}`;
+    new aws.route53.Record(
+      this.context.logical("host-record"),
+      {
+        zoneId: this.args.zoneId,
+        name,
+        type: "A",
+        aliases: [
+          { name: loadBalancer.dnsName, zoneId: loadBalancer.zoneId, evaluateTargetHealth: true },
+        ],
+      },
+      this.part(),
+    );
+    return name;
+  }
+
+  /**
+   * The rule sets that AWS keeps up to date. Rules about addresses are for public load balancers
+   * only: what reaches an internal one comes from a few addresses of the VPC.
+   */
+  private createFirewall(loadBalancer: aws.lb.LoadBalancer): pulumi.Output<string> {
+    const { context } = this;
+    const isPublic = this.args.exposure === "public";
+    const visible = (name: string): aws.types.input.wafv2.WebAclVisibilityConfig => ({
+      metricName: context.physical(128, name),
+      cloudwatchMetricsEnabled: true,
+      sampledRequestsEnabled: true,
+    });
+    const managed = [
+      "AWSManagedRulesCommonRuleSet",
+      "AWSManagedRulesKnownBadInputsRuleSet",
+      ...(isPublic ? ["AWSManagedRulesAmazonIpReputationList"] : []),
+    ];
+    const rules: aws.types.input.wafv2.WebAclRule[] = managed.map((name, index) => ({
+      name,
+      priority: index + 1,
+      overrideAction: { none: {} },
+      statement: { managedRuleGroupStatement: { name, vendorName: "AWS" } },
+      visibilityConfig: visible(name),
+    }));
+    if (isPublic) {
+      rules.push({
         name: "rate",
         priority: 10,
         action: { block: {} },
         statement: { rateBasedStatement: { limit: 2000, aggregateKeyType: "IP" } },
         visibilityConfig: visible("rate"),
+      });
+    }
+    const firewall = new aws.wafv2.WebAcl(
+      context.logical("firewall"),
+      {
+        name: context.physical(128, "firewall"),
+        scope: "REGIONAL",
+        defaultAction: { allow: {} },
+        visibilityConfig: visible("firewall"),
+        rules,
+        tags: context.tags("firewall"),
       },
-    ],
-    tags: context.tags("firewall"),
-  });
-  new aws.wafv2.WebAclAssociation(context.logical("firewall-association"), {
-    resourceArn: loadBalancer.arn,
-    webAclArn: firewall.arn,
-  });
-}
+      this.part(),
+    );
+    const association = new aws.wafv2.WebAclAssociation(
+      context.logical("firewall-association"),
+      { resourceArn: loadBalancer.arn, webAclArn: firewall.arn },
+      this.part(),
+    );
+    return association.resourceArn;
+  }
 
-function createLoadBalancerAlarms(
-  context: StackContext,
-  { alarmTopicArn }: LoadBalancerConfig,
-  loadBalancer: aws.lb.LoadBalancer,
-): void {
-  const common = {
-    namespace: "AWS/ApplicationELB",
-    dimensions: { LoadBalancer: loadBalancer.arnSuffix },
-    topicArn: alarmTopicArn,
-    missing: "notBreaching",
-  } as const;
-  createAlarm(context, "server-errors", {
-    ...common,
-    description: "Targets answer with errors",
-    metric: "HTTPCode_Target_5XX_Count",
-    statistic: "Sum",
-    threshold: 10,
-  });
-  createAlarm(context, "latency", {
-    ...common,
-    description: "Targets answer slowly",
-    metric: "TargetResponseTime",
-    threshold: 2,
-  });
+  private createAlarms(loadBalancer: aws.lb.LoadBalancer): void {
+    const common = {
+      namespace: "AWS/ApplicationELB",
+      dimensions: { LoadBalancer: loadBalancer.arnSuffix },
+      topicArn: this.args.alarmTopicArn,
+      missing: "notBreaching",
+    } as const;
+    createAlarm(
+      this.context,
+      "server-errors",
+      {
+        ...common,
+        description: "Targets answer with errors",
+        metric: "HTTPCode_Target_5XX_Count",
+        statistic: "Sum",
+        threshold: 10,
+      },
+      this.part(),
+    );
+    createAlarm(
+      this.context,
+      "no-answer",
+      {
+        ...common,
+        description: "The load balancer finds nobody who answers",
+        // Without a healthy target there are no errors of targets, only the balancer's own.
+        metric: "HTTPCode_ELB_5XX_Count",
+        statistic: "Sum",
+        threshold: 10,
+      },
+      this.part(),
+    );
+    createAlarm(
+      this.context,
+      "latency",
+      {
+        ...common,
+        description: "Targets answer slowly",
+        metric: "TargetResponseTime",
+        threshold: 2,
+      },
+      this.part(),
+    );
+  }
 }

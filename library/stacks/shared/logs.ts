@@ -20,11 +20,16 @@ export function createLogGroup(
   ctx: StackContext,
   name: string,
   args: { kmsKeyArn: pulumi.Input<string>; retentionDays: number; path?: string },
+  options?: pulumi.CustomResourceOptions,
 ): aws.cloudwatch.LogGroup {
-  return new aws.cloudwatch.LogGroup(ctx.logical(name), {
-    name: args.path ?? ctx.path(name),
-    retentionInDays: args.retentionDays,
-    kmsKeyId: args.kmsKeyArn,
-    tags: ctx.tags(name),
-  });
+  return new aws.cloudwatch.LogGroup(
+    ctx.logical(name),
+    {
+      name: args.path ?? ctx.path(name),
+      retentionInDays: args.retentionDays,
+      kmsKeyId: args.kmsKeyArn,
+      tags: ctx.tags(name),
+    },
+    options,
+  );
 }

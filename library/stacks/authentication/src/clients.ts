@@ -10,9 +10,28 @@ export interface MachineClient {
 
 const TOKEN_UNITS = { accessToken: "minutes", idToken: "minutes", refreshToken: "days" };
 
+export const API_SCOPES = { read: "api/read", write: "api/write" } as const;
+
+/** What tokens may allow; the API asks for these scopes, route by route. */
+export function createApiScopes(
+  { context }: AuthenticationConfig,
+  pool: aws.cognito.UserPool,
+): aws.cognito.ResourceServer {
+  return new aws.cognito.ResourceServer(context.logical("resource-server"), {
+    identifier: "api",
+    name: context.physical(256, "api"),
+    userPoolId: pool.id,
+    scopes: [
+      { scopeName: "read", scopeDescription: "Read through the API" },
+      { scopeName: "write", scopeDescription: "Write through the API" },
+    ],
+  });
+}
+
 export function createWebClient(
   { context, callbackUrls, logoutUrls }: AuthenticationConfig,
   pool: aws.cognito.UserPool,
+  api: aws.cognito.ResourceServer,
 ): aws.cognito.UserPoolClient {
   return new aws.cognito.UserPoolClient(context.logical("web-client"), {
     name: context.physical(128, "web"),
@@ -21,7 +40,13 @@ export function createWebClient(
     generateSecret: false,
     allowedOauthFlowsUserPoolClient: true,
     allowedOauthFlows: ["code"],
-    allowedOauthScopes: ["openid", "email", "profile"],
+    // Without the API's own scopes a page could sign a user in and then do nothing.
+    allowedOauthScopes: api.scopeIdentifiers.apply((scopes) => [
+      "openid",
+      "email",
+      "profile",
+      ...scopes,
+    ]),
     supportedIdentityProviders: ["COGNITO"],
     callbackUrls: [...callbackUrls],
     logoutUrls: [...logoutUrls],
@@ -39,24 +64,16 @@ export function createWebClient(
 export function createMachineClient(
   config: AuthenticationConfig,
   pool: aws.cognito.UserPool,
+  api: aws.cognito.ResourceServer,
 ): MachineClient {
   const { context } = config;
-  const resources = new aws.cognito.ResourceServer(context.logical("resource-server"), {
-    identifier: "api",
-    name: context.physical(256, "api"),
-    userPoolId: pool.id,
-    scopes: [
-      { scopeName: "read", scopeDescription: "Read through the API" },
-      { scopeName: "write", scopeDescription: "Write through the API" },
-    ],
-  });
   const client = new aws.cognito.UserPoolClient(context.logical("machine-client"), {
     name: context.physical(128, "machine"),
     userPoolId: pool.id,
     generateSecret: true,
     allowedOauthFlowsUserPoolClient: true,
     allowedOauthFlows: ["client_credentials"],
-    allowedOauthScopes: resources.scopeIdentifiers,
+    allowedOauthScopes: api.scopeIdentifiers,
     supportedIdentityProviders: ["COGNITO"],
     enableTokenRevocation: true,
     accessTokenValidity: 60,

@@ -38,6 +38,17 @@ describe("authentication", () => {
     });
   });
 
+  it("lets pages ask for the API's scopes", async () => {
+    const client = (await runStack("authentication")).inputs("authentication-web-client");
+    expect(client.allowedOauthScopes).toEqual([
+      "openid",
+      "email",
+      "profile",
+      "api/read",
+      "api/write",
+    ]);
+  });
+
   it("puts the machine client's secret into Secrets Manager and nowhere else", async () => {
     const run = await runStack("authentication");
     expect(run.inputs("authentication-machine-client-secret")).toMatchObject({

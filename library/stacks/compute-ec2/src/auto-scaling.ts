@@ -21,6 +21,7 @@ export function createGroup(
     mixedInstancesPolicy: {
       instancesDistribution: {
         onDemandBaseCapacity: 0,
+        onDemandAllocationStrategy: "prioritized",
         onDemandPercentageAboveBaseCapacity: config.spot ? 0 : 100,
         spotAllocationStrategy: "price-capacity-optimized",
       },
@@ -29,6 +30,7 @@ export function createGroup(
           launchTemplateId: template.id,
           version: template.latestVersion.apply(String),
         },
+        overrides: config.instanceTypes.map((instanceType) => ({ instanceType })),
       },
     },
     instanceRefresh: {

@@ -1,24 +1,31 @@
 /** Configuration of the component, read and checked in this one place. */
 import {
   ConfigReader,
-  type LoadBalancerConfig,
-  readLoadBalancerConfig,
+  type LoadBalancerSettings,
+  readLoadBalancerSettings,
   type StackContext,
 } from "@cloud/shared";
 
 export const STACK = "compute-ec2";
 
+const SPOT_TYPES = 3;
+
 export interface InstancesConfig {
   readonly context: StackContext;
   readonly vpcId: string;
-  readonly loadBalancer: LoadBalancerConfig;
+  readonly loadBalancer: LoadBalancerSettings;
+  readonly publicSubnetIds: readonly string[];
+  readonly albSecurityGroupId: string;
+  readonly hostName: string;
   readonly privateSubnetIds: readonly string[];
   readonly ec2SecurityGroupId: string;
   readonly instanceProfileName: string;
   readonly dataKeyArn: string;
-  /** Empty: the newest Amazon Linux 2023. */
+  /** Empty: Amazon Linux 2023, the newest when `imageRelease` was first deployed. */
   readonly amiId: string;
-  readonly instanceType: string;
+  readonly imageRelease: string;
+  /** The first that can be had; spare capacity of one type alone may be gone at once. */
+  readonly instanceTypes: readonly string[];
   readonly minSize: number;
   readonly maxSize: number;
   readonly volumeSizeGb: number;
@@ -30,10 +37,17 @@ export interface InstancesConfig {
 
 export function readConfig(): InstancesConfig {
   const reader = new ConfigReader(STACK);
+  const instanceTypes = reader.texts("instanceTypes", { min: 1 });
+  for (const type of instanceTypes.filter((text) => !/^[a-z0-9-]+\.[a-z0-9]+$/.test(text))) {
+    reader.problem("instanceTypes", `has ${JSON.stringify(type)}, which is no type like t3.micro`);
+  }
   const config: InstancesConfig = {
     context: reader.context(),
     vpcId: reader.id("vpcId", "vpc-"),
-    loadBalancer: readLoadBalancerConfig(reader, "web"),
+    loadBalancer: readLoadBalancerSettings(reader),
+    publicSubnetIds: reader.texts("publicSubnetIds", { min: 2 }),
+    albSecurityGroupId: reader.id("albSecurityGroupId", "sg-"),
+    hostName: reader.label("hostName", "web"),
     privateSubnetIds: reader.texts("privateSubnetIds", { min: 1 }),
     ec2SecurityGroupId: reader.id("ec2SecurityGroupId", "sg-"),
     instanceProfileName: reader.id("instanceProfileName"),
@@ -43,10 +57,12 @@ export function readConfig(): InstancesConfig {
       pattern: /^$|^ami-[0-9a-z]+$/,
       example: "ami-0123456789abcdef0",
     }),
-    instanceType: reader.text("instanceType", {
-      pattern: /^[a-z0-9-]+\.[a-z0-9]+$/,
-      example: "t3.micro",
+    imageRelease: reader.text("imageRelease", {
+      default: "1",
+      pattern: /^[a-zA-Z0-9.-]{1,32}$/,
+      example: "2026-11",
     }),
+    instanceTypes,
     minSize: reader.integer("minSize", { default: 3, min: 0, max: 100 }),
     maxSize: reader.integer("maxSize", { default: 12, min: 1, max: 100 }),
     volumeSizeGb: reader.integer("volumeSizeGb", { default: 50, min: 8, max: 1000 }),
@@ -57,6 +73,12 @@ export function readConfig(): InstancesConfig {
   };
   if (config.maxSize < config.minSize) {
     reader.problem("maxSize", "must not be less than minSize");
+  }
+  if (config.spot && config.instanceTypes.length < SPOT_TYPES) {
+    reader.problem(
+      "instanceTypes",
+      `needs at least ${SPOT_TYPES} types for spare capacity: one alone may be gone at once`,
+    );
   }
   return reader.finish(config);
 }

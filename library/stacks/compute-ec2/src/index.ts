@@ -15,4 +15,4 @@ export const loadBalancerArn = ingress.loadBalancer.arn;
 export const loadBalancerArnSuffix = ingress.loadBalancer.arnSuffix;
 export const loadBalancerDnsName = ingress.loadBalancer.dnsName;
 export const targetGroupArn = ingress.targets.arn;
-export const serviceUrl = `https://${ingress.hostName}`;
+export const serviceUrl = `https://${ingress.loadBalancer.hostName}`;

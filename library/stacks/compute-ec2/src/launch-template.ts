@@ -1,4 +1,5 @@
 /** How an instance starts: no key pair, no public address, IMDSv2 only, an encrypted disk. */
+import { at, remembered } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { InstancesConfig } from "./config";
@@ -8,11 +9,19 @@ const AMAZON_LINUX = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-def
 export function createLaunchTemplate(config: InstancesConfig): aws.ec2.LaunchTemplate {
   const { context } = config;
   const imageId: pulumi.Input<string> =
-    config.amiId === "" ? aws.ssm.getParameterOutput({ name: AMAZON_LINUX }).value : config.amiId;
+    config.amiId === ""
+      ? // What is newest changes every few days; instances are renewed when somebody says so.
+        remembered(
+          context,
+          "image",
+          config.imageRelease,
+          aws.ssm.getParameterOutput({ name: AMAZON_LINUX }).value,
+        )
+      : config.amiId;
   return new aws.ec2.LaunchTemplate(context.logical("launch-template"), {
     namePrefix: `${context.physical(100, "web")}-`,
     imageId,
-    instanceType: config.instanceType,
+    instanceType: at(config.instanceTypes, 0),
     updateDefaultVersion: true,
     iamInstanceProfile: { name: config.instanceProfileName },
     metadataOptions: {

@@ -1,9 +1,10 @@
-/** The load balancer, and the target group that the instances join. */
-import { createAlarm, createLoadBalancer, type LoadBalancer } from "@cloud/shared";
+/** The load balancer, the target group that the instances join, and the port between them. */
+import { connectGroups, createAlarm, TlsLoadBalancer } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type { InstancesConfig } from "./config";
 
-export interface Ingress extends LoadBalancer {
+export interface Ingress {
+  readonly loadBalancer: TlsLoadBalancer;
   readonly targets: aws.lb.TargetGroup;
 }
 
@@ -25,20 +26,31 @@ export function createIngress(config: InstancesConfig): Ingress {
     },
     tags: context.tags("targets"),
   });
-  const ingress = createLoadBalancer(context, config.loadBalancer, [
-    { type: "forward", targetGroupArn: targets.arn },
-  ]);
+  const loadBalancer = new TlsLoadBalancer(context, {
+    ...config.loadBalancer,
+    exposure: "public",
+    subnetIds: config.publicSubnetIds,
+    securityGroupId: config.albSecurityGroupId,
+    hostName: config.hostName,
+    defaultActions: [{ type: "forward", targetGroupArn: targets.arn }],
+  });
+  connectGroups(
+    context,
+    { name: "alb", id: config.albSecurityGroupId },
+    { name: "ec2", id: config.ec2SecurityGroupId },
+    config.appPort,
+  );
   createAlarm(context, "unhealthy-hosts", {
     description: "Instances do not answer",
     namespace: "AWS/ApplicationELB",
     metric: "UnHealthyHostCount",
     dimensions: {
-      LoadBalancer: ingress.loadBalancer.arnSuffix,
+      LoadBalancer: loadBalancer.arnSuffix,
       TargetGroup: targets.arnSuffix,
     },
     statistic: "Maximum",
     threshold: 0,
     topicArn: config.loadBalancer.alarmTopicArn,
   });
-  return { ...ingress, targets };
+  return { loadBalancer, targets };
 }

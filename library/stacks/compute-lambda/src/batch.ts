@@ -1,8 +1,15 @@
 /** Jobs that run longer than a function may: a queue, on Fargate, in the same subnets. */
-import { createLogGroup, createRole, regionName, trustService } from "@cloud/shared";
+import {
+  createLogGroup,
+  managedPolicyArn,
+  regionName,
+  ServiceRole,
+  trustService,
+} from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { FunctionConfig } from "./config";
+import { ownSecrets, settings } from "./function";
 
 export interface Batch {
   readonly queue: aws.batch.JobQueue;
@@ -38,15 +45,12 @@ function createJobDefinition(config: FunctionConfig): aws.batch.JobDefinition {
     kmsKeyArn: config.logsKeyArn,
     retentionDays: config.logRetentionDays,
   });
-  const partition = aws.getPartitionOutput().partition;
-  const executionRole = createRole(context, "batch-execution-role", {
+  const executionRole = new ServiceRole(context, "batch-execution-role", {
     description: "Starts batch jobs",
     trust: trustService("ecs-tasks.amazonaws.com"),
-    managedPolicies: [
-      pulumi.interpolate`arn:${partition}:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy`,
-    ],
+    managedPolicies: [managedPolicyArn("service-role/AmazonECSTaskExecutionRolePolicy")],
   });
-  const jobRole = createRole(context, "batch-job-role", {
+  const jobRole = new ServiceRole(context, "batch-job-role", {
     description: "What batch jobs may do",
     trust: trustService("ecs-tasks.amazonaws.com"),
     statements: [
@@ -61,8 +65,8 @@ function createJobDefinition(config: FunctionConfig): aws.batch.JobDefinition {
         Action: ["kms:Decrypt", "kms:GenerateDataKey"],
         Resource: config.dataKeyArn,
       },
+      ...ownSecrets(config),
     ],
-    managedPolicies: [config.secretReaderPolicyArn],
   });
   return new aws.batch.JobDefinition(context.logical("batch-job"), {
     name: context.physical(128, "job"),
@@ -82,7 +86,7 @@ function createJobDefinition(config: FunctionConfig): aws.batch.JobDefinition {
         { type: "VCPU", value: "1" },
         { type: "MEMORY", value: "2048" },
       ],
-      environment: [{ name: "DATA_BUCKET", value: config.dataBucketName }],
+      environment: Object.entries(settings(config)).map(([name, value]) => ({ name, value })),
       logConfiguration: {
         logDriver: "awslogs",
         options: {

@@ -1,5 +1,11 @@
 /** Configuration of the component, read and checked in this one place. */
-import { ConfigReader, readRetention, type StackContext } from "@cloud/shared";
+import {
+  ConfigReader,
+  type DatabaseLink,
+  readDatabaseLink,
+  readRetention,
+  type StackContext,
+} from "@cloud/shared";
 
 export const STACK = "compute-lambda";
 
@@ -14,7 +20,11 @@ export interface FunctionConfig {
   readonly dataKeyArn: string;
   readonly logsKeyArn: string;
   readonly alarmTopicArn: string;
-  readonly secretReaderPolicyArn: string;
+  readonly secretsKeyArn: string;
+  /** Secrets that function and jobs may read, by name. */
+  readonly secrets: Readonly<Record<string, string>>;
+  /** None: they do not use the database, or there is none. */
+  readonly database: DatabaseLink | undefined;
   readonly runtime: Runtime;
   readonly memoryMb: number;
   readonly timeoutSeconds: number;
@@ -29,6 +39,7 @@ export interface FunctionConfig {
 
 export function readConfig(): FunctionConfig {
   const reader = new ConfigReader(STACK);
+  const database = readDatabaseLink(reader);
   return reader.finish({
     context: reader.context(),
     privateSubnetIds: reader.texts("privateSubnetIds", { min: 1 }),
@@ -38,7 +49,9 @@ export function readConfig(): FunctionConfig {
     dataKeyArn: reader.arn("dataKeyArn"),
     logsKeyArn: reader.arn("logsKeyArn"),
     alarmTopicArn: reader.arn("alarmTopicArn"),
-    secretReaderPolicyArn: reader.arn("secretReaderPolicyArn"),
+    secretsKeyArn: reader.arn("secretsKeyArn"),
+    secrets: readSecretsOf(reader),
+    database: reader.flag("useDatabase", false) ? database : undefined,
     runtime: reader.choice<Runtime>("runtime", ["nodejs20.x", "nodejs22.x"], "nodejs22.x"),
     memoryMb: reader.integer("memoryMb", { default: 1024, min: 128, max: 10240 }),
     timeoutSeconds: reader.integer("timeoutSeconds", { default: 120, min: 1, max: 900 }),
@@ -58,4 +71,17 @@ export function readConfig(): FunctionConfig {
     batchSpot: reader.flag("batchSpot", false),
     logRetentionDays: readRetention(reader),
   });
+}
+
+/** The named ones out of those that the component `secrets` made. */
+function readSecretsOf(reader: ConfigReader): Record<string, string> {
+  const known = reader.textMap("applicationSecretArns");
+  const names = reader.texts("secretNames", { default: [] });
+  for (const name of names.filter((wanted) => !(wanted in known))) {
+    reader.problem(
+      "secretNames",
+      `has ${name}, which is none of: ${Object.keys(known).join(", ")}`,
+    );
+  }
+  return Object.fromEntries(names.map((name) => [name, known[name] ?? ""]));
 }

@@ -1,6 +1,15 @@
 /** The function: in private subnets, with its own log, its own role, and an alias that releases move. */
 import { join } from "node:path";
-import { createAlarm, createLogGroup, createRole, trustServicePlainly } from "@cloud/shared";
+import {
+  createAlarm,
+  createLogGroup,
+  databaseSettings,
+  managedPolicyArn,
+  readSecrets,
+  ServiceRole,
+  type Statement,
+  trustServicePlainly,
+} from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { FunctionConfig } from "./config";
@@ -20,33 +29,29 @@ export function createFunction(config: FunctionConfig, queues: Queues): Processo
     retentionDays: config.logRetentionDays,
   });
   const role = createProcessorRole(config, queues, logGroup);
-  const lambda = new aws.lambda.Function(
-    context.logical("processor"),
-    {
-      name,
-      description: "Processes objects that arrived in the data bucket",
-      runtime: config.runtime,
-      architectures: ["arm64"],
-      handler: "index.handler",
-      code: new pulumi.asset.FileArchive(join(__dirname, "handler")),
-      role: role.arn,
-      memorySize: config.memoryMb,
-      timeout: config.timeoutSeconds,
-      publish: true,
-      kmsKeyArn: config.dataKeyArn,
-      environment: {
-        variables: { ENVIRONMENT: context.environment, DATA_BUCKET: config.dataBucketName },
-      },
-      vpcConfig: {
-        subnetIds: [...config.privateSubnetIds],
-        securityGroupIds: [config.lambdaSecurityGroupId],
-      },
-      tracingConfig: { mode: "Active" },
-      loggingConfig: { logFormat: "JSON", logGroup: logGroup.name },
-      tags: context.tags("processor"),
+  const lambda = new aws.lambda.Function(context.logical("processor"), {
+    name,
+    description: "Processes objects that arrived in the data bucket",
+    runtime: config.runtime,
+    architectures: ["arm64"],
+    handler: "index.handler",
+    code: new pulumi.asset.FileArchive(join(__dirname, "handler")),
+    role: role.arn,
+    memorySize: config.memoryMb,
+    timeout: config.timeoutSeconds,
+    publish: true,
+    kmsKeyArn: config.dataKeyArn,
+    environment: {
+      variables: settings(config),
     },
-    { dependsOn: [role] },
-  );
+    vpcConfig: {
+      subnetIds: [...config.privateSubnetIds],
+      securityGroupIds: [config.lambdaSecurityGroupId],
+    },
+    tracingConfig: { mode: "Active" },
+    loggingConfig: { logFormat: "JSON", logGroup: logGroup.name },
+    tags: context.tags("processor"),
+  });
   const live = new aws.lambda.Alias(context.logical("live"), {
     name: "live",
     functionName: lambda.name,
@@ -78,9 +83,8 @@ function createProcessorRole(
   config: FunctionConfig,
   queues: Queues,
   logGroup: aws.cloudwatch.LogGroup,
-): aws.iam.Role {
-  const partition = aws.getPartitionOutput().partition;
-  return createRole(config.context, "processor-role", {
+): ServiceRole {
+  return new ServiceRole(config.context, "processor-role", {
     description: "What the function may do",
     trust: trustServicePlainly("lambda.amazonaws.com"),
     statements: [
@@ -110,10 +114,28 @@ function createProcessorRole(
         Action: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
         Resource: "*",
       },
+      ...ownSecrets(config),
     ],
-    managedPolicies: [
-      config.secretReaderPolicyArn,
-      pulumi.interpolate`arn:${partition}:iam::aws:policy/service-role/AWSLambdaENIManagementAccess`,
-    ],
+    managedPolicies: [managedPolicyArn("service-role/AWSLambdaENIManagementAccess")],
   });
+}
+
+/** What function and jobs are told; values of secrets are read at run time. */
+export function settings(config: FunctionConfig): Record<string, string> {
+  return {
+    ENVIRONMENT: config.context.environment,
+    DATA_BUCKET: config.dataBucketName,
+    ...(Object.keys(config.secrets).length > 0 && {
+      SECRET_ARNS: JSON.stringify(config.secrets),
+    }),
+    ...(config.database && databaseSettings(config.database)),
+  };
+}
+
+export function ownSecrets(config: FunctionConfig): Statement[] {
+  const arns = [
+    ...Object.values(config.secrets),
+    ...(config.database ? [config.database.secretArn] : []),
+  ];
+  return readSecrets(arns, config.secretsKeyArn);
 }

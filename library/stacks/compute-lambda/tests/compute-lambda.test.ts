@@ -51,6 +51,28 @@ describe("compute-lambda", () => {
     });
   });
 
+  it("reads the secrets that it names, and the database's when it uses it", async () => {
+    const plain = await runStack("compute-lambda");
+    expect(plain.inputs("compute-lambda-processor-role-policy").policy).not.toContain(
+      "secretsmanager",
+    );
+    const run = await runStack("compute-lambda", {
+      config: { secretNames: ["api"], useDatabase: true, batch: true },
+    });
+    for (const role of ["processor-role", "batch-job-role"]) {
+      const { policy } = run.inputs(`compute-lambda-${role}-policy`);
+      expect(policy).toContain("secrets/applicationSecretArn");
+      expect(policy).toContain("database-rds/applicationSecretArn");
+    }
+    expect(run.inputs("compute-lambda-processor").environment.variables).toMatchObject({
+      DATABASE_HOST: "database-rds-applicationEndpoint",
+      SECRET_ARNS: expect.stringContaining('"api"') as string,
+    });
+    await expect(
+      runStack("compute-lambda", { config: { secretNames: ["nobody"] } }),
+    ).rejects.toThrow("compute-lambda:secretNames has nobody, which is none of: api, worker");
+  });
+
   it("has a handler that reports exactly the messages that failed", async () => {
     const { handler } = (await import(join(__dirname, "../src/handler/index.mjs"))) as {
       handler: (event: unknown) => Promise<unknown>;

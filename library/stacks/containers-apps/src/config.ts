@@ -1,120 +1,90 @@
 /** Configuration of the component, read and checked in this one place. */
 import {
-  type Check,
+  type AppSettings,
+  type AppSurroundings,
   ConfigReader,
-  isRecord,
+  readDatabaseLink,
   readRetention,
   type StackContext,
 } from "@cloud/shared";
+import { type AppDefaults, completeApp, CPU, isApp } from "./app-config";
 
 export const STACK = "containers-apps";
 
-export interface App {
-  readonly name: string;
-  /** With a version or a digest. */
-  readonly image: string;
-  readonly path: string;
-  readonly healthPath: string;
-  readonly port: number;
-}
-
-/** As written: what is left out is filled in from defaults and from built images. */
-type WrittenApp = Pick<App, "name" | "path"> & Partial<App>;
-
 export interface AppsConfig {
   readonly context: StackContext;
-  readonly vpcId: string;
-  readonly privateSubnetIds: readonly string[];
-  readonly appSecurityGroupId: string;
-  readonly clusterName: string;
-  readonly clusterArn: string;
-  readonly httpsListenerArn: string;
-  readonly serviceNamespaceArn: string;
-  readonly executionRoleArn: string;
-  readonly logsKeyArn: string;
-  readonly alarmTopicArn: string;
-  readonly secretReaderPolicyArn: string;
-  readonly databaseSecretArn: string;
-  readonly apps: readonly App[];
-  readonly cpu: number;
-  readonly memoryMb: number;
-  readonly minTasks: number;
-  readonly maxTasks: number;
-  readonly readOnlyRoot: boolean;
-  readonly logRetentionDays: number;
+  readonly around: AppSurroundings;
+  readonly internalAlbSecurityGroupId: string;
+  readonly albSecurityGroupId: string;
+  readonly apps: readonly AppSettings[];
 }
-
-/** `name:1.2.3` or `name@sha256:…`; a tag that may move, such as `latest`, is refused. */
-const IMAGE = /^[^:\s]+(:\d[\w.-]*|@sha256:[0-9a-f]{64})$/;
-const CPU = [256, 512, 1024, 2048, 4096];
-
-const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
-  isRecord(value) &&
-  typeof value.name === "string" &&
-  /^[a-z][a-z0-9-]{0,23}$/.test(value.name) &&
-  isPath(value.path) &&
-  (value.healthPath === undefined || isPath(value.healthPath)) &&
-  (value.image === undefined || (typeof value.image === "string" && IMAGE.test(value.image))) &&
-  (value.port === undefined || isPort(value.port));
 
 export function readConfig(): AppsConfig {
   const reader = new ConfigReader(STACK);
-  const built = reader.textMap("imageUris");
-  const config: AppsConfig = {
-    context: reader.context(),
+  const context = reader.context();
+  const around: AppSurroundings = {
     vpcId: reader.id("vpcId", "vpc-"),
-    privateSubnetIds: reader.texts("privateSubnetIds", { min: 1 }),
-    appSecurityGroupId: reader.id("appSecurityGroupId", "sg-"),
+    subnetIds: reader.texts("privateSubnetIds", { min: 1 }),
+    securityGroupId: reader.id("appSecurityGroupId", "sg-"),
     clusterName: reader.id("clusterName"),
     clusterArn: reader.arn("clusterArn"),
-    httpsListenerArn: reader.arn("httpsListenerArn"),
-    serviceNamespaceArn: reader.arn("serviceNamespaceArn"),
-    executionRoleArn: reader.arn("executionRoleArn"),
+    namespaceArn: reader.arn("serviceNamespaceArn"),
+    doors: {
+      internal: {
+        listenerArn: reader.arn("httpsListenerArn"),
+        loadBalancerArnSuffix: reader.id("loadBalancerArnSuffix"),
+      },
+      public: {
+        listenerArn: optionalArn(reader, "publicListenerArn"),
+        loadBalancerArnSuffix: reader.text("publicLoadBalancerArnSuffix", { default: "" }),
+      },
+    },
+    fileSystemId: reader.text("fileSystemId", {
+      default: "",
+      pattern: /^$|^fs-/,
+      example: "fs-0123abcd, or nothing",
+    }),
+    sessionLogGroupArn: reader.arn("sessionLogGroupArn"),
+    secretsKeyArn: reader.arn("secretsKeyArn"),
     logsKeyArn: reader.arn("logsKeyArn"),
     alarmTopicArn: reader.arn("alarmTopicArn"),
-    secretReaderPolicyArn: reader.arn("secretReaderPolicyArn"),
-    databaseSecretArn: reader.arn("databaseSecretArn"),
-    apps: readApps(reader, built),
+    logRetentionDays: readRetention(reader),
+  };
+  const defaults: AppDefaults = {
+    images: reader.textMap("imageUris"),
+    secretArns: reader.textMap("applicationSecretArns"),
+    database: readDatabaseLink(reader),
+    publicDoor: around.doors.public.listenerArn !== "",
+    fileSystemId: around.fileSystemId,
     cpu: reader.integer("cpu", { default: 1024 }),
     memoryMb: reader.integer("memoryMb", { default: 2048, min: 512, max: 30720 }),
     minTasks: reader.integer("minTasks", { default: 3, min: 0, max: 100 }),
     maxTasks: reader.integer("maxTasks", { default: 20, min: 1, max: 200 }),
-    readOnlyRoot: reader.flag("readOnlyRoot", true),
-    logRetentionDays: readRetention(reader),
+    sessions: reader.flag("sessions", false),
   };
-  if (!CPU.includes(config.cpu)) {
-    reader.problem("cpu", `must be one of ${CPU.join(", ")}, not ${config.cpu}`);
+  if (!CPU.includes(defaults.cpu)) {
+    reader.problem("cpu", `must be one of ${CPU.join(", ")}, not ${defaults.cpu}`);
   }
-  if (config.maxTasks < config.minTasks) {
-    reader.problem("maxTasks", "must not be less than minTasks");
-  }
-  return reader.finish(config);
+  return reader.finish({
+    context,
+    around,
+    internalAlbSecurityGroupId: reader.id("internalAlbSecurityGroupId", "sg-"),
+    albSecurityGroupId: reader.id("albSecurityGroupId", "sg-"),
+    apps: readApps(reader, defaults),
+  });
 }
 
-function readApps(reader: ConfigReader, built: Record<string, string>): App[] {
+function readApps(reader: ConfigReader, defaults: AppDefaults): AppSettings[] {
   const written = reader.list("apps", isApp, {
     min: 1,
-    of: "applications with a name, a path, and an image that has a version",
+    of: "applications with a name and an image that has a version; see the reference for the rest",
   });
-  return written.map((app) => {
-    const image = app.image ?? built[app.name];
-    if (image === undefined) {
-      reader.problem("apps", `has ${app.name} without an image, and none of that name is built`);
-    }
-    return {
-      name: app.name,
-      image: image ?? "",
-      path: app.path,
-      healthPath: app.healthPath ?? "/",
-      port: app.port ?? 8080,
-    };
-  });
+  if (new Set(written.map(({ name }) => name)).size !== written.length) {
+    reader.problem("apps", "names an application twice");
+  }
+  return written.map((app, position) => completeApp(reader, app, defaults, position));
 }
 
-function isPath(value: unknown): value is string {
-  return typeof value === "string" && value.startsWith("/");
-}
-
-function isPort(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value > 0 && value < 65536;
+function optionalArn(reader: ConfigReader, key: string): string {
+  return reader.text(key, { default: "", pattern: /^$|^arn:/, example: "an ARN, or nothing" });
 }

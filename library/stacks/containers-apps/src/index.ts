@@ -1,24 +1,23 @@
 /** Applications of an environment. What each output is for is said in its template. */
+import { ContainerApp } from "@cloud/shared";
 import * as pulumi from "@pulumi/pulumi";
 import { readConfig } from "./config";
-import { createRoute } from "./routing";
-import { createService } from "./service";
-import { createTask } from "./task";
+import { openPorts } from "./ports";
 
 const config = readConfig();
-const apps = config.apps.map((app, position) => {
-  const task = createTask(config, app);
-  const route = createRoute(config, app, position);
-  return { app, task, route, service: createService(config, app, task, route) };
-});
+openPorts(config);
+const apps = config.apps.map((settings) => ({
+  name: settings.name,
+  image: settings.image,
+  app: new ContainerApp(config.context, settings, config.around),
+}));
 
-export const serviceNames = pulumi.all(
-  Object.fromEntries(apps.map(({ app, service }) => [app.name, service.name])),
-);
-export const taskRoleArns = pulumi.all(
-  Object.fromEntries(apps.map(({ app, task }) => [app.name, task.role.arn])),
-);
-export const targetGroupArns = pulumi.all(
-  Object.fromEntries(apps.map(({ app, route }) => [app.name, route.targets.arn])),
-);
-export const imageUris = Object.fromEntries(apps.map(({ app }) => [app.name, app.image]));
+const byName = (
+  value: (app: ContainerApp) => pulumi.Output<string>,
+): pulumi.Output<Record<string, string>> =>
+  pulumi.all(Object.fromEntries(apps.map(({ name, app }) => [name, value(app)])));
+
+export const serviceNames = byName((app) => app.serviceName);
+export const taskRoleArns = byName((app) => app.taskRoleArn);
+export const targetGroupArns = byName((app) => app.targetGroupArn);
+export const imageUris = Object.fromEntries(apps.map(({ name, image }) => [name, image]));

@@ -1,27 +1,285 @@
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
+import { queueSteps } from "../../shared/components/container-app/scaling";
 import { type Run, runStack } from "../../shared/testing/harness";
 
 keepsItsContract("containers-apps");
 
 interface Container {
+  name: string;
   image: string;
+  essential: boolean;
+  command?: string[];
   readonlyRootFilesystem: boolean;
+  environment: Array<{ name: string; value: string }>;
   secrets: Array<{ name: string; valueFrom: string }>;
+  mountPoints: Array<{ sourceVolume: string; containerPath: string; readOnly?: boolean }>;
   linuxParameters: { capabilities: { drop: string[] } };
 }
 
-function container(run: Run): Container {
-  const definitions = run.inputs("containers-apps-api-task").containerDefinitions as string;
-  return (JSON.parse(definitions) as [Container])[0];
+function containers(run: Run, app = "api"): Container[] {
+  const definitions = run.inputs(`containers-apps-${app}-task`).containerDefinitions as string;
+  return JSON.parse(definitions) as Container[];
 }
 
+function container(run: Run): Container {
+  const [first] = containers(run);
+  if (first === undefined) {
+    throw new Error("the task has no containers");
+  }
+  return first;
+}
+
+const IMAGE = "registry.example.com/thing:1.2.3";
+
+function withApps(...apps: object[]): Promise<Run> {
+  return runStack("containers-apps", { environment: "prod", config: { apps } });
+}
+
+const SECRET = "arn:aws:sample:us-east-1:123456789012:secrets/applicationSecretArn";
+const DATABASE = "arn:aws:sample:us-east-1:123456789012:database-rds/applicationSecretArn";
+
 describe("containers-apps", () => {
-  it("runs containers without privileges, with secrets from Secrets Manager", async () => {
-    const api = container(await runStack("containers-apps"));
+  it("runs containers without privileges, and without anything they did not ask for", async () => {
+    const api = container(await runStack("containers-apps", { environment: "prod" }));
     expect(api.readonlyRootFilesystem).toBe(true);
     expect(api.linuxParameters.capabilities.drop).toEqual(["ALL"]);
-    expect(api.secrets[0]?.valueFrom).toMatch(/databaseSecretArn$/);
+    expect(api.secrets).toEqual([]);
+    expect(api.environment).toEqual([
+      { name: "ENVIRONMENT", value: "prod" },
+      { name: "PORT", value: "8080" },
+    ]);
+  });
+
+  it("gives each application its own settings, secrets, size and scale", async () => {
+    const run = await withApps(
+      {
+        name: "api",
+        path: "/*",
+        image: IMAGE,
+        env: { LOG_LEVEL: "debug" },
+        secrets: { SIGNING_KEY: "api", DATABASE_PASSWORD: "database#password" },
+        database: true,
+        cpu: 2048,
+        memoryMb: 8192,
+        minTasks: 2,
+        maxTasks: 7,
+      },
+      { name: "quiet", path: "/quiet/*", image: IMAGE },
+    );
+    const api = container(run);
+    expect(api.secrets).toEqual([
+      { name: "SIGNING_KEY", valueFrom: SECRET },
+      { name: "DATABASE_PASSWORD", valueFrom: `${DATABASE}:password::` },
+    ]);
+    expect(Object.fromEntries(api.environment.map(({ name, value }) => [name, value]))).toEqual({
+      ENVIRONMENT: "prod",
+      PORT: "8080",
+      DATABASE_HOST: "database-rds-applicationEndpoint",
+      DATABASE_PORT: "5432",
+      DATABASE_NAME: "database-rds-databaseName",
+      DATABASE_SECRET_ARN: DATABASE,
+      LOG_LEVEL: "debug",
+    });
+    expect(run.inputs("containers-apps-api-task")).toMatchObject({ cpu: "2048", memory: "8192" });
+    expect(run.inputs("containers-apps-api-scaling")).toMatchObject({
+      minCapacity: 2,
+      maxCapacity: 7,
+    });
+    expect(containers(run, "quiet")[0]?.secrets).toEqual([]);
+    expect(run.has("containers-apps-quiet-role-policy")).toBe(false);
+  });
+
+  it("lets a role read the secrets of its own application only", async () => {
+    const run = await withApps(
+      { name: "api", path: "/*", image: IMAGE, secrets: { KEY: "api" } },
+      { name: "other", path: "/other", image: IMAGE, secrets: { KEY: "worker" }, database: true },
+    );
+    const secretsOf = (role: string): string[] => {
+      const policy = run.inputs(`containers-apps-${role}-policy`).policy as string;
+      const { Statement } = JSON.parse(policy) as {
+        Statement: Array<{ Sid?: string; Resource: string[] }>;
+      };
+      return Statement.find(({ Sid }) => Sid === "OwnSecrets")?.Resource ?? [];
+    };
+    expect(secretsOf("api-role")).toEqual([SECRET]);
+    expect(secretsOf("api-execution-role")).toEqual([SECRET]);
+    expect(secretsOf("other-role")).toHaveLength(2);
+    // What an application reads at run time is nothing that ECS has to know.
+    expect(secretsOf("other-execution-role")).not.toContain(DATABASE);
+  });
+
+  it("runs workers without a load balancer, as many as there is work", async () => {
+    const run = await withApps({
+      name: "mailer",
+      image: IMAGE,
+      command: ["node", "mailer.js"],
+      minTasks: 0,
+      maxTasks: 4,
+      queue: { name: "mails", messagesPerTask: 50 },
+    });
+    expect(run.all("aws:lb/targetGroup:TargetGroup")).toEqual([]);
+    expect(run.outputs.targetGroupArns).toEqual({ mailer: "" });
+    expect(run.inputs("containers-apps-mailer-service").loadBalancers).toBeUndefined();
+    expect(containers(run, "mailer")[0]?.command).toEqual(["node", "mailer.js"]);
+    const { stepScalingPolicyConfiguration } = run.inputs(
+      "containers-apps-mailer-scale-by-backlog",
+    );
+    expect(stepScalingPolicyConfiguration.stepAdjustments).toEqual([
+      { metricIntervalLowerBound: "0", metricIntervalUpperBound: "50", scalingAdjustment: 1 },
+      { metricIntervalLowerBound: "50", metricIntervalUpperBound: "100", scalingAdjustment: 2 },
+      { metricIntervalLowerBound: "100", metricIntervalUpperBound: "150", scalingAdjustment: 3 },
+      { metricIntervalLowerBound: "150", scalingAdjustment: 4 },
+    ]);
+    expect(run.inputs("containers-apps-mailer-idle-alarm").alarmActions).toEqual([
+      "arn:aws:appautoscaling:us-east-1:123456789012:containers-apps-mailer-scale-by-idle",
+    ]);
+  });
+
+  it("has steps without gaps, up to the most and never more than AWS takes", () => {
+    for (const [fewest, most] of [
+      [0, 1],
+      [1, 1],
+      [2, 20],
+      [0, 200],
+      [7, 133],
+    ] as const) {
+      const steps = queueSteps(fewest, most, 10);
+      expect(steps.length).toBeLessThanOrEqual(20);
+      expect(steps[0]?.metricIntervalLowerBound).toBe("0");
+      expect(steps.at(-1)).toMatchObject({ tasks: most });
+      expect(steps.at(-1)?.metricIntervalUpperBound).toBeUndefined();
+      steps.slice(1).forEach((step, index) => {
+        expect(step.metricIntervalLowerBound).toBe(steps[index]?.metricIntervalUpperBound);
+      });
+    }
+  });
+
+  it("scales by requests, where requests come", async () => {
+    const run = await withApps({ name: "api", path: "/*", image: IMAGE, requestsPerTask: 500 });
+    const policy = run.inputs("containers-apps-api-scale-by-requests");
+    expect(policy.targetTrackingScalingPolicyConfiguration).toMatchObject({
+      targetValue: 500,
+      predefinedMetricSpecification: {
+        predefinedMetricType: "ALBRequestCountPerTarget",
+        resourceLabel: expect.stringMatching(/^services-ecs-.*\/app\//) as string,
+      },
+    });
+    await expect(withApps({ name: "w", image: IMAGE, requestsPerTask: 5 })).rejects.toThrow(
+      "containers-apps:apps has w with requestsPerTask, but without a path no requests come",
+    );
+  });
+
+  it("runs sidecars, and keeps an application's files where only it finds them", async () => {
+    const run = await withApps({
+      name: "api",
+      path: "/*",
+      image: IMAGE,
+      sidecars: [{ name: "agent", image: IMAGE, env: { A: "b" } }],
+      mounts: [{ path: "/data" }, { path: "/shared", readOnly: true }],
+    });
+    const [api, agent] = containers(run);
+    expect(agent).toMatchObject({ name: "agent", essential: false });
+    expect(api?.mountPoints).toContainEqual({
+      sourceVolume: "files",
+      containerPath: "/shared",
+      readOnly: true,
+    });
+    expect(run.inputs("containers-apps-api-files").rootDirectory.path).toBe("/apps/api");
+    const [, files] = run.inputs("containers-apps-api-task").volumes;
+    expect(files.efsVolumeConfiguration).toMatchObject({
+      transitEncryption: "ENABLED",
+      authorizationConfig: { iam: "ENABLED", accessPointId: "containers-apps-api-files-id" },
+    });
+    expect(run.inputs("containers-apps-api-role-policy").policy).toContain(
+      '"elasticfilesystem:AccessPointArn":"arn:aws:efs:us-east-1:123456789012:containers-apps-api-files"',
+    );
+    await expect(
+      runStack("containers-apps", {
+        config: {
+          fileSystemId: "",
+          apps: [{ name: "api", image: IMAGE, mounts: [{ path: "/d" }] }],
+        },
+      }),
+    ).rejects.toThrow("storage has no shared file system");
+  });
+
+  it("opens the ports that applications listen on, from their door, and no others", async () => {
+    const run = await runStack("containers-apps", {
+      config: {
+        apps: [
+          { name: "api", path: "/*", image: IMAGE, port: 3000 },
+          { name: "site", path: "/site/*", image: IMAGE, port: 8080, exposure: "public" },
+          { name: "worker", image: IMAGE, port: 9000 },
+        ],
+      },
+    });
+    const rules = run
+      .all("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+      .map(({ name }) => name.replace("containers-apps-app-from-", ""));
+    expect(rules.sort()).toEqual([
+      "alb-8080",
+      "app-3000",
+      "app-8080",
+      "app-9000",
+      "internal-alb-3000",
+    ]);
+  });
+
+  it("attaches an application to one door: the internal one unless it says it is public", async () => {
+    const run = await withApps(
+      { name: "api", path: "/*", image: IMAGE },
+      { name: "site", path: "/site/*", image: IMAGE, exposure: "public" },
+    );
+    expect(run.inputs("containers-apps-api-rule").listenerArn).toMatch(/\/httpsListenerArn$/);
+    expect(run.inputs("containers-apps-site-rule").listenerArn).toMatch(/\/publicListenerArn$/);
+    await expect(
+      runStack("containers-apps", {
+        config: {
+          publicListenerArn: "",
+          apps: [{ name: "site", path: "/*", image: IMAGE, exposure: "public" }],
+        },
+      }),
+    ).rejects.toThrow("there is no public load balancer; set services-ecs:publicLoadBalancer");
+  });
+
+  it("rolls a release back that answers with errors", async () => {
+    const run = await runStack("containers-apps");
+    expect(run.inputs("containers-apps-api-service").alarms).toEqual({
+      enable: true,
+      rollback: true,
+      alarmNames: ["d1brv40-dev-containers-apps-api-errors"],
+    });
+  });
+
+  it("allows sessions only with everything that sessions need", async () => {
+    const dev = await runStack("containers-apps");
+    expect(dev.inputs("containers-apps-api-service").enableExecuteCommand).toBe(true);
+    expect(container(dev).readonlyRootFilesystem).toBe(false);
+    const { policy } = dev.inputs("containers-apps-api-role-policy");
+    for (const needed of ["ssmmessages:OpenDataChannel", "logs:PutLogEvents", "kms:Decrypt"]) {
+      expect(policy).toContain(needed);
+    }
+    await expect(
+      withApps({ name: "api", path: "/*", image: IMAGE, sessions: true, readOnlyRoot: true }),
+    ).rejects.toThrow("the agent of a session must write there");
+  });
+
+  it("refuses sizes that Fargate does not have, and what the deployment does not have", async () => {
+    await expect(
+      withApps({ name: "api", path: "/*", image: IMAGE, cpu: 256, memoryMb: 4096 }),
+    ).rejects.toThrow("has api with 4096 MB for 256 units; Fargate has 512 to 2048");
+    await expect(
+      withApps({ name: "api", path: "/*", image: IMAGE, secrets: { KEY: "nobody" } }),
+    ).rejects.toThrow("has api with the secret nobody, which is none of: api, worker, database");
+    await expect(
+      runStack("containers-apps", {
+        config: { databaseEndpoint: "", apps: [{ name: "api", image: IMAGE, database: true }] },
+      }),
+    ).rejects.toThrow("has api with a database, but the deployment has none");
+    await expect(
+      withApps({ name: "api", image: IMAGE }, { name: "api", image: IMAGE }),
+    ).rejects.toThrow("containers-apps:apps names an application twice");
   });
 
   it("runs in private subnets and rolls a bad release back", async () => {

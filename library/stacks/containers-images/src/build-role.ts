@@ -1,5 +1,5 @@
 /** What a build may do: read its sources, push its own image, write its log. */
-import { createRole, trustService } from "@cloud/shared";
+import { type PrivateBucket, ServiceRole, trustService } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { ImagesConfig } from "./config";
@@ -9,11 +9,11 @@ export function createBuildRole(
   image: string,
   grants: {
     readonly repositoryArn: string;
-    readonly sources: aws.s3.Bucket;
+    readonly sources: PrivateBucket;
     readonly logGroup: aws.cloudwatch.LogGroup;
   },
-): aws.iam.Role {
-  return createRole(context, `${image}-role`, {
+): ServiceRole {
+  return new ServiceRole(context, `${image}-role`, {
     description: `Builds the image ${image}`,
     trust: trustService("codebuild.amazonaws.com"),
     statements: [

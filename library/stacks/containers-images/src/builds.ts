@@ -1,5 +1,5 @@
 /** A build project for each image. A build is started with a version and pushes exactly that tag. */
-import { createLogGroup } from "@cloud/shared";
+import { createLogGroup, type PrivateBucket } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import { createBuildRole } from "./build-role";
@@ -24,7 +24,7 @@ phases:
 export function createBuild(
   config: ImagesConfig,
   { name, version }: Image,
-  sources: aws.s3.Bucket,
+  sources: PrivateBucket,
 ): aws.codebuild.Project {
   const { context } = config;
   const logGroup = createLogGroup(context, `${name}-logs`, {

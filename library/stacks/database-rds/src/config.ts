@@ -1,33 +1,17 @@
 /** Configuration of the component, read and checked in this one place. */
-import { ConfigReader, readRetention, type StackContext } from "@cloud/shared";
+import {
+  ConfigReader,
+  type DatabaseKind,
+  type PostgresDatabaseArgs,
+  readRetention,
+  type StackContext,
+} from "@cloud/shared";
 
 export const STACK = "database-rds";
 
 export interface DatabaseConfig {
   readonly context: StackContext;
-  readonly dataSubnetIds: readonly string[];
-  readonly privateSubnetIds: readonly string[];
-  readonly databaseSecurityGroupId: string;
-  readonly dataKeyArn: string;
-  readonly secretsKeyArn: string;
-  readonly logsKeyArn: string;
-  readonly applicationSecretArn: string;
-  readonly alarmTopicArn: string;
-  readonly engineVersion: string;
-  readonly instanceClass: string;
-  readonly allocatedStorageGb: number;
-  readonly maxAllocatedStorageGb: number;
-  readonly databaseName: string;
-  readonly masterUsername: string;
-  readonly multiAz: boolean;
-  readonly backupRetentionDays: number;
-  readonly deletionProtection: boolean;
-  readonly finalSnapshot: boolean;
-  readonly performanceInsights: boolean;
-  readonly monitoringIntervalSeconds: number;
-  readonly proxy: boolean;
-  readonly rotationDays: number;
-  readonly logRetentionDays: number;
+  readonly database: PostgresDatabaseArgs;
 }
 
 const INTERVALS = [0, 1, 5, 10, 15, 30, 60];
@@ -35,20 +19,35 @@ const IDENTIFIER = /^[a-z][a-z0-9_]{0,62}$/;
 
 export function readConfig(): DatabaseConfig {
   const reader = new ConfigReader(STACK);
-  const config: DatabaseConfig = {
-    context: reader.context(),
+  const context = reader.context();
+  const database: PostgresDatabaseArgs = {
+    kind: reader.choice<DatabaseKind>("kind", ["instance", "aurora"], "instance"),
     dataSubnetIds: reader.texts("dataSubnetIds", { min: 2 }),
     privateSubnetIds: reader.texts("privateSubnetIds", { min: 2 }),
-    databaseSecurityGroupId: reader.id("databaseSecurityGroupId", "sg-"),
+    securityGroupId: reader.id("databaseSecurityGroupId", "sg-"),
+    functionSecurityGroupId: reader.id("lambdaSecurityGroupId", "sg-"),
+    port: reader.integer("port", { default: 5432, min: 1150, max: 65535 }),
     dataKeyArn: reader.arn("dataKeyArn"),
     secretsKeyArn: reader.arn("secretsKeyArn"),
     logsKeyArn: reader.arn("logsKeyArn"),
     applicationSecretArn: reader.arn("applicationSecretArn"),
+    applicationUser: reader.text("applicationUser", {
+      default: "app",
+      pattern: /^[a-z][a-z0-9_]{0,55}$/,
+      example: "app",
+    }),
     alarmTopicArn: reader.arn("alarmTopicArn"),
     engineVersion: reader.text("engineVersion", {
       default: "17.6",
       pattern: /^\d+\.\d+$/,
       example: "17.6",
+    }),
+    allowMajorUpgrade: reader.flag("allowMajorUpgrade", false),
+    readReplicas: reader.integer("readReplicas", { default: 0, min: 0, max: 15 }),
+    restoreFromSnapshot: reader.text("restoreFromSnapshot", {
+      default: "",
+      pattern: /^$|^(arn:|rds:)?[a-zA-Z][a-zA-Z0-9:._/-]*$/,
+      example: "the name or ARN of a snapshot",
     }),
     instanceClass: reader.text("instanceClass", {
       pattern: /^db\.[a-z0-9]+\.[a-z0-9]+$/,
@@ -80,11 +79,18 @@ export function readConfig(): DatabaseConfig {
     rotationDays: reader.integer("rotationDays", { default: 7, min: 1, max: 365 }),
     logRetentionDays: readRetention(reader),
   };
-  if (!INTERVALS.includes(config.monitoringIntervalSeconds)) {
+  if (!INTERVALS.includes(database.monitoringIntervalSeconds)) {
     reader.problem("monitoringIntervalSeconds", `must be one of ${INTERVALS.join(", ")}`);
   }
-  if (config.maxAllocatedStorageGb <= config.allocatedStorageGb) {
+  if (database.maxAllocatedStorageGb <= database.allocatedStorageGb) {
     reader.problem("maxAllocatedStorageGb", "must be more than allocatedStorageGb");
   }
-  return reader.finish(config);
+  const replicates = database.readReplicas > 0 && database.kind === "instance";
+  if (replicates && database.backupRetentionDays < 1) {
+    reader.problem("readReplicas", "need backups, which they are made from");
+  }
+  if (database.applicationUser === database.masterUsername) {
+    reader.problem("applicationUser", "must not be the master user");
+  }
+  return reader.finish({ context, database });
 }

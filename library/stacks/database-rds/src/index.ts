@@ -1,19 +1,17 @@
 /** Database of an environment. What each output is for is said in its template. */
-import { createAlarms } from "./alarms";
+import { PostgresDatabase } from "@cloud/shared";
 import { readConfig } from "./config";
-import { createDatabase } from "./instance";
-import { createParameterGroup } from "./parameter-group";
-import { createProxy } from "./proxy";
-import { createSubnetGroup } from "./subnet-group";
 
-const config = readConfig();
-const database = createDatabase(config, createSubnetGroup(config), createParameterGroup(config));
-const proxy = config.proxy ? createProxy(config, database.instance) : undefined;
-createAlarms(config, database.instance);
+const { context, database: settings } = readConfig();
+const database = new PostgresDatabase(context, settings);
 
-export const endpoint = database.instance.address;
-export const port = database.instance.port;
-export const instanceId = database.instance.identifier;
-export const databaseName = database.instance.dbName;
+export const endpoint = database.endpoint;
+export const readerEndpoint = database.readerEndpoint;
+export const applicationEndpoint = database.applicationEndpoint;
+export const proxyEndpoint = database.proxyEndpoint;
+export const port = settings.port;
+export const instanceId = database.identifier;
+export const metricDimension = database.metricDimension;
+export const databaseName = settings.databaseName;
 export const masterSecretArn = database.masterSecretArn;
-export const proxyEndpoint = proxy?.endpoint ?? "";
+export const applicationSecretArn = database.applicationSecretArn;

@@ -5,14 +5,26 @@ import * as pulumi from "@pulumi/pulumi";
 import type { MonitoringConfig } from "./config";
 
 export interface Alarms {
-  readonly overall: aws.cloudwatch.CompositeAlarm;
+  /** None when nothing that users notice is watched. */
+  readonly overall: aws.cloudwatch.CompositeAlarm | undefined;
   /** `namespace/name`. */
   readonly rejectedTrafficMetric: string;
 }
 
 export function createAlarms(config: MonitoringConfig): Alarms {
-  const rejected = createRejectedTraffic(config);
-  const waiting = createAlarm(config.context, "waiting-work", {
+  const rejectedTrafficMetric = createRejectedTraffic(config);
+  const noticed = [
+    ...(config.apiId === "" ? [] : [createFailing(config)]),
+    ...(config.queueName === "" ? [] : [createWaiting(config)]),
+  ];
+  return {
+    overall: noticed.length === 0 ? undefined : createOverall(config, noticed),
+    rejectedTrafficMetric,
+  };
+}
+
+function createWaiting(config: MonitoringConfig): aws.cloudwatch.MetricAlarm {
+  return createAlarm(config.context, "waiting-work", {
     description: "Work has been waiting for an hour: the function is too slow or fails",
     namespace: "AWS/SQS",
     metric: "ApproximateAgeOfOldestMessage",
@@ -22,7 +34,19 @@ export function createAlarms(config: MonitoringConfig): Alarms {
     missing: "notBreaching",
     topicArn: config.alarmTopicArn,
   });
-  return { overall: createOverall(config, waiting), rejectedTrafficMetric: rejected };
+}
+
+function createFailing(config: MonitoringConfig): aws.cloudwatch.MetricAlarm {
+  return createAlarm(config.context, "api-failing", {
+    description: "The API fails for users",
+    namespace: "AWS/ApiGateway",
+    metric: "5xx",
+    dimensions: { ApiId: config.apiId },
+    statistic: "Sum",
+    threshold: 50,
+    missing: "notBreaching",
+    topicArn: config.alarmTopicArn,
+  });
 }
 
 /** Many refused packets mean a scan, or a security group that is wrong. */
@@ -52,26 +76,16 @@ function createRejectedTraffic(config: MonitoringConfig): string {
 
 /** On when users get errors or nothing is processed: the one alarm to wake somebody for. */
 function createOverall(
-  config: MonitoringConfig,
-  waiting: aws.cloudwatch.MetricAlarm,
+  { context, alarmTopicArn }: MonitoringConfig,
+  noticed: readonly aws.cloudwatch.MetricAlarm[],
 ): aws.cloudwatch.CompositeAlarm {
-  const { context } = config;
-  const failing = createAlarm(context, "api-failing", {
-    description: "The API fails for users",
-    namespace: "AWS/ApiGateway",
-    metric: "5xx",
-    dimensions: { ApiId: config.apiId },
-    statistic: "Sum",
-    threshold: 50,
-    missing: "notBreaching",
-    topicArn: config.alarmTopicArn,
-  });
+  const rules = noticed.map((alarm) => pulumi.interpolate`ALARM("${alarm.name}")`);
   return new aws.cloudwatch.CompositeAlarm(context.logical("overall"), {
     alarmName: context.physical(255, "overall"),
     alarmDescription: "Users are affected",
-    alarmRule: pulumi.interpolate`ALARM("${failing.name}") OR ALARM("${waiting.name}")`,
-    alarmActions: [config.alarmTopicArn],
-    okActions: [config.alarmTopicArn],
+    alarmRule: pulumi.all(rules).apply((texts) => texts.join(" OR ")),
+    alarmActions: [alarmTopicArn],
+    okActions: [alarmTopicArn],
     tags: context.tags("overall"),
   });
 }

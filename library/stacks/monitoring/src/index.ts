@@ -2,19 +2,15 @@
 import { regionName } from "@cloud/shared";
 import * as pulumi from "@pulumi/pulumi";
 import { createAlarms } from "./alarms";
-import { createBudget } from "./budget";
 import { readConfig } from "./config";
 import { createDashboard } from "./dashboard";
-import { createSubscriptions } from "./subscriptions";
 
 const config = readConfig();
 const dashboard = createDashboard(config);
 const alarms = createAlarms(config);
-createSubscriptions(config);
 const region = regionName();
 
 export const dashboardName = dashboard.dashboardName;
 export const dashboardUrl = pulumi.interpolate`https://${region}.console.aws.amazon.com/cloudwatch/home?region=${region}#dashboards/dashboard/${dashboard.dashboardName}`;
-export const overallAlarmArn = alarms.overall.arn;
-export const budgetName = createBudget(config).name;
+export const overallAlarmArn = alarms.overall?.arn ?? "";
 export const rejectedTrafficMetric = alarms.rejectedTrafficMetric;

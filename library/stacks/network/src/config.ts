@@ -11,6 +11,8 @@ export interface NetworkConfig {
   readonly availabilityZoneCount: number;
   readonly natStrategy: NatStrategy;
   readonly interfaceEndpoints: readonly string[];
+  /** Accounts besides the own one whose buckets and tables may be used. */
+  readonly trustedAccountIds: readonly string[];
   readonly logRetentionDays: number;
   readonly layout: Layout;
 }
@@ -34,6 +36,12 @@ export function readConfig(): NetworkConfig {
     min: 2,
     max: 4,
   });
+  const trustedAccountIds = reader.texts("trustedAccountIds", { default: [] });
+  for (const id of trustedAccountIds) {
+    if (!/^\d{12}$/.test(id)) {
+      reader.problem("trustedAccountIds", `has ${JSON.stringify(id)}, which is no account id`);
+    }
+  }
   return reader.finish({
     context,
     vpcCidr,
@@ -44,6 +52,7 @@ export function readConfig(): NetworkConfig {
       "perZone",
     ),
     interfaceEndpoints: reader.texts("interfaceEndpoints", { default: [] }),
+    trustedAccountIds,
     logRetentionDays: readRetention(reader),
     layout: planned(reader, vpcCidr, availabilityZoneCount),
   });

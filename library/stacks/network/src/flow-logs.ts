@@ -1,12 +1,12 @@
 /** Records of all traffic in the VPC, encrypted, kept for a set time. */
-import { createKey, createLogGroup, createRole, trustService } from "@cloud/shared";
+import { CustomerKey, createLogGroup, ServiceRole, trustService } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type { NetworkConfig } from "./config";
 
 export function createFlowLogs(config: NetworkConfig, vpc: aws.ec2.Vpc): aws.cloudwatch.LogGroup {
   const { context } = config;
   // The keys of the component `security` come later, so flow logs bring their own.
-  const key = createKey(context, "flow-log-key", {
+  const key = new CustomerKey(context, "flow-log-key", {
     description: "Flow logs",
     services: ["logs"],
   });
@@ -14,7 +14,7 @@ export function createFlowLogs(config: NetworkConfig, vpc: aws.ec2.Vpc): aws.clo
     kmsKeyArn: key.arn,
     retentionDays: config.logRetentionDays,
   });
-  const role = createRole(context, "flow-log-role", {
+  const role = new ServiceRole(context, "flow-log-role", {
     description: "Writes flow logs",
     trust: trustService("vpc-flow-logs.amazonaws.com"),
     statements: [

@@ -50,6 +50,49 @@ describe("network", () => {
     expect(run.outputs.natGatewayIds).toEqual([]);
   });
 
+  it("lets service accounts take roles of this account through the STS endpoint", async () => {
+    const run = await runStack("network", { environment: "stage" });
+    const { Statement } = JSON.parse(run.inputs("network-endpoint-sts").policy as string) as {
+      Statement: Array<Record<string, unknown>>;
+    };
+    // They have no credentials, and so no account, until STS gave them some.
+    const tokens = Statement.find(({ Sid }) => Sid === "OwnRolesForTokens");
+    expect(tokens).toEqual({
+      Sid: "OwnRolesForTokens",
+      Effect: "Allow",
+      Principal: "*",
+      Action: ["sts:AssumeRoleWithWebIdentity", "sts:AssumeRoleWithSAML"],
+      Resource: "arn:aws*:iam::123456789012:role/*",
+    });
+  });
+
+  it("has a policy on every endpoint, and sends data to trusted accounts only", async () => {
+    const run = await runStack("network", {
+      environment: "prod",
+      config: { trustedAccountIds: ["210987654321"] },
+    });
+    const endpoints = run.all("aws:ec2/vpcEndpoint:VpcEndpoint");
+    expect(endpoints.every(({ inputs }) => inputs.policy !== undefined)).toBe(true);
+    for (const { name, inputs } of endpoints) {
+      const { Statement } = JSON.parse(inputs.policy as string) as {
+        Statement: Array<{ Action: unknown; Condition?: Record<string, Record<string, unknown>> }>;
+      };
+      const everything = Statement.filter(({ Action }) => Action === "*");
+      for (const { Condition } of everything) {
+        expect(Condition?.StringEquals?.["aws:PrincipalAccount"], name).toBe("123456789012");
+      }
+    }
+    expect(run.inputs("network-endpoint-s3").policy).toContain(
+      '"aws:ResourceAccount":["123456789012","210987654321"]',
+    );
+    expect(run.inputs("network-endpoint-s3").policy).toContain(
+      "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/*",
+    );
+    await expect(
+      runStack("network", { config: { trustedAccountIds: ["partner"] } }),
+    ).rejects.toThrow('network:trustedAccountIds has "partner", which is no account id');
+  });
+
   it("closes the default security group and gives no public addresses", async () => {
     const run = await runStack("network");
     expect(run.inputs("network-default-security-group")).toMatchObject({ ingress: [], egress: [] });

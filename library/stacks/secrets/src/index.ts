@@ -1,6 +1,5 @@
 /** Secrets of an environment. What each output is for is said in its template. */
 import * as pulumi from "@pulumi/pulumi";
-import { createReaderPolicy } from "./access";
 import { createApplicationSecrets, pathPrefix } from "./application-secrets";
 import { readConfig } from "./config";
 import { createDatabaseCredentials } from "./database-credentials";
@@ -8,12 +7,8 @@ import { createDatabaseCredentials } from "./database-credentials";
 const config = readConfig();
 const applicationSecrets = createApplicationSecrets(config);
 const databaseCredentials = createDatabaseCredentials(config);
-const readerPolicy = createReaderPolicy(config, [
-  ...Object.values(applicationSecrets),
-  databaseCredentials.arn,
-]);
 
 export const secretPathPrefix = pathPrefix(config);
 export const applicationSecretArns = pulumi.all(applicationSecrets);
 export const databaseSecretArn = databaseCredentials.arn;
-export const readerPolicyArn = readerPolicy.arn;
+export const databaseUsername = config.databaseUsername;

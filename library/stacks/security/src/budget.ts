@@ -1,9 +1,14 @@
-/** What the environment may cost in a month, by the deployment's tag. */
+/**
+ * What the environment may cost in a month, by the deployment's tag. It is here, beside the topic,
+ * because every deployment has this component and every deployment costs money.
+ */
 import * as aws from "@pulumi/aws";
-import type { MonitoringConfig } from "./config";
+import type { SecurityConfig } from "./config";
 
-export function createBudget(config: MonitoringConfig): aws.budgets.Budget {
-  const { context, alarmTopicArn } = config;
+export function createBudget(
+  { context, monthlyBudgetUsd }: SecurityConfig,
+  topic: aws.sns.Topic,
+): aws.budgets.Budget {
   const notification = (
     type: "ACTUAL" | "FORECASTED",
     threshold: number,
@@ -12,13 +17,13 @@ export function createBudget(config: MonitoringConfig): aws.budgets.Budget {
     comparisonOperator: "GREATER_THAN",
     threshold,
     thresholdType: "PERCENTAGE",
-    subscriberSnsTopicArns: [alarmTopicArn],
+    subscriberSnsTopicArns: [topic.arn],
   });
   return new aws.budgets.Budget(context.logical("budget"), {
     name: context.physical(100, "budget"),
     budgetType: "COST",
     timeUnit: "MONTHLY",
-    limitAmount: String(config.monthlyBudgetUsd),
+    limitAmount: String(monthlyBudgetUsd),
     limitUnit: "USD",
     costFilters: [
       {

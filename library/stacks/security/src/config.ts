@@ -7,19 +7,27 @@ export interface SecurityConfig {
   readonly context: StackContext;
   readonly vpcId: string;
   readonly publicIngressCidrs: readonly string[];
-  readonly appPort: number;
   readonly databasePort: number;
+  readonly alertEmails: readonly string[];
+  readonly monthlyBudgetUsd: number;
   readonly manageAccountBaseline: boolean;
 }
 
 export function readConfig(): SecurityConfig {
   const reader = new ConfigReader(STACK);
+  const alertEmails = reader.texts("alertEmails", { min: 1 });
+  for (const email of alertEmails) {
+    if (!/^[^\s@]+@[^\s@]+$/.test(email)) {
+      reader.problem("alertEmails", `has ${JSON.stringify(email)}, which is no e-mail address`);
+    }
+  }
   return reader.finish({
     context: reader.context(),
     vpcId: reader.id("vpcId", "vpc-"),
     publicIngressCidrs: reader.texts("publicIngressCidrs", { default: ["0.0.0.0/0"], min: 1 }),
-    appPort: reader.integer("appPort", { default: 8080, min: 1, max: 65535 }),
     databasePort: reader.integer("databasePort", { default: 5432, min: 1, max: 65535 }),
+    alertEmails,
+    monthlyBudgetUsd: reader.integer("monthlyBudgetUsd", { min: 1, max: 10_000_000 }),
     manageAccountBaseline: reader.flag("manageAccountBaseline", false),
   });
 }

@@ -1,21 +1,25 @@
 /** Security of an environment. What each output is for is said in its template. */
 import { createAccountBaseline } from "./account";
+import { createBudget } from "./budget";
 import { readConfig } from "./config";
 import { createKeys } from "./keys";
 import { createAlarmTopic } from "./notifications";
-import { createRoles } from "./roles";
+import { createInstanceProfile } from "./roles";
 import { createSecurityGroups } from "./security-groups";
+import { createSubscriptions } from "./subscriptions";
 
 const config = readConfig();
 const keys = createKeys(config);
 const groups = createSecurityGroups(config);
-const roles = createRoles(config, keys);
 const topic = createAlarmTopic(config, keys);
+createSubscriptions(config, topic);
 if (config.manageAccountBaseline) {
   createAccountBaseline(config);
 }
 
 export const albSecurityGroupId = groups.alb.id;
+export const internalAlbSecurityGroupId = groups["internal-alb"].id;
+export const linkSecurityGroupId = groups.link.id;
 export const appSecurityGroupId = groups.app.id;
 export const ec2SecurityGroupId = groups.ec2.id;
 export const lambdaSecurityGroupId = groups.lambda.id;
@@ -24,6 +28,7 @@ export const fileSystemSecurityGroupId = groups["file-system"].id;
 export const dataKeyArn = keys.data.arn;
 export const logsKeyArn = keys.logs.arn;
 export const secretsKeyArn = keys.secrets.arn;
-export const ec2InstanceProfileName = roles.ec2InstanceProfile.name;
-export const ecsExecutionRoleArn = roles.ecsExecution.arn;
+export const ec2InstanceProfileName = createInstanceProfile(config).name;
+export const databasePort = config.databasePort;
 export const alarmTopicArn = topic.arn;
+export const budgetName = createBudget(config, topic).name;

@@ -1,15 +1,17 @@
 /**
  * Security groups, one for each role in the network, and who may talk to whom.
  *
- * Rules name groups and not addresses wherever both ends are ours, so that they stay true when
- * addresses change. Each rule is a resource of its own: changing one touches no other.
+ * Ways to applications are not here: the components that run them know their ports and open exactly
+ * those. Ways that several components share are.
  */
+import { connectGroups, onPort } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
-import type * as pulumi from "@pulumi/pulumi";
 import type { SecurityConfig } from "./config";
 
 const ROLES = {
   alb: "Public load balancers",
+  "internal-alb": "Load balancers behind the API",
+  link: "The API's private link",
   app: "Containers",
   ec2: "Instances",
   lambda: "Functions and batch jobs",
@@ -36,6 +38,8 @@ export function createSecurityGroups(config: SecurityConfig): SecurityGroups {
     });
   const groups: SecurityGroups = {
     alb: create("alb"),
+    "internal-alb": create("internal-alb"),
+    link: create("link"),
     app: create("app"),
     ec2: create("ec2"),
     lambda: create("lambda"),
@@ -48,7 +52,7 @@ export function createSecurityGroups(config: SecurityConfig): SecurityGroups {
   return groups;
 }
 
-/** The internet reaches load balancers, on two ports, of which one only redirects to the other. */
+/** The internet reaches public load balancers, on two ports, of which one only redirects. */
 function allowPublic(
   { context, publicIngressCidrs }: SecurityConfig,
   groups: SecurityGroups,
@@ -66,19 +70,22 @@ function allowPublic(
   });
 }
 
-function allowInside(config: SecurityConfig, groups: SecurityGroups): void {
-  const { appPort, databasePort } = config;
-  connect(config, groups, "alb", "app", appPort);
-  connect(config, groups, "alb", "ec2", appPort);
-  connect(config, groups, "app", "app", appPort);
-  // The API's private link carries the containers' group and enters through the load balancer.
-  connect(config, groups, "app", "alb", HTTPS);
-  connect(config, groups, "app", "database", databasePort);
-  connect(config, groups, "ec2", "database", databasePort);
-  connect(config, groups, "lambda", "database", databasePort);
-  connect(config, groups, "database", "database", databasePort);
-  connect(config, groups, "app", "file-system", NFS);
-  connect(config, groups, "ec2", "file-system", NFS);
+function allowInside({ context, databasePort }: SecurityConfig, groups: SecurityGroups): void {
+  const connect = (from: Role, to: Role, port: number): void =>
+    connectGroups(
+      context,
+      { name: from, id: groups[from].id },
+      { name: to, id: groups[to].id },
+      port,
+    );
+  // Only the API's link enters the internal load balancer: there is no way around its tokens.
+  connect("link", "internal-alb", HTTPS);
+  connect("app", "database", databasePort);
+  connect("ec2", "database", databasePort);
+  connect("lambda", "database", databasePort);
+  connect("database", "database", databasePort);
+  connect("app", "file-system", NFS);
+  connect("ec2", "file-system", NFS);
 }
 
 /** What runs may speak TLS to the outside: AWS, registries, partners. Databases may not. */
@@ -92,45 +99,4 @@ function allowOut({ context }: SecurityConfig, groups: SecurityGroups): void {
       tags: context.tags(`${role}-to-tls`),
     });
   }
-}
-
-/** Opens both ends of a way from one group to another. */
-function connect(
-  { context }: SecurityConfig,
-  groups: SecurityGroups,
-  from: Role,
-  to: Role,
-  port: number,
-): void {
-  const rule = (
-    group: aws.ec2.SecurityGroup,
-    other: aws.ec2.SecurityGroup,
-    description: string,
-  ): RuleArgs => ({
-    securityGroupId: group.id,
-    referencedSecurityGroupId: other.id,
-    description,
-    ...onPort(port),
-  });
-  new aws.vpc.SecurityGroupIngressRule(context.logical(to, "from", from, port), {
-    ...rule(groups[to], groups[from], `From ${ROLES[from].toLowerCase()}`),
-    tags: context.tags(`${to}-from-${from}`),
-  });
-  new aws.vpc.SecurityGroupEgressRule(context.logical(from, "to", to, port), {
-    ...rule(groups[from], groups[to], `To ${ROLES[to].toLowerCase()}`),
-    tags: context.tags(`${from}-to-${to}`),
-  });
-}
-
-interface RuleArgs {
-  securityGroupId: pulumi.Input<string>;
-  referencedSecurityGroupId: pulumi.Input<string>;
-  description: string;
-  ipProtocol: string;
-  fromPort: number;
-  toPort: number;
-}
-
-function onPort(port: number): { ipProtocol: string; fromPort: number; toPort: number } {
-  return { ipProtocol: "tcp", fromPort: port, toPort: port };
 }

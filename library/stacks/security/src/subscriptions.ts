@@ -1,12 +1,15 @@
 /** Who hears of alarms. Each address gets a message and must confirm it once. */
 import { shortHash } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
-import type { MonitoringConfig } from "./config";
+import type { SecurityConfig } from "./config";
 
-export function createSubscriptions(config: MonitoringConfig): void {
-  for (const endpoint of config.alertEmails) {
-    new aws.sns.TopicSubscription(config.context.logical("email", shortHash(endpoint)), {
-      topic: config.alarmTopicArn,
+export function createSubscriptions(
+  { context, alertEmails }: SecurityConfig,
+  topic: aws.sns.Topic,
+): void {
+  for (const endpoint of alertEmails) {
+    new aws.sns.TopicSubscription(context.logical("email", shortHash(endpoint)), {
+      topic: topic.arn,
       protocol: "email",
       endpoint,
     });

@@ -12,8 +12,8 @@ describe("security", () => {
     const run = await runStack("security");
     const open = run.all(INGRESS).filter((rule) => rule.inputs.cidrIpv4 !== undefined);
     expect(open.map((rule) => rule.inputs.securityGroupId)).toEqual([
-      "security-alb-group-id",
-      "security-alb-group-id",
+      "sg-security-alb-group-id",
+      "sg-security-alb-group-id",
     ]);
     expect(open.map((rule) => rule.inputs.fromPort)).toEqual([443, 80]);
   });
@@ -22,19 +22,19 @@ describe("security", () => {
     const run = await runStack("security");
     const sources = run
       .all(INGRESS)
-      .filter((rule) => rule.inputs.securityGroupId === "security-database-group-id")
+      .filter((rule) => rule.inputs.securityGroupId === "sg-security-database-group-id")
       .map((rule) => rule.inputs.referencedSecurityGroupId);
     expect(sources).toEqual([
-      "security-app-group-id",
-      "security-ec2-group-id",
-      "security-lambda-group-id",
-      "security-database-group-id",
+      "sg-security-app-group-id",
+      "sg-security-ec2-group-id",
+      "sg-security-lambda-group-id",
+      "sg-security-database-group-id",
     ]);
     const out = run
       .all(EGRESS)
-      .filter((rule) => rule.inputs.securityGroupId === "security-database-group-id");
+      .filter((rule) => rule.inputs.securityGroupId === "sg-security-database-group-id");
     expect(out.map((rule) => rule.inputs.referencedSecurityGroupId)).toEqual([
-      "security-database-group-id",
+      "sg-security-database-group-id",
     ]);
   });
 
@@ -73,6 +73,37 @@ describe("security", () => {
     expect(run.inputs("security-alarms-policy").policy).toContain(
       '"aws:SourceAccount":"123456789012"',
     );
+  });
+
+  it("tells the people who asked, once each", async () => {
+    const run = await runStack("security", {
+      config: { alertEmails: ["a@example.com", "b@example.com"] },
+    });
+    const subscriptions = run.all("aws:sns/topicSubscription:TopicSubscription");
+    expect(subscriptions.map((subscription) => subscription.inputs.endpoint)).toEqual([
+      "a@example.com",
+      "b@example.com",
+    ]);
+    await expect(runStack("security", { config: { alertEmails: ["nobody"] } })).rejects.toThrow(
+      'security:alertEmails has "nobody", which is no e-mail address',
+    );
+  });
+
+  it("has a budget that grows with the environment and warns before it is spent", async () => {
+    for (const [environment, limit] of [
+      ["dev", "500"],
+      ["prod", "10000"],
+    ] as const) {
+      const budget = (await runStack("security", { environment })).inputs("security-budget");
+      expect(budget.limitAmount).toBe(limit);
+      expect(budget.notifications[0]).toMatchObject({ notificationType: "ACTUAL", threshold: 80 });
+      expect(budget.costFilters[0].values).toEqual(["user:DeploymentId$D1BRV40"]);
+    }
+  });
+
+  it("lets alarms through that do not say for which account they are", async () => {
+    const { policy } = (await runStack("security")).inputs("security-logs-key");
+    expect(policy).toContain('"StringEqualsIfExists":{"aws:SourceAccount":"123456789012"}');
   });
 
   it("touches the account only when told to", async () => {

@@ -1,10 +1,11 @@
 /** The API's own name, with TLS 1.2 at least. */
+import type { TokenApi } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type { ApiConfig } from "./config";
 
 export function createDomain(
   config: ApiConfig,
-  api: aws.apigatewayv2.Api,
+  api: TokenApi,
   stage: aws.apigatewayv2.Stage,
 ): string {
   const { context } = config;

@@ -1,5 +1,5 @@
 /** How the API is served: throttled, and with a log of every request. */
-import { createAlarm, createLogGroup } from "@cloud/shared";
+import { createAlarm, createLogGroup, type TokenApi } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type { ApiConfig } from "./config";
 
@@ -21,7 +21,7 @@ const LOG_FORMAT = JSON.stringify({
   error: "$context.error.message",
 });
 
-export function createStage(config: ApiConfig, api: aws.apigatewayv2.Api): Stage {
+export function createStage(config: ApiConfig, api: TokenApi): Stage {
   const { context } = config;
   const accessLogs = createLogGroup(context, "access-logs", {
     kmsKeyArn: config.logsKeyArn,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
-import { runStack } from "../../shared/testing/harness";
+import { type Run, runStack } from "../../shared/testing/harness";
 
 keepsItsContract("services-api");
 
@@ -9,11 +9,50 @@ describe("services-api", () => {
     const run = await runStack("services-api");
     for (const route of run.all("aws:apigatewayv2/route:Route")) {
       expect(route.inputs.authorizationType).toBe("JWT");
+      expect(route.inputs.authorizationScopes).toHaveLength(1);
     }
     expect(run.inputs("services-api-authorizer").jwtConfiguration.audiences).toEqual([
       "authentication-webClientId",
       "authentication-machineClientId",
     ]);
+  });
+
+  it("asks for the scope of what is done, method by method", async () => {
+    const run = await runStack("services-api");
+    const scopes = run
+      .all("aws:apigatewayv2/route:Route")
+      .map(({ inputs }) => `${inputs.routeKey}: ${inputs.authorizationScopes.join(" ")}`);
+    expect(scopes).toEqual([
+      "GET /{proxy+}: api/read",
+      "HEAD /{proxy+}: api/read",
+      "POST /{proxy+}: api/write",
+      "PUT /{proxy+}: api/write",
+      "PATCH /{proxy+}: api/write",
+      "DELETE /{proxy+}: api/write",
+    ]);
+  });
+
+  it("offers other routes when told to, with accesses that exist", async () => {
+    const routes = (access: string): Promise<Run> =>
+      runStack("services-api", {
+        config: { routes: [{ methods: ["GET"], path: "/orders", access }] },
+      });
+    const [route] = (await routes("read")).all("aws:apigatewayv2/route:Route");
+    expect(route?.inputs.routeKey).toBe("GET /orders");
+    await expect(routes("admin")).rejects.toThrow(
+      "services-api:routes wants the access admin; authentication knows read, write",
+    );
+    const twice = [
+      { methods: ["GET"], path: "/", access: "read" },
+      { methods: ["GET", "POST"], path: "/", access: "write" },
+    ];
+    await expect(runStack("services-api", { config: { routes: twice } })).rejects.toThrow(
+      "services-api:routes has GET / twice",
+    );
+    const any = [{ methods: ["ANY"], path: "/{proxy+}", access: "read" }];
+    await expect(runStack("services-api", { config: { routes: any } })).rejects.toThrow(
+      "methods out of GET, HEAD, POST",
+    );
   });
 
   it("reaches the containers privately and checks their certificate", async () => {

@@ -17,4 +17,7 @@ export const repositoryUrls = pulumi.all(
 export const repositoryArns = pulumi.all(
   Object.fromEntries(entries.map(([name, repository]) => [name, repository.arn])),
 );
+export const repositoryNames = pulumi.all(
+  Object.fromEntries(entries.map(([name, repository]) => [name, repository.name])),
+);
 export const registryId = accountId();

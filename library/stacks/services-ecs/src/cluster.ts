@@ -1,10 +1,12 @@
 /** The cluster, where its tasks get capacity from, and a log of interactive sessions. */
-import { createLogGroup } from "@cloud/shared";
+import { after, createLogGroup } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
+import type * as pulumi from "@pulumi/pulumi";
 import type { ClusterConfig } from "./config";
 
 export interface Cluster {
-  readonly cluster: aws.ecs.Cluster;
+  /** Names that are there when tasks can get capacity. */
+  readonly cluster: { readonly name: pulumi.Output<string>; readonly arn: pulumi.Output<string> };
   readonly namespace: aws.servicediscovery.HttpNamespace;
   readonly sessionLogs: aws.cloudwatch.LogGroup;
 }
@@ -36,12 +38,17 @@ export function createCluster(config: ClusterConfig): Cluster {
     },
     tags: context.tags("cluster"),
   });
-  new aws.ecs.ClusterCapacityProviders(context.logical("capacity"), {
+  const providers = new aws.ecs.ClusterCapacityProviders(context.logical("capacity"), {
     clusterName: cluster.name,
     capacityProviders: ["FARGATE", "FARGATE_SPOT"],
     defaultCapacityProviderStrategies: capacity(config.spotPercent),
   });
-  return { cluster, namespace, sessionLogs };
+  const capacityReady = [providers.clusterName];
+  return {
+    cluster: { name: after(cluster.name, capacityReady), arn: after(cluster.arn, capacityReady) },
+    namespace,
+    sessionLogs,
+  };
 }
 
 /** Reserved capacity keeps one task, unless everything may be taken away. */

@@ -1,8 +1,8 @@
 /** Configuration of the component, read and checked in this one place. */
 import {
   ConfigReader,
-  type LoadBalancerConfig,
-  readLoadBalancerConfig,
+  type LoadBalancerSettings,
+  readLoadBalancerSettings,
   readRetention,
   type StackContext,
 } from "@cloud/shared";
@@ -13,7 +13,15 @@ export type Insights = "disabled" | "enabled" | "enhanced";
 
 export interface ClusterConfig {
   readonly context: StackContext;
-  readonly loadBalancer: LoadBalancerConfig;
+  readonly loadBalancer: LoadBalancerSettings;
+  readonly privateSubnetIds: readonly string[];
+  readonly internalAlbSecurityGroupId: string;
+  readonly hostName: string;
+  /** A second door, for applications that say that they are public. */
+  readonly publicLoadBalancer: boolean;
+  readonly publicSubnetIds: readonly string[];
+  readonly albSecurityGroupId: string;
+  readonly publicHostName: string;
   readonly logsKeyArn: string;
   readonly spotPercent: number;
   readonly containerInsights: Insights;
@@ -22,9 +30,16 @@ export interface ClusterConfig {
 
 export function readConfig(): ClusterConfig {
   const reader = new ConfigReader(STACK);
-  return reader.finish({
+  const config: ClusterConfig = {
     context: reader.context(),
-    loadBalancer: readLoadBalancerConfig(reader, "apps"),
+    loadBalancer: readLoadBalancerSettings(reader),
+    privateSubnetIds: reader.texts("privateSubnetIds", { min: 2 }),
+    internalAlbSecurityGroupId: reader.id("internalAlbSecurityGroupId", "sg-"),
+    hostName: reader.label("hostName", "apps"),
+    publicLoadBalancer: reader.flag("publicLoadBalancer", false),
+    publicSubnetIds: reader.texts("publicSubnetIds", { min: 2 }),
+    albSecurityGroupId: reader.id("albSecurityGroupId", "sg-"),
+    publicHostName: reader.label("publicHostName", "site"),
     logsKeyArn: reader.arn("logsKeyArn"),
     spotPercent: reader.integer("spotPercent", { default: 0, min: 0, max: 100 }),
     containerInsights: reader.choice<Insights>(
@@ -33,5 +48,9 @@ export function readConfig(): ClusterConfig {
       "enhanced",
     ),
     logRetentionDays: readRetention(reader),
-  });
+  };
+  if (config.publicHostName === config.hostName) {
+    reader.problem("publicHostName", "must differ from hostName: they are two doors");
+  }
+  return reader.finish(config);
 }

@@ -1,12 +1,26 @@
-/** The public load balancer. Applications attach rules to it; what no rule takes is not found. */
-import { createLoadBalancer, type LoadBalancer } from "@cloud/shared";
+/**
+ * The doors to applications. The internal one is for what the API has checked; the public one, where
+ * wanted, for applications that say themselves that everybody may come. No application has both.
+ */
+import { TlsLoadBalancer } from "@cloud/shared";
 import type { ClusterConfig } from "./config";
 
-export function createIngress({ context, loadBalancer }: ClusterConfig): LoadBalancer {
-  return createLoadBalancer(context, loadBalancer, [
-    {
-      type: "fixed-response",
-      fixedResponse: { contentType: "text/plain", messageBody: "not found", statusCode: "404" },
-    },
-  ]);
+export function createInternalDoor(config: ClusterConfig): TlsLoadBalancer {
+  return new TlsLoadBalancer(config.context.within("internal"), {
+    ...config.loadBalancer,
+    exposure: "internal",
+    subnetIds: config.privateSubnetIds,
+    securityGroupId: config.internalAlbSecurityGroupId,
+    hostName: config.hostName,
+  });
+}
+
+export function createPublicDoor(config: ClusterConfig): TlsLoadBalancer {
+  return new TlsLoadBalancer(config.context, {
+    ...config.loadBalancer,
+    exposure: "public",
+    subnetIds: config.publicSubnetIds,
+    securityGroupId: config.albSecurityGroupId,
+    hostName: config.publicHostName,
+  });
 }

@@ -1,61 +1,58 @@
 /** Configuration of the component, read and checked in this one place. */
-import { ConfigReader, readRetention, type StackContext } from "@cloud/shared";
+import {
+  ConfigReader,
+  DEFAULT_KUBERNETES_VERSION,
+  type KubernetesClusterArgs,
+  readRetention,
+  type StackContext,
+} from "@cloud/shared";
 
 export const STACK = "services-eks";
 
-export type Capacity = "ON_DEMAND" | "SPOT";
-
 export interface KubernetesConfig {
   readonly context: StackContext;
-  readonly privateSubnetIds: readonly string[];
-  readonly dataKeyArn: string;
-  readonly secretsKeyArn: string;
-  readonly logsKeyArn: string;
-  readonly alarmTopicArn: string;
-  readonly kubernetesVersion: string;
-  readonly publicEndpointCidrs: readonly string[];
-  readonly nodeInstanceTypes: readonly string[];
-  readonly nodeCapacity: Capacity;
-  readonly nodeMin: number;
-  readonly nodeMax: number;
-  readonly nodeDiskGb: number;
-  readonly adminRoleArns: readonly string[];
-  readonly deletionProtection: boolean;
-  readonly logRetentionDays: number;
+  readonly cluster: KubernetesClusterArgs;
 }
+
+const NFS = 2049;
 
 export function readConfig(): KubernetesConfig {
   const reader = new ConfigReader(STACK);
-  const config: KubernetesConfig = {
-    context: reader.context(),
-    privateSubnetIds: reader.texts("privateSubnetIds", { min: 2 }),
-    dataKeyArn: reader.arn("dataKeyArn"),
+  const context = reader.context();
+  const cluster: KubernetesClusterArgs = {
+    subnetIds: reader.texts("privateSubnetIds", { min: 2 }),
     secretsKeyArn: reader.arn("secretsKeyArn"),
     logsKeyArn: reader.arn("logsKeyArn"),
     alarmTopicArn: reader.arn("alarmTopicArn"),
     kubernetesVersion: reader.text("kubernetesVersion", {
-      default: "1.33",
+      default: DEFAULT_KUBERNETES_VERSION,
       pattern: /^1\.\d{2}$/,
-      example: "1.33",
+      example: DEFAULT_KUBERNETES_VERSION,
     }),
     publicEndpointCidrs: reader.texts("publicEndpointCidrs", { default: [] }),
-    nodeInstanceTypes: reader.texts("nodeInstanceTypes", {
-      default: ["m6i.large", "m6a.large"],
-      min: 1,
-    }),
-    nodeCapacity: reader.choice<Capacity>("nodeCapacity", ["ON_DEMAND", "SPOT"], "ON_DEMAND"),
-    nodeMin: reader.integer("nodeMin", { default: 3, min: 1, max: 100 }),
-    nodeMax: reader.integer("nodeMax", { default: 12, min: 1, max: 100 }),
-    nodeDiskGb: reader.integer("nodeDiskGb", { default: 100, min: 20, max: 1000 }),
-    adminRoleArns: reader.texts("adminRoleArns", { default: [] }),
+    adminRoleArns: reader.texts("adminRoleArns", { min: 1 }),
+    reaches: [
+      {
+        name: "database",
+        securityGroupId: reader.id("databaseSecurityGroupId", "sg-"),
+        port: reader.integer("databasePort", { default: 5432, min: 1, max: 65535 }),
+      },
+      {
+        name: "file-system",
+        securityGroupId: reader.id("fileSystemSecurityGroupId", "sg-"),
+        port: NFS,
+      },
+    ],
     deletionProtection: reader.flag("deletionProtection", true),
     logRetentionDays: readRetention(reader),
   };
-  if (config.nodeMax < config.nodeMin) {
-    reader.problem("nodeMax", "must not be less than nodeMin");
-  }
-  if (config.publicEndpointCidrs.includes("0.0.0.0/0")) {
+  if (cluster.publicEndpointCidrs.some((cidr) => /\/0$/.test(cidr))) {
     reader.problem("publicEndpointCidrs", "opens the Kubernetes API to everybody; name networks");
   }
-  return reader.finish(config);
+  for (const arn of cluster.adminRoleArns) {
+    if (!/^arn:[a-z-]+:iam::\d{12}:(role|user)\/.+$/.test(arn)) {
+      reader.problem("adminRoleArns", `has ${JSON.stringify(arn)}, which is no role of an account`);
+    }
+  }
+  return reader.finish({ context, cluster });
 }

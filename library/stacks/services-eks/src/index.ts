@@ -1,19 +1,19 @@
 /** Kubernetes of an environment. What each output is for is said in its template. */
-import { createAddons } from "./addons";
-import { createCluster } from "./cluster";
+import { KubernetesCluster, supportNotice } from "@cloud/shared";
+import * as pulumi from "@pulumi/pulumi";
 import { readConfig } from "./config";
-import { createIdentityProvider } from "./identity";
-import { createNodes } from "./nodes";
 
-const config = readConfig();
-const cluster = createCluster(config);
-const nodes = createNodes(config, cluster);
-createAddons(config, cluster, nodes);
+const { context, cluster: settings } = readConfig();
+const cluster = new KubernetesCluster(context, settings);
+const notice = supportNotice(settings.kubernetesVersion, new Date());
+if (notice !== undefined) {
+  void pulumi.log.warn(notice, cluster);
+}
 
 export const clusterName = cluster.name;
 export const clusterArn = cluster.arn;
 export const clusterEndpoint = cluster.endpoint;
-export const clusterSecurityGroupId = cluster.vpcConfig.clusterSecurityGroupId;
-export const certificateAuthority = cluster.certificateAuthority.data;
-export const oidcProviderArn = createIdentityProvider(config, cluster).arn;
-export const nodeRoleArn = nodes.role.arn;
+export const clusterSecurityGroupId = cluster.securityGroupId;
+export const certificateAuthority = cluster.certificateAuthority;
+export const oidcProviderArn = cluster.identityProviderArn;
+export const nodeRoleArn = cluster.nodeRoleArn;

@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
+import {
+  DEFAULT_KUBERNETES_VERSION,
+  supportNotice,
+} from "../../shared/components/kubernetes/support";
 import { runStack } from "../../shared/testing/harness";
 
 keepsItsContract("services-eks");
@@ -7,7 +11,7 @@ keepsItsContract("services-eks");
 describe("services-eks", () => {
   it("is private, pinned, and encrypts its secrets", async () => {
     const cluster = (await runStack("services-eks")).inputs("services-eks-cluster");
-    expect(cluster.version).toBe("1.33");
+    expect(cluster.version).toBe("1.35");
     expect(cluster.vpcConfig).toMatchObject({
       endpointPrivateAccess: true,
       endpointPublicAccess: false,
@@ -29,25 +33,92 @@ describe("services-eks", () => {
       authenticationMode: "API",
       bootstrapClusterCreatorAdminPermissions: false,
     });
-    expect(run.inputs("services-eks-admin-0").principalArn).toMatch(/role\/admin$/);
+    expect(run.all("aws:eks/accessEntry:AccessEntry")[0]?.inputs.principalArn).toMatch(
+      /role\/admin$/,
+    );
   });
 
-  it("runs nodes with IMDSv2 and encrypted disks", async () => {
-    const template = (await runStack("services-eks")).inputs("services-eks-node-template");
-    expect(template.metadataOptions).toMatchObject({
-      httpTokens: "required",
-      httpPutResponseHopLimit: 1,
+  it("leaves nodes, disks and load balancers to AWS, which renews them with the cluster", async () => {
+    const run = await runStack("services-eks");
+    const cluster = run.inputs("services-eks-cluster");
+    expect(cluster).toMatchObject({
+      bootstrapSelfManagedAddons: false,
+      computeConfig: { enabled: true, nodePools: ["system", "general-purpose"] },
+      kubernetesNetworkConfig: { elasticLoadBalancing: { enabled: true } },
+      storageConfig: { blockStorage: { enabled: true } },
+      upgradePolicy: { supportType: "STANDARD" },
     });
-    expect(template.blockDeviceMappings[0].ebs.encrypted).toBe("true");
+    const role = run
+      .all("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+      .filter(({ name }) => name.startsWith("services-eks-cluster-role"));
+    expect(role.map(({ inputs }) => inputs.policyArn.split("/").at(-1))).toEqual([
+      "AmazonEKSClusterPolicy",
+      "AmazonEKSComputePolicy",
+      "AmazonEKSBlockStoragePolicy",
+      "AmazonEKSLoadBalancingPolicy",
+      "AmazonEKSNetworkingPolicy",
+    ]);
   });
 
-  it("has one spare node in dev and three reserved ones in production", async () => {
-    const nodes = async (environment: "dev" | "prod"): Promise<unknown> => {
-      const inputs = (await runStack("services-eks", { environment })).inputs("services-eks-nodes");
-      return [inputs.capacityType, inputs.scalingConfig.minSize, inputs.instanceTypes[0]];
+  it("has add-ons whose versions follow the cluster's and nothing else", async () => {
+    const names = async (kubernetesVersion: string): Promise<string[]> => {
+      const run = await runStack("services-eks", { config: { kubernetesVersion } });
+      for (const addon of run.all("aws:eks/addon:Addon")) {
+        expect(addon.inputs.addonVersion).toBeTruthy();
+      }
+      const memories = run.all("random:index/randomShuffle:RandomShuffle");
+      expect(memories.every(({ request }) => request.ignoreChanges.includes("inputs"))).toBe(true);
+      return memories.map(({ name }) => name);
     };
-    expect(await nodes("dev")).toEqual(["SPOT", 1, "t3.medium"]);
-    expect(await nodes("prod")).toEqual(["ON_DEMAND", 3, "m6i.large"]);
+    expect(await names("1.35")).toEqual([
+      "services-eks-version-of-metrics-server-1-35",
+      "services-eks-version-of-amazon-cloudwatch-observability-1-35",
+    ]);
+    expect(await names("1.36")).toEqual([
+      "services-eks-version-of-metrics-server-1-36",
+      "services-eks-version-of-amazon-cloudwatch-observability-1-36",
+    ]);
+  });
+
+  it("watches with an agent that may write, to logs that end", async () => {
+    const run = await runStack("services-eks", { environment: "prod" });
+    const agent = run.inputs("services-eks-addon-amazon-cloudwatch-observability");
+    expect(agent.podIdentityAssociations[0].serviceAccount).toBe("cloudwatch-agent");
+    expect(run.inputs("services-eks-application-logs")).toMatchObject({
+      name: "/aws/containerinsights/d1brv40-prod-services-eks-cluster/application",
+      retentionInDays: 365,
+    });
+    expect(run.before("services-eks-addon-amazon-cloudwatch-observability")).toContain(
+      "services-eks-performance-logs",
+    );
+  });
+
+  it("lets pods reach databases and shared files", async () => {
+    const run = await runStack("services-eks");
+    const ways = run
+      .all("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+      .map(({ inputs }) => [inputs.referencedSecurityGroupId, inputs.fromPort]);
+    expect(ways).toEqual([
+      ["sg-0cluster", 5432],
+      ["sg-0cluster", 2049],
+    ]);
+  });
+
+  it("asks who administers it", async () => {
+    await expect(runStack("services-eks", { config: { adminRoleArns: [] } })).rejects.toThrow(
+      "services-eks:adminRoleArns",
+    );
+    await expect(runStack("services-eks", { config: { adminRoleArns: ["me"] } })).rejects.toThrow(
+      'services-eks:adminRoleArns has "me", which is no role of an account',
+    );
+  });
+
+  it("says when AWS stops supporting a version, and its own default is fine for a while", () => {
+    const day = (text: string): Date => new Date(`${text}T00:00:00Z`);
+    expect(supportNotice("1.33", day("2026-11-16"))).toMatch(/1.33 ended on 2026-07-29/);
+    expect(supportNotice("1.34", day("2026-11-16"))).toMatch(/1.34 ends on 2026-12-02/);
+    expect(supportNotice(DEFAULT_KUBERNETES_VERSION, day("2026-11-16"))).toBeUndefined();
+    expect(supportNotice("1.99", day("2026-11-16"))).toBeUndefined();
   });
 
   it("refuses to open the Kubernetes API to everybody", async () => {

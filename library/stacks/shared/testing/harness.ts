@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
+import { MockMonitor } from "@pulumi/pulumi/runtime/mocks";
 import { vi } from "vitest";
 import { isRecord } from "../config";
 import type { Environment } from "../types";
@@ -16,16 +17,35 @@ export interface Recorded {
   readonly name: string;
   /** They have the shape of whichever resource it is; tests look at the properties they mean. */
   readonly inputs: any;
+  readonly request: Request;
+}
+
+/** What a program asked of the engine besides the inputs. */
+export interface Request {
+  readonly parent: string;
+  /** URNs of everything that must be there first, from `dependsOn` and from inputs. */
+  readonly dependencies: readonly string[];
+  readonly ignoreChanges: readonly string[];
+  readonly protect: boolean;
+  readonly retainOnDelete: boolean;
+  readonly hasAliases: boolean;
+  urn: string;
 }
 
 export class Run {
+  /** What a cloud would have; components only group them. */
+  readonly resources: readonly Recorded[];
+
   constructor(
-    readonly resources: readonly Recorded[],
+    readonly stack: string,
+    readonly everything: readonly Recorded[],
     readonly outputs: Values,
     readonly secretOutputs: ReadonlySet<string>,
     /** Keys of configuration that the program asked for. */
     readonly keysRead: ReadonlySet<string>,
-  ) {}
+  ) {
+    this.resources = everything.filter(({ type }) => !isComponent(type));
+  }
 
   all(type: string): Recorded[] {
     return this.resources.filter((resource) => resource.type === type);
@@ -44,6 +64,27 @@ export class Run {
   has(name: string): boolean {
     return this.resources.some((resource) => resource.name === name);
   }
+
+  /** Logical names of all that must be there before a resource, directly or through others. */
+  before(name: string): Set<string> {
+    const byUrn = new Map(this.everything.map((resource) => [resource.request.urn, resource]));
+    const found = new Set<string>();
+    const open = this.resources.filter((resource) => resource.name === name);
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      for (const urn of next.request.dependencies) {
+        const needed = byUrn.get(urn);
+        if (needed !== undefined && !found.has(needed.name)) {
+          found.add(needed.name);
+          open.push(needed);
+        }
+      }
+    }
+    return found;
+  }
+}
+
+export function isComponent(type: string): boolean {
+  return type.startsWith("cloud:components:");
 }
 
 export interface RunOptions {
@@ -57,24 +98,42 @@ const runs = new Map<string, Promise<Run>>();
 /** Runs the program of a component, once for equal options. Rejects with what the program throws. */
 export async function runStack(stack: string, options: RunOptions = {}): Promise<Run> {
   const key = JSON.stringify([stack, options.environment ?? "dev", options.config ?? {}]);
-  const run = runs.get(key) ?? runProgram(stack, options);
+  const run = runs.get(key) ?? alone(() => runProgram(stack, options));
   runs.set(key, run);
   return run;
 }
 
-/** Reads a component's configuration without making anything. */
-export async function readStackConfig(stack: string, options: RunOptions = {}): Promise<unknown> {
-  const module = (await import(join(STACKS, stack, "src/config.ts"))) as {
-    readConfig(): unknown;
-  };
-  pulumi.runtime.setAllConfig(configuration(stack, options));
-  return module.readConfig();
+let last: Promise<unknown> = Promise.resolve();
+
+/** One program at a time: configuration and mocks belong to the whole process. */
+async function alone<T>(job: () => Promise<T>): Promise<T> {
+  const turn = last;
+  const done = (async () => {
+    await turn.catch(() => undefined);
+    return job();
+  })();
+  last = done;
+  return done;
 }
 
+/** Reads a component's configuration without making anything. */
+export async function readStackConfig(stack: string, options: RunOptions = {}): Promise<unknown> {
+  return alone(async () => {
+    const module = (await import(join(STACKS, stack, "src/config.ts"))) as {
+      readConfig(): unknown;
+    };
+    pulumi.runtime.setAllConfig(configuration(stack, options));
+    return module.readConfig();
+  });
+}
+
+type Made = Pick<Recorded, "type" | "name" | "inputs">;
+
 async function runProgram(stack: string, options: RunOptions): Promise<Run> {
-  const recorded: Recorded[] = [];
+  const recorded: Made[] = [];
   await pulumi.runtime.setMocks(new Cloud(recorded), "ecommerce", `D1BRV40-${stack}`, false);
   pulumi.runtime.setAllConfig(configuration(stack, options));
+  const requests = watchRequests();
   const keys = new Set<string>();
   // The reader asks the untyped getter only, so this sees every key.
   const original = Object.getOwnPropertyDescriptor(pulumi.Config.prototype, "get")
@@ -101,10 +160,50 @@ async function runProgram(stack: string, options: RunOptions): Promise<Run> {
       }
     }
     await pulumi.runtime.disconnect();
-    return new Run(recorded, outputs, secrets, keys);
+    const everything = recorded.map((one) => ({ ...one, request: requests.of(one) }));
+    return new Run(stack, everything, outputs, secrets, keys);
   } finally {
     spy.mockRestore();
+    requests.stop();
   }
+}
+
+/** Listens to what the program asks of the engine; mocks hear of inputs only. */
+function watchRequests(): { of(one: Made): Request; stop(): void } {
+  const requests = new Map<string, Request>();
+  const key = (type: string, name: string): string => `${type} ${name}`;
+  const original = Object.getOwnPropertyDescriptor(MockMonitor.prototype, "registerResource")
+    ?.value as MockMonitor["registerResource"];
+  const spy = vi.spyOn(MockMonitor.prototype, "registerResource").mockImplementation(function (
+    this: MockMonitor,
+    req: any,
+    callback: any,
+  ) {
+    const request: Request = {
+      parent: req.getParent(),
+      dependencies: req.getDependenciesList(),
+      ignoreChanges: req.getIgnorechangesList(),
+      protect: req.getProtect() ?? false,
+      retainOnDelete: req.getRetainondelete() ?? false,
+      hasAliases: req.getAliasesList().length > 0,
+      urn: "",
+    };
+    requests.set(key(req.getType(), req.getName()), request);
+    return original.call(this, req, (error: any, response: any) => {
+      request.urn = response?.getUrn() ?? "";
+      callback(error, response);
+    });
+  });
+  return {
+    of: ({ type, name }) => {
+      const request = requests.get(key(type, name));
+      if (request === undefined) {
+        throw new Error(`nobody asked for ${type} ${name}`);
+      }
+      return request;
+    },
+    stop: () => spy.mockRestore(),
+  };
 }
 
 export async function settle<T>(output: pulumi.Output<T>): Promise<T> {
@@ -125,12 +224,12 @@ function configuration(stack: string, options: RunOptions): Record<string, strin
 }
 
 class Cloud implements pulumi.runtime.Mocks {
-  constructor(private readonly recorded: Recorded[]) {}
+  constructor(private readonly recorded: Made[]) {}
 
   newResource(args: pulumi.runtime.MockResourceArgs): pulumi.runtime.MockResourceResult {
     const inputs = args.inputs as Values;
     this.recorded.push({ type: args.type, name: args.name, inputs });
-    const id = `${args.name}-id`;
+    const id = `${PREFIXES[args.type] ?? ""}${args.name}-id`;
     return { id, state: merge(madeUp(args.type, args.name), inputs) };
   }
 
@@ -143,6 +242,13 @@ class Cloud implements pulumi.runtime.Mocks {
   }
 }
 
+/** Ids that components recognise by how they begin. */
+const PREFIXES: Record<string, string> = {
+  "aws:ec2/vpc:Vpc": "vpc-",
+  "aws:ec2/securityGroup:SecurityGroup": "sg-",
+  "aws:efs/fileSystem:FileSystem": "fs-",
+};
+
 const ANSWERS: Record<string, Values> = {
   "aws:index/getAvailabilityZones:getAvailabilityZones": {
     names: ["a", "b", "c", "d"].map((zone) => `us-east-1${zone}`),
@@ -150,6 +256,7 @@ const ANSWERS: Record<string, Values> = {
   "aws:index/getCallerIdentity:getCallerIdentity": { accountId: "123456789012" },
   "aws:index/getRegion:getRegion": { region: "us-east-1" },
   "aws:index/getPartition:getPartition": { partition: "aws" },
+  "aws:eks/getAddonVersion:getAddonVersion": { version: "v1.2.3-eksbuild.1" },
   "aws:ssm/getParameter:getParameter": { value: "ami-0123456789abcdef0" },
 };
 
@@ -195,7 +302,10 @@ function madeUp(type: string, name: string): Values {
     port: 5432,
     registryId: "123456789012",
     repositoryUrl: `123456789012.dkr.ecr.us-east-1.amazonaws.com/${name}`,
+    hex: "0123abcd",
     result: "generated-secret-value",
+    results: ["ami-0123456789abcdef0"],
+    scopeIdentifiers: ["api/read", "api/write"],
     url: `https://${name}.us-east-1.example.com`,
     vpcConfig: { clusterSecurityGroupId: "sg-0cluster" },
     zoneId: `Z${name.toUpperCase().replace(/[^A-Z0-9]/g, "")}`,

@@ -61,6 +61,9 @@ const VARIABLES: Record<string, unknown> = {
   USER_EMAIL: "ops@example.com",
   PRIMARY_REGION: "us-east-1",
   SECONDARY_REGION: "us-west-2",
+  AWS_ACCOUNT_DEV: "111111111111",
+  AWS_ACCOUNT_STAGE: "222222222222",
+  AWS_ACCOUNT_PROD: "333333333333",
 };
 
 export function stackNames(): string[] {
@@ -68,13 +71,21 @@ export function stackNames(): string[] {
 }
 
 export function stackTemplate(stack: string): StackTemplate {
-  return parse(readFileSync(join(TEMPLATES, "config", `${stack}.yaml`), "utf8")) as StackTemplate;
+  return read(join(TEMPLATES, "config", `${stack}.yaml`)) as StackTemplate;
 }
 
 export function manifestTemplate(name: string): ManifestTemplate {
-  return parse(
-    readFileSync(join(TEMPLATES, "default", `${name}.yaml`), "utf8"),
-  ) as ManifestTemplate;
+  return read(join(TEMPLATES, "default", `${name}.yaml`)) as ManifestTemplate;
+}
+
+const files = new Map<string, unknown>();
+
+/** Read once: tests ask for the same few files thousands of times. */
+function read(file: string): unknown {
+  if (!files.has(file)) {
+    files.set(file, parse(readFileSync(file, "utf8")));
+  }
+  return files.get(file);
 }
 
 /** Defaults of an environment with placeholders in them, as a manifest has them. */
@@ -82,8 +93,21 @@ export function rawConfig(template: StackTemplate, environment: Environment): Va
   return { ...template.config, ...template.environments[environment] };
 }
 
-/** What a program gets in an environment: defaults with every placeholder filled in. */
-export function resolvedConfig(stack: string, environment: Environment): Values {
+/** Where the values of references come from. */
+export type Resolve = (reference: OutputReference) => unknown;
+
+const SAMPLES: Resolve = ({ stack, output }) => sample(stack, output);
+
+/**
+ * What a program gets in an environment: defaults with every placeholder filled in, references with
+ * samples unless the caller knows better. `over` is what a deployment's template adds.
+ */
+export function resolvedConfig(
+  stack: string,
+  environment: Environment,
+  resolve: Resolve = SAMPLES,
+  over: Values = {},
+): Values {
   const template = stackTemplate(stack);
   const declared = Object.entries(template.variables ?? {}).map(([name, variable]) => [
     name,
@@ -97,21 +121,33 @@ export function resolvedConfig(stack: string, environment: Environment): Values 
     if (typeof value === "object" && value !== null) {
       return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, fill(inner)]));
     }
-    return typeof value === "string" ? fillText(value, variables) : value;
+    return typeof value === "string" ? fillText(value, variables, resolve) : value;
   };
-  return fill(rawConfig(template, environment)) as Values;
+  return fill({ ...rawConfig(template, environment), ...over }) as Values;
+}
+
+/** An output of another component. */
+export interface OutputReference {
+  readonly stack: string;
+  readonly output: string;
+  /** What stands in for it when the other component is not there; none when it must be. */
+  readonly fallback?: string;
 }
 
 /** The cross-component references in a value. */
-export function references(value: unknown): Array<{ stack: string; output: string }> {
-  const found = JSON.stringify(value).matchAll(/\{\{RUNTIME:([a-z0-9-]+):(\w+)\}\}/g);
-  return [...found].map(([, stack = "", output = ""]) => ({ stack, output }));
+export function references(value: unknown): OutputReference[] {
+  const found = JSON.stringify(value).matchAll(/\{\{RUNTIME:([a-z0-9-]+):(\w+)(?:\|([^}]*))?\}\}/g);
+  return [...found].map(([, stack = "", output = "", fallback]) => ({
+    stack,
+    output,
+    fallback,
+  }));
 }
 
-function fillText(text: string, variables: Values): unknown {
+function fillText(text: string, variables: Values, resolve: Resolve): unknown {
   const [reference] = references(text);
   if (reference) {
-    return sample(reference.stack, reference.output);
+    return resolve(reference);
   }
   const whole = /^\{\{(\w+)\}\}$/.exec(text)?.[1];
   if (whole !== undefined) {
@@ -138,7 +174,10 @@ export function sample(stack: string, output: string): unknown {
       return [1, 2, 3].map((n) => `${sampleText(stack, output.replace(/s$/, ""))}${n}`);
     case "object":
       return Object.fromEntries(
-        ["api", "worker"].map((name) => [name, sampleEntry(stack, output, name)]),
+        (output === "apiScopes" ? ["read", "write"] : ["api", "worker"]).map((name) => [
+          name,
+          sampleEntry(stack, output, name),
+        ]),
       );
     case "integer":
       return 5432;
@@ -150,6 +189,9 @@ export function sample(stack: string, output: string): unknown {
 }
 
 function sampleEntry(stack: string, output: string, name: string): string {
+  if (output === "apiScopes") {
+    return `api/${name}`;
+  }
   const registry = "123456789012.dkr.ecr.us-east-1.amazonaws.com";
   switch (output) {
     case "repositoryUrls":
@@ -171,9 +213,13 @@ function sampleText(stack: string, output: string): string {
     [/zoneName$/, "dev.example.com"],
     [/HostName$/, "apps.dev.example.com"],
     [/PathPrefix$/, "/d1brv40/dev"],
+    [/fileSystemId$/, "fs-0123456789abcdef0"],
+    [/metricDimension$/, "DBInstanceIdentifier"],
+    [/databaseUsername$/, "app"],
     [/Url$/, `https://${stack}.example.com/${output}`],
   ];
   return forms.find(([form]) => form.test(output))?.[1] ?? `${stack}-${output}`;
 }
 
 export { ENVIRONMENTS };
+export type { Environment };

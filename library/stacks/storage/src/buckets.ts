@@ -1,17 +1,16 @@
 /** Buckets of an environment: for data, for artifacts, and for the logs of who asked for what. */
-import { accountId, createPrivateBucket } from "@cloud/shared";
-import type * as aws from "@pulumi/aws";
+import { accountId, PrivateBucket } from "@cloud/shared";
 import type { StorageConfig } from "./config";
 
 export interface Buckets {
-  readonly logs: aws.s3.Bucket;
-  readonly data: aws.s3.Bucket;
-  readonly artifacts: aws.s3.Bucket;
+  readonly logs: PrivateBucket;
+  readonly data: PrivateBucket;
+  readonly artifacts: PrivateBucket;
 }
 
 export function createBuckets(config: StorageConfig): Buckets {
   const { context, dataKeyArn, forceDestroy } = config;
-  const logs = createPrivateBucket(context, "logs", {
+  const logs = new PrivateBucket(context, "logs", {
     forceDestroy,
     versioned: false,
     expireAfterDays: config.logExpiryDays,
@@ -26,14 +25,14 @@ export function createBuckets(config: StorageConfig): Buckets {
       },
     ],
   });
-  const data = createPrivateBucket(context, "data", {
+  const data = new PrivateBucket(context, "data", {
     kmsKeyArn: dataKeyArn,
     forceDestroy,
     logBucket: logs.id,
     archiveAfterDays: config.archiveAfterDays,
     notifyEventBridge: true,
   });
-  const artifacts = createPrivateBucket(context, "artifacts", {
+  const artifacts = new PrivateBucket(context, "artifacts", {
     kmsKeyArn: dataKeyArn,
     forceDestroy,
     logBucket: logs.id,

@@ -1,5 +1,5 @@
 /** A data lake: raw and curated zones, a catalog of what is in them, and a place to query it. */
-import { createPrivateBucket } from "@cloud/shared";
+import { PrivateBucket } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { Buckets } from "./buckets";
@@ -12,8 +12,8 @@ export interface DataLake {
 
 export function createDataLake(config: StorageConfig, { logs }: Buckets): DataLake {
   const { context, dataKeyArn, forceDestroy } = config;
-  const zone = (name: string, archiveAfterDays?: number): aws.s3.Bucket =>
-    createPrivateBucket(context, `lake-${name}`, {
+  const zone = (name: string, archiveAfterDays?: number): PrivateBucket =>
+    new PrivateBucket(context, `lake-${name}`, {
       kmsKeyArn: dataKeyArn,
       forceDestroy,
       logBucket: logs.id,
@@ -21,7 +21,7 @@ export function createDataLake(config: StorageConfig, { logs }: Buckets): DataLa
     });
   zone("raw", config.archiveAfterDays);
   const curated = zone("curated");
-  const results = createPrivateBucket(context, "lake-results", {
+  const results = new PrivateBucket(context, "lake-results", {
     kmsKeyArn: dataKeyArn,
     forceDestroy: true,
     versioned: false,

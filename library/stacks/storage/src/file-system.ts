@@ -1,5 +1,5 @@
 /** A file system that tasks and instances in all zones share, with daily backups where wanted. */
-import { createRole, policyDocument, trustService } from "@cloud/shared";
+import { ServiceRole, policyDocument, trustService } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { StorageConfig } from "./config";
@@ -68,7 +68,7 @@ function createBackups(config: StorageConfig, fileSystem: aws.efs.FileSystem): v
     tags: context.tags("backup-plan"),
   });
   const partition = aws.getPartitionOutput().partition;
-  const role = createRole(context, "backup-role", {
+  const role = new ServiceRole(context, "backup-role", {
     description: "Backs the file system up",
     trust: trustService("backup.amazonaws.com"),
     managedPolicies: [

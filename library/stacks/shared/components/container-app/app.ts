@@ -1,0 +1,177 @@
+/**
+ * An application in containers: a service behind a load balancer, or a worker without one.
+ *
+ * It is spread over zones, and a release that does not come up, or that answers with errors, is
+ * rolled back.
+ */
+import * as aws from "@pulumi/aws";
+import * as pulumi from "@pulumi/pulumi";
+import { createAlarm } from "../../alarms";
+import { CloudComponent } from "../../component";
+import type { StackContext } from "../../context";
+import { AppScaling } from "./scaling";
+import type { AppSettings, AppSurroundings, Door, RouteSettings } from "./settings";
+import { AppTask } from "./task";
+
+interface AppRoute {
+  readonly targets: aws.lb.TargetGroup;
+  readonly rule: aws.lb.ListenerRule;
+  readonly door: Door;
+  /** Alarms that stop a release. */
+  readonly alarms: readonly aws.cloudwatch.MetricAlarm[];
+}
+
+export class ContainerApp extends CloudComponent {
+  readonly serviceName: pulumi.Output<string>;
+  readonly taskRoleArn: pulumi.Output<string>;
+  /** Empty for a worker. */
+  readonly targetGroupArn: pulumi.Output<string>;
+
+  constructor(
+    private readonly context: StackContext,
+    private readonly app: AppSettings,
+    private readonly around: AppSurroundings,
+    options?: pulumi.ComponentResourceOptions,
+  ) {
+    super("ContainerApp", context, app.name, options);
+    const task = new AppTask(context, app, around, this.inner());
+    const route = app.route ? this.createRoute(app.route) : undefined;
+    const service = this.createService(task, route);
+    new AppScaling(
+      context,
+      {
+        app,
+        clusterName: around.clusterName,
+        serviceName: service.name,
+        requestLabel:
+          route &&
+          pulumi.interpolate`${route.door.loadBalancerArnSuffix}/${route.targets.arnSuffix}`,
+      },
+      this.inner(),
+    );
+    createAlarm(
+      context,
+      `${app.name}-cpu`,
+      {
+        description: `The application ${app.name} is busy although it was scaled`,
+        namespace: "AWS/ECS",
+        metric: "CPUUtilization",
+        dimensions: { ClusterName: around.clusterName, ServiceName: service.name },
+        threshold: 85,
+        topicArn: around.alarmTopicArn,
+      },
+      this.part(),
+    );
+    this.serviceName = service.name;
+    this.taskRoleArn = task.roleArn;
+    this.targetGroupArn = route?.targets.arn ?? pulumi.output("");
+    this.registerOutputs({ serviceName: this.serviceName });
+  }
+
+  private createRoute(settings: RouteSettings): AppRoute {
+    const { context, app, around } = this;
+    const door = around.doors[settings.exposure];
+    const targets = new aws.lb.TargetGroup(
+      context.logical(app.name, "targets"),
+      {
+        namePrefix: "app-",
+        vpcId: around.vpcId,
+        port: app.port,
+        protocol: "HTTP",
+        targetType: "ip",
+        deregistrationDelay: 30,
+        healthCheck: {
+          path: settings.healthPath,
+          matcher: "200-399",
+          healthyThreshold: 2,
+          unhealthyThreshold: 3,
+          interval: 15,
+        },
+        tags: context.tags(app.name),
+      },
+      this.part(),
+    );
+    const rule = new aws.lb.ListenerRule(
+      context.logical(app.name, "rule"),
+      {
+        listenerArn: door.listenerArn,
+        priority: settings.priority,
+        conditions: [{ pathPattern: { values: [settings.path] } }],
+        actions: [{ type: "forward", targetGroupArn: targets.arn }],
+        tags: context.tags(app.name),
+      },
+      this.part(),
+    );
+    const errors = createAlarm(
+      context,
+      `${app.name}-errors`,
+      {
+        description: `The application ${app.name} answers with errors`,
+        namespace: "AWS/ApplicationELB",
+        metric: "HTTPCode_Target_5XX_Count",
+        dimensions: {
+          LoadBalancer: door.loadBalancerArnSuffix,
+          TargetGroup: targets.arnSuffix,
+        },
+        statistic: "Sum",
+        threshold: 10,
+        periods: 1,
+        missing: "notBreaching",
+        topicArn: around.alarmTopicArn,
+      },
+      this.part(),
+    );
+    return { targets, rule, door, alarms: [errors] };
+  }
+
+  private createService(task: AppTask, route: AppRoute | undefined): aws.ecs.Service {
+    const { context, app, around } = this;
+    return new aws.ecs.Service(
+      context.logical(app.name, "service"),
+      {
+        name: context.physical(255, app.name),
+        cluster: around.clusterArn,
+        taskDefinition: task.definitionArn,
+        desiredCount: app.scaling.minTasks,
+        platformVersion: "1.4.0",
+        networkConfiguration: {
+          subnets: [...around.subnetIds],
+          securityGroups: [around.securityGroupId],
+          assignPublicIp: false,
+        },
+        ...(route && {
+          loadBalancers: [
+            { targetGroupArn: route.targets.arn, containerName: app.name, containerPort: app.port },
+          ],
+          healthCheckGracePeriodSeconds: 60,
+          alarms: {
+            enable: true,
+            rollback: true,
+            alarmNames: route.alarms.map((alarm) => alarm.name),
+          },
+        }),
+        serviceConnectConfiguration: {
+          enabled: true,
+          namespace: around.namespaceArn,
+          services: [
+            {
+              portName: app.name,
+              discoveryName: app.name,
+              clientAlias: [{ port: app.port, dnsName: app.name }],
+            },
+          ],
+        },
+        deploymentCircuitBreaker: { enable: true, rollback: true },
+        deploymentMinimumHealthyPercent: 100,
+        deploymentMaximumPercent: 200,
+        availabilityZoneRebalancing: "ENABLED",
+        enableExecuteCommand: app.sessions,
+        enableEcsManagedTags: true,
+        propagateTags: "SERVICE",
+        tags: context.tags(app.name),
+      },
+      // A target group must be on a listener first. How many tasks there are is up to scaling.
+      this.part({ dependsOn: route ? [route.rule] : [], ignoreChanges: ["desiredCount"] }),
+    );
+  }
+}

@@ -1,0 +1,90 @@
+/** What an application in containers is: its image, what it is told, how it is reached and grows. */
+import type * as pulumi from "@pulumi/pulumi";
+import type { DatabaseLink } from "../../database-link";
+import type { Exposure } from "../../load-balancer";
+
+export interface AppSettings {
+  readonly name: string;
+  /** With a version or a digest. */
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly port: number;
+  /** How requests come in; a worker has none and is not behind a load balancer. */
+  readonly route: RouteSettings | undefined;
+  /** Settings that anybody may see. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Handed over when a task starts, by variable: the ARN of a secret, or of a member of one. */
+  readonly secrets: Readonly<Record<string, SecretSource>>;
+  readonly database: DatabaseLink | undefined;
+  readonly cpu: number;
+  readonly memoryMb: number;
+  readonly scaling: ScalingSettings;
+  readonly sidecars: readonly Sidecar[];
+  readonly mounts: readonly Mount[];
+  /** Whether people may open a session in a running container. */
+  readonly sessions: boolean;
+  readonly readOnlyRoot: boolean;
+}
+
+export interface RouteSettings {
+  readonly exposure: Exposure;
+  readonly path: string;
+  readonly healthPath: string;
+  /** Smaller is tried first. */
+  readonly priority: number;
+}
+
+export interface SecretSource {
+  readonly arn: string;
+  /** A member of a secret that is JSON; the whole when empty. */
+  readonly member: string;
+}
+
+export interface ScalingSettings {
+  readonly minTasks: number;
+  readonly maxTasks: number;
+  /** Average load of the processor to keep, in percent. */
+  readonly cpuPercent: number;
+  /** Requests of a minute that one task gets; without it, requests do not count. */
+  readonly requestsPerTask: number | undefined;
+  /** Work in a queue that one task gets. */
+  readonly queue: { readonly name: string; readonly messagesPerTask: number } | undefined;
+}
+
+export interface Sidecar {
+  readonly name: string;
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Whether the task ends with it. */
+  readonly essential: boolean;
+}
+
+/** A directory of the shared file system, the application's own, that outlives its tasks. */
+export interface Mount {
+  readonly path: string;
+  readonly readOnly: boolean;
+}
+
+/** Where an application runs. */
+export interface AppSurroundings {
+  readonly vpcId: string;
+  readonly subnetIds: readonly string[];
+  readonly securityGroupId: string;
+  readonly clusterName: string;
+  readonly clusterArn: string;
+  readonly namespaceArn: string;
+  readonly doors: Readonly<Record<Exposure, Door>>;
+  readonly fileSystemId: string;
+  readonly sessionLogGroupArn: string;
+  readonly secretsKeyArn: string;
+  readonly logsKeyArn: string;
+  readonly alarmTopicArn: pulumi.Input<string>;
+  readonly logRetentionDays: number;
+}
+
+/** A load balancer that applications attach to. */
+export interface Door {
+  readonly listenerArn: string;
+  readonly loadBalancerArnSuffix: string;
+}

@@ -1,0 +1,355 @@
+/**
+ * The database itself. RDS makes the master user's password, keeps it in Secrets Manager under our
+ * key and rotates it; no program and no state ever holds it.
+ */
+import * as aws from "@pulumi/aws";
+import * as pulumi from "@pulumi/pulumi";
+import * as random from "@pulumi/random";
+import { after, CloudComponent } from "../../component";
+import type { StackContext } from "../../context";
+import { createLogGroup } from "../../logs";
+import { managedPolicyArn, ServiceRole, trustService } from "../../policies";
+import { range } from "../../utils";
+import type { DatabaseSettings, PostgresServer } from "./settings";
+
+/** Making, growing and deleting a database takes longer than other things. */
+const TIMEOUTS = { create: "60m", update: "80m", delete: "60m" };
+
+const PARAMETERS = [
+  { name: "rds.force_ssl", value: "1" },
+  { name: "log_connections", value: "1" },
+  { name: "log_disconnections", value: "1" },
+  { name: "log_min_duration_statement", value: "1000" },
+  {
+    name: "shared_preload_libraries",
+    value: "pg_stat_statements",
+    applyMethod: "pending-reboot",
+  },
+];
+
+export class PostgresServerComponent extends CloudComponent implements PostgresServer {
+  readonly identifier: pulumi.Output<string>;
+  readonly endpoint: pulumi.Output<string>;
+  readonly readerEndpoint: pulumi.Output<string>;
+  readonly masterSecretArn: pulumi.Output<string>;
+  readonly metricDimension: PostgresServer["metricDimension"];
+
+  constructor(
+    private readonly context: StackContext,
+    private readonly settings: DatabaseSettings,
+    options?: pulumi.ComponentResourceOptions,
+  ) {
+    super("PostgresServer", context, "server", options);
+    const made = settings.kind === "aurora" ? this.createCluster() : this.createInstance();
+    this.identifier = made.identifier;
+    this.endpoint = made.endpoint;
+    this.readerEndpoint = made.readerEndpoint;
+    this.masterSecretArn = made.masterSecretArn;
+    this.metricDimension = made.metricDimension;
+    new aws.secretsmanager.SecretRotation(
+      context.logical("master-rotation"),
+      {
+        secretId: this.masterSecretArn,
+        rotateImmediately: false,
+        rotationRules: { automaticallyAfterDays: settings.rotationDays },
+      },
+      this.part(),
+    );
+    this.registerOutputs({ identifier: this.identifier, endpoint: this.endpoint });
+  }
+
+  private createInstance(): PostgresServer {
+    const { context, settings } = this;
+    const identifier = context.physical(63, "postgres");
+    const logs = ["postgresql", "upgrade"];
+    const instance = new aws.rds.Instance(
+      context.logical("postgres"),
+      {
+        identifier,
+        engine: "postgres",
+        engineVersion: settings.engineVersion,
+        autoMinorVersionUpgrade: false,
+        allowMajorVersionUpgrade: settings.allowMajorUpgrade,
+        instanceClass: settings.instanceClass,
+        storageType: "gp3",
+        allocatedStorage: settings.allocatedStorageGb,
+        maxAllocatedStorage: settings.maxAllocatedStorageGb,
+        storageEncrypted: true,
+        kmsKeyId: settings.dataKeyArn,
+        dbName: settings.databaseName,
+        port: settings.port,
+        username: settings.masterUsername,
+        manageMasterUserPassword: true,
+        masterUserSecretKmsKeyId: settings.secretsKeyArn,
+        iamDatabaseAuthenticationEnabled: true,
+        dbSubnetGroupName: this.createSubnetGroup().name,
+        vpcSecurityGroupIds: [settings.securityGroupId],
+        publiclyAccessible: false,
+        parameterGroupName: this.createParameterGroup().name,
+        multiAz: settings.multiAz,
+        backupRetentionPeriod: settings.backupRetentionDays,
+        backupWindow: "03:00-04:00",
+        maintenanceWindow: "sun:04:30-sun:05:30",
+        copyTagsToSnapshot: true,
+        deleteAutomatedBackups: !settings.deletionProtection,
+        ...this.lastWords(identifier),
+        ...this.restoration(),
+        enabledCloudwatchLogsExports: logs,
+        ...this.insights(),
+        ...this.enhancedMonitoring(),
+        applyImmediately: !context.isProduction,
+        tags: context.tags("postgres"),
+      },
+      this.part({
+        dependsOn: this.createLogGroups("instance", identifier, logs),
+        // A snapshot is where a database comes from, not what it is: another one changes nothing.
+        ignoreChanges: ["snapshotIdentifier"],
+        customTimeouts: TIMEOUTS,
+      }),
+    );
+    const replicas = range(settings.readReplicas).map((index) =>
+      this.createReplica(instance, index),
+    );
+    return {
+      identifier: instance.identifier,
+      endpoint: instance.address,
+      readerEndpoint: replicas[0]?.address ?? instance.address,
+      masterSecretArn: instance.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
+      metricDimension: "DBInstanceIdentifier",
+    };
+  }
+
+  private createReplica(source: aws.rds.Instance, index: number): aws.rds.Instance {
+    const { context, settings } = this;
+    return new aws.rds.Instance(
+      context.logical("replica", index),
+      {
+        identifier: context.physical(63, "replica", index),
+        replicateSourceDb: source.identifier,
+        instanceClass: settings.instanceClass,
+        autoMinorVersionUpgrade: false,
+        storageEncrypted: true,
+        kmsKeyId: settings.dataKeyArn,
+        vpcSecurityGroupIds: [settings.securityGroupId],
+        publiclyAccessible: false,
+        parameterGroupName: source.parameterGroupName,
+        copyTagsToSnapshot: true,
+        // A replica holds nothing that its source does not hold.
+        skipFinalSnapshot: true,
+        ...this.insights(),
+        applyImmediately: !context.isProduction,
+        tags: context.tags(`replica-${index}`),
+      },
+      this.part({ customTimeouts: TIMEOUTS }),
+    );
+  }
+
+  private createCluster(): PostgresServer {
+    const { context, settings } = this;
+    const identifier = context.physical(52, "aurora");
+    const logs = ["postgresql"];
+    const cluster = new aws.rds.Cluster(
+      context.logical("aurora"),
+      {
+        clusterIdentifier: identifier,
+        engine: "aurora-postgresql",
+        engineVersion: settings.engineVersion,
+        allowMajorVersionUpgrade: settings.allowMajorUpgrade,
+        storageEncrypted: true,
+        kmsKeyId: settings.dataKeyArn,
+        databaseName: settings.databaseName,
+        port: settings.port,
+        masterUsername: settings.masterUsername,
+        manageMasterUserPassword: true,
+        masterUserSecretKmsKeyId: settings.secretsKeyArn,
+        iamDatabaseAuthenticationEnabled: true,
+        dbSubnetGroupName: this.createSubnetGroup().name,
+        vpcSecurityGroupIds: [settings.securityGroupId],
+        dbClusterParameterGroupName: this.createClusterParameterGroup().name,
+        backupRetentionPeriod: settings.backupRetentionDays,
+        preferredBackupWindow: "03:00-04:00",
+        preferredMaintenanceWindow: "sun:04:30-sun:05:30",
+        copyTagsToSnapshot: true,
+        ...this.lastWords(identifier),
+        ...this.restoration(),
+        enabledCloudwatchLogsExports: logs,
+        applyImmediately: !context.isProduction,
+        tags: context.tags("aurora"),
+      },
+      this.part({
+        dependsOn: this.createLogGroups("cluster", identifier, logs),
+        ignoreChanges: ["snapshotIdentifier"],
+        customTimeouts: TIMEOUTS,
+      }),
+    );
+    const monitoring = this.enhancedMonitoring();
+    // Of several instances one writes, and another takes over when it fails.
+    const count = 1 + Math.max(settings.readReplicas, settings.multiAz ? 1 : 0);
+    const instances = range(count).map(
+      (index) =>
+        new aws.rds.ClusterInstance(
+          context.logical("aurora", index),
+          {
+            identifier: `${identifier}-${index}`,
+            clusterIdentifier: cluster.clusterIdentifier,
+            engine: "aurora-postgresql",
+            engineVersion: cluster.engineVersion,
+            instanceClass: settings.instanceClass,
+            autoMinorVersionUpgrade: false,
+            publiclyAccessible: false,
+            copyTagsToSnapshot: true,
+            ...this.insights(),
+            ...monitoring,
+            applyImmediately: !context.isProduction,
+            tags: context.tags(`aurora-${index}`),
+          },
+          this.part({ customTimeouts: TIMEOUTS }),
+        ),
+    );
+    const running = instances.map((instance) => instance.clusterIdentifier);
+    const whenRunning = (value: pulumi.Output<string>): pulumi.Output<string> =>
+      after(value, running);
+    return {
+      identifier: whenRunning(cluster.clusterIdentifier),
+      endpoint: whenRunning(cluster.endpoint),
+      readerEndpoint: whenRunning(cluster.readerEndpoint),
+      masterSecretArn: cluster.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
+      metricDimension: "DBClusterIdentifier",
+    };
+  }
+
+  private createSubnetGroup(): aws.rds.SubnetGroup {
+    const { context, settings } = this;
+    return new aws.rds.SubnetGroup(
+      context.logical("subnets"),
+      {
+        name: context.physical(255, "subnets"),
+        description: "Subnets of the database",
+        subnetIds: [...settings.dataSubnetIds],
+        tags: context.tags("subnets"),
+      },
+      this.part(),
+    );
+  }
+
+  private createParameterGroup(): aws.rds.ParameterGroup {
+    const { context } = this;
+    const major = this.major();
+    return new aws.rds.ParameterGroup(
+      context.logical("parameters"),
+      {
+        // Another major version needs another group, while the old one is still in use.
+        namePrefix: `${context.physical(200, "postgres", major)}-`,
+        family: `postgres${major}`,
+        description: "Settings of the database",
+        parameters: PARAMETERS,
+        tags: context.tags("parameters"),
+      },
+      this.part({ deleteBeforeReplace: false }),
+    );
+  }
+
+  private createClusterParameterGroup(): aws.rds.ClusterParameterGroup {
+    const { context } = this;
+    const major = this.major();
+    return new aws.rds.ClusterParameterGroup(
+      context.logical("cluster-parameters"),
+      {
+        namePrefix: `${context.physical(200, "aurora", major)}-`,
+        family: `aurora-postgresql${major}`,
+        description: "Settings of the database",
+        parameters: PARAMETERS,
+        tags: context.tags("cluster-parameters"),
+      },
+      this.part({ deleteBeforeReplace: false }),
+    );
+  }
+
+  private major(): string {
+    return this.settings.engineVersion.split(".")[0] ?? "";
+  }
+
+  /** RDS would make these groups itself, without an end of life and without our key. */
+  private createLogGroups(
+    kind: "instance" | "cluster",
+    identifier: string,
+    logs: readonly string[],
+  ): aws.cloudwatch.LogGroup[] {
+    return logs.map((log) =>
+      createLogGroup(
+        this.context,
+        `${log}-logs`,
+        {
+          path: `/aws/rds/${kind}/${identifier}/${log}`,
+          kmsKeyArn: this.settings.logsKeyArn,
+          retentionDays: this.settings.logRetentionDays,
+        },
+        this.part(),
+      ),
+    );
+  }
+
+  /**
+   * What is kept when the database is deleted. The name of the last snapshot is made up for each
+   * database: a fixed one is taken when a second database of the same name is deleted, and then the
+   * deletion fails.
+   */
+  private lastWords(identifier: string): {
+    deletionProtection: boolean;
+    skipFinalSnapshot: boolean;
+    finalSnapshotIdentifier?: pulumi.Output<string>;
+  } {
+    const { deletionProtection, finalSnapshot } = this.settings;
+    if (!finalSnapshot) {
+      return { deletionProtection, skipFinalSnapshot: true };
+    }
+    const suffix = new random.RandomId(
+      this.context.logical("final-snapshot"),
+      { byteLength: 4 },
+      this.part(),
+    );
+    return {
+      deletionProtection,
+      skipFinalSnapshot: false,
+      finalSnapshotIdentifier: pulumi.interpolate`${identifier}-final-${suffix.hex}`,
+    };
+  }
+
+  private restoration(): { snapshotIdentifier?: string } {
+    const { restoreFromSnapshot } = this.settings;
+    return restoreFromSnapshot === "" ? {} : { snapshotIdentifier: restoreFromSnapshot };
+  }
+
+  private insights(): {
+    performanceInsightsEnabled: boolean;
+    performanceInsightsKmsKeyId?: pulumi.Input<string>;
+  } {
+    return this.settings.performanceInsights
+      ? {
+          performanceInsightsEnabled: true,
+          performanceInsightsKmsKeyId: this.settings.dataKeyArn,
+        }
+      : { performanceInsightsEnabled: false };
+  }
+
+  private enhancedMonitoring(): {
+    monitoringInterval: number;
+    monitoringRoleArn?: pulumi.Output<string>;
+  } {
+    const { monitoringIntervalSeconds } = this.settings;
+    if (monitoringIntervalSeconds === 0) {
+      return { monitoringInterval: 0 };
+    }
+    const role = new ServiceRole(
+      this.context,
+      "monitoring-role",
+      {
+        description: "RDS: writes metrics of the operating system",
+        trust: trustService("monitoring.rds.amazonaws.com"),
+        managedPolicies: [managedPolicyArn("service-role/AmazonRDSEnhancedMonitoringRole")],
+      },
+      this.inner(),
+    );
+    return { monitoringInterval: monitoringIntervalSeconds, monitoringRoleArn: role.arn };
+  }
+}
