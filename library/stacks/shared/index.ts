@@ -27,3 +27,4 @@ export * from "./components/container-app/settings";
 export * from "./components/container-app/task";
 export * from "./components/kubernetes/cluster";
 export * from "./components/kubernetes/support";
+export * from "./components/account-baseline";

@@ -1,5 +1,5 @@
 /** Security of an environment. What each output is for is said in its template. */
-import { createAccountBaseline } from "./account";
+import { AccountBaseline } from "@cloud/shared";
 import { createBudget } from "./budget";
 import { readConfig } from "./config";
 import { createKeys } from "./keys";
@@ -14,7 +14,10 @@ const groups = createSecurityGroups(config);
 const topic = createAlarmTopic(config, keys);
 createSubscriptions(config, topic);
 if (config.manageAccountBaseline) {
-  createAccountBaseline(config);
+  new AccountBaseline(config.context, {
+    forceDestroy: !config.context.isProduction,
+    retentionDays: 365,
+  });
 }
 
 export const albSecurityGroupId = groups.alb.id;

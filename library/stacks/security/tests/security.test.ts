@@ -114,6 +114,27 @@ describe("security", () => {
     expect(run.inputs("security-account-metadata").httpTokens).toBe("required");
   });
 
+  it("records every call and every change in an account that it manages", async () => {
+    const run = await runStack("security", {
+      environment: "prod",
+      config: { manageAccountBaseline: true },
+    });
+    expect(run.inputs("security-trail")).toMatchObject({
+      isMultiRegionTrail: true,
+      enableLogFileValidation: true,
+      kmsKeyId: expect.stringMatching(/security-trail-key$/) as string,
+    });
+    expect(run.before("security-trail")).toContain("security-account-records-policy");
+    expect(run.inputs("security-account-records-policy").policy).toContain(
+      '"Service":"cloudtrail.amazonaws.com"',
+    );
+    expect(run.inputs("security-recorder").recordingGroup.allSupported).toBe(true);
+    expect(run.before("security-recorder-status")).toContain("security-recorder-channel");
+    expect(run.inputs("security-detector").enable).toBe(true);
+    expect(run.before("security-security-standard")).toContain("security-recorder-status");
+    expect(run.inputs("security-account-records").forceDestroy).toBe(false);
+  });
+
   it("refuses a VPC id that is none", async () => {
     const wrong = runStack("security", { config: { vpcId: "subnet-1" } });
     await expect(wrong).rejects.toThrow('security:vpcId is "subnet-1"');
