@@ -62,8 +62,6 @@ macro_rules! uuid_ids {
 }
 
 uuid_ids! {
-    /// One execution over units: preview, deploy, destroy, refresh, rollback, upgrade.
-    RunId, "run id";
     /// A customer organisation in the tenant tree.
     TenantId, "tenant id";
     /// Somebody who signs in.
@@ -253,8 +251,11 @@ mod tests {
     fn uuid_ids_read_back_and_say_what_they_are() {
         let id = TenantId::random();
         assert_eq!(id.to_string().parse::<TenantId>().unwrap(), id);
-        let error = "12".parse::<RunId>().unwrap_err();
-        assert_eq!(error.to_string(), "`12` is not a run id: it must be a UUID");
+        let error = "12".parse::<TenantId>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`12` is not a tenant id: it must be a UUID"
+        );
     }
 
     #[test]

@@ -6,9 +6,11 @@
 mod codes;
 mod error;
 mod ids;
+mod names;
 mod values;
 
 pub use codes::{ErrorCode, ErrorKind};
 pub use error::{Error, InputSpan, Result, line_and_column};
-pub use ids::{DeploymentId, RunId, TenantId, TraceId, UserId};
+pub use ids::{DeploymentId, TenantId, TraceId, UserId};
+pub use names::{ComponentName, EnvironmentName, UnitName};
 pub use values::{Epoch, Malformed, Name, Serial};

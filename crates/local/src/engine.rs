@@ -1,11 +1,11 @@
 //! A unit on the embedded engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Keyring};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
@@ -14,53 +14,46 @@ use nimbus_engine_operations::{
     StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
-use nimbus_orchestrator::fingerprint::{Fingerprint, Input};
-use nimbus_orchestrator::network::NetworkAccess;
-use nimbus_orchestrator::program::add_program;
-use nimbus_orchestrator::resolve::{Answer, Resolved};
-use nimbus_orchestrator::unit::{Job, JobAction, JobError, JobReport, UnitEngine};
+use nimbus_orchestrator::{ConfigValue, Fingerprint, FingerprintInput, LookupValue, NetworkAccess};
+use nimbus_runs::ports::UnitEngine;
+use nimbus_runs::{
+    Recovery, RestorePoint, UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport,
+};
+use nimbus_workspace::{Workspace, add_program};
 use serde_json::Value;
 
-use crate::before::{self, Before};
+use crate::conversion::{UNKNOWN_TEXT, lookup_values};
 use crate::failures::FailureWatch;
-use crate::passphrase::environment;
-use crate::values::{UNKNOWN_TEXT, answers};
+use crate::kept_states::{self, KeptStates};
+use crate::passphrase::{environment, require_passphrase};
 
 /// Who hears what a unit's engine says.
-pub type EventsOf = Arc<dyn Fn(&str) -> Arc<dyn EventSink> + Send + Sync>;
+pub type UnitEvents = Arc<dyn Fn(&ComponentName) -> Arc<dyn EventSink> + Send + Sync>;
 
 /// Where and how units run.
-pub struct LocalOptions {
+pub(crate) struct LocalOptions {
     /// Address of the state; that of a rehearsal must be another than the real one.
-    pub backend: String,
+    pub(crate) backend: String,
     /// Stands in for every provider: a rehearsal.
-    pub simulated: Option<Arc<dyn ProviderHost>>,
+    pub(crate) simulated: Option<Arc<dyn ProviderHost>>,
     /// Skip type-checking of TypeScript.
-    pub transpile_only: bool,
+    pub(crate) transpile_only: bool,
     /// Steps of one unit at once.
-    pub parallel: Option<usize>,
+    pub(crate) parallel: Option<usize>,
     /// Rules that every unit is held to when it is previewed or deployed.
-    pub policy_packs: Vec<PolicyPackRequest>,
+    pub(crate) policy_packs: Vec<PolicyPackRequest>,
 }
 
-/// How to go on with units that an earlier attempt left unfinished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Look up what became of acts that nobody saw the end of.
-    pub look_up: bool,
-    /// Somebody has looked for creates of unknown outcome, in vain.
-    pub forget_creates: bool,
-}
-
-pub struct LocalEngine {
+/// Runs units on this machine.
+pub(crate) struct LocalEngine {
     options: LocalOptions,
-    events: EventsOf,
+    events: UnitEvents,
     cancellation: Cancellation,
     /// One for all units, so that they share what can be shared.
     keyring: Arc<Keyring>,
     processes: Arc<Processes>,
-    before: Before,
-    recovery: Recovery,
+    kept: KeptStates,
+    workspace: Workspace,
     /// How programs are kept from everything else; `None`: not at all.
     sandbox: Option<SandboxSettings>,
     /// An installed `pulumi` carries operations out, as far as it can.
@@ -68,7 +61,14 @@ pub struct LocalEngine {
 }
 
 impl LocalEngine {
-    pub fn new(options: LocalOptions, events: EventsOf, cancellation: Cancellation) -> Self {
+    /// `runs` is the folder in which each run has one of its own.
+    pub(crate) fn new(
+        options: LocalOptions,
+        workspace: Workspace,
+        runs: PathBuf,
+        events: UnitEvents,
+        cancellation: Cancellation,
+    ) -> Self {
         let rehearsing = options.simulated.is_some();
         let processes = match &options.simulated {
             Some(simulated) => Processes::simulating(Arc::clone(simulated)),
@@ -80,8 +80,8 @@ impl LocalEngine {
             cancellation,
             keyring: Keyring::new(environment(rehearsing)),
             processes: Arc::new(processes),
-            before: Before::default(),
-            recovery: Recovery::default(),
+            kept: KeptStates::new(runs),
+            workspace,
             sandbox: None,
             official: None,
         }
@@ -89,7 +89,7 @@ impl LocalEngine {
 
     /// Lets an installed `pulumi` carry operations out. What only the embedded engine can do, such
     /// as bringing a recorded state back, it still does.
-    pub fn official(mut self, official: bool) -> Self {
+    pub(crate) fn official(mut self, official: bool) -> Self {
         self.official = official.then(|| {
             OfficialEngine::with_keys(Arc::clone(&self.keyring))
                 .simulating(self.options.simulated.clone())
@@ -99,7 +99,7 @@ impl LocalEngine {
 
     /// Shares providers of these packages between units in different folders, instead of those
     /// that were reviewed for it.
-    pub fn sharing(mut self, packages: Option<Vec<String>>) -> Self {
+    pub(crate) fn sharing(mut self, packages: Option<Vec<String>>) -> Self {
         if let Some(packages) = packages {
             let processes = self.processes.as_ref().clone();
             self.processes = Arc::new(processes.sharing(packages));
@@ -108,31 +108,20 @@ impl LocalEngine {
     }
 
     /// The keys to the units' secrets.
-    pub fn keyring(&self) -> Arc<Keyring> {
+    pub(crate) fn keyring(&self) -> Arc<Keyring> {
         Arc::clone(&self.keyring)
     }
 
     /// Runs every unit's program in a sandbox.
-    pub fn sandboxed(mut self, sandbox: Option<SandboxSettings>) -> Self {
+    pub(crate) fn sandboxed(mut self, sandbox: Option<SandboxSettings>) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// Keeps what units were before this run in a folder, so that they can be returned to it.
-    pub fn keeping(mut self, folder: PathBuf) -> Self {
-        self.before = Before::new(Some(folder));
-        self
-    }
-
-    pub fn recovering(mut self, recovery: Recovery) -> Self {
-        self.recovery = recovery;
-        self
-    }
-
-    fn location(&self, directory: PathBuf, project: &str, unit: &str) -> StackLocation {
+    fn location(&self, unit: &UnitAddress) -> StackLocation {
         StackLocation {
-            directory,
-            stack: format!("organization/{project}/{unit}"),
+            directory: self.workspace.stack_source(&unit.component),
+            stack: format!("organization/{}/{}", unit.project, unit.unit),
             backend: Some(self.options.backend.clone()),
         }
     }
@@ -147,18 +136,17 @@ impl LocalEngine {
     }
 
     /// Rules say what may be made. What takes away or goes back is not held up by them.
-    fn policy_packs(&self, action: JobAction) -> Vec<PolicyPackRequest> {
-        match action {
-            JobAction::Preview | JobAction::Deploy => self.options.policy_packs.clone(),
-            JobAction::Destroy
-            | JobAction::Refresh
-            | JobAction::RollBack
-            | JobAction::Restore(_) => Vec::new(),
+    fn policy_packs(&self, operation: UnitOperation) -> Vec<PolicyPackRequest> {
+        match operation {
+            UnitOperation::Preview | UnitOperation::Deploy => self.options.policy_packs.clone(),
+            UnitOperation::Destroy | UnitOperation::Refresh | UnitOperation::Restore(_) => {
+                Vec::new()
+            }
         }
     }
 
     /// A stack may say for itself what its program reaches.
-    fn sandbox_of(&self, job: &Job) -> Option<SandboxSettings> {
+    fn sandbox_of(&self, job: &UnitJob) -> Option<SandboxSettings> {
         let mut sandbox = self.sandbox.clone()?;
         match job.network {
             Some(NetworkAccess::None) => sandbox.network = Network::None,
@@ -184,14 +172,21 @@ impl LocalEngine {
     }
 
     /// Runs one operation of the engine.
-    async fn operate(&self, job: &Job, action: Action, mode: Mode) -> Result<Operated, JobError> {
-        let location = self.location(job.program.clone(), &job.project, &job.unit);
+    async fn operate(
+        &self,
+        job: &UnitJob,
+        action: Action,
+        mode: Mode,
+    ) -> Result<OperationOutcome, UnitFailure> {
+        let location = self.location(&job.unit);
         let options = RunOptions {
             parallel: self.options.parallel,
             transpile_only: self.options.transpile_only,
-            policy_packs: self.policy_packs(job.action),
+            policy_packs: self.policy_packs(job.operation),
             sandbox: self.sandbox_of(job),
-            ..self.recovery_options(&location, &action, mode).await?
+            ..self
+                .recovery_options(job.recovery, &location, &action, mode)
+                .await?
         };
         let request = RunRequest {
             location,
@@ -200,16 +195,16 @@ impl LocalEngine {
             options,
         };
         let engine = self.engine(&request, given(&job.config));
-        let watch = FailureWatch::new((self.events)(&job.stack));
+        let watch = FailureWatch::new((self.events)(&job.unit.component));
         let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
         let ended = engine.run(&request, audience, &self.cancellation).await;
-        let failed = |error: Error| JobError {
+        let failed = |error: Error| UnitFailure {
             trigger: watch.trigger(&error),
             error,
         };
         let mut report = ended.map_err(failed)?;
         match std::mem::replace(&mut report.result, Ok(())) {
-            Ok(()) => Ok(Operated {
+            Ok(()) => Ok(OperationOutcome {
                 report,
                 steps: watch.steps(),
             }),
@@ -221,13 +216,14 @@ impl LocalEngine {
     /// to look for, so a person must have.
     async fn recovery_options(
         &self,
+        recovery: Recovery,
         location: &StackLocation,
         action: &Action,
         mode: Mode,
     ) -> Result<RunOptions> {
         let mut options = RunOptions::default();
         let undoes = matches!(action, Action::Restore(_) | Action::Destroy);
-        if mode == Mode::Preview || !(self.recovery.look_up || undoes) {
+        if mode == Mode::Preview || !(recovery.look_up || undoes) {
             return Ok(options);
         }
         let open = self.unfinished(location).await?;
@@ -235,13 +231,13 @@ impl LocalEngine {
             return Ok(options);
         }
         options.refresh = true;
-        options.clear_pending_creates = self.recovery.forget_creates;
+        options.clear_pending_creates = recovery.forget_creates;
         let creates: Vec<_> = open
             .iter()
             .filter(|(kind, _)| *kind == OperationKind::Creating)
             .map(|(_, urn)| urn.to_string())
             .collect();
-        if creates.is_empty() || self.recovery.forget_creates {
+        if creates.is_empty() || recovery.forget_creates {
             return Ok(options);
         }
         let message = format!(
@@ -273,18 +269,18 @@ impl LocalEngine {
     }
 
     /// Returns a unit to a recorded state and looks whether that is what is there now.
-    async fn put_back(&self, job: &Job, target: Snapshot) -> Result<JobReport, JobError> {
-        let location = self.location(job.program.clone(), &job.project, &job.unit);
+    async fn put_back(&self, job: &UnitJob, target: Snapshot) -> Result<UnitReport, UnitFailure> {
+        let location = self.location(&job.unit);
         if self.recorded(&location).await?.is_none() && target.resources.is_empty() {
-            return Ok(JobReport::default());
+            return Ok(UnitReport::default());
         }
         let wanted = urns(&target);
         let action = Action::Restore(Box::new(target));
         let report = self.operate(job, action, Mode::Apply).await?;
         let recorded = self.recorded(&location).await?.unwrap_or_default();
         let unproved = |what: String| {
-            let message = format!("{} was rolled back, but {what}", job.stack);
-            JobError::from(Error::new(ErrorCode::ROLLBACK_UNPROVED, message))
+            let message = format!("{} was rolled back, but {what}", job.unit.component);
+            UnitFailure::from(Error::new(ErrorCode::ROLLBACK_UNPROVED, message))
         };
         if let Some(open) = recorded.pending_operations.first() {
             let urn = &open.resource.urn;
@@ -305,67 +301,71 @@ impl LocalEngine {
                 )));
             }
         }
-        Ok(told(report))
+        Ok(unit_report(report))
     }
 
     /// A state of a unit's history.
-    async fn historic(&self, job: &Job, number: Option<usize>) -> Result<Snapshot> {
-        let Some(number) = number else {
-            return Ok(Snapshot::default());
-        };
-        let location = self.location(job.program.clone(), &job.project, &job.unit);
-        let access = self.access(&location).await?;
+    async fn historic(&self, job: &UnitJob, number: usize) -> Result<Snapshot> {
+        let access = self.access(&self.location(&job.unit)).await?;
         let stack = access.stack();
         let mut versions = stack.history().await?.into_iter();
         let Some(version) = versions.find(|version| version.number == number) else {
-            let message = format!("the history of {} has no version {number}", job.unit);
+            let unit = &job.unit.unit;
+            let message = format!("the history of {unit} has no version {number}");
             return Err(Error::new(ErrorCode::STATE_VERSION_UNKNOWN, message));
         };
-        before::open(&stack.version_bytes(&version).await?, &access.keyring)
+        kept_states::open(&stack.version_bytes(&version).await?, &access.keyring)
+    }
+
+    /// Where a unit goes back to; `None` when this run never touched it.
+    async fn restore_target(&self, job: &UnitJob, point: RestorePoint) -> Result<Option<Snapshot>> {
+        match point {
+            RestorePoint::Nothing => Ok(Some(Snapshot::default())),
+            RestorePoint::Version(number) => self.historic(job, number).await.map(Some),
+            RestorePoint::BeforeRun => {
+                let keyring = self.access(&self.location(&job.unit)).await?.keyring;
+                self.kept.find(job.run, &job.unit.unit, &keyring)
+            }
+        }
     }
 }
 
 #[async_trait]
 impl UnitEngine for LocalEngine {
-    async fn run(&self, job: &Job) -> Result<JobReport, JobError> {
-        let location = self.location(job.program.clone(), &job.project, &job.unit);
-        let (action, mode) = match job.action {
-            JobAction::Preview => (Action::Update, Mode::Preview),
-            JobAction::Deploy => {
+    async fn run(&self, job: &UnitJob) -> Result<UnitReport, UnitFailure> {
+        let location = self.location(&job.unit);
+        let (action, mode) = match job.operation {
+            UnitOperation::Preview => (Action::Update, Mode::Preview),
+            UnitOperation::Deploy => {
                 let access = self.access(&location).await?;
-                self.before.keep(&job.unit, &access.stack()).await?;
+                self.kept
+                    .keep(job.run, &job.unit.unit, &access.stack())
+                    .await?;
                 (Action::Update, Mode::Apply)
             }
-            JobAction::Destroy if self.recorded(&location).await?.is_none() => {
-                return Ok(JobReport::default());
+            UnitOperation::Destroy if self.recorded(&location).await?.is_none() => {
+                return Ok(UnitReport::default());
             }
-            JobAction::Destroy => (Action::Destroy, Mode::Apply),
-            JobAction::Refresh => (Action::Refresh, Mode::Apply),
-            JobAction::RollBack => {
-                let keyring = self.access(&location).await?.keyring;
-                return match self.before.find(&job.unit, &keyring)? {
-                    Some(before) => self.put_back(job, before).await,
+            UnitOperation::Destroy => (Action::Destroy, Mode::Apply),
+            UnitOperation::Refresh => (Action::Refresh, Mode::Apply),
+            UnitOperation::Restore(point) => {
+                return match self.restore_target(job, point).await? {
+                    Some(target) => self.put_back(job, target).await,
                     // It failed before it was touched.
-                    None => Ok(JobReport::default()),
+                    None => Ok(UnitReport::default()),
                 };
             }
-            JobAction::Restore(number) => {
-                let target = self.historic(job, number).await?;
-                return self.put_back(job, target).await;
-            }
         };
-        Ok(told(self.operate(job, action, mode).await?))
+        Ok(unit_report(self.operate(job, action, mode).await?))
     }
 
-    async fn outputs(&self, project: &str, unit: &str) -> Result<Option<BTreeMap<String, Answer>>> {
-        let location = self.location(std::env::temp_dir(), project, unit);
-        let recorded: Result<Option<Snapshot>, Error> = self.recorded(&location).await;
-        Ok(recorded?.map(|snapshot| answers(&stack_outputs(&snapshot))))
+    async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>> {
+        let recorded: Result<Option<Snapshot>, Error> = self.recorded(&self.location(unit)).await;
+        Ok(recorded?.map(|snapshot| lookup_values(&stack_outputs(&snapshot))))
     }
 
-    async fn state_version(&self, project: &str, unit: &str) -> Result<Option<String>> {
-        let location = self.location(std::env::temp_dir(), project, unit);
-        let access = self.access(&location).await?;
+    async fn state_version(&self, unit: &UnitAddress) -> Result<Option<String>> {
+        let access = self.access(&self.location(unit)).await?;
         match access.stack().load_unverified().await {
             Ok(found) => Ok(Some(found.version.to_string())),
             Err(BackendError::NotFound { .. }) => Ok(None),
@@ -373,24 +373,23 @@ impl UnitEngine for LocalEngine {
         }
     }
 
-    async fn history_length(&self, project: &str, unit: &str) -> Result<usize> {
-        let location = self.location(std::env::temp_dir(), project, unit);
-        let access = self.access(&location).await?;
+    async fn history_length(&self, unit: &UnitAddress) -> Result<usize> {
+        let access = self.access(&self.location(unit)).await?;
         let versions = access.stack().history().await?;
         Ok(versions.last().map_or(0, |version| version.number))
     }
 
     /// One passphrase protects all units, so it is tried on the first that has secrets.
-    async fn ready(&self, project: &str, units: &[String]) -> Result<()> {
+    async fn ready(&self, units: &[UnitAddress]) -> Result<()> {
+        require_passphrase(self.options.simulated.is_some())?;
         for unit in units {
-            let location = self.location(std::env::temp_dir(), project, unit);
-            let access = self.access(&location).await?;
+            let access = self.access(&self.location(unit)).await?;
             let bytes = match access.stack().export().await {
                 Ok(bytes) => bytes,
                 Err(BackendError::NotFound { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            if before::try_secrets(&bytes, &access.keyring)? {
+            if kept_states::try_secrets(&bytes, &access.keyring)? {
                 return Ok(());
             }
         }
@@ -412,27 +411,32 @@ impl UnitEngine for LocalEngine {
 /// A policy pack by its name and everything in it: what passed under other rules is looked at again.
 fn pack_version(pack: &PolicyPackRequest) -> (String, String) {
     let name = pack.folder.file_name().unwrap_or_default();
+    let digest = pack_digest(&pack.folder, pack.config.as_deref());
+    (format!("policy pack {}", name.display()), digest)
+}
+
+/// A digest over a policy pack and its configuration.
+pub(crate) fn pack_digest(folder: &Path, config: Option<&Path>) -> String {
     let mut content = Fingerprint::default();
     // A pack that cannot be read is refused with its reason when it is started.
-    let read = add_program(&mut content, &pack.folder, &pack.folder);
-    if let Some(Ok(config)) = pack.config.as_ref().map(std::fs::read) {
-        content.add(Input::Config("policies".to_owned()), config);
+    let read = add_program(&mut content, folder, folder);
+    if let Some(Ok(config)) = config.map(std::fs::read) {
+        content.add(FingerprintInput::Config("policies".to_owned()), config);
     }
-    let version = format!("{} {}", content.digest(), read.is_ok());
-    (format!("policy pack {}", name.display()), version)
+    format!("{} {}", content.digest(), read.is_ok())
 }
 
 /// What came of an operation, and what it did to which resource.
-struct Operated {
+struct OperationOutcome {
     report: RunReport,
     steps: BTreeMap<String, String>,
 }
 
-fn told(operated: Operated) -> JobReport {
-    let Operated { report, steps } = operated;
-    JobReport {
+fn unit_report(operation: OperationOutcome) -> UnitReport {
+    let OperationOutcome { report, steps } = operation;
+    UnitReport {
         steps,
-        outputs: answers(&report.outputs),
+        outputs: lookup_values(&report.outputs),
         resources: left(&report.changes),
         changes: report
             .changes
@@ -462,12 +466,12 @@ fn urns(snapshot: &Snapshot) -> BTreeSet<Urn> {
 }
 
 /// What is unknown reaches the program as the protocol's own word for it.
-fn given(config: &BTreeMap<String, Resolved>) -> GivenConfig {
+fn given(config: &BTreeMap<String, ConfigValue>) -> GivenConfig {
     let mut given = GivenConfig::default();
     for (key, value) in config {
         match value {
-            Resolved::Known { value, secret } => given.set(key.as_str(), value.clone(), *secret),
-            Resolved::Unknown => given.set(key.as_str(), Value::from(UNKNOWN_TEXT), false),
+            ConfigValue::Known { value, secret } => given.set(key.as_str(), value.clone(), *secret),
+            ConfigValue::Unknown => given.set(key.as_str(), Value::from(UNKNOWN_TEXT), false),
         }
     }
     given

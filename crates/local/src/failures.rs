@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_model::StepOp;
 use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
-use nimbus_orchestrator::run::Trigger;
+use nimbus_orchestrator::RollbackTrigger;
 use parking_lot::Mutex;
 
 /// Words by which clouds say that they allow no more of something.
@@ -49,7 +49,7 @@ impl FailureWatch {
     }
 
     /// The trigger that a failure of this operation amounts to.
-    pub(crate) fn trigger(&self, error: &Error) -> Option<Trigger> {
+    pub(crate) fn trigger(&self, error: &Error) -> Option<RollbackTrigger> {
         let seen = self.seen.lock();
         let damaged = matches!(
             error.code(),
@@ -60,11 +60,11 @@ impl FailureWatch {
                 | ErrorCode::JOURNAL_BASE
         );
         if damaged || seen.corrupt {
-            Some(Trigger::StateCorruption)
+            Some(RollbackTrigger::StateCorruption)
         } else if seen.limit {
-            Some(Trigger::ServiceLimit)
+            Some(RollbackTrigger::ServiceLimit)
         } else if seen.failed_create {
-            Some(Trigger::Creation)
+            Some(RollbackTrigger::Creation)
         } else {
             None
         }
@@ -119,7 +119,7 @@ mod tests {
         fn emit(&self, _: EngineEvent) {}
     }
 
-    fn watch(events: impl IntoIterator<Item = EngineEvent>) -> Option<Trigger> {
+    fn watch(events: impl IntoIterator<Item = EngineEvent>) -> Option<RollbackTrigger> {
         let watch = FailureWatch::new(Arc::new(Nobody));
         for event in events {
             watch.emit(event);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(watch([said("the program threw")]), None);
         assert_eq!(
             watch([said("creating VPC: VpcLimitExceeded: the maximum number …")]),
-            Some(Trigger::ServiceLimit)
+            Some(RollbackTrigger::ServiceLimit)
         );
         let summary = EngineEvent::Summary(Summary {
             is_preview: false,
@@ -152,9 +152,12 @@ mod tests {
             succeeded: false,
             policy_packs: BTreeMap::new(),
         });
-        assert_eq!(watch([summary]), Some(Trigger::StateCorruption));
+        assert_eq!(watch([summary]), Some(RollbackTrigger::StateCorruption));
         let watch = FailureWatch::new(Arc::new(Nobody));
         let broken = Error::new(ErrorCode::STATE_BROKEN, "x");
-        assert_eq!(watch.trigger(&broken), Some(Trigger::StateCorruption));
+        assert_eq!(
+            watch.trigger(&broken),
+            Some(RollbackTrigger::StateCorruption)
+        );
     }
 }

@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_orchestrator::fingerprint::DigestKey;
+use nimbus_orchestrator::DigestKey;
 
 const FILE: &str = ".nimbus/digest.key";
 
 /// The key of a workspace, made when there is none yet. Losing it costs one full run: no unit is
 /// recognised without it.
-pub fn digest_key(workspace: &Path) -> Result<DigestKey> {
+pub(crate) fn digest_key(workspace: &Path) -> Result<DigestKey> {
     let path = workspace.join(FILE);
     if let Some(key) = read(&path)? {
         return Ok(key);
@@ -64,13 +64,13 @@ fn read(path: &Path) -> Result<Option<DigestKey>> {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_orchestrator::fingerprint::{Fingerprint, Input};
+    use nimbus_orchestrator::{Fingerprint, FingerprintInput};
 
     use super::*;
 
     fn digest(key: &DigestKey) -> String {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.add_private(key, Input::Config("a".to_owned()), "b");
+        fingerprint.add_private(key, FingerprintInput::Config("a".to_owned()), "b");
         fingerprint.digest()
     }
 

@@ -1,32 +1,37 @@
-//! Deployments on this machine: units on the embedded engine, in a rehearsal or for real.
+//! Deployments on this machine: the ports of runs on files, and units on the embedded engine, in a
+//! rehearsal or for real.
 //!
-//! The orchestrator decides; this crate lends it hands: [`LocalEngine`] runs a unit's program,
-//! [`LocalOutside`] answers for this machine's environment. State of a rehearsal has a place of its
-//! own, so that it can never be taken for real state.
+//! [`local_ports`] puts everything together for one command. State and records of a rehearsal have a
+//! place of their own, so that they can never be taken for real ones.
 
 mod backup;
-mod before;
-mod checks;
+mod conversion;
 mod engine;
+mod environment_lock;
+mod external_values;
 mod failures;
-mod gates;
+mod gate_file;
+mod kept_states;
 mod key;
-mod lock;
+mod local_runs;
 mod logs;
-mod outside;
+mod memory_files;
 mod passphrase;
-mod runs;
-mod values;
-mod versions;
+mod place;
+mod run_files;
+mod shell_checks;
+mod sources;
+mod unit_events;
+mod version_files;
 
 pub use backup::{BackupList, Restored, back_up, restore, verify_backup};
-pub use checks::{CheckScene, Line, run_check, write_outputs};
-pub use engine::{EventsOf, LocalEngine, LocalOptions, Recovery};
-pub use gates::{Gates, Signature};
-pub use key::digest_key;
-pub use lock::{EnvironmentLock, Held, LockRecord, Locks};
-pub use logs::{RunLogs, log_path, stamp};
-pub use outside::LocalOutside;
+pub use engine::UnitEvents;
+pub use environment_lock::{EnvironmentLockFiles, LockRecord, RecordedHolder};
+pub use gate_file::GateFile;
+pub use local_runs::{LocalRunOptions, local_ports, policy_pack_choice};
+pub use logs::log_path;
+pub use memory_files::MemoryFiles;
 pub use passphrase::{environment as unit_environment, require_passphrase};
-pub use runs::{EventFile, FoundRun, RunStore};
-pub use versions::Versions;
+pub use place::{DeploymentPlace, Records};
+pub use run_files::RunFiles;
+pub use version_files::VersionFiles;

@@ -9,59 +9,89 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use nimbus_orchestrator::record::{
-    CheckStatus, Level, ResourceStatus, RunEvent, RunRecord, RunStatus,
-};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::{CheckStatus, DiagnosticLevel, ResourceStatus, RunEvent, RunStatus};
+use nimbus_runs::RunRecord;
+use nimbus_runs::ports::{RunLog, RunLogs};
+
+use crate::place::Records;
+
+/// The log files of a deployment.
+#[derive(Clone, Debug)]
+pub(crate) struct RunLogFiles {
+    records: Records,
+}
 
 /// Files of one run, opened when they are first needed.
 #[derive(Debug)]
-pub struct RunLogs {
+struct OpenRunLog {
     folder: PathBuf,
     environment: String,
     stamp: String,
     run: File,
-    units: BTreeMap<String, File>,
+    units: BTreeMap<ComponentName, File>,
 }
 
 /// Where the log of a run is, or that of one of its units.
-pub fn log_path(directory: &Path, record: &RunRecord, unit: Option<&str>) -> PathBuf {
-    let name = unit.unwrap_or_else(|| record.kind.as_str());
-    let file = format!("{name}-{}-{}.log", record.environment, record.stamp);
-    directory.join("logs").join(file)
+pub fn log_path(records: &Records, record: &RunRecord, unit: Option<&str>) -> PathBuf {
+    let request = &record.request;
+    let name = unit.unwrap_or_else(|| request.action.as_str());
+    let file = format!("{name}-{}-{}.log", request.environment, record.stamp);
+    records.directory().join("logs").join(file)
 }
 
 /// `YYYYMMDD-HHMMSS`.
-pub fn stamp(now: Timestamp) -> String {
+pub(crate) fn stamp(now: Timestamp) -> String {
     now.strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-impl RunLogs {
-    pub fn open(directory: &Path, record: &RunRecord) -> io::Result<Self> {
-        let folder = directory.join("logs");
+impl RunLogFiles {
+    pub(crate) fn new(records: &Records) -> Self {
+        Self {
+            records: records.clone(),
+        }
+    }
+
+    fn open_files(&self, record: &RunRecord) -> io::Result<OpenRunLog> {
+        let folder = self.records.directory().join("logs");
         fs::create_dir_all(&folder)?;
-        Ok(Self {
+        Ok(OpenRunLog {
             folder,
-            environment: record.environment.to_string(),
+            environment: record.request.environment.to_string(),
             stamp: record.stamp.clone(),
-            run: append(&log_path(directory, record, None))?,
+            run: append(&log_path(&self.records, record, None))?,
             units: BTreeMap::new(),
         })
     }
+}
 
-    /// Text of several lines, such as a plan.
-    pub fn text(&mut self, component: &str, text: &str) -> io::Result<()> {
+impl RunLogs for RunLogFiles {
+    fn open(&self, record: &RunRecord) -> Result<Box<dyn RunLog>> {
+        let opened = self.open_files(record).map_err(|error| {
+            let folder = self.records.directory().join("logs");
+            let message = format!("cannot write {}: {error}", folder.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })?;
+        Ok(Box::new(opened))
+    }
+}
+
+impl RunLog for OpenRunLog {
+    fn text(&mut self, component: &str, text: &str) -> io::Result<()> {
         for line in text.lines() {
-            let line = format_line(Timestamp::now(), Level::Info, component, line);
+            let line = format_line(Timestamp::now(), DiagnosticLevel::Info, component, line);
             self.run.write_all(line.as_bytes())?;
         }
         Ok(())
     }
 
-    pub fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         let Some((level, message)) = describe(event) else {
             return Ok(());
         };
-        let component = event.unit_name().unwrap_or("orchestrator");
+        let component = event
+            .unit_name()
+            .map_or("orchestrator", |name| name.as_str());
         let mut lines = String::new();
         for line in message.lines() {
             lines.push_str(&format_line(Timestamp::now(), level, component, line));
@@ -76,12 +106,14 @@ impl RunLogs {
         }
         Ok(())
     }
+}
 
-    fn unit(&mut self, unit: &str) -> io::Result<&mut File> {
+impl OpenRunLog {
+    fn unit(&mut self, unit: &ComponentName) -> io::Result<&mut File> {
         if !self.units.contains_key(unit) {
             let file = format!("{unit}-{}-{}.log", self.environment, self.stamp);
             let opened = append(&self.folder.join(file))?;
-            self.units.insert(unit.to_owned(), opened);
+            self.units.insert(unit.clone(), opened);
         }
         self.units
             .get_mut(unit)
@@ -98,14 +130,14 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn format_line(at: Timestamp, level: Level, component: &str, message: &str) -> String {
+fn format_line(at: Timestamp, level: DiagnosticLevel, component: &str, message: &str) -> String {
     let time = at.strftime("%Y-%m-%d %H:%M:%S");
     let level = level.as_str();
     format!("[{time}] [{level}] [{component}] {message}\n")
 }
 
 /// How an event reads in a log.
-fn describe(event: &RunEvent) -> Option<(Level, String)> {
+fn describe(event: &RunEvent) -> Option<(DiagnosticLevel, String)> {
     Some(match event {
         RunEvent::Run {
             run,
@@ -123,7 +155,7 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
             };
             let message = message.as_ref().map(|text| format!(": {text}"));
             let text = format!("Run {run} {what}{}", message.unwrap_or_default());
-            (Level::Info, text)
+            (DiagnosticLevel::Info, text)
         }
         RunEvent::Plan { .. } => return None,
         RunEvent::Unit {
@@ -135,9 +167,9 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
             ..
         } => {
             let level = match status.as_str() {
-                "failed" => Level::Error,
-                "not_started" => Level::Warning,
-                _ => Level::Info,
+                "failed" => DiagnosticLevel::Error,
+                "not_started" => DiagnosticLevel::Warning,
+                _ => DiagnosticLevel::Info,
             };
             let mut text = status.replace('_', " ");
             if let Some(seconds) = seconds {
@@ -162,10 +194,10 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
             ..
         } => {
             let (level, what) = match status {
-                ResourceStatus::Planned => (Level::Info, "planned"),
-                ResourceStatus::Started => (Level::Info, "started"),
-                ResourceStatus::Done => (Level::Info, "done"),
-                ResourceStatus::Failed => (Level::Error, "failed"),
+                ResourceStatus::Planned => (DiagnosticLevel::Info, "planned"),
+                ResourceStatus::Started => (DiagnosticLevel::Info, "started"),
+                ResourceStatus::Done => (DiagnosticLevel::Info, "done"),
+                ResourceStatus::Failed => (DiagnosticLevel::Error, "failed"),
             };
             let id = id
                 .as_ref()
@@ -182,9 +214,9 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
             ..
         } => {
             let level = match status {
-                CheckStatus::Failed => Level::Error,
-                CheckStatus::Warned => Level::Warning,
-                _ => Level::Info,
+                CheckStatus::Failed => DiagnosticLevel::Error,
+                CheckStatus::Warned => DiagnosticLevel::Warning,
+                _ => DiagnosticLevel::Info,
             };
             let message = message.as_deref().unwrap_or_default();
             if *status == CheckStatus::Output {
@@ -200,9 +232,9 @@ fn describe(event: &RunEvent) -> Option<(Level, String)> {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_orchestrator::environment::Environment;
-    use nimbus_orchestrator::record::{RunChoices, RunId, RunKind};
-    use nimbus_orchestrator::run::{OnFailure, UnitState};
+    use nimbus_core::EnvironmentName;
+    use nimbus_orchestrator::{RunAction, RunId, UnitState};
+    use nimbus_runs::{RunChoices, RunRequest};
 
     use super::*;
 
@@ -210,32 +242,29 @@ mod tests {
         let text = str::to_owned;
         RunRecord {
             run: RunId(1),
-            kind: RunKind::Deploy,
-            deployment: text("D1"),
-            environment: Environment::Dev,
-            rehearsal: false,
             started: text("t"),
-            user: text("u"),
-            host: text("h"),
-            options: RunChoices {
-                force: false,
-                parallel: 4,
-                on_failure: OnFailure::Hold,
-                stacks: None,
-                backend: None,
-                to_version: None,
-            },
-            manifest: String::new(),
-            plan: String::new(),
             stamp: text("20260102-030405"),
+            request: RunRequest {
+                action: RunAction::Deploy,
+                deployment: text("D1"),
+                environment: EnvironmentName::DEV,
+                rehearsal: false,
+                user: text("u"),
+                host: text("h"),
+                choices: RunChoices::default(),
+                manifest: String::new(),
+                plan: String::new(),
+            },
         }
     }
 
     #[test]
     fn logs_of_units_are_open_only_while_they_run() {
         let temp = tempfile::tempdir().unwrap();
-        let mut logs = RunLogs::open(temp.path(), &record()).unwrap();
-        let unit = |name: &str, state| RunEvent::unit("t".to_owned(), name, &state);
+        let records = Records::real(temp.path());
+        let mut logs = RunLogFiles::new(&records).open_files(&record()).unwrap();
+        let unit =
+            |name: &str, state| RunEvent::unit("t".to_owned(), &name.parse().unwrap(), &state);
         for at in 0..2000 {
             let name = format!("u{at}");
             logs.event(&unit(&name, UnitState::Running)).unwrap();
@@ -245,7 +274,7 @@ mod tests {
         }
         logs.event(&unit("u7", UnitState::RollingBack)).unwrap();
         logs.event(&unit("u7", UnitState::RolledBack)).unwrap();
-        let text = fs::read_to_string(log_path(temp.path(), &record(), Some("u7"))).unwrap();
+        let text = fs::read_to_string(log_path(&records, &record(), Some("u7"))).unwrap();
         assert_eq!(text.lines().count(), 4, "{text}");
     }
 
@@ -253,7 +282,7 @@ mod tests {
     fn lines_have_the_known_form() {
         let at: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         assert_eq!(
-            format_line(at, Level::Warning, "network", "careful"),
+            format_line(at, DiagnosticLevel::Warning, "network", "careful"),
             "[2026-01-02 03:04:05] [WARN] [network] careful\n"
         );
         assert_eq!(stamp(at), "20260102-030405");

@@ -2,8 +2,8 @@
 //!
 //! A fingerprint is a list of named inputs, each with its own digest, so that two of them can be
 //! compared and the difference named. Values of configurations enter through a keyed digest: a plain
-//! one of a short secret could be guessed by whoever reads the record. What is not in the list cannot change the outcome; if something else can,
-//! it belongs in the list.
+//! one of a short secret could be guessed by whoever reads the record. What is not in the list cannot
+//! change the outcome; if something else can, it belongs in the list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,12 +42,12 @@ impl fmt::Debug for DigestKey {
 /// Inputs by kind and name, with a digest each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
-    inputs: BTreeMap<Input, String>,
+    inputs: BTreeMap<FingerprintInput, String>,
 }
 
 /// What can change a unit's outcome.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Input {
+pub enum FingerprintInput {
     /// A file of the program, lock files included.
     ProgramFile(String),
     /// A value of the resolved configuration.
@@ -64,22 +64,22 @@ pub enum Input {
 
 /// Why a unit runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RunReason {
     NeverDeployed,
     LastRunFailed,
     Drifted,
     Forced,
-    Changed(Vec<Difference>),
+    Changed(Vec<InputDifference>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    pub input: Input,
-    pub change: Change,
+pub struct InputDifference {
+    pub input: FingerprintInput,
+    pub change: InputChange,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum InputChange {
     Added,
     Removed,
     Modified,
@@ -95,23 +95,28 @@ pub struct LastRun {
 
 impl Fingerprint {
     /// Adds an input by its content. Only its digest is kept.
-    pub fn add(&mut self, input: Input, content: impl AsRef<[u8]>) {
+    pub fn add(&mut self, input: FingerprintInput, content: impl AsRef<[u8]>) {
         let digest = Sha256::digest(content.as_ref());
         self.inputs.insert(input, hex(&digest));
     }
 
     /// Adds an input that may be secret. Without the key nobody can try values.
-    pub fn add_private(&mut self, key: &DigestKey, input: Input, content: impl AsRef<[u8]>) {
+    pub fn add_private(
+        &mut self,
+        key: &DigestKey,
+        input: FingerprintInput,
+        content: impl AsRef<[u8]>,
+    ) {
         self.inputs.insert(input, key.digest(content.as_ref()));
     }
 
     /// Adds an input that is not known yet: equal to nothing, itself included.
-    pub fn add_unknown(&mut self, input: Input) {
+    pub fn add_unknown(&mut self, input: FingerprintInput) {
         self.inputs.insert(input, UNKNOWN.to_owned());
     }
 
     /// Whether what an input will be was not known.
-    pub fn is_unknown(&self, input: &Input) -> bool {
+    pub fn is_unknown(&self, input: &FingerprintInput) -> bool {
         self.inputs
             .get(input)
             .is_some_and(|digest| digest == UNKNOWN)
@@ -120,7 +125,7 @@ impl Fingerprint {
     /// One digest over the files of the program.
     pub fn program_digest(&self) -> String {
         let files = self.inputs.iter();
-        let files = files.filter(|(input, _)| matches!(input, Input::ProgramFile(_)));
+        let files = files.filter(|(input, _)| matches!(input, FingerprintInput::ProgramFile(_)));
         Self {
             inputs: files.map(|(i, d)| (i.clone(), d.clone())).collect(),
         }
@@ -139,13 +144,13 @@ impl Fingerprint {
         hex(&hasher.finalize())
     }
 
-    pub fn inputs(&self) -> impl Iterator<Item = (&Input, &str)> {
+    pub fn inputs(&self) -> impl Iterator<Item = (&FingerprintInput, &str)> {
         self.inputs
             .iter()
             .map(|(input, digest)| (input, digest.as_str()))
     }
 
-    /// From what [`Input`]'s text form and [`Fingerprint::inputs`] give.
+    /// From what [`FingerprintInput`]'s text form and [`Fingerprint::inputs`] give.
     pub fn from_parts(parts: BTreeMap<String, String>) -> Result<Self, UnknownInput> {
         let input = |(text, digest): (String, String)| Ok((text.parse()?, digest));
         Ok(Self {
@@ -154,15 +159,15 @@ impl Fingerprint {
     }
 
     /// What is different from an earlier one.
-    pub fn changes_since(&self, earlier: &Self) -> Vec<Difference> {
+    pub fn changes_since(&self, earlier: &Self) -> Vec<InputDifference> {
         let mut changes = Vec::new();
         for (input, digest) in &self.inputs {
             let change = match earlier.inputs.get(input) {
-                None => Change::Added,
-                Some(old) if old != digest || digest == UNKNOWN => Change::Modified,
+                None => InputChange::Added,
+                Some(old) if old != digest || digest == UNKNOWN => InputChange::Modified,
                 Some(_) => continue,
             };
-            changes.push(Difference {
+            changes.push(InputDifference {
                 input: input.clone(),
                 change,
             });
@@ -172,9 +177,9 @@ impl Fingerprint {
             .keys()
             .filter(|input| !self.inputs.contains_key(*input))
         {
-            changes.push(Difference {
+            changes.push(InputDifference {
                 input: input.clone(),
-                change: Change::Removed,
+                change: InputChange::Removed,
             });
         }
         changes.sort_by(|a, b| a.input.cmp(&b.input));
@@ -183,28 +188,28 @@ impl Fingerprint {
 }
 
 /// Why a unit must run; `None` when it can be skipped.
-pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Option<Reason> {
+pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Option<RunReason> {
     let Some(last) = last else {
-        return Some(Reason::NeverDeployed);
+        return Some(RunReason::NeverDeployed);
     };
     if forced {
-        return Some(Reason::Forced);
+        return Some(RunReason::Forced);
     }
     if !last.succeeded {
-        return Some(Reason::LastRunFailed);
+        return Some(RunReason::LastRunFailed);
     }
     if last.drifted {
-        return Some(Reason::Drifted);
+        return Some(RunReason::Drifted);
     }
     let changes = now.changes_since(&last.fingerprint);
     if changes.is_empty() {
         None
     } else {
-        Some(Reason::Changed(changes))
+        Some(RunReason::Changed(changes))
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -215,7 +220,7 @@ pub struct UnknownInput {
     pub text: String,
 }
 
-impl FromStr for Input {
+impl FromStr for FingerprintInput {
     type Err = UnknownInput;
 
     fn from_str(text: &str) -> Result<Self, UnknownInput> {
@@ -234,7 +239,7 @@ impl FromStr for Input {
     }
 }
 
-impl fmt::Display for Input {
+impl fmt::Display for FingerprintInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ProgramFile(name) => write!(f, "file {name}"),
@@ -247,7 +252,7 @@ impl fmt::Display for Input {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RunReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverDeployed => f.write_str("it was never deployed here"),
@@ -258,9 +263,9 @@ impl fmt::Display for Reason {
                 for (at, difference) in differences.iter().enumerate() {
                     let comma = if at == 0 { "" } else { ", " };
                     let what = match difference.change {
-                        Change::Added => "is new",
-                        Change::Removed => "is gone",
-                        Change::Modified => "changed",
+                        InputChange::Added => "is new",
+                        InputChange::Removed => "is gone",
+                        InputChange::Modified => "changed",
                     };
                     write!(f, "{comma}{} {what}", difference.input)?;
                 }
@@ -286,19 +291,22 @@ mod tests {
 
     fn some() -> Fingerprint {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.add(Input::ProgramFile("index.ts".to_owned()), "code");
-        fingerprint.add(Input::UpstreamOutput("network:vpcId".to_owned()), "vpc-1");
+        fingerprint.add(FingerprintInput::ProgramFile("index.ts".to_owned()), "code");
+        fingerprint.add(
+            FingerprintInput::UpstreamOutput("network:vpcId".to_owned()),
+            "vpc-1",
+        );
         fingerprint
     }
 
     #[test]
     fn nothing_changed_is_the_only_reason_to_skip() {
         let now = some();
-        assert_eq!(must_run(&now, None, false), Some(Reason::NeverDeployed));
+        assert_eq!(must_run(&now, None, false), Some(RunReason::NeverDeployed));
         assert_eq!(must_run(&now, Some(&last(&now)), false), None);
         assert_eq!(
             must_run(&now, Some(&last(&now)), true),
-            Some(Reason::Forced)
+            Some(RunReason::Forced)
         );
         let failed = LastRun {
             succeeded: false,
@@ -306,21 +314,27 @@ mod tests {
         };
         assert_eq!(
             must_run(&now, Some(&failed), false),
-            Some(Reason::LastRunFailed)
+            Some(RunReason::LastRunFailed)
         );
         let drifted = LastRun {
             drifted: true,
             ..last(&now)
         };
-        assert_eq!(must_run(&now, Some(&drifted), false), Some(Reason::Drifted));
+        assert_eq!(
+            must_run(&now, Some(&drifted), false),
+            Some(RunReason::Drifted)
+        );
     }
 
     #[test]
     fn the_reason_names_each_difference() {
         let before = some();
         let mut now = Fingerprint::default();
-        now.add(Input::ProgramFile("index.ts".to_owned()), "other code");
-        now.add(Input::Config("network:zones".to_owned()), "3");
+        now.add(
+            FingerprintInput::ProgramFile("index.ts".to_owned()),
+            "other code",
+        );
+        now.add(FingerprintInput::Config("network:zones".to_owned()), "3");
         let reason = must_run(&now, Some(&last(&before)), false).unwrap();
         assert_eq!(
             reason.to_string(),
@@ -330,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_private_value_cannot_be_guessed_without_the_key_and_counts_with_it() {
-        let input = Input::Config("db:password".to_owned());
+        let input = FingerprintInput::Config("db:password".to_owned());
         let digest = |key: u8, content: &str| {
             let mut fingerprint = Fingerprint::default();
             let key = DigestKey::new([key; DigestKey::LENGTH]);
@@ -348,7 +362,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_never_a_reason_to_skip() {
         let mut now = some();
-        now.add_unknown(Input::Resolved("x".to_owned()));
+        now.add_unknown(FingerprintInput::Resolved("x".to_owned()));
         assert!(must_run(&now, Some(&last(&now)), false).is_some());
     }
 
@@ -361,12 +375,12 @@ mod tests {
         for (kind, name, content) in list {
             let name = name.clone();
             let input = match kind {
-                0 => Input::ProgramFile(name),
-                1 => Input::Config(name),
-                2 => Input::Environment(name),
-                3 => Input::UpstreamOutput(name),
-                4 => Input::Resolved(name),
-                _ => Input::Version(name),
+                0 => FingerprintInput::ProgramFile(name),
+                1 => FingerprintInput::Config(name),
+                2 => FingerprintInput::Environment(name),
+                3 => FingerprintInput::UpstreamOutput(name),
+                4 => FingerprintInput::Resolved(name),
+                _ => FingerprintInput::Version(name),
             };
             fingerprint.add(input, content);
         }

@@ -6,18 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A stack's name within a deployment.
-pub type Name = String;
+use nimbus_core::ComponentName;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     nodes: Vec<Node>,
-    index: BTreeMap<Name, usize>,
+    index: BTreeMap<ComponentName, usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
-    name: Name,
+    name: ComponentName,
     priority: i64,
     /// Sorted, without repeats.
     needs: Vec<usize>,
@@ -26,30 +25,35 @@ struct Node {
 
 /// One unit as it is given: its name, its hint for order, and what it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
-    pub name: Name,
+pub struct GraphUnit {
+    pub name: ComponentName,
     /// Smaller runs first among units that are ready.
     pub priority: i64,
-    pub needs: BTreeSet<Name>,
+    pub needs: BTreeSet<ComponentName>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// The path begins and ends with the same unit.
     #[error("Circular dependency detected\n  {}", path.join(" → "))]
-    Cycle { path: Vec<Name> },
+    Cycle { path: Vec<ComponentName> },
     #[error(
         "Missing dependency\n  Stack '{unit}' depends on '{needs}' but '{needs}' is not enabled"
     )]
-    Missing { unit: Name, needs: Name },
+    Missing {
+        unit: ComponentName,
+        needs: ComponentName,
+    },
 }
 
 impl Graph {
     /// Refuses missing units first, then cycles.
-    pub fn new(units: impl IntoIterator<Item = Unit>) -> Result<Self, GraphError> {
-        let mut units: Vec<Unit> = units.into_iter().collect();
+    pub fn new(units: impl IntoIterator<Item = GraphUnit>) -> Result<Self, GraphError> {
+        let mut units: Vec<GraphUnit> = units.into_iter().collect();
+        // From here on a unit's place is its rank: a sorted set of places is a ready queue, and the
+        // same manifest gives the same order on every machine.
         units.sort_by(|a, b| (a.priority, &a.name).cmp(&(b.priority, &b.name)));
-        let index: BTreeMap<Name, usize> = units
+        let index: BTreeMap<ComponentName, usize> = units
             .iter()
             .enumerate()
             .map(|(at, unit)| (unit.name.clone(), at))
@@ -95,8 +99,8 @@ impl Graph {
     }
 
     /// Names in order of priority, then alphabet.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|node| node.name.as_str())
+    pub fn names(&self) -> impl Iterator<Item = &ComponentName> {
+        self.nodes.iter().map(|node| &node.name)
     }
 
     /// Place of a unit in [`names`](Self::names).
@@ -104,7 +108,7 @@ impl Graph {
         self.index.get(name).copied()
     }
 
-    pub(crate) fn name_at(&self, place: usize) -> &str {
+    pub(crate) fn name_at(&self, place: usize) -> &ComponentName {
         work::count(0);
         &self.nodes[place].name
     }
@@ -119,11 +123,11 @@ impl Graph {
         &self.nodes[place].needed_by
     }
 
-    pub fn needs(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub fn needs(&self, name: &str) -> impl Iterator<Item = &ComponentName> {
         self.neighbours(name, |node| &node.needs)
     }
 
-    pub fn needed_by(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub fn needed_by(&self, name: &str) -> impl Iterator<Item = &ComponentName> {
         self.neighbours(name, |node| &node.needed_by)
     }
 
@@ -132,12 +136,12 @@ impl Graph {
     }
 
     /// Everything that directly or indirectly needs `name`, without itself.
-    pub fn dependants(&self, name: &str) -> BTreeSet<&str> {
+    pub fn dependants(&self, name: &str) -> BTreeSet<&ComponentName> {
         let mut found = BTreeSet::new();
         let mut open: Vec<usize> = self.index.get(name).copied().into_iter().collect();
         while let Some(at) = open.pop() {
             for &next in &self.nodes[at].needed_by {
-                if found.insert(self.nodes[next].name.as_str()) {
+                if found.insert(&self.nodes[next].name) {
                     open.push(next);
                 }
             }
@@ -147,7 +151,7 @@ impl Graph {
 
     /// All units without open needs, then all that need only those, and so on. Within a layer in
     /// order of priority.
-    pub fn layers(&self) -> Vec<Vec<&str>> {
+    pub fn layers(&self) -> Vec<Vec<&ComponentName>> {
         let mut open: Vec<usize> = self.nodes.iter().map(|node| node.needs.len()).collect();
         let mut layer: Vec<usize> = (0..self.len()).filter(|&at| open[at] == 0).collect();
         let mut layers = Vec::new();
@@ -164,12 +168,7 @@ impl Graph {
             }
             // Indices follow priority and name.
             next.sort_unstable();
-            layers.push(
-                layer
-                    .iter()
-                    .map(|&at| self.nodes[at].name.as_str())
-                    .collect(),
-            );
+            layers.push(layer.iter().map(|&at| &self.nodes[at].name).collect());
             layer = next;
         }
         layers
@@ -179,17 +178,14 @@ impl Graph {
         &'a self,
         name: &str,
         pick: impl Fn(&'a Node) -> &'a Vec<usize>,
-    ) -> impl Iterator<Item = &'a str> {
+    ) -> impl Iterator<Item = &'a ComponentName> {
         let found = self.index.get(name).map(|&at| pick(&self.nodes[at]));
         work::count(found.map_or(0, Vec::len));
-        found
-            .into_iter()
-            .flatten()
-            .map(|&at| self.nodes[at].name.as_str())
+        found.into_iter().flatten().map(|&at| &self.nodes[at].name)
     }
 
     /// Depth first, without recursion: a deployment may be a chain of thousands.
-    fn cycle(&self) -> Option<Vec<Name>> {
+    fn cycle(&self) -> Option<Vec<ComponentName>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
             New,
@@ -262,11 +258,11 @@ mod tests {
 
     use super::*;
 
-    fn unit(name: &str, priority: i64, needs: &[&str]) -> Unit {
-        Unit {
-            name: name.to_owned(),
+    fn unit(name: &str, priority: i64, needs: &[&str]) -> GraphUnit {
+        GraphUnit {
+            name: name.parse().unwrap(),
             priority,
-            needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+            needs: needs.iter().map(|need| (*need).parse().unwrap()).collect(),
         }
     }
 
@@ -321,7 +317,7 @@ mod tests {
         assert_eq!(
             error,
             GraphError::Cycle {
-                path: vec!["a".to_owned(), "a".to_owned()]
+                path: vec!["a".parse().unwrap(), "a".parse().unwrap()]
             }
         );
     }
@@ -337,11 +333,11 @@ mod tests {
 
     #[test]
     fn a_long_chain_needs_no_stack() {
-        let units = (0..50_000).map(|i| Unit {
-            name: format!("u{i:05}"),
+        let units = (0..50_000).map(|i| GraphUnit {
+            name: format!("u{i:05}").parse().unwrap(),
             priority: 0,
             needs: (i > 0)
-                .then(|| format!("u{:05}", i - 1))
+                .then(|| format!("u{:05}", i - 1).parse().unwrap())
                 .into_iter()
                 .collect(),
         });
@@ -356,15 +352,15 @@ mod tests {
             let mut needs = vec![BTreeSet::new(); 30];
             for (a, b) in edges {
                 if a != b {
-                    needs[a.max(b)].insert(format!("u{:02}", a.min(b)));
+                    needs[a.max(b)].insert(format!("u{:02}", a.min(b)).parse().unwrap());
                 }
             }
-            let units = needs.iter().enumerate().map(|(i, needs)| Unit {
-                name: format!("u{i:02}"), priority: (i % 3) as i64, needs: needs.clone(),
+            let units = needs.iter().enumerate().map(|(i, needs)| GraphUnit {
+                name: format!("u{i:02}").parse().unwrap(), priority: (i % 3) as i64, needs: needs.clone(),
             });
             let graph = Graph::new(units).unwrap();
             let layers = graph.layers();
-            let place: BTreeMap<&str, usize> = layers.iter().enumerate()
+            let place: BTreeMap<&ComponentName, usize> = layers.iter().enumerate()
                 .flat_map(|(layer, names)| names.iter().map(move |name| (*name, layer))).collect();
             prop_assert_eq!(place.len(), 30);
             for name in graph.names() {

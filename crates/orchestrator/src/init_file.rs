@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
 use nimbus_document::Document;
 
-use crate::environment::Environment;
 use crate::naming;
-use crate::render::Answers;
-use crate::template::environments;
+use crate::render::InitAnswers;
+use crate::template::by_environment;
 
 pub(crate) const KEYS: &[&str] = &[
     "id",
@@ -34,7 +33,7 @@ pub const VPC_CIDR: &str = "VPC_CIDR";
 const LONGEST: usize = 63;
 
 /// An id, if the file gives one, and the answers.
-pub fn read(document: &Document) -> Result<(Option<String>, Answers)> {
+pub fn read(document: &Document) -> Result<(Option<String>, InitAnswers)> {
     let view = document.view();
     view.only_keys(KEYS)?;
     let text = |key: &str| -> Result<Option<String>> {
@@ -60,22 +59,22 @@ pub fn read(document: &Document) -> Result<(Option<String>, Answers)> {
         }
     }
     let all_stacks = view.optional("allStacks")?.map(|v| v.bool()).transpose()?;
-    let answers = Answers {
+    let answers = InitAnswers {
         organization: view.required("org")?.str()?.to_owned(),
         project: view.required("project")?.str()?.to_owned(),
         domain: text("domain")?.unwrap_or_default(),
         template: text("template")?.unwrap_or_else(|| "default".to_owned()),
         description: text("description")?,
-        accounts: environments(&view, "accounts", |v| Ok(v.scalar_text()?.to_owned()))?,
+        accounts: by_environment(&view, "accounts", |v| Ok(v.scalar_text()?.to_owned()))?,
         variables,
         all_stacks: all_stacks.unwrap_or(false),
-        ..Answers::default()
+        ..InitAnswers::default()
     };
     Ok((text("id")?, answers))
 }
 
 /// Refuses answers that would make a deployment nobody can use.
-pub fn check(answers: &Answers) -> Result<()> {
+pub fn check(answers: &InitAnswers) -> Result<()> {
     for (what, name) in [
         ("organisation", &answers.organization),
         ("project", &answers.project),
@@ -100,7 +99,7 @@ pub fn check(answers: &Answers) -> Result<()> {
     Ok(())
 }
 
-fn check_account(environment: Environment, account: &str) -> Result<()> {
+fn check_account(environment: EnvironmentName, account: &str) -> Result<()> {
     if account.is_empty() || (account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit())) {
         return Ok(());
     }
@@ -137,21 +136,21 @@ mod tests {
         assert_eq!(variable("COST_CENTER"), "42");
         assert_eq!(variable("AZ_COUNT_DEV"), "3");
         assert_eq!(variable(VPC_CIDR), "10.9.0.0/16");
-        assert_eq!(answers.accounts[&Environment::Dev], "111111111111");
+        assert_eq!(answers.accounts[&EnvironmentName::DEV], "111111111111");
         assert!(answers.all_stacks);
         check(&answers).unwrap();
     }
 
     #[test]
     fn unusable_answers_are_refused() {
-        let good = Answers {
+        let good = InitAnswers {
             organization: "o".to_owned(),
             project: "p".to_owned(),
-            ..Answers::default()
+            ..InitAnswers::default()
         };
         check(&good).unwrap();
         for name in ["", "ü", "../..", &"x".repeat(300)] {
-            let bad = Answers {
+            let bad = InitAnswers {
                 organization: name.to_owned(),
                 ..good.clone()
             };
@@ -162,8 +161,8 @@ mod tests {
             );
         }
         for account in ["12", "11111111111x", "１１１１"] {
-            let accounts = BTreeMap::from([(Environment::Prod, account.to_owned())]);
-            let bad = Answers {
+            let accounts = BTreeMap::from([(EnvironmentName::PROD, account.to_owned())]);
+            let bad = InitAnswers {
                 accounts,
                 ..good.clone()
             };
@@ -175,7 +174,7 @@ mod tests {
         }
         for network in ["10.0.0.0", "10.0.0.0/33", "x/8", "::/129"] {
             let variables = BTreeMap::from([("VPC_CIDR_DEV".to_owned(), network.to_owned())]);
-            let bad = Answers {
+            let bad = InitAnswers {
                 variables,
                 ..good.clone()
             };

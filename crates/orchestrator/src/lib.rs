@@ -1,34 +1,65 @@
-//! Many Pulumi programs as one deployment: manifests, templates, placeholders, graph, plan and execution.
+//! Many Pulumi programs as one deployment, decided without touching anything.
+//!
+//! Manifests and templates are read from documents, placeholders are parsed and resolved through a
+//! port, the graph, the plan and the fingerprints are computed, and a run is a state machine that is
+//! told what happened and says what to do next. Nothing here names a file system, a network or a
+//! process: whoever carries a run out is in `crates/runs`, files are in `crates/workspace`.
 
 pub mod calculate;
-pub mod custom;
 pub mod edit;
-pub mod environment;
-pub mod execute;
-pub mod files;
-pub mod fingerprint;
+mod fingerprint;
 pub mod gate;
-pub mod graph;
+mod graph;
 pub mod init_file;
-pub mod manifest;
-pub mod memory;
-pub mod migration;
+mod manifest;
+mod memory;
 pub mod naming;
-pub mod network;
-pub mod placeholder;
-pub mod plan;
-pub mod program;
-pub mod record;
-pub mod registration;
-pub mod render;
-pub mod resolve;
-pub mod run;
-pub mod scaffold;
+mod network;
+mod placeholder;
+mod plan;
+mod promotion;
+mod record;
+mod render;
+mod resolve;
+mod run;
 pub mod schema;
-pub mod spot;
-pub mod template;
-pub mod unit;
+mod spot;
+mod template;
 pub mod validate;
-pub mod variables;
-pub mod workspace;
+mod variables;
 pub mod yaml;
+
+pub use fingerprint::{
+    DigestKey, Fingerprint, FingerprintInput, InputChange, InputDifference, LastRun, RunReason,
+    UnknownInput, must_run,
+};
+pub use graph::{Graph, GraphError, GraphUnit};
+pub use manifest::{
+    CheckCommand, ComponentEntry, EnvironmentTarget, FILE_NAME, Manifest, ManifestMetadata,
+    referenced,
+};
+pub use memory::{RememberedRun, UnitMemory};
+pub use network::NetworkAccess;
+pub use placeholder::{Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart};
+pub use plan::{PlannedUnit, RunPlan, UnitDecision};
+pub use promotion::sort_by_usual_promotion;
+pub use record::{
+    CheckStatus, DiagnosticLevel, InvalidRunId, PlannedEvent, ResourceStatus, RunAction, RunEvent,
+    RunId, RunProgress, RunStatus, UnitVersion, VersionRecord, progress_of,
+};
+pub use render::{
+    InitAnswers, RenderedDeployment, TemplateLibrary, account_variable, configs, render,
+};
+pub use resolve::{
+    ConfigValue, LookupError, LookupValue, ResolveError, ResolvedConfig, ValueLookup, resolve,
+};
+pub use run::{
+    EarlierAttempt, OnFailure, RollbackTrigger, Run, RunCommand, RunDirection, RunResult,
+    UnitOutcome, UnitState,
+};
+pub use spot::ManifestSpot;
+pub use template::{
+    ComponentChoice, ComponentTemplate, Estimate, ManifestTemplate, OutputContract,
+    VariableDeclaration, read_defaults,
+};
+pub use variables::{TemplateVariables, UnknownVariable, variables_in};

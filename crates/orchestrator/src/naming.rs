@@ -1,8 +1,6 @@
-//! Names that follow from a deployment: its directory and its units.
+//! Names that follow from a deployment: its directory and its Pulumi project.
 
 use nimbus_core::DeploymentId;
-
-use crate::environment::Environment;
 
 /// `<id>-<organisation>-<project>`: case is kept, anything but letters and digits becomes `-`.
 pub fn directory(id: &DeploymentId, organization: &str, project: &str) -> String {
@@ -15,11 +13,6 @@ pub fn belongs_to(directory: &str, id: &str) -> bool {
         return false;
     };
     head.eq_ignore_ascii_case(id) && rest.is_some_and(|rest| rest.starts_with('-'))
-}
-
-/// The Pulumi stack of one component in one environment.
-pub fn unit(id: &DeploymentId, stack: &str, environment: Environment) -> String {
-    format!("{id}-{stack}-{environment}")
 }
 
 /// Letters and digits stay; runs of anything else become one `-`; none at the ends.
@@ -53,10 +46,6 @@ mod tests {
         assert_eq!(
             directory(&id("D1"), "A & B  Ltd.", "../x/ü"),
             "D1-A-B-Ltd-x"
-        );
-        assert_eq!(
-            unit(&id("D1BRV40"), "network", Environment::Dev),
-            "D1BRV40-network-dev"
         );
     }
 

@@ -15,12 +15,12 @@ const CLOSE: &str = "}}";
 
 /// A text cut into literal pieces and placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template {
-    pub parts: Vec<Part>,
+pub struct TemplateText {
+    pub parts: Vec<TextPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TextPart {
     Text(String),
     Placeholder(Placeholder),
 }
@@ -28,30 +28,30 @@ pub enum Part {
 /// One placeholder. Its parameters are templates, because placeholders may stand inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder {
-    pub source: Source,
-    pub default: Option<Template>,
+    pub source: PlaceholderSource,
+    pub default: Option<TemplateText>,
     /// Where it stands in the text it was read from.
     pub range: Range<usize>,
 }
 
 /// Where the value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PlaceholderSource {
     /// An output of another stack of the same deployment and environment.
     Stack {
         stack: String,
-        output: Template,
+        output: TemplateText,
     },
     Aws {
         query: String,
-        parameters: Vec<Template>,
+        parameters: Vec<TemplateText>,
     },
     Calculate {
         function: String,
-        parameters: Vec<Template>,
+        parameters: Vec<TemplateText>,
     },
     Env {
-        variable: Template,
+        variable: TemplateText,
     },
 }
 
@@ -63,20 +63,22 @@ pub struct PlaceholderError {
     pub range: Range<usize>,
 }
 
-impl Template {
+impl TemplateText {
     pub fn parse(text: &str) -> Result<Self, PlaceholderError> {
         parse_at(text, 0)
     }
 
     /// Whether there is anything to resolve.
     pub fn is_literal(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part, Part::Text(_)))
+        self.parts
+            .iter()
+            .all(|part| matches!(part, TextPart::Text(_)))
     }
 
     /// The one placeholder that makes up the whole text.
     pub fn single(&self) -> Option<&Placeholder> {
         match self.parts.as_slice() {
-            [Part::Placeholder(placeholder)] => Some(placeholder),
+            [TextPart::Placeholder(placeholder)] => Some(placeholder),
             _ => None,
         }
     }
@@ -90,7 +92,7 @@ impl Template {
 
     fn collect<'a>(&'a self, found: &mut Vec<&'a Placeholder>) {
         for part in &self.parts {
-            if let Part::Placeholder(placeholder) = part {
+            if let TextPart::Placeholder(placeholder) = part {
                 for inner in placeholder.templates() {
                     inner.collect(found);
                 }
@@ -104,38 +106,41 @@ impl Placeholder {
     /// The other stack and, if it is fixed, the output that this refers to.
     pub fn reference(&self) -> Option<(&str, Option<&str>)> {
         match &self.source {
-            Source::Stack { stack, output } => Some((stack, output.literal())),
-            Source::Aws { .. } | Source::Calculate { .. } | Source::Env { .. } => None,
+            PlaceholderSource::Stack { stack, output } => Some((stack, output.literal())),
+            PlaceholderSource::Aws { .. }
+            | PlaceholderSource::Calculate { .. }
+            | PlaceholderSource::Env { .. } => None,
         }
     }
 
-    fn templates(&self) -> impl Iterator<Item = &Template> {
-        let parameters: &[Template] = match &self.source {
-            Source::Stack { output, .. } => std::slice::from_ref(output),
-            Source::Env { variable } => std::slice::from_ref(variable),
-            Source::Aws { parameters, .. } | Source::Calculate { parameters, .. } => parameters,
+    fn templates(&self) -> impl Iterator<Item = &TemplateText> {
+        let parameters: &[TemplateText] = match &self.source {
+            PlaceholderSource::Stack { output, .. } => std::slice::from_ref(output),
+            PlaceholderSource::Env { variable } => std::slice::from_ref(variable),
+            PlaceholderSource::Aws { parameters, .. }
+            | PlaceholderSource::Calculate { parameters, .. } => parameters,
         };
         parameters.iter().chain(&self.default)
     }
 }
 
-impl Template {
+impl TemplateText {
     fn literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [Part::Text(text)] => Some(text),
+            [TextPart::Text(text)] => Some(text),
             _ => None,
         }
     }
 }
 
-fn parse_at(text: &str, offset: usize) -> Result<Template, PlaceholderError> {
+fn parse_at(text: &str, offset: usize) -> Result<TemplateText, PlaceholderError> {
     let mut parts = Vec::new();
     let mut rest = 0;
     while let Some(found) = text[rest..].find(OPEN) {
         let open = rest + found;
         if open > rest {
-            parts.push(Part::Text(text[rest..open].to_owned()));
+            parts.push(TextPart::Text(text[rest..open].to_owned()));
         }
         let end = closing(text, open).ok_or_else(|| PlaceholderError {
             reason: format!("the placeholder is not closed with {CLOSE}"),
@@ -143,7 +148,7 @@ fn parse_at(text: &str, offset: usize) -> Result<Template, PlaceholderError> {
         })?;
         let inner = &text[open + OPEN.len()..end];
         let range = offset + open..offset + end + CLOSE.len();
-        parts.push(Part::Placeholder(placeholder(
+        parts.push(TextPart::Placeholder(placeholder(
             inner,
             offset + open + OPEN.len(),
             range,
@@ -151,9 +156,9 @@ fn parse_at(text: &str, offset: usize) -> Result<Template, PlaceholderError> {
         rest = end + CLOSE.len();
     }
     if rest < text.len() {
-        parts.push(Part::Text(text[rest..].to_owned()));
+        parts.push(TextPart::Text(text[rest..].to_owned()));
     }
-    Ok(Template { parts })
+    Ok(TemplateText { parts })
 }
 
 /// Position of the `}}` that closes the placeholder opened at `open`.
@@ -215,21 +220,21 @@ fn placeholder(
             .collect::<Result<Vec<_>, _>>()
     };
     let source = match kind {
-        "aws" => Source::Aws {
+        "aws" => PlaceholderSource::Aws {
             query: name.to_owned(),
             parameters: parameters()?,
         },
-        "calculate" => Source::Calculate {
+        "calculate" => PlaceholderSource::Calculate {
             function: name.to_owned(),
             parameters: parameters()?,
         },
         _ if fields.len() > 2 => {
             return Err(fail("too many parts; a value with `:` cannot be a name"));
         }
-        "env" => Source::Env {
+        "env" => PlaceholderSource::Env {
             variable: parse_at(name, offset + name_at)?,
         },
-        stack if is_stack_name(stack) => Source::Stack {
+        stack if is_stack_name(stack) => PlaceholderSource::Stack {
             stack: stack.to_owned(),
             output: parse_at(name, offset + name_at)?,
         },
@@ -276,12 +281,12 @@ fn split_outside(text: &str, separator: char) -> Vec<Range<usize>> {
     ranges
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for TemplateText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
-                Part::Text(text) => f.write_str(text)?,
-                Part::Placeholder(placeholder) => placeholder.fmt(f)?,
+                TextPart::Text(text) => f.write_str(text)?,
+                TextPart::Placeholder(placeholder) => placeholder.fmt(f)?,
             }
         }
         Ok(())
@@ -292,10 +297,14 @@ impl fmt::Display for Placeholder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(OPEN)?;
         let (kind, name, parameters) = match &self.source {
-            Source::Stack { stack, output } => (stack.as_str(), output.to_string(), &[][..]),
-            Source::Env { variable } => ("env", variable.to_string(), &[][..]),
-            Source::Aws { query, parameters } => ("aws", query.clone(), parameters.as_slice()),
-            Source::Calculate {
+            PlaceholderSource::Stack { stack, output } => {
+                (stack.as_str(), output.to_string(), &[][..])
+            }
+            PlaceholderSource::Env { variable } => ("env", variable.to_string(), &[][..]),
+            PlaceholderSource::Aws { query, parameters } => {
+                ("aws", query.clone(), parameters.as_slice())
+            }
+            PlaceholderSource::Calculate {
                 function,
                 parameters,
             } => ("calculate", function.clone(), parameters.as_slice()),
@@ -318,12 +327,12 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> Placeholder {
-        Template::parse(text).unwrap().single().unwrap().clone()
+        TemplateText::parse(text).unwrap().single().unwrap().clone()
     }
 
-    fn text(text: &str) -> Template {
-        Template {
-            parts: vec![Part::Text(text.to_owned())],
+    fn text(text: &str) -> TemplateText {
+        TemplateText {
+            parts: vec![TextPart::Text(text.to_owned())],
         }
     }
 
@@ -331,28 +340,28 @@ mod tests {
     fn the_four_sources_are_read() {
         assert_eq!(
             one("{{RUNTIME:network:vpcId}}").source,
-            Source::Stack {
+            PlaceholderSource::Stack {
                 stack: "network".to_owned(),
                 output: text("vpcId")
             }
         );
         assert_eq!(
             one("{{RUNTIME:aws:latestAmiId:amazonLinux2}}").source,
-            Source::Aws {
+            PlaceholderSource::Aws {
                 query: "latestAmiId".to_owned(),
                 parameters: vec![text("amazonLinux2")]
             }
         );
         assert_eq!(
             one("{{RUNTIME:calculate:subnets:10.0.0.0/16:24:3}}").source,
-            Source::Calculate {
+            PlaceholderSource::Calculate {
                 function: "subnets".to_owned(),
                 parameters: vec![text("10.0.0.0/16"), text("24"), text("3")],
             }
         );
         assert_eq!(
             one("{{RUNTIME:env:HOME}}").source,
-            Source::Env {
+            PlaceholderSource::Env {
                 variable: text("HOME")
             }
         );
@@ -360,13 +369,14 @@ mod tests {
 
     #[test]
     fn placeholders_stand_between_text_and_inside_each_other() {
-        let embedded = Template::parse("arn:{{RUNTIME:dns:zone}}/x-{{RUNTIME:env:E|dev}}").unwrap();
+        let embedded =
+            TemplateText::parse("arn:{{RUNTIME:dns:zone}}/x-{{RUNTIME:env:E|dev}}").unwrap();
         assert_eq!(embedded.parts.len(), 4);
         assert!(embedded.single().is_none());
         assert_eq!(embedded.placeholders()[1].default, Some(text("dev")));
 
         let nested = "{{RUNTIME:calculate:subnets:{{RUNTIME:network:cidr|10.0.0.0/8}}:24:3}}";
-        let template = Template::parse(nested).unwrap();
+        let template = TemplateText::parse(nested).unwrap();
         let found: Vec<_> = template
             .placeholders()
             .iter()
@@ -390,21 +400,21 @@ mod tests {
             ("{{RUNTIME:network:a:b}}", 0..23),
             ("{{RUNTIME:env:A:B}}", 0..19),
         ] {
-            assert_eq!(Template::parse(bad).unwrap_err().range, place, "{bad}");
+            assert_eq!(TemplateText::parse(bad).unwrap_err().range, place, "{bad}");
         }
     }
 
     #[test]
     fn other_braces_are_text() {
         for plain in ["", "{{ORGANIZATION}}", "}} {{", "{RUNTIME:a:b}"] {
-            assert!(Template::parse(plain).unwrap().is_literal(), "{plain}");
+            assert!(TemplateText::parse(plain).unwrap().is_literal(), "{plain}");
         }
     }
 
     proptest! {
         #[test]
         fn reading_never_panics_and_writing_gives_the_text_back(text in r"(\{\{RUNTIME:|\}\}|[a-z:|é/]){0,12}") {
-            if let Ok(template) = Template::parse(&text) {
+            if let Ok(template) = TemplateText::parse(&text) {
                 prop_assert_eq!(template.to_string(), text);
             }
         }

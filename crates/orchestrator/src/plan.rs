@@ -7,13 +7,16 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use crate::fingerprint::Reason;
-use crate::graph::{Graph, Name};
+use nimbus_core::ComponentName;
+use sha2::{Digest as _, Sha256};
+
+use crate::fingerprint::{RunReason, hex};
+use crate::graph::Graph;
 use crate::record::{PlannedEvent, RunEvent};
 use crate::template::Estimate;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RunPlan {
     /// Directory name of the deployment.
     pub deployment: String,
     pub environment: String,
@@ -22,49 +25,49 @@ pub struct Plan {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedUnit {
-    pub name: Name,
+    pub name: ComponentName,
     pub priority: i64,
-    pub decision: Decision,
+    pub decision: UnitDecision,
     pub estimate: Estimate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum UnitDecision {
     Skip,
     /// Nothing of its own changed, but something it needs runs: decided when that is done.
     Depends {
-        on: Name,
+        on: ComponentName,
     },
-    Run(Reason),
+    Run(RunReason),
 }
 
-impl Plan {
+impl RunPlan {
     /// `reasons` says why a unit runs; one that is absent has no reason of its own.
     pub fn new(
         deployment: &str,
         environment: &str,
         graph: &Graph,
-        reasons: &BTreeMap<Name, Reason>,
-        estimates: &BTreeMap<Name, Estimate>,
+        reasons: &BTreeMap<ComponentName, RunReason>,
+        estimates: &BTreeMap<ComponentName, Estimate>,
     ) -> Self {
-        let mut decisions: BTreeMap<&str, Decision> = BTreeMap::new();
+        let mut decisions: BTreeMap<&ComponentName, UnitDecision> = BTreeMap::new();
         let layers = graph.layers();
         for name in layers.iter().flatten().copied() {
             let decision = match reasons.get(name) {
-                Some(reason) => Decision::Run(reason.clone()),
+                Some(reason) => UnitDecision::Run(reason.clone()),
                 None => graph
                     .needs(name)
-                    .find(|need| !matches!(decisions.get(need), None | Some(Decision::Skip)))
-                    .map_or(Decision::Skip, |need| Decision::Depends {
+                    .find(|need| !matches!(decisions.get(*need), None | Some(UnitDecision::Skip)))
+                    .map_or(UnitDecision::Skip, |need| UnitDecision::Depends {
                         on: need.to_owned(),
                     }),
             };
             decisions.insert(name, decision);
         }
-        let unit = |name: &str| PlannedUnit {
+        let unit = |name: &ComponentName| PlannedUnit {
             name: name.to_owned(),
             priority: graph.priority(name).unwrap_or_default(),
-            decision: decisions.get(name).cloned().unwrap_or(Decision::Skip),
+            decision: decisions.get(name).cloned().unwrap_or(UnitDecision::Skip),
             estimate: estimates.get(name).copied().unwrap_or_default(),
         };
         Self {
@@ -113,11 +116,7 @@ impl Plan {
     /// The plan as an event, for records and programs.
     pub fn event(&self, at: String) -> RunEvent {
         let unit = |unit: &PlannedUnit| {
-            let (decision, reason) = match &unit.decision {
-                Decision::Skip => ("skip", None),
-                Decision::Depends { on } => ("depends", Some(format!("outputs of {on}"))),
-                Decision::Run(reason) => ("run", Some(reason.to_string())),
-            };
+            let (decision, reason) = unit.decision.words();
             PlannedEvent {
                 unit: unit.name.clone(),
                 priority: unit.priority,
@@ -137,6 +136,24 @@ impl Plan {
         }
     }
 
+    /// Tells whether two plans do the same: what is deployed where, in which order, which units run
+    /// and why. Estimates are not part of it: they are learnt anew from every run, and the same plan
+    /// a day later would look like another one.
+    pub fn digest(&self) -> String {
+        let unit = |unit: &PlannedUnit| {
+            let (decision, reason) = unit.decision.words();
+            (unit.name.clone(), unit.priority, decision, reason)
+        };
+        let layers: Vec<Vec<_>> = self
+            .layers
+            .iter()
+            .map(|layer| layer.iter().map(unit).collect())
+            .collect();
+        // Lists only, because the order of a mapping's keys depends on how the build was put together.
+        let text = serde_json::json!([self.deployment, self.environment, layers]).to_string();
+        hex(&Sha256::digest(text))
+    }
+
     fn saved(&self) -> (u64, u64) {
         let full = self.minutes_in_full();
         let saved = full.saturating_sub(self.minutes());
@@ -144,9 +161,20 @@ impl Plan {
     }
 }
 
+impl UnitDecision {
+    /// The decision and its reason as events have them.
+    fn words(&self) -> (&'static str, Option<String>) {
+        match self {
+            Self::Skip => ("skip", None),
+            Self::Depends { on } => ("depends", Some(format!("outputs of {on}"))),
+            Self::Run(reason) => ("run", Some(reason.to_string())),
+        }
+    }
+}
+
 impl PlannedUnit {
     pub fn is_skipped(&self) -> bool {
-        self.decision == Decision::Skip
+        self.decision == UnitDecision::Skip
     }
 }
 
@@ -155,7 +183,7 @@ fn layer_minutes(layer: &[PlannedUnit]) -> u64 {
     active.map(|unit| unit.estimate.minutes).max().unwrap_or(0)
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for RunPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let active: Vec<_> = self.units().filter(|unit| !unit.is_skipped()).collect();
         let skipped: Vec<_> = self.units().filter(|unit| unit.is_skipped()).collect();
@@ -208,15 +236,15 @@ fn write_layer(f: &mut fmt::Formatter<'_>, number: usize, layer: &[PlannedUnit])
     for unit in layer {
         let mut line = format!("  - {:<width$} [Priority: {}] ", unit.name, unit.priority);
         let _ = match &unit.decision {
-            Decision::Skip => write!(line, "[SKIPPED - No changes]"),
-            Decision::Depends { on } => {
+            UnitDecision::Skip => write!(line, "[SKIPPED - No changes]"),
+            UnitDecision::Depends { on } => {
                 write!(
                     line,
                     "[DEPLOYING - {} min] if outputs of {on} change",
                     unit.estimate.minutes
                 )
             }
-            Decision::Run(reason) => {
+            UnitDecision::Run(reason) => {
                 write!(line, "[DEPLOYING - {} min] {reason}", unit.estimate.minutes)
             }
         };
@@ -244,13 +272,13 @@ fn write_layer(f: &mut fmt::Formatter<'_>, number: usize, layer: &[PlannedUnit])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Unit;
+    use crate::graph::GraphUnit;
 
     fn graph() -> Graph {
-        let unit = |name: &str, priority, needs: &[&str]| Unit {
-            name: name.to_owned(),
+        let unit = |name: &str, priority, needs: &[&str]| GraphUnit {
+            name: name.parse().unwrap(),
             priority,
-            needs: needs.iter().map(|n| (*n).to_owned()).collect(),
+            needs: needs.iter().map(|n| n.parse().unwrap()).collect(),
         };
         Graph::new([
             unit("dns", 10, &[]),
@@ -261,10 +289,10 @@ mod tests {
         .unwrap()
     }
 
-    fn plan(reasons: &[(&str, Reason)]) -> Plan {
+    fn plan(reasons: &[(&str, RunReason)]) -> RunPlan {
         let reasons = reasons
             .iter()
-            .map(|(n, r)| ((*n).to_owned(), r.clone()))
+            .map(|(n, r)| (n.parse().unwrap(), r.clone()))
             .collect();
         let estimates = [
             ("dns", 2),
@@ -274,7 +302,7 @@ mod tests {
         ]
         .map(|(name, minutes)| {
             (
-                name.to_owned(),
+                name.parse().unwrap(),
                 Estimate {
                     minutes,
                     longest: minutes,
@@ -282,7 +310,7 @@ mod tests {
                 },
             )
         });
-        Plan::new(
+        RunPlan::new(
             "D1BRV40-A-shop",
             "dev",
             &graph(),
@@ -293,10 +321,11 @@ mod tests {
 
     #[test]
     fn the_estimate_is_the_sum_of_the_layers_longest_active_units() {
-        let all = ["dns", "network", "security", "monitoring"].map(|n| (n, Reason::NeverDeployed));
+        let all =
+            ["dns", "network", "security", "monitoring"].map(|n| (n, RunReason::NeverDeployed));
         assert_eq!(plan(&all).minutes(), 8 + 6 + 5);
         assert_eq!(
-            plan(&[("dns", Reason::Forced)]).minutes(),
+            plan(&[("dns", RunReason::Forced)]).minutes(),
             2 + 5,
             "monitoring may follow dns"
         );
@@ -306,30 +335,33 @@ mod tests {
     #[test]
     fn a_run_may_take_twice_the_time_that_its_units_may_take_one_after_the_other() {
         let minutes = |minutes: u64| Some(Duration::from_secs(minutes * 60));
-        let all = ["dns", "network", "security", "monitoring"].map(|n| (n, Reason::NeverDeployed));
+        let all =
+            ["dns", "network", "security", "monitoring"].map(|n| (n, RunReason::NeverDeployed));
         assert_eq!(plan(&all).time_limit(4), minutes(2 * (8 + 6 + 5)));
         assert_eq!(plan(&all).time_limit(1), minutes(2 * (2 + 8 + 6 + 5)));
         assert_eq!(plan(&[]).time_limit(4), None);
 
-        let many: Vec<_> = (0..64).map(|number| format!("u{number}")).collect();
-        let units = many.iter().map(|name| Unit {
+        let many: Vec<ComponentName> = (0..64)
+            .map(|number| format!("u{number}").parse().unwrap())
+            .collect();
+        let units = many.iter().map(|name| GraphUnit {
             name: name.clone(),
             priority: 0,
             needs: Default::default(),
         });
         let graph = Graph::new(units).unwrap();
-        let reasons = many.iter().map(|name| (name.clone(), Reason::Forced));
+        let reasons = many.iter().map(|name| (name.clone(), RunReason::Forced));
         // Their last run had nothing to do and took seconds.
         let quick = Estimate::default().learnt(3, 10);
         let estimates = many.iter().map(|name| (name.clone(), quick)).collect();
-        let plan = Plan::new("D1", "dev", &graph, &reasons.collect(), &estimates);
+        let plan = RunPlan::new("D1", "dev", &graph, &reasons.collect(), &estimates);
         assert_eq!(plan.minutes(), 1);
         assert_eq!(plan.time_limit(4), minutes(2 * 64 * 5 / 4));
     }
 
     #[test]
     fn units_that_need_a_running_one_wait_for_its_outputs() {
-        let plan = plan(&[("network", Reason::LastRunFailed)]);
+        let plan = plan(&[("network", RunReason::LastRunFailed)]);
         let decision = |name: &str| {
             plan.units()
                 .find(|u| u.name == name)
@@ -337,23 +369,58 @@ mod tests {
                 .decision
                 .clone()
         };
-        assert_eq!(decision("dns"), Decision::Skip);
+        assert_eq!(decision("dns"), UnitDecision::Skip);
         assert_eq!(
             decision("security"),
-            Decision::Depends {
-                on: "network".to_owned()
+            UnitDecision::Depends {
+                on: "network".parse().unwrap()
             }
         );
         assert_eq!(
             decision("monitoring"),
-            Decision::Depends {
-                on: "security".to_owned()
+            UnitDecision::Depends {
+                on: "security".parse().unwrap()
             }
         );
     }
 
     #[test]
     fn the_text_is_what_users_know() {
-        insta::assert_snapshot!(plan(&[("network", Reason::NeverDeployed)]).to_string());
+        insta::assert_snapshot!(plan(&[("network", RunReason::NeverDeployed)]).to_string());
+    }
+
+    #[test]
+    fn a_plan_has_the_same_digest_wherever_and_whenever_it_is_made() {
+        let plan = plan(&[("network", RunReason::NeverDeployed)]);
+        assert_eq!(
+            plan.digest(),
+            "88297b2d5b2de6adfc103403e6f0b4f3a861b559e8351dfc09af7a2603318eca"
+        );
+        let mut learnt = plan.clone();
+        learnt.layers[0][0].estimate = Estimate::default().learnt(3_600, 1);
+        assert_eq!(learnt.digest(), plan.digest(), "estimates decide nothing");
+    }
+
+    #[test]
+    fn plans_that_differ_in_anything_that_is_done_have_different_digests() {
+        let plan = plan(&[("network", RunReason::NeverDeployed)]);
+        let changes: [fn(&mut RunPlan); 7] = [
+            |plan| plan.deployment.push('x'),
+            |plan| plan.environment = "prod".to_owned(),
+            |plan| plan.layers[0].swap(0, 1),
+            |plan| {
+                plan.layers.pop();
+            },
+            |plan| plan.layers[0][0].priority += 1,
+            |plan| plan.layers[0][0].name = "other".parse().unwrap(),
+            |plan| plan.layers[0][1].decision = UnitDecision::Run(RunReason::Forced),
+        ];
+        let mut digests = std::collections::BTreeSet::from([plan.digest()]);
+        for change in changes {
+            let mut changed = plan.clone();
+            change(&mut changed);
+            digests.insert(changed.digest());
+        }
+        assert_eq!(digests.len(), 8);
     }
 }

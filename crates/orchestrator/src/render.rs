@@ -4,30 +4,32 @@
 //! A pure function: either everything is rendered and checked, or there is an error and nothing
 //! has been written.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
-use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
-use nimbus_document::did_you_mean;
+use indexmap::IndexMap;
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_document::{Document, did_you_mean};
 use serde_json::{Map, Value, json};
 
-use crate::environment::Environment;
-use crate::graph::Name;
-use crate::manifest::{Manifest, Metadata, StackEntry, Target};
+use crate::manifest::{ComponentEntry, EnvironmentTarget, Manifest, ManifestMetadata};
 use crate::naming;
-use crate::template::{ManifestTemplate, StackChoice, StackTemplate};
-use crate::variables::{GLOBAL, Variables};
+use crate::template::{ComponentChoice, ComponentTemplate, ManifestTemplate};
+use crate::variables::{GLOBAL, TemplateVariables};
 use crate::yaml;
 
 /// Every template of a workspace.
 #[derive(Clone, Debug, Default)]
-pub struct Library {
-    pub stacks: BTreeMap<Name, StackTemplate>,
+pub struct TemplateLibrary {
+    pub stacks: BTreeMap<ComponentName, ComponentTemplate>,
     pub manifests: BTreeMap<String, ManifestTemplate>,
 }
 
 /// What a user answers when a deployment is initialised, however the answers came.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub struct InitAnswers {
     pub organization: String,
     pub project: String,
     pub domain: String,
@@ -36,7 +38,7 @@ pub struct Answers {
     /// ISO 8601.
     pub timestamp: String,
     pub description: Option<String>,
-    pub accounts: BTreeMap<Environment, String>,
+    pub accounts: BTreeMap<EnvironmentName, String>,
     /// Any other variable, by name.
     pub variables: BTreeMap<String, String>,
     /// Use every stack of the template, also those that it leaves off.
@@ -44,30 +46,44 @@ pub struct Answers {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rendered {
+pub struct RenderedDeployment {
     pub manifest: Manifest,
     /// File name under `config/` and its text.
     pub configs: BTreeMap<String, String>,
 }
 
 /// Renders and validates.
-pub fn render(library: &Library, id: &DeploymentId, answers: &Answers) -> Result<Rendered> {
+pub fn render(
+    library: &TemplateLibrary,
+    id: &DeploymentId,
+    answers: &InitAnswers,
+) -> Result<RenderedDeployment> {
     let template = library.manifest(&answers.template)?;
     // A stack that is switched off may be gone from the registry.
     let wanted =
-        |name: &str, choice: &StackChoice| choice.enabled || library.stacks.contains_key(name);
+        |name: &str, choice: &ComponentChoice| choice.enabled || library.stacks.contains_key(name);
     let stacks = template
         .stacks
         .iter()
         .filter(|(name, choice)| wanted(name, choice))
         .map(|(name, choice)| Ok((name, choice, library.stack(name, &template.name)?)))
         .collect::<Result<Vec<_>>>()?;
-    let variables = variables(id, answers, stacks.iter().map(|(_, _, stack)| *stack))?;
+    let variables = variables(
+        id,
+        answers,
+        template,
+        stacks.iter().map(|(_, _, stack)| *stack),
+    )?;
     let environments = template
         .environments
         .iter()
-        .map(|(environment, target)| Ok((*environment, rendered_target(&variables, target)?)))
-        .collect::<Result<BTreeMap<_, _>>>()?;
+        .map(|(environment, target)| {
+            Ok((
+                *environment,
+                rendered_target(&variables, *environment, target)?,
+            ))
+        })
+        .collect::<Result<IndexMap<_, _>>>()?;
 
     let mut entries = BTreeMap::new();
     for (name, choice, stack) in stacks {
@@ -84,7 +100,7 @@ pub fn render(library: &Library, id: &DeploymentId, answers: &Answers) -> Result
             })?;
             config.insert(*environment, values);
         }
-        let entry = StackEntry {
+        let entry = ComponentEntry {
             enabled: choice.enabled || answers.all_stacks,
             priority: stack.priority,
             dependencies: stack.dependencies.clone(),
@@ -104,7 +120,7 @@ pub fn render(library: &Library, id: &DeploymentId, answers: &Answers) -> Result
             .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;
     }
     let configs = configs(&manifest);
-    Ok(Rendered { manifest, configs })
+    Ok(RenderedDeployment { manifest, configs })
 }
 
 /// The configuration files of a manifest: stacks × environments.
@@ -122,7 +138,7 @@ pub fn configs(manifest: &Manifest) -> BTreeMap<String, String> {
 
 /// A stack configuration as Pulumi reads it: keys in the stack's namespace, and the region that
 /// its provider works in.
-fn config_text(stack: &str, target: &Target, values: &Map<String, Value>) -> String {
+fn config_text(stack: &str, target: &EnvironmentTarget, values: &Map<String, Value>) -> String {
     let mut config = Map::new();
     config.insert("aws:region".to_owned(), json!(target.region));
     for (key, value) in values {
@@ -140,7 +156,7 @@ fn config_text(stack: &str, target: &Target, values: &Map<String, Value>) -> Str
     )
 }
 
-impl Library {
+impl TemplateLibrary {
     fn manifest(&self, name: &str) -> Result<&ManifestTemplate> {
         self.manifests.get(name).ok_or_else(|| {
             let known = self.manifests.keys().map(String::as_str);
@@ -154,7 +170,8 @@ impl Library {
         })
     }
 
-    pub(crate) fn stack(&self, name: &str, template: &str) -> Result<&StackTemplate> {
+    /// A stack that a template uses.
+    pub fn stack(&self, name: &str, template: &str) -> Result<&ComponentTemplate> {
         self.stacks.get(name).ok_or_else(|| {
             let message =
                 format!("template `{template}` uses the stack `{name}`, which is not registered");
@@ -166,10 +183,11 @@ impl Library {
 
 fn variables<'a>(
     id: &DeploymentId,
-    answers: &Answers,
-    stacks: impl Iterator<Item = &'a StackTemplate>,
-) -> Result<Variables> {
-    let mut variables = Variables::default();
+    answers: &InitAnswers,
+    template: &ManifestTemplate,
+    stacks: impl Iterator<Item = &'a ComponentTemplate>,
+) -> Result<TemplateVariables> {
+    let mut variables = TemplateVariables::default();
     for (name, default) in GLOBAL {
         if let Some(default) = default {
             variables.set_default(name, json!(default));
@@ -201,11 +219,11 @@ fn variables<'a>(
     ] {
         variables.set(name, json!(value));
     }
-    for environment in Environment::ALL {
-        let name = format!("AWS_ACCOUNT_{}", environment.as_str().to_ascii_uppercase());
+    for environment in template.environments.keys() {
+        let name = account_variable(*environment);
         let account = answers
             .accounts
-            .get(&environment)
+            .get(environment)
             .cloned()
             .unwrap_or_default();
         variables.set(&name, json!(account));
@@ -227,30 +245,40 @@ fn variables<'a>(
     Ok(variables)
 }
 
-fn rendered_target(variables: &Variables, target: &Map<String, Value>) -> Result<Target> {
+/// The template variable that holds the account of an environment: `AWS_ACCOUNT_DEV`.
+pub fn account_variable(environment: EnvironmentName) -> String {
+    let name = environment.as_str().to_ascii_uppercase().replace('-', "_");
+    format!("AWS_ACCOUNT_{name}")
+}
+
+/// A target of a template, with its variables replaced, is read like one of a manifest.
+fn rendered_target(
+    variables: &TemplateVariables,
+    environment: EnvironmentName,
+    target: &Map<String, Value>,
+) -> Result<EnvironmentTarget> {
     let invalid = |message: String| Error::new(ErrorCode::TEMPLATE_INVALID, message);
-    let values = variables
+    let mut values = variables
         .render_map(target)
-        .map_err(|error| invalid(error.to_string()))?;
-    let text = |key: &str| {
-        values
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let enabled = values
-        .get("enabled")
-        .is_none_or(|value| value == &json!(true));
-    Ok(Target {
-        enabled,
-        account: text("account"),
-        region: text("region"),
-        checks: BTreeMap::new(),
+        .map_err(|error| invalid(format!("environment {environment}: {error}")))?;
+    values.entry("enabled").or_insert(json!(true));
+    values.entry("region").or_insert(json!(""));
+    let text = yaml::write(&[], &values);
+    let document = Document::parse(&format!("environment {environment}"), &text)?;
+    EnvironmentTarget::read(&document.view()).map_err(|error| {
+        let message = format!("environment {environment}: {}", error.message());
+        match error.help() {
+            Some(help) => invalid(message).with_help(help),
+            None => invalid(message),
+        }
     })
 }
 
-fn metadata(id: &DeploymentId, answers: &Answers, variables: &Variables) -> Metadata {
+fn metadata(
+    id: &DeploymentId,
+    answers: &InitAnswers,
+    variables: &TemplateVariables,
+) -> ManifestMetadata {
     let label = |key: &str, name: &str| {
         let value = variables
             .get(name)
@@ -258,7 +286,7 @@ fn metadata(id: &DeploymentId, answers: &Answers, variables: &Variables) -> Meta
             .unwrap_or_default();
         (key.to_owned(), value.to_owned())
     };
-    Metadata {
+    ManifestMetadata {
         id: id.clone(),
         organization: answers.organization.clone(),
         project: answers.project.clone(),
@@ -273,157 +301,5 @@ fn metadata(id: &DeploymentId, answers: &Answers, variables: &Variables) -> Meta
             label("secondaryRegion", "SECONDARY_REGION"),
             label("team", "TEAM"),
         ]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nimbus_document::Document;
-
-    use super::*;
-
-    fn library() -> Library {
-        let stack = |name: &str, text: &str| {
-            let document = Document::parse(name, &format!("name: {name}\n{text}")).unwrap();
-            (name.to_owned(), StackTemplate::read(&document).unwrap())
-        };
-        let template = "name: small\nenvironments:\n\
-            \x20 dev: {enabled: true, account: '{{AWS_ACCOUNT_DEV}}', region: '{{PRIMARY_REGION}}'}\n\
-            \x20 prod: {enabled: false, account: '{{AWS_ACCOUNT_PROD}}', region: '{{PRIMARY_REGION}}'}\n\
-            stacks: {network: , security: , extra: {enabled: false}}\n";
-        let manifest =
-            ManifestTemplate::read(&Document::parse("small", template).unwrap()).unwrap();
-        Library {
-            stacks: BTreeMap::from([
-                stack(
-                    "network",
-                    "variables: {VPC_CIDR_DEV: {default: 10.0.0.0/16}, AZ_COUNT_DEV: {default: 2}}\n\
-                     environments: {dev: {vpcCidr: '{{VPC_CIDR_DEV}}', zones: '{{AZ_COUNT_DEV}}'}}\n",
-                ),
-                stack(
-                    "security",
-                    "dependencies: [network]\nconfig: {vpcId: '{{RUNTIME:network:vpcId}}'}\n",
-                ),
-                stack("extra", "dependencies: [security]\n"),
-            ]),
-            manifests: BTreeMap::from([("small".to_owned(), manifest)]),
-        }
-    }
-
-    fn answers() -> Answers {
-        Answers {
-            organization: "Company-A".to_owned(),
-            project: "ecommerce".to_owned(),
-            template: "small".to_owned(),
-            accounts: BTreeMap::from([(Environment::Dev, "111111111111".to_owned())]),
-            ..Answers::default()
-        }
-    }
-
-    fn id() -> DeploymentId {
-        "D1BRV40".parse().unwrap()
-    }
-
-    #[test]
-    fn there_is_one_file_for_each_enabled_stack_and_environment() {
-        let rendered = render(&library(), &id(), &answers()).unwrap();
-        assert_eq!(
-            rendered.configs.keys().collect::<Vec<_>>(),
-            [
-                "network.dev.yaml",
-                "network.prod.yaml",
-                "security.dev.yaml",
-                "security.prod.yaml"
-            ]
-        );
-        assert_eq!(
-            rendered.configs["network.dev.yaml"],
-            "# Generated from the manifest. Placeholders are resolved at run time.\n\
-             config:\n  \"aws:region\": us-east-1\n  \"network:vpcCidr\": \"10.0.0.0/16\"\n  \"network:zones\": 2\n"
-        );
-        assert!(rendered.configs["security.dev.yaml"].contains("{{RUNTIME:network:vpcId}}"));
-        let security = &rendered.manifest.stacks["security"];
-        assert!(
-            security.dependencies.contains("network"),
-            "dependencies come from the template"
-        );
-    }
-
-    #[test]
-    fn answers_override_defaults_and_keep_types() {
-        let mut answers = answers();
-        answers
-            .variables
-            .insert("VPC_CIDR_DEV".to_owned(), "10.50.0.0/16".to_owned());
-        answers
-            .variables
-            .insert("AZ_COUNT_DEV".to_owned(), "3".to_owned());
-        let rendered = render(&library(), &id(), &answers).unwrap();
-        let dev = &rendered.manifest.stacks["network"].config[&Environment::Dev];
-        assert_eq!(dev["vpcCidr"], json!("10.50.0.0/16"));
-        assert_eq!(dev["zones"], json!(3));
-        assert!(rendered.configs["network.dev.yaml"].contains("10.50.0.0/16"));
-    }
-
-    #[test]
-    fn all_stacks_may_be_asked_for() {
-        let answers = Answers {
-            all_stacks: true,
-            ..answers()
-        };
-        assert_eq!(
-            render(&library(), &id(), &answers).unwrap().configs.len(),
-            6
-        );
-    }
-
-    #[test]
-    fn no_variable_is_left_after_rendering() {
-        let rendered = render(&library(), &id(), &answers()).unwrap();
-        let texts = rendered
-            .configs
-            .values()
-            .cloned()
-            .chain([rendered.manifest.write()]);
-        for text in texts {
-            assert!(crate::variables::variables_in(&text).is_empty(), "{text}");
-        }
-    }
-
-    #[test]
-    fn unknown_templates_and_variables_are_refused_with_a_hint() {
-        let error = render(
-            &library(),
-            &id(),
-            &Answers {
-                template: "smal".into(),
-                ..answers()
-            },
-        );
-        assert_eq!(error.unwrap_err().help(), Some("did you mean `small`?"));
-        let mut answers = answers();
-        answers
-            .variables
-            .insert("VPC_CIDR_DEF".to_owned(), "x".to_owned());
-        let error = render(&library(), &id(), &answers).unwrap_err();
-        assert_eq!(error.help(), Some("did you mean `VPC_CIDR_DEV`?"));
-    }
-
-    #[test]
-    fn a_template_with_a_broken_chain_renders_nothing() {
-        let mut library = library();
-        library
-            .manifests
-            .get_mut("small")
-            .unwrap()
-            .stacks
-            .remove("network");
-        let error = render(&library, &id(), &answers()).unwrap_err();
-        assert!(
-            error
-                .message()
-                .contains("Stack 'security' depends on 'network'"),
-            "{error}"
-        );
     }
 }

@@ -5,18 +5,24 @@
 //! not exist yet; those stay unknown, and everything made of them is unknown too. Nothing is ever
 //! mocked.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use nimbus_core::EnvironmentName;
 use serde_json::{Map, Value};
 
-use crate::environment::Environment;
-use crate::placeholder::{Part, Placeholder, PlaceholderError, Source, Template};
-use crate::spot::Spot;
+use crate::placeholder::{
+    Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart,
+};
+use crate::schema::ordered;
+use crate::spot::ManifestSpot;
 
 /// What a lookup found.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum LookupValue {
     Known {
         value: Value,
         secret: bool,
@@ -27,23 +33,45 @@ pub enum Answer {
     Absent,
 }
 
-impl Answer {
+impl LookupValue {
     pub fn open(value: impl Into<Value>) -> Self {
         Self::Known {
             value: value.into(),
             secret: false,
         }
     }
+
+    /// What a fingerprint digests of it; `None` for what is not known yet, which equals nothing.
+    ///
+    /// Keys are in order and the kind comes first, so that equal values give equal texts in every
+    /// build, and no value can be written that reads like an absence. It holds the value itself: only
+    /// a keyed digest may see it.
+    pub fn fingerprint_text(&self) -> Option<String> {
+        match self {
+            Self::Known { value, secret } => Some(known_text(value, *secret)),
+            Self::Absent => Some("absent".to_owned()),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// That a value became secret, or is secret no more, is a change too: the program gets it otherwise.
+fn known_text(value: &Value, secret: bool) -> String {
+    let kind = if secret { "secret" } else { "open" };
+    format!("{kind} {}", ordered(value.clone()))
 }
 
 /// Where values come from. Parameters are resolved already.
 #[async_trait]
-pub trait Lookup: Send + Sync {
-    async fn output(&self, stack: &str, output: &str) -> Result<Answer, LookupError>;
-    async fn aws(&self, query: &str, parameters: &[String]) -> Result<Answer, LookupError>;
-    async fn calculate(&self, function: &str, parameters: &[String])
-    -> Result<Answer, LookupError>;
-    async fn env(&self, variable: &str) -> Result<Answer, LookupError>;
+pub trait ValueLookup: Send + Sync {
+    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, LookupError>;
+    async fn aws(&self, query: &str, parameters: &[String]) -> Result<LookupValue, LookupError>;
+    async fn calculate(
+        &self,
+        function: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, LookupError>;
+    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +101,7 @@ pub enum ResolveError {
 
 impl ResolveError {
     /// Where the value is in the manifest. The key may go on into lists and mappings.
-    pub fn spot(&self, stack: &str, environment: Environment) -> Spot {
+    pub fn spot(&self, stack: &str, environment: EnvironmentName) -> ManifestSpot {
         let (key, text) = match self {
             Self::Malformed { key, .. } => (key, None),
             Self::Absent { key, placeholder }
@@ -83,7 +111,7 @@ impl ResolveError {
             | Self::NotText { key, placeholder } => (key, Some(placeholder)),
         };
         let top = key.split(['.', '[']).next().unwrap_or_default();
-        let spot = Spot::config(stack, environment, top);
+        let spot = ManifestSpot::config(stack, environment, top);
         match text {
             Some(text) => spot.with_text(text),
             None => spot,
@@ -93,25 +121,35 @@ impl ResolveError {
 
 /// A configuration value, ready for a program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Resolved {
+pub enum ConfigValue {
     Known { value: Value, secret: bool },
     Unknown,
 }
 
+impl ConfigValue {
+    /// As [`LookupValue::fingerprint_text`].
+    pub fn fingerprint_text(&self) -> Option<String> {
+        match self {
+            Self::Known { value, secret } => Some(known_text(value, *secret)),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Resolved configuration, and everything that was looked up for it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Resolution {
-    pub config: BTreeMap<String, Resolved>,
+pub struct ResolvedConfig {
+    pub config: BTreeMap<String, ConfigValue>,
     /// By the placeholder as written: equal texts have equal answers, and no inner value, which may
     /// be secret, is in the name.
-    pub lookups: BTreeMap<String, Answer>,
+    pub lookups: BTreeMap<String, LookupValue>,
 }
 
 /// Resolves every value of a configuration.
 pub async fn resolve(
     config: &Map<String, Value>,
-    lookup: &dyn Lookup,
-) -> Result<Resolution, ResolveError> {
+    lookup: &dyn ValueLookup,
+) -> Result<ResolvedConfig, ResolveError> {
     let mut resolver = Resolver {
         lookup,
         lookups: BTreeMap::new(),
@@ -120,25 +158,26 @@ pub async fn resolve(
     for (key, value) in config {
         resolved.insert(key.clone(), resolver.value(key, value).await?);
     }
-    Ok(Resolution {
+    Ok(ResolvedConfig {
         config: resolved,
         lookups: resolver.lookups,
     })
 }
 
 struct Resolver<'a> {
-    lookup: &'a dyn Lookup,
-    lookups: BTreeMap<String, Answer>,
+    lookup: &'a dyn ValueLookup,
+    lookups: BTreeMap<String, LookupValue>,
 }
 
 impl Resolver<'_> {
-    async fn value(&mut self, key: &str, value: &Value) -> Result<Resolved, ResolveError> {
+    async fn value(&mut self, key: &str, value: &Value) -> Result<ConfigValue, ResolveError> {
         match value {
             Value::String(text) => {
-                let template = Template::parse(text).map_err(|error| ResolveError::Malformed {
-                    key: key.to_owned(),
-                    error,
-                })?;
+                let template =
+                    TemplateText::parse(text).map_err(|error| ResolveError::Malformed {
+                        key: key.to_owned(),
+                        error,
+                    })?;
                 self.template(key, &template).await
             }
             Value::Array(items) => {
@@ -146,8 +185,8 @@ impl Resolver<'_> {
                 let mut secret = false;
                 for (at, item) in items.iter().enumerate() {
                     match Box::pin(self.value(&format!("{key}[{at}]"), item)).await? {
-                        Resolved::Unknown => return Ok(Resolved::Unknown),
-                        Resolved::Known {
+                        ConfigValue::Unknown => return Ok(ConfigValue::Unknown),
+                        ConfigValue::Known {
                             value,
                             secret: inner,
                         } => {
@@ -156,7 +195,7 @@ impl Resolver<'_> {
                         }
                     }
                 }
-                Ok(Resolved::Known {
+                Ok(ConfigValue::Known {
                     value: Value::Array(list),
                     secret,
                 })
@@ -166,8 +205,8 @@ impl Resolver<'_> {
                 let mut secret = false;
                 for (name, item) in map {
                     match Box::pin(self.value(&format!("{key}.{name}"), item)).await? {
-                        Resolved::Unknown => return Ok(Resolved::Unknown),
-                        Resolved::Known {
+                        ConfigValue::Unknown => return Ok(ConfigValue::Unknown),
+                        ConfigValue::Known {
                             value,
                             secret: inner,
                         } => {
@@ -176,19 +215,23 @@ impl Resolver<'_> {
                         }
                     }
                 }
-                Ok(Resolved::Known {
+                Ok(ConfigValue::Known {
                     value: Value::Object(object),
                     secret,
                 })
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(Resolved::Known {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(ConfigValue::Known {
                 value: value.clone(),
                 secret: false,
             }),
         }
     }
 
-    async fn template(&mut self, key: &str, template: &Template) -> Result<Resolved, ResolveError> {
+    async fn template(
+        &mut self,
+        key: &str,
+        template: &TemplateText,
+    ) -> Result<ConfigValue, ResolveError> {
         if let Some(placeholder) = template.single() {
             return Box::pin(self.placeholder(key, placeholder)).await;
         }
@@ -196,11 +239,11 @@ impl Resolver<'_> {
         let mut secret = false;
         for part in &template.parts {
             match part {
-                Part::Text(literal) => text.push_str(literal),
-                Part::Placeholder(placeholder) => {
+                TextPart::Text(literal) => text.push_str(literal),
+                TextPart::Placeholder(placeholder) => {
                     match Box::pin(self.placeholder(key, placeholder)).await? {
-                        Resolved::Unknown => return Ok(Resolved::Unknown),
-                        Resolved::Known {
+                        ConfigValue::Unknown => return Ok(ConfigValue::Unknown),
+                        ConfigValue::Known {
                             value,
                             secret: inner,
                         } => {
@@ -216,7 +259,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        Ok(Resolved::Known {
+        Ok(ConfigValue::Known {
             value: Value::String(text),
             secret,
         })
@@ -226,9 +269,9 @@ impl Resolver<'_> {
         &mut self,
         key: &str,
         placeholder: &Placeholder,
-    ) -> Result<Resolved, ResolveError> {
+    ) -> Result<ConfigValue, ResolveError> {
         let Some(question) = self.question(key, placeholder).await? else {
-            return Ok(Resolved::Unknown);
+            return Ok(ConfigValue::Unknown);
         };
         let name = placeholder.to_string();
         let answer = match self.lookups.get(&name) {
@@ -245,13 +288,13 @@ impl Resolver<'_> {
             }
         };
         match (answer, &placeholder.default) {
-            (Answer::Known { value, secret }, _) => Ok(Resolved::Known {
+            (LookupValue::Known { value, secret }, _) => Ok(ConfigValue::Known {
                 value,
                 secret: secret || question.secret,
             }),
-            (Answer::Unknown, _) => Ok(Resolved::Unknown),
-            (Answer::Absent, Some(default)) => self.template(key, default).await,
-            (Answer::Absent, None) => Err(ResolveError::Absent {
+            (LookupValue::Unknown, _) => Ok(ConfigValue::Unknown),
+            (LookupValue::Absent, Some(default)) => self.template(key, default).await,
+            (LookupValue::Absent, None) => Err(ResolveError::Absent {
                 key: key.to_owned(),
                 placeholder: placeholder.to_string(),
             }),
@@ -265,14 +308,16 @@ impl Resolver<'_> {
         placeholder: &Placeholder,
     ) -> Result<Option<Question>, ResolveError> {
         let (kind, name, templates) = match &placeholder.source {
-            Source::Stack { stack, output } => {
+            PlaceholderSource::Stack { stack, output } => {
                 (Kind::Output, stack.clone(), std::slice::from_ref(output))
             }
-            Source::Env { variable } => {
+            PlaceholderSource::Env { variable } => {
                 (Kind::Env, "env".to_owned(), std::slice::from_ref(variable))
             }
-            Source::Aws { query, parameters } => (Kind::Aws, query.clone(), parameters.as_slice()),
-            Source::Calculate {
+            PlaceholderSource::Aws { query, parameters } => {
+                (Kind::Aws, query.clone(), parameters.as_slice())
+            }
+            PlaceholderSource::Calculate {
                 function,
                 parameters,
             } => (Kind::Calculate, function.clone(), parameters.as_slice()),
@@ -281,8 +326,8 @@ impl Resolver<'_> {
         let mut secret = false;
         for template in templates {
             match Box::pin(self.template(key, template)).await? {
-                Resolved::Unknown => return Ok(None),
-                Resolved::Known {
+                ConfigValue::Unknown => return Ok(None),
+                ConfigValue::Known {
                     value,
                     secret: inner,
                 } => {
@@ -320,7 +365,7 @@ struct Question {
 }
 
 impl Question {
-    async fn ask(&self, lookup: &dyn Lookup) -> Result<Answer, LookupError> {
+    async fn ask(&self, lookup: &dyn ValueLookup) -> Result<LookupValue, LookupError> {
         let first = self.parameters.first().map_or("", String::as_str);
         match self.kind {
             Kind::Output => lookup.output(&self.target, first).await,
@@ -337,149 +382,5 @@ fn scalar(value: &Value) -> Option<String> {
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
         Value::Null => Some(String::new()),
         Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    struct Fake;
-
-    #[async_trait]
-    impl Lookup for Fake {
-        async fn output(&self, stack: &str, output: &str) -> Result<Answer, LookupError> {
-            Ok(match (stack, output) {
-                ("network", "vpcId") => Answer::open("vpc-1"),
-                ("network", "subnetIds") => Answer::open(json!(["subnet-1", "subnet-2"])),
-                ("network", "cidr") => Answer::open("10.0.0.0/16"),
-                ("database", "password") => Answer::Known {
-                    value: json!("hush"),
-                    secret: true,
-                },
-                ("later", _) => Answer::Unknown,
-                _ => Answer::Absent,
-            })
-        }
-
-        async fn aws(&self, query: &str, _: &[String]) -> Result<Answer, LookupError> {
-            Err(LookupError {
-                message: format!("no credentials for {query}"),
-            })
-        }
-
-        async fn calculate(&self, function: &str, p: &[String]) -> Result<Answer, LookupError> {
-            Ok(Answer::open(format!("{function}({})", p.join(","))))
-        }
-
-        async fn env(&self, variable: &str) -> Result<Answer, LookupError> {
-            Ok(if variable == "HOME" {
-                Answer::open("/home")
-            } else {
-                Answer::Absent
-            })
-        }
-    }
-
-    async fn one(value: Value) -> Result<Resolved, ResolveError> {
-        let config = Map::from_iter([("k".to_owned(), value)]);
-        resolve(&config, &Fake)
-            .await
-            .map(|mut resolution| resolution.config.remove("k").unwrap())
-    }
-
-    fn known(value: Value) -> Resolved {
-        Resolved::Known {
-            value,
-            secret: false,
-        }
-    }
-
-    #[tokio::test]
-    async fn values_keep_their_types_alone_and_become_text_inside() {
-        let list = one(json!("{{RUNTIME:network:subnetIds}}")).await.unwrap();
-        assert_eq!(list, known(json!(["subnet-1", "subnet-2"])));
-        let text = one(json!("id={{RUNTIME:network:vpcId}}!")).await.unwrap();
-        assert_eq!(text, known(json!("id=vpc-1!")));
-        let deep = one(json!({"a": ["{{RUNTIME:env:HOME}}", 1]}))
-            .await
-            .unwrap();
-        assert_eq!(deep, known(json!({"a": ["/home", 1]})));
-        assert!(matches!(
-            one(json!("x{{RUNTIME:network:subnetIds}}")).await,
-            Err(ResolveError::NotText { .. })
-        ));
-    }
-
-    #[tokio::test]
-    async fn inner_placeholders_come_first() {
-        let nested = json!("{{RUNTIME:calculate:subnets:{{RUNTIME:network:cidr}}:24:3}}");
-        assert_eq!(
-            one(nested).await.unwrap(),
-            known(json!("subnets(10.0.0.0/16,24,3)"))
-        );
-    }
-
-    #[tokio::test]
-    async fn defaults_stand_in_for_what_is_absent_only() {
-        let with = json!("{{RUNTIME:env:NOPE|{{RUNTIME:network:vpcId}}}}");
-        assert_eq!(one(with).await.unwrap(), known(json!("vpc-1")));
-        let without = one(json!("{{RUNTIME:network:nope}}")).await.unwrap_err();
-        assert_eq!(
-            without.to_string(),
-            "k: {{RUNTIME:network:nope}} does not exist and has no default"
-        );
-        let failed = one(json!("{{RUNTIME:aws:ami:x|y}}")).await.unwrap_err();
-        assert!(
-            failed.to_string().contains("no credentials"),
-            "an error is not an absence"
-        );
-    }
-
-    #[tokio::test]
-    async fn secrets_and_unknowns_spread() {
-        let secret = one(json!(["a", "p={{RUNTIME:database:password}}"]))
-            .await
-            .unwrap();
-        assert_eq!(
-            secret,
-            Resolved::Known {
-                value: json!(["a", "p=hush"]),
-                secret: true
-            }
-        );
-        let unknown = one(json!({"x": "a-{{RUNTIME:later:thing}}"}))
-            .await
-            .unwrap();
-        assert_eq!(unknown, Resolved::Unknown);
-        let derived = json!("{{RUNTIME:calculate:f:{{RUNTIME:later:thing}}}}");
-        assert_eq!(one(derived).await.unwrap(), Resolved::Unknown);
-    }
-
-    #[tokio::test]
-    async fn lookups_are_recorded_without_the_values_of_inner_ones() {
-        let config = Map::from_iter([
-            ("a".to_owned(), json!("{{RUNTIME:network:vpcId}}")),
-            (
-                "b".to_owned(),
-                json!("{{RUNTIME:calculate:f:{{RUNTIME:database:password}}}}"),
-            ),
-        ]);
-        let resolution = resolve(&config, &Fake).await.unwrap();
-        let names: Vec<_> = resolution.lookups.keys().map(String::as_str).collect();
-        assert_eq!(
-            names,
-            [
-                "{{RUNTIME:calculate:f:{{RUNTIME:database:password}}}}",
-                "{{RUNTIME:database:password}}",
-                "{{RUNTIME:network:vpcId}}",
-            ]
-        );
-        assert!(matches!(
-            resolution.config["b"],
-            Resolved::Known { secret: true, .. }
-        ));
     }
 }

@@ -17,11 +17,17 @@ use serde_json::{Map, Value};
 /// Name of the file under `tools/schemas/`, and the schema.
 pub fn all() -> Vec<(&'static str, Value)> {
     vec![
-        ("manifest.schema.json", of::<Manifest>()),
-        ("stack-template.schema.json", of::<StackTemplate>()),
-        ("manifest-template.schema.json", of::<ManifestTemplate>()),
-        ("init.schema.json", of::<InitFile>()),
-        ("defaults.schema.json", of::<Defaults>()),
+        ("manifest.schema.json", of::<ManifestSchema>()),
+        (
+            "stack-template.schema.json",
+            of::<ComponentTemplateSchema>(),
+        ),
+        (
+            "manifest-template.schema.json",
+            of::<ManifestTemplateSchema>(),
+        ),
+        ("init.schema.json", of::<InitFileSchema>()),
+        ("defaults.schema.json", of::<DefaultsSchema>()),
     ]
 }
 
@@ -51,21 +57,23 @@ pub fn ordered(value: Value) -> Value {
 /// What one deployment is, over all its environments: `Deployment_Manifest.yaml`.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
-struct Manifest {
+#[schemars(rename = "Manifest")]
+struct ManifestSchema {
     /// Version of this format.
     #[schemars(extend("const" = "nimbus/v1"))]
     api_version: String,
     /// Kind of this file.
     #[schemars(extend("const" = "DeploymentManifest"))]
     kind: String,
-    metadata: Metadata,
-    spec: Spec,
+    metadata: ManifestMetadataSchema,
+    spec: SpecSchema,
 }
 
 /// Who a deployment belongs to and where it comes from.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
-struct Metadata {
+#[schemars(rename = "Metadata")]
+struct ManifestMetadataSchema {
     /// Id of the deployment, as in the name of its directory.
     #[schemars(regex(pattern = r"^D[0-9A-Z]{1,15}$"))]
     deployment_id: String,
@@ -84,29 +92,28 @@ struct Metadata {
 /// Where and what.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Spec {
-    /// Accounts and regions. Promotion goes from dev over stage to prod.
-    environments: PerEnvironment<Target>,
+#[schemars(rename = "Spec")]
+struct SpecSchema {
+    /// Accounts and regions, by environment.
+    environments: PerEnvironmentSchema<EnvironmentTargetSchema>,
+    /// Environments in the order in which they follow each other; that of the file when left out, and
+    /// dev, stage, prod where there are no others.
+    promotion: Option<Vec<String>>,
     /// The stacks of this deployment, by name.
-    stacks: BTreeMap<String, StackEntry>,
+    stacks: BTreeMap<String, ComponentEntrySchema>,
 }
 
-/// One value for each environment.
+/// One value for each environment, by its name: at most 20 lower-case letters, digits or `-`.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct PerEnvironment<T> {
-    /// Development.
-    dev: Option<T>,
-    /// Staging.
-    stage: Option<T>,
-    /// Production.
-    prod: Option<T>,
-}
+#[schemars(rename = "PerEnvironment")]
+#[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$"}))]
+struct PerEnvironmentSchema<T>(BTreeMap<String, T>);
 
 /// Where an environment lives.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Target {
+#[schemars(rename = "Target")]
+struct EnvironmentTargetSchema {
     /// Whether this environment may be deployed.
     enabled: bool,
     /// AWS account, 12 digits in quotes.
@@ -115,14 +122,56 @@ struct Target {
     /// AWS region.
     #[schemars(length(min = 1))]
     region: String,
+    /// Whether a deploy needs `--confirm`; true when left out for the last of several environments.
+    confirm: Option<bool>,
+    gate: Option<GateSchema>,
     /// What must work after a deploy, by name: smoke tests, integration tests.
-    checks: Option<BTreeMap<String, Check>>,
+    checks: Option<BTreeMap<String, CheckCommandSchema>>,
+}
+
+/// What the next environment waits for; usual items when left out.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Gate")]
+struct GateSchema {
+    /// In the order in which they are shown.
+    items: Vec<GateItemSchema>,
+    /// How long the environment is watched before the next one follows; for ever when left out.
+    monitoring_hours: Option<u64>,
+}
+
+/// One thing that a gate asks for.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[schemars(rename = "GateItem")]
+enum GateItemSchema {
+    /// It is enabled in the manifest.
+    Enable,
+    /// Somebody agreed to a time.
+    Window,
+    /// Its last run succeeded.
+    Deploy,
+    /// The check of this name passed.
+    SmokeTests,
+    /// What was deployed is what is recorded.
+    ResourceValidation,
+    /// The check of this name passed.
+    IntegrationTests,
+    /// The check of this name passed.
+    LoadTests,
+    /// The check of this name passed.
+    PerformanceValidation,
+    /// Somebody watched the metrics.
+    MetricWatch,
+    /// Enough hours have passed since the deploy.
+    Monitoring,
 }
 
 /// A command that tells whether what was deployed works: exit code zero, in time.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
-struct Check {
+#[schemars(rename = "Check")]
+struct CheckCommandSchema {
     /// For a shell, in the deployment's directory. It finds NIMBUS_DEPLOYMENT, NIMBUS_ENVIRONMENT,
     /// NIMBUS_REHEARSAL and NIMBUS_OUTPUTS, a JSON file with the outputs of all stacks that are not
     /// secret.
@@ -139,23 +188,25 @@ struct Check {
 /// One stack of a deployment.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct StackEntry {
+#[schemars(rename = "StackEntry")]
+struct ComponentEntrySchema {
     /// Whether this deployment uses the stack.
     enabled: bool,
     /// Smaller starts first among stacks that are ready; 100 when left out.
     priority: Option<i64>,
     /// Stacks that must be deployed first: a copy of the stack template's.
     dependencies: Option<Vec<String>>,
-    network: Option<Network>,
+    network: Option<NetworkSchema>,
     /// Configuration for each environment; values may be `{{RUNTIME:…}}` placeholders.
-    config: Option<PerEnvironment<Map<String, Value>>>,
+    config: Option<PerEnvironmentSchema<Map<String, Value>>>,
 }
 
 /// What the program may reach when it runs in a sandbox; without it, the setting
 /// `engine.sandbox_network` decides.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
-enum Network {
+#[schemars(rename = "Network")]
+enum NetworkSchema {
     /// Nothing: providers do the talking.
     None,
     /// Whatever the machine can reach.
@@ -165,7 +216,8 @@ enum Network {
 /// What a stack is: dependencies, contract and defaults. `tools/templates/config/<stack>.yaml`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct StackTemplate {
+#[schemars(rename = "StackTemplate")]
+struct ComponentTemplateSchema {
     /// Name of the stack, of its directory and of this file.
     #[schemars(regex(pattern = r"^[a-z][a-z0-9-]*$"), length(max = 40))]
     name: String,
@@ -175,24 +227,25 @@ struct StackTemplate {
     priority: Option<i64>,
     /// Stacks that must be deployed first.
     dependencies: Option<Vec<String>>,
-    network: Option<Network>,
+    network: Option<NetworkSchema>,
     /// What other stacks may use with `{{RUNTIME:<stack>:<output>}}`.
-    outputs: Option<BTreeMap<String, Option<Output>>>,
+    outputs: Option<BTreeMap<String, Option<OutputContractSchema>>>,
     /// Template variables of this stack, filled in at init.
-    variables: Option<BTreeMap<String, Variable>>,
+    variables: Option<BTreeMap<String, VariableDeclarationSchema>>,
     /// JSON Schema of the stack's configuration.
     parameters: Option<Map<String, Value>>,
     /// Default configuration for every environment.
     config: Option<Map<String, Value>>,
     /// Default configuration of one environment, over the common one.
-    environments: Option<PerEnvironment<Map<String, Value>>>,
-    estimate: Option<Estimate>,
+    environments: Option<PerEnvironmentSchema<Map<String, Value>>>,
+    estimate: Option<EstimateSchema>,
 }
 
 /// An output of a stack.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Output {
+#[schemars(rename = "Output")]
+struct OutputContractSchema {
     /// What it is.
     description: Option<String>,
     /// Its type, for readers.
@@ -204,7 +257,8 @@ struct Output {
 /// A template variable.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Variable {
+#[schemars(rename = "Variable")]
+struct VariableDeclarationSchema {
     /// What it is.
     description: Option<String>,
     /// Its value unless one is given at init.
@@ -214,7 +268,8 @@ struct Variable {
 /// What a deploy takes, until there are runs to learn from.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Estimate {
+#[schemars(rename = "Estimate")]
+struct EstimateSchema {
     /// Minutes; 5 when left out.
     minutes: Option<u64>,
     /// Resources; 10 when left out.
@@ -224,44 +279,55 @@ struct Estimate {
 /// Which stacks make a deployment. `tools/templates/default/` and `tools/templates/custom/`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct ManifestTemplate {
+#[schemars(rename = "ManifestTemplate")]
+struct ManifestTemplateSchema {
     /// Name of the template and of this file.
     #[schemars(length(min = 1))]
     name: String,
     /// What it is for, in a few words.
     description: Option<String>,
     /// Environments; values may be template variables.
-    environments: Option<PerEnvironment<TargetTemplate>>,
+    environments: Option<PerEnvironmentSchema<TargetTemplateSchema>>,
+    /// Environments in the order in which they follow each other.
+    promotion: Option<Vec<String>>,
     /// Stacks by name; one without anything is enabled.
-    stacks: Option<BTreeMap<String, Option<StackChoice>>>,
+    stacks: Option<BTreeMap<String, Option<ComponentChoiceSchema>>>,
 }
 
 /// Where an environment lives, with variables such as `{{AWS_ACCOUNT_DEV}}`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct TargetTemplate {
+#[schemars(rename = "TargetTemplate")]
+struct TargetTemplateSchema {
     /// Whether the environment may be deployed at once; true when left out.
     enabled: Option<bool>,
     /// AWS account.
     account: Option<String>,
     /// AWS region.
     region: Option<String>,
+    /// Whether a deploy needs `--confirm`; true when left out for the last of several environments.
+    confirm: Option<bool>,
+    gate: Option<GateSchema>,
+    /// What must work after a deploy, by name.
+    checks: Option<BTreeMap<String, CheckCommandSchema>>,
 }
 
 /// What a template says of one stack.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct StackChoice {
+#[schemars(rename = "StackChoice")]
+struct ComponentChoiceSchema {
     /// Whether deployments use the stack; true when left out.
     enabled: Option<bool>,
     /// Configuration over the stack template's defaults.
-    config: Option<PerEnvironment<Map<String, Value>>>,
+    config: Option<PerEnvironmentSchema<Map<String, Value>>>,
 }
 
 /// Answers for `nimbus init --from-file`.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
-struct InitFile {
+#[schemars(rename = "InitFile")]
+struct InitFileSchema {
     /// Id of the deployment; made from the time when left out.
     #[schemars(regex(pattern = r"^D[0-9A-Z]{1,15}$"))]
     id: Option<String>,
@@ -286,7 +352,7 @@ struct InitFile {
     /// Cost centre, for tags.
     cost_center: Option<String>,
     /// AWS accounts, 12 digits in quotes.
-    accounts: Option<PerEnvironment<Scalar>>,
+    accounts: Option<PerEnvironmentSchema<Scalar>>,
     /// Network of the first enabled environment.
     vpc_cidr: Option<String>,
     /// Any other template variable, by name.
@@ -298,18 +364,19 @@ struct InitFile {
 /// Defaults for `nimbus register-stack --defaults-file`: parts of a stack template.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Defaults {
+#[schemars(rename = "Defaults")]
+struct DefaultsSchema {
     /// Default configuration for every environment.
     config: Option<Map<String, Value>>,
     /// Default configuration of one environment, over the common one.
-    environments: Option<PerEnvironment<Map<String, Value>>>,
-    estimate: Option<Estimate>,
+    environments: Option<PerEnvironmentSchema<Map<String, Value>>>,
+    estimate: Option<EstimateSchema>,
     /// What other stacks may use.
-    outputs: Option<BTreeMap<String, Option<Output>>>,
+    outputs: Option<BTreeMap<String, Option<OutputContractSchema>>>,
     /// JSON Schema of the stack's configuration.
     parameters: Option<Map<String, Value>>,
     /// Template variables of this stack.
-    variables: Option<BTreeMap<String, Variable>>,
+    variables: Option<BTreeMap<String, VariableDeclarationSchema>>,
 }
 
 /// A text, a number, or true or false.
@@ -326,7 +393,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{init_file, manifest, registration, template};
+    use crate::gate::GateItem;
+    use crate::{init_file, manifest, template};
 
     fn keys<T: JsonSchema>() -> BTreeSet<String> {
         let schema = of::<T>();
@@ -342,20 +410,35 @@ mod tests {
 
     #[test]
     fn schemas_describe_exactly_what_the_readers_take() {
-        same::<Manifest>(manifest::KEYS);
-        same::<Metadata>(manifest::METADATA_KEYS);
-        same::<Spec>(manifest::SPEC_KEYS);
-        same::<Target>(manifest::TARGET_KEYS);
-        same::<Check>(manifest::CHECK_KEYS);
-        same::<StackEntry>(manifest::STACK_KEYS);
-        same::<StackTemplate>(template::STACK_TEMPLATE_KEYS);
-        same::<Output>(template::OUTPUT_KEYS);
-        same::<Variable>(template::VARIABLE_KEYS);
-        same::<Estimate>(template::ESTIMATE_KEYS);
-        same::<ManifestTemplate>(template::MANIFEST_TEMPLATE_KEYS);
-        same::<StackChoice>(template::CHOICE_KEYS);
-        same::<InitFile>(init_file::KEYS);
-        same::<Defaults>(registration::DEFAULTS_KEYS);
+        same::<ManifestSchema>(manifest::KEYS);
+        same::<ManifestMetadataSchema>(manifest::METADATA_KEYS);
+        same::<SpecSchema>(manifest::SPEC_KEYS);
+        same::<EnvironmentTargetSchema>(manifest::TARGET_KEYS);
+        same::<GateSchema>(manifest::GATE_KEYS);
+        same::<CheckCommandSchema>(manifest::CHECK_KEYS);
+        same::<ComponentEntrySchema>(manifest::STACK_KEYS);
+        same::<ComponentTemplateSchema>(template::STACK_TEMPLATE_KEYS);
+        same::<OutputContractSchema>(template::OUTPUT_KEYS);
+        same::<VariableDeclarationSchema>(template::VARIABLE_KEYS);
+        same::<EstimateSchema>(template::ESTIMATE_KEYS);
+        same::<ManifestTemplateSchema>(template::MANIFEST_TEMPLATE_KEYS);
+        same::<TargetTemplateSchema>(manifest::TARGET_KEYS);
+        same::<ComponentChoiceSchema>(template::CHOICE_KEYS);
+        same::<InitFileSchema>(init_file::KEYS);
+        same::<DefaultsSchema>(template::DEFAULTS_KEYS);
+    }
+
+    #[test]
+    fn a_gate_may_ask_for_exactly_what_its_reader_takes() {
+        let schema = of::<GateItemSchema>();
+        let described: BTreeSet<_> = schema["oneOf"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["const"].as_str().unwrap())
+            .collect();
+        let taken: BTreeSet<_> = GateItem::ALL.iter().map(|item| item.as_str()).collect();
+        assert_eq!(described, taken);
     }
 
     #[test]

@@ -3,19 +3,17 @@
 //! What is wrong is mostly found in values that have left their file. A spot is remembered with
 //! the finding and looked up in the file when it is shown.
 
-use nimbus_core::{Error, ErrorCode};
+use nimbus_core::{EnvironmentName, Error, ErrorCode};
 use nimbus_document::{Document, Position, Span};
-
-use crate::environment::Environment;
 
 /// Keys from the root of the manifest, and a text inside of the value there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spot {
+pub struct ManifestSpot {
     pub path: Vec<String>,
     pub text: Option<String>,
 }
 
-impl Spot {
+impl ManifestSpot {
     pub fn of(path: &[&str]) -> Self {
         Self {
             path: path.iter().map(|key| (*key).to_owned()).collect(),
@@ -24,7 +22,7 @@ impl Spot {
     }
 
     /// A configuration value of a stack.
-    pub fn config(stack: &str, environment: Environment, key: &str) -> Self {
+    pub fn config(stack: &str, environment: EnvironmentName, key: &str) -> Self {
         Self::of(&["spec", "stacks", stack, "config", environment.as_str(), key])
     }
 
@@ -71,7 +69,7 @@ mod tests {
     const TEXT: &str = "spec:\n  stacks:\n    web:\n      config:\n        dev:\n          list:\n            - \
                         a-{{RUNTIME:network:vpcId}}\n          size: 3\n";
 
-    fn at(spot: &Spot) -> (usize, usize) {
+    fn at(spot: &ManifestSpot) -> (usize, usize) {
         let document = Document::parse("m.yaml", TEXT).unwrap();
         let Position { line, column } = spot.position(&document);
         (line, column)
@@ -79,11 +77,14 @@ mod tests {
 
     #[test]
     fn values_texts_and_missing_keys_are_found() {
-        let list = Spot::config("web", Environment::Dev, "list");
+        let list = ManifestSpot::config("web", EnvironmentName::DEV, "list");
         assert_eq!(at(&list.with_text("{{RUNTIME:network:vpcId}}")), (7, 17));
-        assert_eq!(at(&Spot::config("web", Environment::Dev, "size")), (8, 17));
-        let missing = Spot::config("web", Environment::Dev, "nope");
+        assert_eq!(
+            at(&ManifestSpot::config("web", EnvironmentName::DEV, "size")),
+            (8, 17)
+        );
+        let missing = ManifestSpot::config("web", EnvironmentName::DEV, "nope");
         assert_eq!(at(&missing), (5, 9), "the mapping that lacks it");
-        assert_eq!(at(&Spot::default()), (1, 1));
+        assert_eq!(at(&ManifestSpot::default()), (1, 1));
     }
 }

@@ -6,43 +6,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nimbus_core::Result;
+use indexmap::IndexMap;
+use nimbus_core::{ComponentName, EnvironmentName, Result};
 use nimbus_document::{Document, View};
 use serde_json::{Map, Value};
 
-use crate::environment::Environment;
-use crate::graph::Name;
 use crate::network::NetworkAccess;
+use crate::promotion::{promotion_order, refuse_stray_config};
 
 /// `templates/config/<stack>.yaml`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StackTemplate {
-    pub name: Name,
+pub struct ComponentTemplate {
+    pub name: ComponentName,
     pub description: String,
     /// Smaller runs first among stacks that are ready.
     pub priority: i64,
-    pub dependencies: BTreeSet<Name>,
+    pub dependencies: BTreeSet<ComponentName>,
     /// What its program may reach from a sandbox, if it is said here.
     pub network: Option<NetworkAccess>,
-    pub outputs: BTreeMap<String, Output>,
-    pub variables: BTreeMap<String, Variable>,
+    pub outputs: BTreeMap<String, OutputContract>,
+    pub variables: BTreeMap<String, VariableDeclaration>,
     /// JSON Schema of the stack's configuration.
     pub parameters: Option<Value>,
     /// Defaults for every environment.
     pub config: Map<String, Value>,
     /// Defaults of one environment, over the common ones.
-    pub environments: BTreeMap<Environment, Map<String, Value>>,
+    pub environments: BTreeMap<EnvironmentName, Map<String, Value>>,
     pub estimate: Estimate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Output {
+pub struct OutputContract {
     pub description: String,
     pub secret: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variable {
+pub struct VariableDeclaration {
     pub description: String,
     pub default: Option<Value>,
 }
@@ -83,17 +83,17 @@ impl Default for Estimate {
 pub struct ManifestTemplate {
     pub name: String,
     pub description: String,
-    /// With variables still in them.
-    pub environments: BTreeMap<Environment, Map<String, Value>>,
-    pub stacks: BTreeMap<Name, StackChoice>,
+    /// In the order of promotion, with variables still in them.
+    pub environments: IndexMap<EnvironmentName, Map<String, Value>>,
+    pub stacks: BTreeMap<ComponentName, ComponentChoice>,
 }
 
 /// What a manifest template says of one stack.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct StackChoice {
+pub struct ComponentChoice {
     pub enabled: bool,
     /// Over the stack template's defaults.
-    pub config: BTreeMap<Environment, Map<String, Value>>,
+    pub config: BTreeMap<EnvironmentName, Map<String, Value>>,
 }
 
 const PRIORITY: i64 = 100;
@@ -115,28 +115,48 @@ pub(crate) const OUTPUT_KEYS: &[&str] = &["description", "type", "secret"];
 pub(crate) const VARIABLE_KEYS: &[&str] = &["description", "default"];
 pub(crate) const ESTIMATE_KEYS: &[&str] = &["minutes", "resources"];
 pub(crate) const MANIFEST_TEMPLATE_KEYS: &[&str] =
-    &["name", "description", "environments", "stacks"];
+    &["name", "description", "environments", "promotion", "stacks"];
 pub(crate) const CHOICE_KEYS: &[&str] = &["enabled", "config"];
 
-impl StackTemplate {
+/// Keys that a file of defaults may have: those of a stack template that are not its identity.
+pub(crate) const DEFAULTS_KEYS: &[&str] = &[
+    "config",
+    "environments",
+    "estimate",
+    "outputs",
+    "parameters",
+    "variables",
+];
+
+/// Reads a file of defaults: the part of a stack template that says how a stack is configured.
+pub fn read_defaults(document: &Document) -> Result<Map<String, Value>> {
+    let view = document.view();
+    view.only_keys(DEFAULTS_KEYS)?;
+    match document.to_json(document.root())? {
+        Value::Object(map) => Ok(map),
+        _ => Ok(Map::new()),
+    }
+}
+
+impl ComponentTemplate {
     pub fn read(document: &Document) -> Result<Self> {
         let view = document.view();
         view.only_keys(STACK_TEMPLATE_KEYS)?;
         let priority = view.optional("priority")?.map(|v| v.i64()).transpose()?;
         let parameters = view.optional("parameters")?;
         Ok(Self {
-            name: view.required("name")?.str()?.to_owned(),
+            name: component(&view.required("name")?)?,
             description: text(&view, "description")?,
             priority: priority.unwrap_or(PRIORITY),
             dependencies: names(&view, "dependencies")?,
             network: NetworkAccess::read(&view)?,
             outputs: entries(&view, "outputs", |output| {
                 if output.node().is_null() {
-                    return Ok(Output::default());
+                    return Ok(OutputContract::default());
                 }
                 output.only_keys(OUTPUT_KEYS)?;
                 let secret = output.optional("secret")?.map(|v| v.bool()).transpose()?;
-                Ok(Output {
+                Ok(OutputContract {
                     description: text(&output, "description")?,
                     secret: secret.unwrap_or(false),
                 })
@@ -144,7 +164,7 @@ impl StackTemplate {
             variables: entries(&view, "variables", |variable| {
                 variable.only_keys(VARIABLE_KEYS)?;
                 let default = variable.optional("default")?;
-                Ok(Variable {
+                Ok(VariableDeclaration {
                     description: text(&variable, "description")?,
                     default: default.map(|v| document.to_json(v.node())).transpose()?,
                 })
@@ -155,13 +175,13 @@ impl StackTemplate {
                 .map(|v| object(&v))
                 .transpose()?
                 .unwrap_or_default(),
-            environments: environments(&view, "environments", |v| object(&v))?,
+            environments: by_environment(&view, "environments", |v| object(&v))?,
             estimate: estimate(&view)?,
         })
     }
 
     /// Defaults for one environment, with variables still in them.
-    pub fn defaults(&self, environment: Environment) -> Map<String, Value> {
+    pub fn defaults(&self, environment: EnvironmentName) -> Map<String, Value> {
         let mut config = self.config.clone();
         config.extend(
             self.environments
@@ -177,25 +197,27 @@ impl ManifestTemplate {
     pub fn read(document: &Document) -> Result<Self> {
         let view = document.view();
         view.only_keys(MANIFEST_TEMPLATE_KEYS)?;
+        let environments = promotion_order(&view, |v| {
+            v.only_keys(crate::manifest::TARGET_KEYS)?;
+            object(&v)
+        })?;
+        refuse_stray_config(&view, &environments)?;
         Ok(Self {
             name: view.required("name")?.str()?.to_owned(),
             description: text(&view, "description")?,
-            environments: environments(&view, "environments", |v| {
-                v.only_keys(crate::manifest::TARGET_KEYS)?;
-                object(&v)
-            })?,
-            stacks: entries(&view, "stacks", |stack| {
+            environments,
+            stacks: components(&view, "stacks", |stack| {
                 if stack.node().is_null() {
-                    return Ok(StackChoice {
+                    return Ok(ComponentChoice {
                         enabled: true,
-                        ..StackChoice::default()
+                        ..ComponentChoice::default()
                     });
                 }
                 stack.only_keys(CHOICE_KEYS)?;
                 let enabled = stack.optional("enabled")?.map(|v| v.bool()).transpose()?;
-                Ok(StackChoice {
+                Ok(ComponentChoice {
                     enabled: enabled.unwrap_or(true),
-                    config: environments(&stack, "config", |v| object(&v))?,
+                    config: by_environment(&stack, "config", |v| object(&v))?,
                 })
             })?,
         })
@@ -209,12 +231,35 @@ fn text(view: &View<'_>, key: &str) -> Result<String> {
     })
 }
 
-pub(crate) fn names(view: &View<'_>, key: &str) -> Result<BTreeSet<Name>> {
+pub(crate) fn names(view: &View<'_>, key: &str) -> Result<BTreeSet<ComponentName>> {
     let Some(list) = view.optional(key)? else {
         return Ok(BTreeSet::new());
     };
-    list.items()?
-        .map(|item| Ok(item.str()?.to_owned()))
+    list.items()?.map(|item| component(&item)).collect()
+}
+
+/// The name of a component, with the place of one that cannot be.
+pub(crate) fn component(view: &View<'_>) -> Result<ComponentName> {
+    view.str()?
+        .parse()
+        .map_err(|error: nimbus_core::Malformed| view.error(error.to_string(), "not a name"))
+}
+
+pub(crate) fn components<T>(
+    view: &View<'_>,
+    key: &str,
+    read: impl Fn(View<'_>) -> Result<T>,
+) -> Result<BTreeMap<ComponentName, T>> {
+    let Some(map) = view.optional(key)? else {
+        return Ok(BTreeMap::new());
+    };
+    map.entries()?
+        .map(|(name, value)| {
+            let name = name
+                .parse::<ComponentName>()
+                .map_err(|error| value.error(error.to_string(), "of this component"))?;
+            Ok((name, read(value)?))
+        })
         .collect()
 }
 
@@ -239,18 +284,18 @@ pub(crate) fn entries<T>(
         .collect()
 }
 
-pub(crate) fn environments<T>(
+pub(crate) fn by_environment<T>(
     view: &View<'_>,
     key: &str,
     read: impl Fn(View<'_>) -> Result<T>,
-) -> Result<BTreeMap<Environment, T>> {
+) -> Result<BTreeMap<EnvironmentName, T>> {
     let Some(map) = view.optional(key)? else {
         return Ok(BTreeMap::new());
     };
     map.entries()?
         .map(|(name, value)| {
             let environment = name
-                .parse::<Environment>()
+                .parse::<EnvironmentName>()
                 .map_err(|error| value.error(error.to_string(), "of this environment"))?;
             Ok((environment, read(value)?))
         })
@@ -290,7 +335,7 @@ mod tests {
              environments:\n  prod: {zones: 3}\n",
         )
         .unwrap();
-        let template = StackTemplate::read(&document).unwrap();
+        let template = ComponentTemplate::read(&document).unwrap();
         assert_eq!(template.priority, 20);
         assert_eq!(
             template.variables["VPC_CIDR_DEV"].default,
@@ -298,11 +343,11 @@ mod tests {
         );
         let zones = |environment| template.defaults(environment)["zones"].clone();
         assert_eq!(
-            (zones(Environment::Dev), zones(Environment::Prod)),
+            (zones(EnvironmentName::DEV), zones(EnvironmentName::PROD)),
             (json!(2), json!(3))
         );
         assert_eq!(
-            template.defaults(Environment::Prod)["flowLogs"],
+            template.defaults(EnvironmentName::PROD)["flowLogs"],
             json!(true)
         );
     }
@@ -310,15 +355,17 @@ mod tests {
     #[test]
     fn wrong_keys_and_environments_are_refused_with_a_hint() {
         let read = |text: &str| {
-            StackTemplate::read(&Document::parse("t.yaml", text).unwrap()).unwrap_err()
+            ComponentTemplate::read(&Document::parse("t.yaml", text).unwrap()).unwrap_err()
         };
         let typo = read("name: a\ndependancies: []\n");
         assert_eq!(typo.help(), Some("did you mean `dependencies`?"));
-        let renamed = read("name: a\nenvironments: {staging: {}}\n");
-        assert!(
-            renamed.message().contains("staging is called stage"),
-            "{renamed}"
-        );
+        for bad in [
+            "name: A_b\n",
+            "name: a\ndependencies: [../b]\n",
+            "name: a\nenvironments: {Live_1: {}}\n",
+        ] {
+            assert!(read(bad).message().contains("lower-case letters"), "{bad}");
+        }
     }
 
     #[test]
@@ -337,7 +384,7 @@ mod tests {
             .collect();
         assert_eq!(enabled, [("dns", true), ("eks", false), ("network", true)]);
         assert_eq!(
-            template.stacks["network"].config[&Environment::Dev]["zones"],
+            template.stacks["network"].config[&EnvironmentName::DEV]["zones"],
             json!(1)
         );
     }

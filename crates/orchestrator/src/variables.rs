@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// Variables every template has, with the defaults of those that have one.
-pub const GLOBAL: &[(&str, Option<&str>)] = &[
+pub(crate) const GLOBAL: &[(&str, Option<&str>)] = &[
     ("DEPLOYMENT_ID", None),
     ("TIMESTAMP", None),
     ("USER_EMAIL", None),
@@ -27,7 +27,7 @@ pub const GLOBAL: &[(&str, Option<&str>)] = &[
 ];
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Variables {
+pub struct TemplateVariables {
     values: BTreeMap<String, Value>,
 }
 
@@ -40,7 +40,7 @@ pub struct UnknownVariable {
     pub path: String,
 }
 
-impl Variables {
+impl TemplateVariables {
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
@@ -165,8 +165,8 @@ mod tests {
 
     use super::*;
 
-    fn variables() -> Variables {
-        let mut variables = Variables::default();
+    fn variables() -> TemplateVariables {
+        let mut variables = TemplateVariables::default();
         variables.set("ORG", json!("acme"));
         variables.set("COUNT", json!(2));
         variables

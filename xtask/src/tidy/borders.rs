@@ -76,7 +76,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-transpile",
         ],
     ),
-    ("nimbus-resolvers", &["nimbus-core"]),
+    ("nimbus-aws", &["nimbus-core"]),
     (
         "nimbus-engine-backend",
         &[
@@ -84,7 +84,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-document",
             "nimbus-engine-model",
             "nimbus-engine-ports",
-            "nimbus-resolvers",
+            "nimbus-aws",
         ],
     ),
     (
@@ -121,14 +121,28 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-process",
             "nimbus-engine-sandbox",
             "nimbus-engine-serve",
-            "nimbus-resolvers",
             "nimbus-telemetry",
         ],
     ),
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
     (
+        "nimbus-workspace",
+        &["nimbus-core", "nimbus-document", "nimbus-orchestrator"],
+    ),
+    // A run's use cases know no files, no engine and no database: these come through their ports.
+    (
+        "nimbus-runs",
+        &[
+            "nimbus-core",
+            "nimbus-document",
+            "nimbus-orchestrator",
+            "nimbus-telemetry",
+        ],
+    ),
+    (
         "nimbus-local",
         &[
+            "nimbus-aws",
             "nimbus-core",
             "nimbus-engine-backend",
             "nimbus-engine-model",
@@ -137,7 +151,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-process",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
-            "nimbus-resolvers",
+            "nimbus-runs",
+            "nimbus-workspace",
         ],
     ),
     ("nimbus-library", &[]),
@@ -182,10 +197,11 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "nimbus-cli",
         &[
+            "nimbus-aws",
             "nimbus-config",
+            "nimbus-control-client",
             "nimbus-control-server",
             "nimbus-control-store",
-            "nimbus-control-client",
             "nimbus-core",
             "nimbus-document",
             "nimbus-engine-backend",
@@ -199,8 +215,9 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-local",
             "nimbus-orchestrator",
             "nimbus-rehearsal",
-            "nimbus-resolvers",
+            "nimbus-runs",
             "nimbus-telemetry",
+            "nimbus-workspace",
         ],
     ),
     // A test can run only programs of its own package.
@@ -274,9 +291,10 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
         &[
             "nimbus-control-client",
             "nimbus-engine-install",
-            "nimbus-resolvers",
+            "nimbus-aws",
+            "nimbus-engine-operations",
         ],
-        "only resolvers, downloads of plugins and the client of our own API ask over HTTP",
+        "only the AWS client, assets at web addresses, downloads of plugins and the client of our own API ask over HTTP",
     ),
 ];
 

@@ -12,11 +12,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nimbus_aws::AwsError;
 use nimbus_engine_model::SecretsProvider;
 use nimbus_engine_model::secrets::{
     Base64Crypter, CryptError, Crypter, PassphraseManager, SymmetricCrypter,
 };
-use nimbus_resolvers::aws::AwsError;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::web::Web;
 use async_trait::async_trait;
 use nimbus_engine_monitor::{AssetReader, NoRemoteAssets};
 use nimbus_engine_sandbox::Network;
-use nimbus_resolvers::web::Web;
 use tokio::sync::Mutex;
 use url::Url;
 

@@ -29,6 +29,7 @@ mod scratch;
 mod stacks;
 mod tell;
 mod unknown;
+mod web;
 mod workspace;
 
 pub use bench::{Setup, Tools, Workbench};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use nimbus_core::ComponentName;
 use serde::{Deserialize, Serialize};
 
 use super::RunId;
-use crate::graph::Name;
-use crate::run::{RunResult, UnitState};
+use crate::run::{RollbackTrigger, RunResult, UnitState};
 
 /// One line of a run's record and of `--json`. Times are RFC 3339 with milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,10 @@ pub enum RunEvent {
         result: Option<RunResult>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// What made it undo its work, where it begins to. Without it a run that goes on after an
+        /// interruption could not say why it undoes anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trigger: Option<RollbackTrigger>,
     },
     /// What is going to happen, before anything does.
     Plan {
@@ -32,7 +36,7 @@ pub enum RunEvent {
     /// A unit has a new status: `running`, `rolling_back`, or one of the five that it can end with.
     Unit {
         at: String,
-        unit: Name,
+        unit: ComponentName,
         status: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
@@ -50,7 +54,7 @@ pub enum RunEvent {
     /// A step on one resource.
     Resource {
         at: String,
-        unit: Name,
+        unit: ComponentName,
         status: ResourceStatus,
         op: String,
         #[serde(rename = "type")]
@@ -65,7 +69,7 @@ pub enum RunEvent {
     /// A check of what was deployed: it begins, says something, ends.
     Check {
         at: String,
-        check: Name,
+        check: String,
         status: CheckStatus,
         /// A line of its output, or why it failed or did not run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,8 +81,8 @@ pub enum RunEvent {
     Diagnostic {
         at: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        unit: Option<Name>,
-        level: Level,
+        unit: Option<ComponentName>,
+        level: DiagnosticLevel,
         message: String,
     },
 }
@@ -86,7 +90,7 @@ pub enum RunEvent {
 /// One unit of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedEvent {
-    pub unit: Name,
+    pub unit: ComponentName,
     pub priority: i64,
     /// `run`, `skip`, or `depends`: on whether outputs of a unit before it change.
     pub decision: String,
@@ -143,14 +147,14 @@ pub enum ResourceStatus {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum DiagnosticLevel {
     Debug,
     Info,
     Warning,
     Error,
 }
 
-impl Level {
+impl DiagnosticLevel {
     /// As it stands in log lines.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -164,7 +168,7 @@ impl Level {
 
 impl RunEvent {
     /// A unit's new state; what is known of its work is added by whoever did it.
-    pub fn unit(at: String, unit: &str, state: &UnitState) -> Self {
+    pub fn unit(at: String, unit: &ComponentName, state: &UnitState) -> Self {
         Self::Unit {
             at,
             unit: unit.to_owned(),
@@ -178,11 +182,77 @@ impl RunEvent {
     }
 
     /// Whose it is; `None` for the run's own.
-    pub fn unit_name(&self) -> Option<&str> {
+    pub fn unit_name(&self) -> Option<&ComponentName> {
         match self {
             Self::Run { .. } | Self::Plan { .. } | Self::Check { .. } => None,
             Self::Unit { unit, .. } | Self::Resource { unit, .. } => Some(unit),
-            Self::Diagnostic { unit, .. } => unit.as_deref(),
+            Self::Diagnostic { unit, .. } => unit.as_ref(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> ComponentName {
+        text.parse().unwrap()
+    }
+
+    fn word(event: &RunEvent) -> String {
+        let json = serde_json::to_value(event).unwrap();
+        json["event"].as_str().unwrap().to_owned()
+    }
+
+    /// Records outlive the program that wrote them, and scripts read `--json`.
+    #[test]
+    fn events_keep_the_words_that_records_and_scripts_know() {
+        let at = || "t".to_owned();
+        let run = RunEvent::Run {
+            at: at(),
+            run: RunId(1),
+            status: RunStatus::Undoing,
+            result: None,
+            message: None,
+            trigger: Some(RollbackTrigger::ServiceLimit),
+        };
+        assert_eq!(
+            serde_json::to_string(&run).unwrap(),
+            r#"{"event":"run","at":"t","run":"R0001","status":"undoing","trigger":"service_limit"}"#
+        );
+        let plan = RunEvent::Plan {
+            at: at(),
+            layers: Vec::new(),
+            minutes: 0,
+        };
+        let check = RunEvent::Check {
+            at: at(),
+            check: "smoke".to_owned(),
+            status: CheckStatus::Output,
+            message: None,
+            seconds: None,
+        };
+        let diagnostic = RunEvent::Diagnostic {
+            at: at(),
+            unit: None,
+            level: DiagnosticLevel::Info,
+            message: String::new(),
+        };
+        let unit = RunEvent::unit(at(), &name("a"), &UnitState::Running);
+        assert_eq!(
+            [&plan, &unit, &check, &diagnostic].map(word),
+            ["plan", "unit", "check", "diagnostic"]
+        );
+        assert_eq!(
+            serde_json::to_value(&check).unwrap()["status"],
+            CheckStatus::Output.word()
+        );
+    }
+
+    #[test]
+    fn a_record_from_before_there_were_triggers_is_read() {
+        let line = r#"{"event":"run","at":"t","run":"R0001","status":"undoing"}"#;
+        let event: RunEvent = serde_json::from_str(line).unwrap();
+        assert!(matches!(event, RunEvent::Run { trigger: None, .. }));
     }
 }

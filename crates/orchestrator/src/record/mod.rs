@@ -4,8 +4,8 @@
 //! same events are what `--json` prints. Whoever writes them to a disk or a table does so one by
 //! one, so a record that ends in the middle is still a record.
 
-mod earlier;
 mod event;
+mod progress;
 mod version;
 
 use std::fmt;
@@ -13,12 +13,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::Environment;
-use crate::graph::Name;
-use crate::run::OnFailure;
-
-pub use earlier::{Standing, standing};
-pub use event::{CheckStatus, Level, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
+pub use event::{CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
+pub use progress::{RunProgress, progress_of};
 pub use version::{UnitVersion, VersionRecord};
 
 /// `R0001`: counted within a deployment, so that no clock can put runs out of order.
@@ -27,7 +23,7 @@ pub struct RunId(pub u32);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a run; runs are called R0001, R0002 and so on")]
-pub struct NotARun {
+pub struct InvalidRunId {
     pub text: String,
 }
 
@@ -38,12 +34,12 @@ impl fmt::Display for RunId {
 }
 
 impl FromStr for RunId {
-    type Err = NotARun;
+    type Err = InvalidRunId;
 
-    fn from_str(text: &str) -> Result<Self, NotARun> {
+    fn from_str(text: &str) -> Result<Self, InvalidRunId> {
         let digits = text.strip_prefix(['R', 'r']).unwrap_or(text);
         let number = digits.parse().ok().filter(|number| *number > 0);
-        number.map(Self).ok_or_else(|| NotARun {
+        number.map(Self).ok_or_else(|| InvalidRunId {
             text: text.to_owned(),
         })
     }
@@ -62,73 +58,27 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
+/// What a run does with its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RunKind {
+pub enum RunAction {
+    Preview,
     Deploy,
     Destroy,
+    Refresh,
+    /// Back to an earlier version of the environment.
     Rollback,
 }
 
-impl RunKind {
+impl RunAction {
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Preview => "preview",
             Self::Deploy => "deploy",
             Self::Destroy => "destroy",
+            Self::Refresh => "refresh",
             Self::Rollback => "rollback",
         }
-    }
-}
-
-/// What was asked for. It does not change once the run has started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub struct RunRecord {
-    pub run: RunId,
-    pub kind: RunKind,
-    pub deployment: String,
-    pub environment: Environment,
-    pub rehearsal: bool,
-    /// RFC 3339, seconds.
-    pub started: String,
-    pub user: String,
-    pub host: String,
-    pub options: RunChoices,
-    /// Digest of the manifest that the run was planned from.
-    pub manifest: String,
-    /// Digest over every unit's decision.
-    pub plan: String,
-    /// `YYYYMMDD-HHMMSS`, part of the names of its log files.
-    pub stamp: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub struct RunChoices {
-    pub force: bool,
-    pub parallel: usize,
-    pub on_failure: OnFailure,
-    /// Only these units; all of them when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stacks: Option<Vec<Name>>,
-    /// Where state is kept, when not in the deployment's own directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backend: Option<String>,
-    /// The version that a rollback returns to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to_version: Option<u32>,
-}
-
-impl Serialize for Environment {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Environment {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

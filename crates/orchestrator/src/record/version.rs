@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nimbus_core::ComponentName;
 use serde::{Deserialize, Serialize};
 
-use super::{RunId, RunKind};
-use crate::graph::Name;
+use super::{RunAction, RunId};
 
 /// An environment as one run left it. Numbers start at 1 and are never used again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionRecord {
     pub version: u32,
     pub run: RunId,
-    pub kind: RunKind,
+    pub kind: RunAction,
     pub at: String,
     pub user: String,
-    pub units: BTreeMap<Name, UnitVersion>,
+    pub units: BTreeMap<ComponentName, UnitVersion>,
 }
 
 /// One unit in a version.
@@ -29,5 +29,5 @@ pub struct UnitVersion {
     pub program: String,
     /// Digest of everything that decided what it became, configuration included.
     pub fingerprint: String,
-    pub needs: BTreeSet<Name>,
+    pub needs: BTreeSet<ComponentName>,
 }

@@ -5,6 +5,10 @@
 //! to wait for. After a failure, what depends on it is not started, what does not is finished, and
 //! then the policy decides. The cost of an event does not grow with the number of units: what is
 //! ready is kept, not searched for.
+//!
+//! What always holds, and what the random runs in the tests check: a unit starts only when all that
+//! come before it are done, and at most once in an attempt; while something is being undone, nothing
+//! else runs; and every run ends, whatever is reported in whatever order.
 
 mod state;
 #[cfg(test)]
@@ -12,15 +16,19 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use state::{Direction, Earlier, OnFailure, RunResult, Trigger, UnitOutcome, UnitState};
+use nimbus_core::ComponentName;
 
-use crate::graph::{Graph, Name};
+pub use state::{
+    EarlierAttempt, OnFailure, RollbackTrigger, RunDirection, RunResult, UnitOutcome, UnitState,
+};
+
+use crate::graph::Graph;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    Start(Name),
-    RollBack(Name),
+pub enum RunCommand {
+    Start(ComponentName),
+    RollBack(ComponentName),
     /// Everything is deployed: find out whether it works.
     Check,
     Finish(RunResult),
@@ -29,22 +37,26 @@ pub enum Command {
 #[derive(Clone, Debug)]
 pub struct Run {
     graph: Graph,
-    direction: Direction,
+    direction: RunDirection,
     on_failure: OnFailure,
     parallel: usize,
-    units: BTreeMap<Name, UnitState>,
+    units: BTreeMap<ComponentName, UnitState>,
     /// How many of those that must come before a unit are not done yet; by place in the graph.
     open: Vec<usize>,
     /// Places of units that may start, best first.
     ready: BTreeSet<usize>,
     running: usize,
-    /// Units that changed something, in the order in which they ended.
-    changed: Vec<Name>,
+    /// Units that changed something, in the order in which they ended. A unit ends after everything
+    /// it needs, so from the back this is an order in which all of them can be undone.
+    changed: Vec<ComponentName>,
     /// Units that something which could not be undone may still use, and what that is.
-    blocked: BTreeMap<Name, Name>,
-    /// Changes that nobody was told of yet, in order.
-    news: Vec<(Name, UnitState)>,
-    trigger: Option<Trigger>,
+    blocked: BTreeMap<ComponentName, ComponentName>,
+    /// Changes that nobody was told of yet, in order. They are kept until the driver asks, because
+    /// one event changes several units: told from the middle of it, a listener would see a follower
+    /// run before what it waited for had ended, and the machine would call out while it is
+    /// inconsistent.
+    news: Vec<(ComponentName, UnitState)>,
+    trigger: Option<RollbackTrigger>,
     cancelled: bool,
     /// Whether what was deployed is checked before the run counts as successful.
     checks: bool,
@@ -54,18 +66,26 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Going,
-    /// Nothing new starts.
+    /// Nothing new starts, and what runs is let finish: a unit that is stopped half way leaves
+    /// resources that no state knows of, and only when all have ended is it known what there is to
+    /// undo.
     Draining,
     /// Everything is done, and somebody looks whether it works.
     Checking,
+    /// What was changed is undone, one unit at a time.
     Undoing,
     Ended(RunResult),
 }
 
 impl Run {
     /// `parallel` of zero means one.
-    pub fn new(graph: Graph, direction: Direction, on_failure: OnFailure, parallel: usize) -> Self {
-        let units: BTreeMap<Name, UnitState> = graph
+    pub fn new(
+        graph: Graph,
+        direction: RunDirection,
+        on_failure: OnFailure,
+        parallel: usize,
+    ) -> Self {
+        let units: BTreeMap<ComponentName, UnitState> = graph
             .names()
             .map(|name| (name.to_owned(), UnitState::Waiting))
             .collect();
@@ -99,17 +119,20 @@ impl Run {
     /// Goes on where an earlier attempt was interrupted. What was done stays done; what was under
     /// way or failed is started again, unless the attempt was already undoing things: then that is
     /// what goes on.
-    pub fn after(mut self, earlier: Earlier) -> Self {
+    pub fn after(mut self, earlier: EarlierAttempt) -> Self {
         for (name, state) in earlier.units {
             if !self.units.contains_key(&name) {
                 continue;
             }
             let kept = match state {
+                // It counts as changed, so that this attempt undoes it when it fails: to the user it
+                // is one run.
                 UnitState::Succeeded => {
                     self.changed.push(name.clone());
                     UnitState::Succeeded
                 }
                 UnitState::Skipped => UnitState::Skipped,
+                // Whether a unit that was under way or failed works is found out by running it.
                 _ if !earlier.undoing => UnitState::Waiting,
                 // It may have done part of its work.
                 UnitState::Running | UnitState::RollingBack | UnitState::Failed { .. } => {
@@ -121,28 +144,34 @@ impl Run {
                 UnitState::Waiting => UnitState::NotStarted {
                     because: "the run stopped".to_owned(),
                 },
+                // Otherwise the undo would go on and take away what the stuck unit still uses.
+                UnitState::Stuck { .. } => {
+                    self.block_needs_of(&name);
+                    state
+                }
                 other => other,
             };
             self.units.insert(name, kept);
         }
         if earlier.undoing {
             self.phase = Phase::Undoing;
+            self.trigger = earlier.trigger;
         }
         self.count_open();
         self
     }
 
-    pub fn units(&self) -> &BTreeMap<Name, UnitState> {
+    pub fn units(&self) -> &BTreeMap<ComponentName, UnitState> {
         &self.units
     }
 
     /// Changes since the last call: what ended comes before what started because of it.
-    pub fn take_news(&mut self) -> Vec<(Name, UnitState)> {
+    pub fn take_news(&mut self) -> Vec<(ComponentName, UnitState)> {
         std::mem::take(&mut self.news)
     }
 
     /// What made this run undo its work, if something did.
-    pub fn trigger(&self) -> Option<Trigger> {
+    pub fn trigger(&self) -> Option<RollbackTrigger> {
         self.trigger
     }
 
@@ -154,16 +183,16 @@ impl Run {
     }
 
     /// What to do first.
-    pub fn begin(&mut self) -> Vec<Command> {
+    pub fn begin(&mut self) -> Vec<RunCommand> {
         self.next()
     }
 
     /// A started unit ended. Reports about units that are not running are ignored: a message that
     /// arrives twice must not count twice.
-    pub fn unit_ended(&mut self, name: &str, outcome: UnitOutcome) -> Vec<Command> {
-        if self.units.get(name) != Some(&UnitState::Running) {
+    pub fn unit_ended(&mut self, name: &str, outcome: UnitOutcome) -> Vec<RunCommand> {
+        let Some(name) = &self.known(name, &UnitState::Running) else {
             return Vec::new();
-        }
+        };
         self.running -= 1;
         match outcome {
             UnitOutcome::Succeeded => {
@@ -190,10 +219,10 @@ impl Run {
     }
 
     /// A rollback ended.
-    pub fn rolled_back(&mut self, name: &str, result: Result<(), String>) -> Vec<Command> {
-        if self.units.get(name) != Some(&UnitState::RollingBack) {
+    pub fn rolled_back(&mut self, name: &str, result: Result<(), String>) -> Vec<RunCommand> {
+        let Some(name) = &self.known(name, &UnitState::RollingBack) else {
             return Vec::new();
-        }
+        };
         match result {
             Ok(()) => self.set(name, UnitState::RolledBack),
             // Nobody knows whether it would have worked; going on with the run will tell.
@@ -208,7 +237,7 @@ impl Run {
 
     /// The checks ended. When they failed, only a run that was told so undoes its work: whether the
     /// check or the deployment is wrong is for people to say.
-    pub fn checked(&mut self, passed: bool) -> Vec<Command> {
+    pub fn checked(&mut self, passed: bool) -> Vec<RunCommand> {
         if self.phase != Phase::Checking {
             return Vec::new();
         }
@@ -228,7 +257,7 @@ impl Run {
     }
 
     /// Somebody asked to stop: what runs finishes, nothing starts, nothing more is undone.
-    pub fn cancel(&mut self) -> Vec<Command> {
+    pub fn cancel(&mut self) -> Vec<RunCommand> {
         match self.phase {
             Phase::Going | Phase::Draining => {
                 self.cancelled = true;
@@ -244,11 +273,12 @@ impl Run {
     }
 
     /// The run takes twice as long as planned: nothing more starts, and what was done is undone.
-    pub fn overtime(&mut self) -> Vec<Command> {
+    pub fn overtime(&mut self) -> Vec<RunCommand> {
         if self.phase != Phase::Going && self.phase != Phase::Draining {
             return Vec::new();
         }
-        self.trigger = self.trigger.or(Some(Trigger::Overtime));
+        // The first trigger is the cause; what comes after may well be its effect.
+        self.trigger = self.trigger.or(Some(RollbackTrigger::Overtime));
         if self.on_failure == OnFailure::Hold || self.on_failure == OnFailure::Continue {
             return Vec::new();
         }
@@ -256,12 +286,18 @@ impl Run {
         self.next()
     }
 
-    fn set(&mut self, name: &str, state: UnitState) {
+    /// A unit of this run, if it is in that state.
+    fn known(&self, name: &str, state: &UnitState) -> Option<ComponentName> {
+        let (name, now) = self.units.get_key_value(name)?;
+        (now == state).then(|| name.clone())
+    }
+
+    fn set(&mut self, name: &ComponentName, state: UnitState) {
         self.news.push((name.to_owned(), state.clone()));
         self.units.insert(name.to_owned(), state);
     }
 
-    fn next(&mut self) -> Vec<Command> {
+    fn next(&mut self) -> Vec<RunCommand> {
         match self.phase {
             Phase::Going => {
                 let started = self.start_ready();
@@ -277,7 +313,7 @@ impl Run {
         }
     }
 
-    fn start_ready(&mut self) -> Vec<Command> {
+    fn start_ready(&mut self) -> Vec<RunCommand> {
         let mut started = Vec::new();
         while self.running < self.parallel {
             let Some(place) = self.ready.pop_first() else {
@@ -286,7 +322,7 @@ impl Run {
             let name = self.graph.name_at(place).to_owned();
             self.set(&name, UnitState::Running);
             self.running += 1;
-            started.push(Command::Start(name));
+            started.push(RunCommand::Start(name));
         }
         started
     }
@@ -312,7 +348,7 @@ impl Run {
     }
 
     /// A unit is done: those that waited for nothing else may start.
-    fn free_followers(&mut self, name: &str) {
+    fn free_followers(&mut self, name: &ComponentName) {
         let Some(place) = self.graph.place_of(name) else {
             return;
         };
@@ -326,7 +362,7 @@ impl Run {
     }
 
     /// Everything that waits for `name`, directly or not, will never start.
-    fn give_up_after(&mut self, name: &str) {
+    fn give_up_after(&mut self, name: &ComponentName) {
         let mut open: Vec<usize> = self.graph.place_of(name).into_iter().collect();
         while let Some(place) = open.pop() {
             for follower in self.direction.after(&self.graph, place).to_vec() {
@@ -341,16 +377,16 @@ impl Run {
     }
 
     /// Nothing runs any more and nothing will start.
-    fn settle(&mut self) -> Vec<Command> {
+    fn settle(&mut self) -> Vec<RunCommand> {
         let because = if self.cancelled {
             "the run was interrupted"
         } else {
             "the run stopped"
         };
-        let waiting = |(name, state): (&Name, &UnitState)| {
+        let waiting = |(name, state): (&ComponentName, &UnitState)| {
             (*state == UnitState::Waiting).then(|| name.clone())
         };
-        let left: Vec<Name> = self.units.iter().filter_map(waiting).collect();
+        let left: Vec<ComponentName> = self.units.iter().filter_map(waiting).collect();
         let unfinished = !left.is_empty();
         for name in left {
             let because = because.to_owned();
@@ -365,9 +401,11 @@ impl Run {
             OnFailure::Automatic => self.trigger.is_some(),
             OnFailure::Hold | OnFailure::Continue => false,
         };
+        // Before the undo: whoever stops a run wants no more changes, and can go on with it later.
         if self.cancelled {
             return self.end(RunResult::Interrupted);
         }
+        // A run that was only late has everything it was asked for; undoing that would help nobody.
         if undoes && (failed || unfinished) {
             self.phase = Phase::Undoing;
             return self.undo();
@@ -377,14 +415,15 @@ impl Run {
         }
         if self.checks && !unfinished {
             self.phase = Phase::Checking;
-            return vec![Command::Check];
+            return vec![RunCommand::Check];
         }
         self.end(RunResult::Succeeded)
     }
 
-    /// One after the other, the last to change first. After one that cannot be undone, the ones
-    /// that it needs are left alone: it may still use them.
-    fn undo(&mut self) -> Vec<Command> {
+    /// One after the other, the last to change first: whoever changed later may use what changed
+    /// before, and only when a rollback has ended is it known whether what it needs may go. After one
+    /// that cannot be undone, the ones that it needs are left alone: it may still use them.
+    fn undo(&mut self) -> Vec<RunCommand> {
         if self
             .changed
             .last()
@@ -409,7 +448,7 @@ impl Run {
                 continue;
             }
             self.set(&name, UnitState::RollingBack);
-            return vec![Command::RollBack(name)];
+            return vec![RunCommand::RollBack(name)];
         }
         let stuck = self
             .units
@@ -422,11 +461,12 @@ impl Run {
         })
     }
 
-    /// What `name` needs, directly or not, must stay.
-    fn block_needs_of(&mut self, name: &str) {
-        let mut open: Vec<Name> = vec![name.to_owned()];
+    /// What `name` needs, directly or not, must stay. Who blocks is remembered, because whoever looks
+    /// at the units left behind has to begin with that one; the first to block is the cause.
+    fn block_needs_of(&mut self, name: &ComponentName) {
+        let mut open: Vec<ComponentName> = vec![name.to_owned()];
         while let Some(at) = open.pop() {
-            let needs: Vec<Name> = self.graph.needs(&at).map(str::to_owned).collect();
+            let needs: Vec<ComponentName> = self.graph.needs(&at).cloned().collect();
             for need in needs {
                 if !self.blocked.contains_key(&need) {
                     self.blocked.insert(need.clone(), name.to_owned());
@@ -436,8 +476,8 @@ impl Run {
         }
     }
 
-    fn end(&mut self, result: RunResult) -> Vec<Command> {
+    fn end(&mut self, result: RunResult) -> Vec<RunCommand> {
         self.phase = Phase::Ended(result);
-        vec![Command::Finish(result)]
+        vec![RunCommand::Finish(result)]
     }
 }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use nimbus_core::ComponentName;
 use serde::{Deserialize, Serialize};
 
-use crate::graph::{Graph, Name};
+use crate::graph::Graph;
 
 /// What a failed run does once nothing is running any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub enum OnFailure {
 /// What makes a run undo its work unless it was told otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trigger {
+pub enum RollbackTrigger {
     /// A resource could not be made.
     Creation,
     /// The cloud allows no more of something.
@@ -35,7 +36,7 @@ pub enum Trigger {
     Overtime,
 }
 
-impl fmt::Display for Trigger {
+impl fmt::Display for RollbackTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Creation => "a resource could not be created",
@@ -48,14 +49,14 @@ impl fmt::Display for Trigger {
 
 /// Which way the graph is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum RunDirection {
     /// What is needed comes first: deploy, preview, refresh.
     Forward,
     /// What needs comes first: destroy.
     Reverse,
 }
 
-impl Direction {
+impl RunDirection {
     /// Places of the units that must be done before the one at `place`.
     pub(super) fn before(self, graph: &Graph, place: usize) -> &[usize] {
         match self {
@@ -139,7 +140,7 @@ pub enum UnitOutcome {
     Failed {
         message: String,
         /// Whether this is a failure that undoes the run by itself.
-        trigger: Option<Trigger>,
+        trigger: Option<RollbackTrigger>,
     },
 }
 
@@ -185,9 +186,11 @@ impl FromStr for RunResult {
 
 /// What an earlier attempt at the same run left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Earlier {
+pub struct EarlierAttempt {
     /// Units in the order in which they last changed.
-    pub units: Vec<(Name, UnitState)>,
+    pub units: Vec<(ComponentName, UnitState)>,
     /// Whether it had begun to undo its work.
     pub undoing: bool,
+    /// What made it do so, if it was one of the triggers.
+    pub trigger: Option<RollbackTrigger>,
 }

@@ -1,14 +1,22 @@
+//! Runs that are told what happened, and what they do next.
+
+mod resumed;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::{Unit, work_of};
-use crate::plan::Plan;
+use crate::graph::{GraphUnit, work_of};
+use crate::plan::RunPlan;
+
+fn name(text: &str) -> ComponentName {
+    text.parse().unwrap()
+}
 
 fn graph(units: &[(&str, &[&str])]) -> Graph {
-    Graph::new(units.iter().map(|(name, needs)| Unit {
-        name: (*name).to_owned(),
+    Graph::new(units.iter().map(|(unit, needs)| GraphUnit {
+        name: name(unit),
         priority: 0,
-        needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+        needs: needs.iter().map(|need| name(need)).collect(),
     }))
     .unwrap()
 }
@@ -24,13 +32,13 @@ fn diamond() -> Graph {
 }
 
 fn run(on_failure: OnFailure, parallel: usize) -> Run {
-    Run::new(diamond(), Direction::Forward, on_failure, parallel)
+    Run::new(diamond(), RunDirection::Forward, on_failure, parallel)
 }
 
-fn start(names: &[&str]) -> Vec<Command> {
+fn start(names: &[&str]) -> Vec<RunCommand> {
     names
         .iter()
-        .map(|name| Command::Start((*name).to_owned()))
+        .map(|unit| RunCommand::Start(name(unit)))
         .collect()
 }
 
@@ -55,7 +63,7 @@ fn a_unit_starts_as_soon_as_what_it_needs_is_done() {
     assert_eq!(run.unit_ended("x", UnitOutcome::Succeeded), []);
     assert_eq!(
         run.unit_ended("d", UnitOutcome::Succeeded),
-        [Command::Finish(RunResult::Succeeded)]
+        [RunCommand::Finish(RunResult::Succeeded)]
     );
 }
 
@@ -68,7 +76,7 @@ fn no_more_than_the_limit_run_at_once() {
 
 #[test]
 fn destroying_walks_the_other_way() {
-    let mut run = Run::new(diamond(), Direction::Reverse, OnFailure::Hold, 10);
+    let mut run = Run::new(diamond(), RunDirection::Reverse, OnFailure::Hold, 10);
     assert_eq!(run.begin(), start(&["d", "x"]));
     assert_eq!(
         run.unit_ended("d", UnitOutcome::Succeeded),
@@ -91,12 +99,12 @@ fn after_a_failure_running_units_finish_and_then_all_changed_ones_are_rolled_bac
     run.unit_ended("x", UnitOutcome::Skipped);
     let mut undone = run.unit_ended("c", UnitOutcome::Succeeded);
     let mut order = Vec::new();
-    while let [Command::RollBack(name)] = undone.as_slice() {
+    while let [RunCommand::RollBack(name)] = undone.as_slice() {
         order.push(name.clone());
         undone = run.rolled_back(&order[order.len() - 1], Ok(()));
     }
     assert_eq!(order, ["c", "b", "a"], "x changed nothing");
-    assert_eq!(undone, [Command::Finish(RunResult::RolledBack)]);
+    assert_eq!(undone, [RunCommand::Finish(RunResult::RolledBack)]);
 }
 
 #[test]
@@ -108,21 +116,21 @@ fn a_rollback_that_fails_stops_at_what_it_needs() {
     run.unit_ended("c", UnitOutcome::Succeeded);
     assert_eq!(
         run.unit_ended("b", failed()),
-        [Command::RollBack("b".to_owned())]
+        [RunCommand::RollBack(name("b"))]
     );
     assert_eq!(
         run.rolled_back("b", Err("gone".to_owned())),
-        [Command::RollBack("c".to_owned())]
+        [RunCommand::RollBack(name("c"))]
     );
     let next = run.rolled_back("c", Ok(()));
     assert_eq!(
         next,
-        [Command::RollBack("x".to_owned())],
+        [RunCommand::RollBack(name("x"))],
         "a is still used by b"
     );
     assert_eq!(
         run.rolled_back("x", Ok(())),
-        [Command::Finish(RunResult::NeedsAttention)]
+        [RunCommand::Finish(RunResult::NeedsAttention)]
     );
 }
 
@@ -135,7 +143,7 @@ fn continue_runs_what_does_not_depend_on_the_failure() {
     assert_eq!(run.unit_ended("c", UnitOutcome::Succeeded), start(&["x"]));
     assert_eq!(
         run.unit_ended("x", UnitOutcome::Succeeded),
-        [Command::Finish(RunResult::Failed)]
+        [RunCommand::Finish(RunResult::Failed)]
     );
 }
 
@@ -145,7 +153,7 @@ fn hold_stops_and_undoes_nothing() {
     run.begin();
     assert_eq!(
         run.unit_ended("a", failed()),
-        [Command::Finish(RunResult::Failed)]
+        [RunCommand::Finish(RunResult::Failed)]
     );
 }
 
@@ -156,7 +164,7 @@ fn cancelling_starts_nothing_more_and_undoes_nothing() {
     assert_eq!(run.cancel(), []);
     assert_eq!(
         run.unit_ended("a", UnitOutcome::Succeeded),
-        [Command::Finish(RunResult::Interrupted)]
+        [RunCommand::Finish(RunResult::Interrupted)]
     );
 }
 
@@ -172,11 +180,11 @@ fn a_report_that_comes_twice_counts_once() {
 
 #[test]
 fn an_empty_run_is_over_at_once() {
-    let mut run = Run::new(graph(&[]), Direction::Forward, OnFailure::Rollback, 4);
-    assert_eq!(run.begin(), [Command::Finish(RunResult::Succeeded)]);
+    let mut run = Run::new(graph(&[]), RunDirection::Forward, OnFailure::Rollback, 4);
+    assert_eq!(run.begin(), [RunCommand::Finish(RunResult::Succeeded)]);
 }
 
-fn triggered(trigger: Trigger) -> UnitOutcome {
+fn triggered(trigger: RollbackTrigger) -> UnitOutcome {
     UnitOutcome::Failed {
         message: "no".to_owned(),
         trigger: Some(trigger),
@@ -186,16 +194,16 @@ fn triggered(trigger: Trigger) -> UnitOutcome {
 #[test]
 fn each_trigger_undoes_the_run_and_other_failures_hold_it() {
     let triggers = [
-        Trigger::Creation,
-        Trigger::ServiceLimit,
-        Trigger::StateCorruption,
+        RollbackTrigger::Creation,
+        RollbackTrigger::ServiceLimit,
+        RollbackTrigger::StateCorruption,
     ];
     for trigger in triggers {
         let mut run = run(OnFailure::Automatic, 1);
         run.begin();
         assert_eq!(
             run.unit_ended("a", triggered(trigger)),
-            [Command::RollBack("a".to_owned())]
+            [RunCommand::RollBack(name("a"))]
         );
         assert_eq!(run.trigger(), Some(trigger));
     }
@@ -203,13 +211,13 @@ fn each_trigger_undoes_the_run_and_other_failures_hold_it() {
     held.begin();
     assert_eq!(
         held.unit_ended("a", failed()),
-        [Command::Finish(RunResult::Failed)]
+        [RunCommand::Finish(RunResult::Failed)]
     );
     let mut told = run(OnFailure::Hold, 1);
     told.begin();
     assert_eq!(
-        told.unit_ended("a", triggered(Trigger::Creation)),
-        [Command::Finish(RunResult::Failed)],
+        told.unit_ended("a", triggered(RollbackTrigger::Creation)),
+        [RunCommand::Finish(RunResult::Failed)],
         "whoever says hold is obeyed"
     );
 }
@@ -221,20 +229,20 @@ fn a_run_that_takes_too_long_starts_nothing_more_and_is_undone() {
     assert_eq!(run.overtime(), [], "what runs is finished");
     assert_eq!(
         run.unit_ended("a", UnitOutcome::Succeeded),
-        [Command::RollBack("a".to_owned())]
+        [RunCommand::RollBack(name("a"))]
     );
     assert_eq!(
         run.rolled_back("a", Ok(())),
-        [Command::Finish(RunResult::RolledBack)]
+        [RunCommand::Finish(RunResult::RolledBack)]
     );
-    assert_eq!(run.trigger(), Some(Trigger::Overtime));
+    assert_eq!(run.trigger(), Some(RollbackTrigger::Overtime));
 }
 
 #[test]
 fn a_run_that_is_late_with_its_last_unit_is_not_undone() {
     let mut run = Run::new(
         graph(&[("a", &[])]),
-        Direction::Forward,
+        RunDirection::Forward,
         OnFailure::Automatic,
         1,
     );
@@ -242,67 +250,8 @@ fn a_run_that_is_late_with_its_last_unit_is_not_undone() {
     run.overtime();
     assert_eq!(
         run.unit_ended("a", UnitOutcome::Succeeded),
-        [Command::Finish(RunResult::Succeeded)],
+        [RunCommand::Finish(RunResult::Succeeded)],
         "everything is there; undoing it would help nobody"
-    );
-}
-
-#[test]
-fn a_resumed_run_does_what_is_left_and_can_undo_what_was_done_before() {
-    let units = |list: &[(&str, UnitState)]| Earlier {
-        units: list
-            .iter()
-            .map(|(name, state)| ((*name).to_owned(), state.clone()))
-            .collect(),
-        undoing: false,
-    };
-    let earlier = units(&[
-        ("a", UnitState::Succeeded),
-        ("x", UnitState::Skipped),
-        ("b", UnitState::Running),
-    ]);
-    let mut run = run(OnFailure::Rollback, 10).after(earlier);
-    assert_eq!(run.begin(), start(&["b", "c"]), "b did not end");
-    run.unit_ended("c", UnitOutcome::Succeeded);
-    let mut next = run.unit_ended("b", failed());
-    let mut order = Vec::new();
-    while let [Command::RollBack(name)] = next.as_slice() {
-        order.push(name.clone());
-        next = run.rolled_back(&order[order.len() - 1], Ok(()));
-    }
-    assert_eq!(order, ["b", "c", "a"]);
-}
-
-#[test]
-fn an_interrupted_rollback_goes_on_as_a_rollback() {
-    let mut first = run(OnFailure::Rollback, 1);
-    first.begin();
-    first.unit_ended("a", UnitOutcome::Succeeded);
-    assert_eq!(
-        first.unit_ended("b", failed()),
-        [Command::RollBack("b".to_owned())]
-    );
-    assert_eq!(first.cancel(), []);
-    assert_eq!(
-        first.rolled_back("b", Err("stopped".to_owned())),
-        [Command::Finish(RunResult::Interrupted)]
-    );
-    let earlier = Earlier {
-        units: vec![
-            ("a".to_owned(), UnitState::Succeeded),
-            ("b".to_owned(), UnitState::RollingBack),
-        ],
-        undoing: true,
-    };
-    let mut second = run(OnFailure::Rollback, 1).after(earlier);
-    assert_eq!(second.begin(), [Command::RollBack("b".to_owned())]);
-    assert_eq!(
-        second.rolled_back("b", Ok(())),
-        [Command::RollBack("a".to_owned())]
-    );
-    assert_eq!(
-        second.rolled_back("a", Ok(())),
-        [Command::Finish(RunResult::RolledBack)]
     );
 }
 
@@ -314,41 +263,41 @@ proptest! {
         edges in proptest::collection::vec((0..12_usize, 0..12_usize), 0..30),
         outcomes in proptest::collection::vec(0..8_u8, 64),
         parallel in 1..5_usize,
-        policy in 0..3_u8,
+        policy in 0..4_u8,
     ) {
-        let names: Vec<String> = (0..12).map(|i| format!("u{i:02}")).collect();
+        let names: Vec<ComponentName> = (0..12).map(|i| name(&format!("u{i:02}"))).collect();
         let mut needs = vec![BTreeSet::new(); 12];
         for (a, b) in edges {
             if a != b {
                 needs[a.max(b)].insert(names[a.min(b)].clone());
             }
         }
-        let graph = Graph::new(names.iter().zip(&needs).map(|(name, needs)| Unit {
+        let graph = Graph::new(names.iter().zip(&needs).map(|(name, needs)| GraphUnit {
             name: name.clone(), priority: 0, needs: needs.clone(),
         })).unwrap();
         let on_failure = [OnFailure::Rollback, OnFailure::Hold, OnFailure::Continue, OnFailure::Automatic][usize::from(policy)];
-        let mut run = Run::new(graph, Direction::Forward, on_failure, parallel);
+        let mut run = Run::new(graph, RunDirection::Forward, on_failure, parallel);
         let mut open = run.begin();
         let mut started = BTreeSet::new();
         let mut done = BTreeSet::new();
-        let mut running: Vec<Name> = Vec::new();
+        let mut running: Vec<ComponentName> = Vec::new();
         for outcome in outcomes.iter().cycle().take(500) {
             for command in std::mem::take(&mut open) {
                 match command {
-                    Command::Start(name) => {
+                    RunCommand::Start(name) => {
                         prop_assert!(started.insert(name.clone()), "{} twice", name);
                         let at = names.iter().position(|n| *n == name).unwrap();
                         prop_assert!(needs[at].iter().all(|need| done.contains(need)));
                         running.push(name);
                         prop_assert!(running.len() <= parallel);
                     }
-                    Command::RollBack(name) => {
+                    RunCommand::RollBack(name) => {
                         prop_assert!(running.is_empty());
                         let result = if *outcome == 0 { Err("no".to_owned()) } else { Ok(()) };
                         open.extend(run.rolled_back(&name, result));
                     }
-                    Command::Check => prop_assert!(false, "nobody asked for checks"),
-                    Command::Finish(_) => prop_assert!(running.is_empty()),
+                    RunCommand::Check => prop_assert!(false, "nobody asked for checks"),
+                    RunCommand::Finish(_) => prop_assert!(running.is_empty()),
                 }
             }
             if !open.is_empty() {
@@ -371,14 +320,14 @@ proptest! {
 
 /// Every unit needs three others of the rows before it.
 fn wide(size: usize) -> Graph {
-    let name = |at: usize| format!("u{at:05}");
+    let name = |at: usize| name(&format!("u{at:05}"));
     let needs = |at: usize| {
         [20, 140, 620]
             .map(|back| at.checked_sub(back))
             .into_iter()
             .flatten()
     };
-    let unit = |at: usize| Unit {
+    let unit = |at: usize| GraphUnit {
         name: name(at),
         priority: 0,
         needs: needs(at).map(name).collect(),
@@ -394,16 +343,16 @@ fn the_work_of_planning_and_running_grows_with_the_graph_and_no_faster() {
     let planned = |size| {
         work_of(|| {
             let graph = wide(size);
-            let plan = Plan::new("D1", "dev", &graph, &none, &BTreeMap::new());
+            let plan = RunPlan::new("D1", "dev", &graph, &none, &BTreeMap::new());
             assert_eq!(plan.units().count(), size);
         })
     };
     let ran = |size, parallel| {
-        let mut run = Run::new(wide(size), Direction::Forward, OnFailure::Hold, parallel);
+        let mut run = Run::new(wide(size), RunDirection::Forward, OnFailure::Hold, parallel);
         work_of(|| {
             let mut open = run.begin();
             while let Some(command) = open.pop() {
-                if let Command::Start(name) = command {
+                if let RunCommand::Start(name) = command {
                     open.extend(run.unit_ended(&name, UnitOutcome::Succeeded));
                 }
             }
@@ -427,12 +376,12 @@ fn the_work_of_planning_and_running_grows_with_the_graph_and_no_faster() {
 
 fn deployed(on_failure: OnFailure) -> Run {
     let graph = graph(&[("a", &[]), ("b", &["a"])]);
-    let mut run = Run::new(graph, Direction::Forward, on_failure, 4).checking(true);
+    let mut run = Run::new(graph, RunDirection::Forward, on_failure, 4).checking(true);
     run.begin();
     run.unit_ended("a", UnitOutcome::Succeeded);
     assert_eq!(
         run.unit_ended("b", UnitOutcome::Skipped),
-        [Command::Check],
+        [RunCommand::Check],
         "checks come after the last unit"
     );
     run
@@ -442,7 +391,10 @@ fn deployed(on_failure: OnFailure) -> Run {
 fn a_run_counts_as_successful_when_its_checks_have_passed() {
     let mut run = deployed(OnFailure::Automatic);
     assert_eq!(run.result(), None);
-    assert_eq!(run.checked(true), [Command::Finish(RunResult::Succeeded)]);
+    assert_eq!(
+        run.checked(true),
+        [RunCommand::Finish(RunResult::Succeeded)]
+    );
     assert_eq!(
         run.checked(false),
         [],
@@ -454,29 +406,29 @@ fn a_run_counts_as_successful_when_its_checks_have_passed() {
 fn failed_checks_undo_a_run_only_when_it_was_told_so() {
     for held in [OnFailure::Automatic, OnFailure::Hold, OnFailure::Continue] {
         let failed = deployed(held).checked(false);
-        assert_eq!(failed, [Command::Finish(RunResult::Failed)]);
+        assert_eq!(failed, [RunCommand::Finish(RunResult::Failed)]);
     }
     let mut run = deployed(OnFailure::Rollback);
-    assert_eq!(run.checked(false), [Command::RollBack("a".to_owned())]);
+    assert_eq!(run.checked(false), [RunCommand::RollBack(name("a"))]);
     assert_eq!(
         run.rolled_back("a", Ok(())),
-        [Command::Finish(RunResult::RolledBack)]
+        [RunCommand::Finish(RunResult::RolledBack)]
     );
 }
 
 #[test]
 fn a_run_that_failed_or_was_stopped_is_not_checked() {
     let graph = graph(&[("a", &[]), ("b", &["a"])]);
-    let mut run = Run::new(graph, Direction::Forward, OnFailure::Hold, 4).checking(true);
+    let mut run = Run::new(graph, RunDirection::Forward, OnFailure::Hold, 4).checking(true);
     run.begin();
     assert_eq!(
         run.unit_ended("a", failed()),
-        [Command::Finish(RunResult::Failed)]
+        [RunCommand::Finish(RunResult::Failed)]
     );
     let mut run = deployed(OnFailure::Rollback);
     assert_eq!(run.cancel(), []);
     assert_eq!(
         run.checked(false),
-        [Command::Finish(RunResult::Interrupted)]
+        [RunCommand::Finish(RunResult::Interrupted)]
     );
 }

@@ -13,13 +13,16 @@ use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{Backend, Environment as Variables, Keyring, Owner, Stack};
 use nimbus_engine_operations::{StackLocation, backend_of};
-use nimbus_local::{BackupList, EnvironmentLock, Locks, RunStore, back_up, verify_backup};
-use nimbus_orchestrator::environment::Environment;
+use nimbus_local::{
+    BackupList, DeploymentPlace, EnvironmentLockFiles, Records, RunFiles, back_up, verify_backup,
+};
 use nimbus_orchestrator::naming;
+use nimbus_runs::ports::{EnvironmentGuard, RunStore as _};
+use nimbus_runs::take_environment;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::Place;
+use super::local::find_place;
 use crate::commands::program::confirm;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -43,9 +46,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let place = Place::find(&args.id, false, context)?;
+    let place = find_place(&args.id, false, context)?;
     let id = place.deployment.manifest.metadata.id.to_string();
-    let held = hold(&place, context)?;
+    let held = hold(&place, context).await?;
     let own = own_stacks(&place).await?;
     let elsewhere = stacks_elsewhere(&place, args.backend.as_deref()).await?;
     refuse_in_use(&id, own.iter().chain(&elsewhere)).await?;
@@ -67,7 +70,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         deployment: id,
         archive: archive.display().to_string(),
         files: list.files.len(),
-        directory: place.directory.display().to_string(),
+        directory: place.deployment.directory.display().to_string(),
         states: elsewhere
             .iter()
             .map(|stack| stack.name().to_string())
@@ -77,40 +80,43 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
 }
 
 /// Takes every environment, also of rehearsals, or fails with who has one.
-fn hold(place: &Place, context: &Context) -> Result<Vec<EnvironmentLock>> {
+async fn hold(
+    place: &DeploymentPlace,
+    context: &Context,
+) -> Result<Vec<Box<dyn EnvironmentGuard>>> {
     let command = format!("{} decommission", context.program);
-    let rehearsals = place.directory.join(".nimbus/rehearsal");
-    let directories = [
-        Some(&place.directory),
-        Some(&rehearsals).filter(|folder| folder.is_dir()),
-    ];
+    let directory = &place.deployment.directory;
+    let rehearsals = Records::rehearsed(directory);
+    let rehearsed = rehearsals.directory().is_dir().then_some(rehearsals);
     let mut held = Vec::new();
-    for directory in directories.into_iter().flatten() {
-        for environment in Environment::ALL {
-            held.push(Locks::of_deployment(directory).take(environment, &command)?);
+    for records in [Records::real(directory)].into_iter().chain(rehearsed) {
+        let locks = EnvironmentLockFiles::new(&records);
+        for environment in place.environments(None) {
+            held.push(take_environment(&locks, environment, &command, None).await?);
         }
     }
     Ok(held)
 }
 
 /// Stacks in the deployment's own directory: all of them are its own, in the manifest or not.
-async fn own_stacks(place: &Place) -> Result<Vec<Stack>> {
-    let folder = place.directory.join(".nimbus/state");
+async fn own_stacks(place: &DeploymentPlace) -> Result<Vec<Stack>> {
+    let folder = place.state_folder();
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let backend = open(format!("file://{}", folder.display())).await?;
+    let address = format!("file://{}", folder.display());
+    let backend = open(address, &place.deployment.directory).await?;
     let names = backend.stacks().await?;
     Ok(names.into_iter().map(|name| backend.stack(name)).collect())
 }
 
 /// Stacks of the deployment where others may have theirs too: those that are named for it.
-async fn stacks_elsewhere(place: &Place, given: Option<&str>) -> Result<Vec<Stack>> {
+async fn stacks_elsewhere(place: &DeploymentPlace, given: Option<&str>) -> Result<Vec<Stack>> {
     let mut places: BTreeSet<String> = given.map(str::to_owned).into_iter().collect();
-    let runs = RunStore::of_deployment(&place.directory);
-    for environment in Environment::ALL {
-        let used = runs.of_environment(environment)?.into_iter();
-        places.extend(used.filter_map(|run| run.record.options.backend));
+    let runs = RunFiles::new(&place.records);
+    for environment in place.environments(None) {
+        let used = runs.of_environment(environment).await?.into_iter();
+        places.extend(used.filter_map(|record| record.request.choices.backend));
     }
     let metadata = &place.deployment.manifest.metadata;
     let (project, prefix) = (
@@ -119,7 +125,7 @@ async fn stacks_elsewhere(place: &Place, given: Option<&str>) -> Result<Vec<Stac
     );
     let mut found = Vec::new();
     for address in places {
-        let backend = open(address).await?;
+        let backend = open(address, &place.deployment.directory).await?;
         let names = backend.stacks().await?.into_iter();
         let mine =
             names.filter(|name| name.project() == project && name.stack().starts_with(&prefix));
@@ -128,9 +134,9 @@ async fn stacks_elsewhere(place: &Place, given: Option<&str>) -> Result<Vec<Stac
     Ok(found)
 }
 
-async fn open(address: String) -> Result<Backend> {
+async fn open(address: String, directory: &Path) -> Result<Backend> {
     let location = StackLocation {
-        directory: std::env::temp_dir(),
+        directory: directory.to_owned(),
         stack: String::new(),
         backend: Some(address),
     };
@@ -167,9 +173,10 @@ async fn refuse_in_use(id: &str, stacks: impl Iterator<Item = &Stack>) -> Result
 }
 
 /// Earlier states that are kept elsewhere go with their stack, so the archive gets them.
-async fn keep_history(place: &Place, stacks: &[Stack]) -> Result<()> {
+async fn keep_history(place: &DeploymentPlace, stacks: &[Stack]) -> Result<()> {
     for stack in stacks {
         let folder = place
+            .deployment
             .directory
             .join(".nimbus/history")
             .join(stack.name().stack());
@@ -184,12 +191,12 @@ async fn keep_history(place: &Place, stacks: &[Stack]) -> Result<()> {
 }
 
 /// Writes the archive and reads it back.
-fn archive(place: &Place, id: &str) -> Result<(PathBuf, BackupList)> {
+fn archive(place: &DeploymentPlace, id: &str) -> Result<(PathBuf, BackupList)> {
     let folder = place.workspace.root().join(ARCHIVE);
     fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
     let stamp = Timestamp::now().strftime("%Y%m%d-%H%M%S");
     let file = folder.join(format!("{id}-{stamp}.tar.gz"));
-    let list = back_up(&place.directory, &file)?;
+    let list = back_up(&place.deployment.directory, &file)?;
     if verify_backup(&file)? != list {
         let message = format!("{} is not what was written", file.display());
         return Err(Error::new(ErrorCode::BACKUP_UNREADABLE, message)
@@ -199,12 +206,12 @@ fn archive(place: &Place, id: &str) -> Result<(PathBuf, BackupList)> {
 }
 
 /// The directory goes at once, whatever happens while its files go one by one.
-fn remove(place: &Place) -> Result<()> {
-    let name = place.directory.file_name().unwrap_or_default();
+fn remove(place: &DeploymentPlace) -> Result<()> {
+    let name = place.deployment.directory.file_name().unwrap_or_default();
     let aside = place.workspace.root().join(ARCHIVE);
     let aside = aside.join(format!(".{}.gone", name.to_string_lossy()));
-    let moved = clear(&aside).and_then(|()| fs::rename(&place.directory, &aside));
-    moved.map_err(|error| unwritable(&place.directory, error))?;
+    let moved = clear(&aside).and_then(|()| fs::rename(&place.deployment.directory, &aside));
+    moved.map_err(|error| unwritable(&place.deployment.directory, error))?;
     clear(&aside).map_err(|error| unwritable(&aside, error))
 }
 

@@ -2,11 +2,10 @@
 //!
 //! The manifest is changed in place, one word of it: comments and order are its owner's.
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
 use nimbus_document::Document;
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::files;
-use nimbus_orchestrator::manifest::{FILE_NAME, Manifest};
+use nimbus_orchestrator::{FILE_NAME, Manifest};
+use nimbus_workspace::files;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +22,7 @@ pub(crate) struct SwitchArgs {
     id: String,
     /// Environment: dev, stage or prod
     #[arg(value_parser = environment)]
-    environment: Environment,
+    environment: EnvironmentName,
 }
 
 #[derive(clap::Args, Debug)]
@@ -53,6 +52,13 @@ fn switch(args: SwitchArgs, enabled: bool, context: &Context) -> Result<Outcome>
     let deployment = workspace(context)?.deployment(&args.id)?;
     let path = deployment.directory.join(FILE_NAME);
     let document = Document::read(&path)?;
+    if !deployment
+        .manifest
+        .environments
+        .contains_key(&args.environment)
+    {
+        return Err(deployment.manifest.unknown_environment(args.environment));
+    }
     let text = switched(&document, args.environment, enabled)?;
     let manifest = Manifest::read(&Document::parse(FILE_NAME, &text)?)?;
     files::replace(&path, &text)?;
@@ -61,7 +67,7 @@ fn switch(args: SwitchArgs, enabled: bool, context: &Context) -> Result<Outcome>
 }
 
 /// The manifest's text with one environment switched.
-fn switched(document: &Document, environment: Environment, enabled: bool) -> Result<String> {
+fn switched(document: &Document, environment: EnvironmentName, enabled: bool) -> Result<String> {
     let spec = document.view().required("spec")?;
     let target = spec
         .required("environments")?

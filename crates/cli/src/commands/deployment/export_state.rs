@@ -6,15 +6,16 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result, UnitName};
 use nimbus_engine_backend::{BackendError, Environment as Variables};
 use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_local::DeploymentPlace;
 use nimbus_orchestrator::naming;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::local::{Place, RunArgs};
+use super::local::{RunArgs, find_place};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -43,21 +44,19 @@ struct Export {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let run = &args.run;
-    let place = Place::find(&run.id, run.rehearse, context)?;
+    let place = find_place(&run.id, run.how.rehearse, context)?;
     let manifest = &place.deployment.manifest;
     let mut stacks = BTreeMap::new();
     for (stack, _) in manifest.enabled() {
-        let project = naming::sanitize(&manifest.metadata.project);
-        let unit = naming::unit(&manifest.metadata.id, stack, run.environment);
-        if let Some(state) = export(run, &place, &project, &unit).await? {
-            stacks.insert(stack.clone(), state);
+        if let Some(state) = export(run, &place, stack).await? {
+            stacks.insert(stack.to_string(), state);
         }
     }
     let export = Export {
         schema: "nimbus/environment-state/1",
         deployment: manifest.metadata.id.to_string(),
         environment: run.environment.to_string(),
-        rehearsal: run.rehearse,
+        rehearsal: run.how.rehearse,
         exported: Timestamp::now().to_string(),
         stacks,
     };
@@ -78,17 +77,23 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-async fn export(run: &RunArgs, place: &Place, project: &str, unit: &str) -> Result<Option<Value>> {
-    let kind = if run.rehearse { "rehearsal" } else { "state" };
-    let folder = place.deployment.directory.join(".nimbus").join(kind);
-    let own = format!("file://{}", folder.display());
-    if run.backend.is_none() && !folder.is_dir() {
+async fn export(
+    run: &RunArgs,
+    place: &DeploymentPlace,
+    component: &ComponentName,
+) -> Result<Option<Value>> {
+    let folder = place.state_folder();
+    if run.how.backend.is_none() && !folder.is_dir() {
         return Ok(None);
     }
+    let metadata = &place.deployment.manifest.metadata;
+    let unit = UnitName::new(&metadata.id, component, run.environment);
+    let project = naming::sanitize(&metadata.project);
+    let own = format!("file://{}", folder.display());
     let location = StackLocation {
-        directory: std::env::temp_dir(),
+        directory: place.workspace.stack_source(component),
         stack: format!("organization/{project}/{unit}"),
-        backend: Some(run.backend.clone().unwrap_or(own)),
+        backend: Some(run.how.backend.clone().unwrap_or(own)),
     };
     let access = StackAccess::open(&location, &Variables::process()).await?;
     let bytes = match access.stack().export().await {

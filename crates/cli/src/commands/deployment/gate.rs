@@ -1,15 +1,16 @@
 //! `nimbus gate`: what has to be true of an environment before the next one follows.
 
 use jiff::Timestamp;
-use nimbus_core::Result;
+use nimbus_core::{EnvironmentName, Result};
 use nimbus_engine_backend::Owner;
-use nimbus_local::{Gates, Signature};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::gate::{self, Item};
+use nimbus_local::{GateFile, RunFiles};
+use nimbus_orchestrator::gate::GateItemStatus;
+use nimbus_runs::ports::{GateSignature, SystemClock};
+use nimbus_runs::{GateBook, timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::Place;
+use super::local::find_place;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -20,9 +21,9 @@ pub(crate) struct Args {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
-    /// Environment: dev, stage or prod; all of them when left out
+    /// Environment, such as dev; all of them when left out
     #[arg(long, short, value_parser = super::environment)]
-    environment: Option<Environment>,
+    environment: Option<EnvironmentName>,
     /// Record that an item is done, such as load-tests
     #[arg(long, value_name = "ITEM", requires = "environment")]
     pass: Option<String>,
@@ -35,18 +36,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let place = Place::find(&args.id, args.rehearse, context)?;
-    let gates = Gates::of_deployment(&place.directory);
+    let place = find_place(&args.id, args.rehearse, context)?;
+    let manifest = &place.deployment.manifest;
+    let (runs, gates) = (RunFiles::new(&place.records), GateFile::new(&place.records));
+    let book = GateBook {
+        runs: &runs,
+        gates: &gates,
+        clock: &SystemClock,
+    };
     if let (Some(item), Some(environment)) = (&args.pass, args.environment) {
-        sign(&gates, environment, item, args.note.clone())?;
+        let signature = GateSignature {
+            user: Owner::current("").username,
+            at: timestamp(Timestamp::now()),
+            note: args.note.clone(),
+        };
+        book.sign(manifest, environment, item, signature).await?;
     }
     let mut shown = Vec::new();
-    for (environment, target) in &place.deployment.manifest.environments {
-        if args.environment.is_some_and(|only| only != *environment) {
-            continue;
-        }
-        let evidence = gates.evidence(*environment, target.enabled)?;
-        let items = gate::record(*environment, &evidence).into_iter();
+    for environment in place.environments(args.environment) {
+        let items = book.status(manifest, environment).await?.into_iter();
         shown.push(ShownGate {
             environment: environment.to_string(),
             items: items.map(ShownItem::from).collect(),
@@ -54,26 +62,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     }
     context.output.result(&GateReport { gates: shown })?;
     Ok(Outcome::Done)
-}
-
-fn sign(gates: &Gates, environment: Environment, item: &str, note: String) -> Result<()> {
-    let items = gate::items(environment).iter().copied();
-    let open: Vec<&str> = items
-        .filter(|item| item.can_be_signed())
-        .map(Item::as_str)
-        .collect();
-    if !open.contains(&item) {
-        let message = format!(
-            "{item} cannot be recorded for {environment}; there are {}",
-            open.join(", ")
-        );
-        return Err(super::usage(message));
-    }
-    let at = Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
-        .to_string();
-    let user = Owner::current("").username;
-    gates.sign(environment, item, Signature { user, at, note })
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -95,8 +83,8 @@ struct ShownItem {
     note: String,
 }
 
-impl From<gate::Standing> for ShownItem {
-    fn from(standing: gate::Standing) -> Self {
+impl From<GateItemStatus> for ShownItem {
+    fn from(standing: GateItemStatus) -> Self {
         Self {
             item: standing.item.as_str(),
             done: standing.done,

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::graph::Graph;
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::Graph;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,7 +21,7 @@ pub(crate) struct Args {
     id: String,
     /// Environment: placeholders may differ between environments
     #[arg(long, short, default_value = "dev", value_parser = environment)]
-    environment: Environment,
+    environment: EnvironmentName,
     /// Form of the picture
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
@@ -65,10 +64,10 @@ struct Shown {
 
 impl GraphReport {
     fn new(graph: &Graph) -> Self {
-        let unit = |name: &&str| Shown {
-            name: (*name).to_owned(),
+        let unit = |name: &&ComponentName| Shown {
+            name: name.to_string(),
             priority: graph.priority(name).unwrap_or_default(),
-            needs: graph.needs(name).map(str::to_owned).collect(),
+            needs: graph.needs(name).map(ToString::to_string).collect(),
         };
         Self {
             layers: graph

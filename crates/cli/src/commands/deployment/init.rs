@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nimbus_core::{DeploymentId, ErrorCode, Result};
+use nimbus_core::{DeploymentId, EnvironmentName, ErrorCode, Result};
 use nimbus_document::Document;
-use nimbus_orchestrator::environment::Environment;
 use nimbus_orchestrator::init_file::{self, VPC_CIDR};
-use nimbus_orchestrator::manifest::FILE_NAME;
-use nimbus_orchestrator::render::{Answers, Library, Rendered, render};
-use nimbus_orchestrator::workspace::Workspace;
+use nimbus_orchestrator::{FILE_NAME, InitAnswers, RenderedDeployment, TemplateLibrary, render};
+use nimbus_workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -141,8 +139,8 @@ fn workspace_or_new(context: &Context) -> Result<Workspace> {
 /// What flags say, over what a file says.
 fn from_flags(
     args: &Args,
-    (id, file): (Option<String>, Answers),
-) -> Result<(Option<String>, Answers)> {
+    (id, file): (Option<String>, InitAnswers),
+) -> Result<(Option<String>, InitAnswers)> {
     let required = |flag: &Option<String>, file: String, name: &str| {
         let value = flag
             .clone()
@@ -175,16 +173,16 @@ fn from_flags(
     }
     let mut accounts = file.accounts;
     for (environment, account) in [
-        (Environment::Dev, &args.account_dev),
-        (Environment::Stage, &args.account_stage),
-        (Environment::Prod, &args.account_prod),
+        (EnvironmentName::DEV, &args.account_dev),
+        (EnvironmentName::STAGE, &args.account_stage),
+        (EnvironmentName::PROD, &args.account_prod),
     ] {
         if let Some(account) = account {
             accounts.insert(environment, account.clone());
         }
     }
     let template = args.template.clone().unwrap_or(file.template);
-    let answers = Answers {
+    let answers = InitAnswers {
         organization: required(&args.org, file.organization, "--org")?,
         project: required(&args.project, file.project, "--project")?,
         domain: args.domain.clone().unwrap_or(file.domain),
@@ -197,13 +195,13 @@ fn from_flags(
         accounts,
         variables,
         all_stacks: args.all_stacks || file.all_stacks,
-        ..Answers::default()
+        ..InitAnswers::default()
     };
     Ok((args.id.clone().or(id), answers))
 }
 
 /// In the order that users know. What flags say is the default of a question.
-fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
+fn interview(args: &Args) -> Result<(Option<String>, InitAnswers)> {
     let id = prompt::ask(
         "Deployment ID (leave blank for auto-generate)",
         args.id.as_deref(),
@@ -223,14 +221,20 @@ fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
     let secondary = prompt::ask("Secondary region", secondary)?;
     let given = [&args.account_dev, &args.account_stage, &args.account_prod];
     let mut accounts = BTreeMap::new();
-    for (environment, given) in Environment::ALL.into_iter().zip(given) {
+    // What the shipped templates have; others are given in a file.
+    let shipped = [
+        EnvironmentName::DEV,
+        EnvironmentName::STAGE,
+        EnvironmentName::PROD,
+    ];
+    for (environment, given) in shipped.into_iter().zip(given) {
         let account = prompt::ask(&format!("AWS Account ({environment})"), given.as_deref())?;
         if !account.is_empty() {
             accounts.insert(environment, account);
         }
     }
     let all = prompt::ask("Enable all stacks? [Y/n]", None)?;
-    let asked = Answers {
+    let asked = InitAnswers {
         organization,
         project,
         domain,
@@ -241,7 +245,7 @@ fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
             ("SECONDARY_REGION".to_owned(), secondary),
         ]),
         all_stacks: !all.to_ascii_lowercase().starts_with('n'),
-        ..Answers::default()
+        ..InitAnswers::default()
     };
     // Flags that were not asked about still count; those that were are answered.
     let rest = Args {
@@ -260,7 +264,7 @@ fn interview(args: &Args) -> Result<(Option<String>, Answers)> {
     from_flags(&rest, ((!id.is_empty()).then_some(id), asked))
 }
 
-fn spread_vpc_cidr(library: &Library, answers: &mut Answers) {
+fn spread_vpc_cidr(library: &TemplateLibrary, answers: &mut InitAnswers) {
     let Some(cidr) = answers.variables.remove(VPC_CIDR) else {
         return;
     };
@@ -273,12 +277,12 @@ fn spread_vpc_cidr(library: &Library, answers: &mut Answers) {
                 .get("enabled")
                 .is_none_or(|enabled| enabled.as_bool() == Some(true))
         });
-    let environment = first.map_or(Environment::Dev, |(environment, _)| *environment);
+    let environment = first.map_or(EnvironmentName::DEV, |(environment, _)| *environment);
     let name = format!("VPC_CIDR_{}", environment.as_str().to_ascii_uppercase());
     answers.variables.entry(name).or_insert(cidr);
 }
 
-fn init_log(answers: &Answers, id: &DeploymentId, rendered: &Rendered) -> String {
+fn init_log(answers: &InitAnswers, id: &DeploymentId, rendered: &RenderedDeployment) -> String {
     let time = answers.timestamp.replace('T', " ");
     let time = time.trim_end_matches('Z');
     let configs = rendered.configs.len();

@@ -1,14 +1,14 @@
 //! `nimbus latencies`: how long calls took in real runs, as a file for rehearsals.
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_local::RunStore;
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::record::{ResourceStatus, RunEvent};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_local::RunFiles;
+use nimbus_orchestrator::{ResourceStatus, RunEvent};
 use nimbus_rehearsal::{EXAMPLE, Measurements};
+use nimbus_runs::ports::RunStore as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::Place;
+use super::local::find_place;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -19,9 +19,9 @@ pub(crate) struct Args {
     /// Deployment whose runs are looked at
     #[arg(value_name = "DEPLOYMENT-ID", required_unless_present = "example")]
     id: Option<String>,
-    /// Only runs of this environment: dev, stage or prod
+    /// Only runs of this environment
     #[arg(long, short, value_parser = super::environment)]
-    environment: Option<Environment>,
+    environment: Option<EnvironmentName>,
     /// Print the file that is shipped as an example
     #[arg(long, conflicts_with_all = ["id", "environment"])]
     example: bool,
@@ -32,14 +32,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         context.output.raw(EXAMPLE)?;
         return Ok(Outcome::Done);
     };
-    let place = Place::find(id, false, context)?;
-    let store = RunStore::of_deployment(&place.directory);
+    let place = find_place(id, false, context)?;
+    let store = RunFiles::new(&place.records);
     let mut measurements = Measurements::default();
     let mut runs = 0;
     for environment in place.environments(args.environment) {
-        for run in store.of_environment(environment)? {
+        for record in store.of_environment(environment).await? {
             runs += 1;
-            for event in run.events()? {
+            for event in store.events(record.run).await? {
                 measure(&event, &mut measurements);
             }
         }

@@ -2,7 +2,7 @@
 
 use nimbus_core::Result;
 use nimbus_document::Document;
-use nimbus_orchestrator::manifest::{FILE_NAME, Manifest};
+use nimbus_orchestrator::{FILE_NAME, Manifest};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,13 +2,12 @@
 //! somebody who is gone.
 
 use jiff::Timestamp;
-use nimbus_core::Result;
-use nimbus_local::{Held, Locks};
-use nimbus_orchestrator::environment::Environment;
+use nimbus_core::{EnvironmentName, Result};
+use nimbus_local::{EnvironmentLockFiles, RecordedHolder};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::Place;
+use super::local::find_place;
 use crate::commands::program::confirm;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -29,19 +28,19 @@ pub(crate) struct ListArgs {
 pub(crate) struct UnlockArgs {
     #[command(flatten)]
     list: ListArgs,
-    /// Environment: dev, stage or prod
+    /// Environment, such as dev
     #[arg(long, short, value_parser = super::environment)]
-    environment: Environment,
+    environment: EnvironmentName,
     /// Do it without asking
     #[arg(long, short)]
     yes: bool,
 }
 
 pub(crate) async fn list(args: ListArgs, context: &Context) -> Result<Outcome> {
-    let place = Place::find(&args.id, args.rehearse, context)?;
-    let locks = Locks::of_deployment(&place.directory);
+    let place = find_place(&args.id, args.rehearse, context)?;
+    let locks = EnvironmentLockFiles::new(&place.records);
     let mut shown = Vec::new();
-    for environment in Environment::ALL {
+    for environment in place.environments(None) {
         if let Some(held) = locks.holder(environment)? {
             shown.push(ShownLock::new(environment, &held));
         }
@@ -51,8 +50,8 @@ pub(crate) async fn list(args: ListArgs, context: &Context) -> Result<Outcome> {
 }
 
 pub(crate) async fn unlock(args: UnlockArgs, context: &Context) -> Result<Outcome> {
-    let place = Place::find(&args.list.id, args.list.rehearse, context)?;
-    let locks = Locks::of_deployment(&place.directory);
+    let place = find_place(&args.list.id, args.list.rehearse, context)?;
+    let locks = EnvironmentLockFiles::new(&place.records);
     if !args.yes
         && let Some(held) = locks.holder(args.environment)?
     {
@@ -96,7 +95,7 @@ struct ShownLock {
 }
 
 impl ShownLock {
-    fn new(environment: Environment, held: &Held) -> Self {
+    fn new(environment: EnvironmentName, held: &RecordedHolder) -> Self {
         let owner = &held.record.owner;
         Self {
             environment: environment.to_string(),

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_local::{FoundRun, Locks, RunStore, log_path};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::record::RunId;
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, RunFiles, log_path};
+use nimbus_orchestrator::{RunId, progress_of};
+use nimbus_runs::ports::RunStore as _;
 use serde::Serialize;
 
-use super::local::Place;
+use super::local::find_place;
 use super::run::duration;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -26,9 +26,9 @@ pub(crate) struct Args {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
-    /// Environment: dev, stage or prod
-    #[arg(long, short, value_parser = super::environment, default_value = "dev")]
-    environment: Environment,
+    /// Environment, such as dev; the first one when left out
+    #[arg(long, short, value_parser = super::environment)]
+    environment: Option<EnvironmentName>,
     /// Only what one stack did
     #[arg(long, value_name = "STACK")]
     stack: Option<String>,
@@ -65,9 +65,18 @@ fn rank(level: &str) -> Option<u8> {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let place = Place::find(&args.id, args.rehearse, context)?;
-    let found = RunStore::of_deployment(&place.directory).pick(args.environment, args.run)?;
-    let path = log_path(&place.directory, &found.record, args.stack.as_deref());
+    let place = find_place(&args.id, args.rehearse, context)?;
+    let environment = match args.environment {
+        Some(environment) => environment,
+        // The first one is where work begins.
+        None => place.environments(None).first().copied().ok_or_else(|| {
+            let message = format!("deployment {} has no environments", args.id);
+            Error::new(ErrorCode::ENVIRONMENT_UNKNOWN, message)
+        })?,
+    };
+    let runs = RunFiles::new(&place.records);
+    let record = runs.pick(environment, args.run).await?;
+    let path = log_path(&place.records, &record, args.stack.as_deref());
     let filter = Filter {
         level: args.level,
         from: args.since.map(|since| Timestamp::now() - since),
@@ -75,7 +84,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut place_in_file = 0;
     loop {
         // What is written between the two looks is seen by the next.
-        let over = !args.follow || is_over(&found, &place, args.environment)?;
+        let over = !args.follow || is_over(&runs, record.run, &place, environment).await?;
         place_in_file = print_from(&path, place_in_file, &filter, &args, context)?;
         if over {
             return Ok(Outcome::Done);
@@ -85,10 +94,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
 }
 
 /// A run is over when it says so, or when nobody holds the environment for it any more.
-fn is_over(found: &FoundRun, place: &Place, environment: Environment) -> Result<bool> {
-    let holder = Locks::of_deployment(&place.directory).holder(environment)?;
-    let alive = holder.is_some_and(|held| held.record.run == Some(found.record.run));
-    Ok(found.standing()?.result.is_some() || !alive)
+async fn is_over(
+    runs: &RunFiles,
+    run: RunId,
+    place: &DeploymentPlace,
+    environment: EnvironmentName,
+) -> Result<bool> {
+    let holder = EnvironmentLockFiles::new(&place.records).holder(environment)?;
+    let alive = holder.is_some_and(|held| held.record.run == Some(run));
+    let progress = progress_of(&runs.events(run).await?);
+    Ok(progress.result.is_some() || !alive)
 }
 
 struct Filter {

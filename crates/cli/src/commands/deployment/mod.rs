@@ -24,10 +24,9 @@ pub(crate) mod templates;
 pub(crate) mod validate;
 pub(crate) mod why;
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::manifest::Manifest;
-use nimbus_orchestrator::workspace::Workspace;
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::Manifest;
+use nimbus_workspace::Workspace;
 
 use crate::context::Context;
 
@@ -36,15 +35,15 @@ pub(crate) fn workspace(context: &Context) -> Result<Workspace> {
 }
 
 /// For clap: an environment, or why it is none.
-fn environment(text: &str) -> std::result::Result<Environment, String> {
-    text.parse::<Environment>()
+fn environment(text: &str) -> std::result::Result<EnvironmentName, String> {
+    text.parse::<EnvironmentName>()
         .map_err(|error| error.to_string())
 }
 
 /// A stack that is not in the manifest, with the nearest that is.
 pub(crate) fn unknown_stack(id: &str, stack: &str, manifest: &Manifest) -> Error {
     let message = format!("deployment {id} has no stack {stack}");
-    let known = manifest.stacks.keys().map(String::as_str);
+    let known = manifest.stacks.keys().map(|name| name.as_str());
     let error = Error::new(ErrorCode::STACK_UNKNOWN, message);
     match nimbus_document::did_you_mean(stack, known) {
         Some(help) => error.with_help(help),

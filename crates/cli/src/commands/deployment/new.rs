@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_orchestrator::workspace::ROOT;
-use nimbus_orchestrator::{files, schema};
+use nimbus_orchestrator::schema;
+use nimbus_workspace::{ROOT, files};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 //! `nimbus discover-resources`: what is deployed, over deployments and environments.
 
-use nimbus_core::Result;
+use nimbus_core::{ComponentName, EnvironmentName, Result, UnitName};
 use nimbus_engine_backend::{BackendError, Environment as Variables};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::{StackAccess, StackLocation};
-use nimbus_orchestrator::environment::Environment;
+use nimbus_local::{DeploymentPlace, Records};
 use nimbus_orchestrator::naming;
-use nimbus_orchestrator::workspace::Deployment;
+use nimbus_workspace::{Deployment, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     id: Option<String>,
     /// Only this environment
     #[arg(long, short, value_parser = environment)]
-    environment: Option<Environment>,
+    environment: Option<EnvironmentName>,
     /// Only resources whose type has this text in it, such as s3/bucket
     #[arg(long = "type", value_name = "TEXT")]
     type_: Option<String>,
@@ -54,11 +54,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         for environment in environments.filter(|e| args.environment.is_none_or(|only| only == **e))
         {
             for stack in deployment.manifest.stacks.keys() {
-                resources.extend(of_unit(&args, deployment, stack, *environment).await?);
+                resources
+                    .extend(of_unit(&args, deployment, &workspace, stack, *environment).await?);
             }
         }
     }
-    let wanted = |found: &Found| {
+    let wanted = |found: &FoundResource| {
         args.type_
             .as_ref()
             .is_none_or(|text| found.type_.contains(text.as_str()))
@@ -71,11 +72,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
 async fn of_unit(
     args: &Args,
     deployment: &Deployment,
-    stack: &str,
-    environment: Environment,
-) -> Result<Vec<Found>> {
-    let place = if args.rehearse { "rehearsal" } else { "state" };
-    let directory = deployment.directory.join(".nimbus").join(place);
+    workspace: &Workspace,
+    stack: &ComponentName,
+    environment: EnvironmentName,
+) -> Result<Vec<FoundResource>> {
+    let place = DeploymentPlace {
+        workspace: workspace.clone(),
+        deployment: deployment.clone(),
+        records: Records::of(&deployment.directory, args.rehearse),
+    };
+    let directory = place.state_folder();
     let own = || {
         directory
             .is_dir()
@@ -85,9 +91,9 @@ async fn of_unit(
         return Ok(Vec::new());
     };
     let metadata = &deployment.manifest.metadata;
-    let unit = naming::unit(&metadata.id, stack, environment);
+    let unit = UnitName::new(&metadata.id, stack, environment);
     let location = StackLocation {
-        directory: std::env::temp_dir(),
+        directory: workspace.stack_source(stack),
         stack: format!(
             "organization/{}/{unit}",
             naming::sanitize(&metadata.project)
@@ -105,10 +111,10 @@ async fn of_unit(
         .iter()
         .filter(|resource| resource.custom && !resource.delete);
     Ok(custom
-        .map(|resource| Found {
+        .map(|resource| FoundResource {
             deployment: metadata.id.to_string(),
             environment: environment.to_string(),
-            stack: stack.to_owned(),
+            stack: stack.to_string(),
             type_: resource.type_.clone(),
             name: resource.urn.name().to_owned(),
             id: resource.id.clone(),
@@ -120,11 +126,11 @@ async fn of_unit(
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct ResourcesReport {
-    resources: Vec<Found>,
+    resources: Vec<FoundResource>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Found {
+struct FoundResource {
     deployment: String,
     environment: String,
     stack: String,

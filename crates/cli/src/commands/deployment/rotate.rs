@@ -1,12 +1,13 @@
 //! `nimbus rotate`: forget values that were made up once, so that the next deploy makes new ones.
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::memory::MemoryStore;
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_local::MemoryFiles;
+use nimbus_runs::ports::MemoryStore as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{environment, workspace};
+use super::environment;
+use super::local::find_place;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -19,9 +20,9 @@ pub(crate) struct Args {
     id: String,
     /// Stack
     stack: String,
-    /// Environment: dev, stage or prod
+    /// Environment, such as dev
     #[arg(long, short, value_parser = environment)]
-    environment: Environment,
+    environment: EnvironmentName,
     /// Only this calculation, such as password or password:32:admin; all when left out
     #[arg(long, value_name = "CALCULATION")]
     only: Option<String>,
@@ -31,21 +32,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let deployment = workspace(context)?.deployment(&args.id)?;
-    if !deployment.manifest.stacks.contains_key(&args.stack) {
-        return Err(super::unknown_stack(
-            &args.id,
-            &args.stack,
-            &deployment.manifest,
-        ));
-    }
-    let directory = if args.rehearse {
-        deployment.directory.join(".nimbus/rehearsal")
-    } else {
-        deployment.directory
+    let place = find_place(&args.id, args.rehearse, context)?;
+    let manifest = &place.deployment.manifest;
+    let component = args.stack.parse::<ComponentName>().ok();
+    let Some(component) = component.filter(|name| manifest.stacks.contains_key(name)) else {
+        return Err(super::unknown_stack(&args.id, &args.stack, manifest));
     };
-    let store = MemoryStore::of_deployment(&directory);
-    let mut memory = store.load(&args.stack, args.environment)?;
+    let store = MemoryFiles::new(&place.records);
+    let mut memory = store.load(&component, args.environment).await?;
     let is_meant = |name: &str| {
         args.only.as_deref().is_none_or(|only| {
             let rest = name.strip_prefix(only);
@@ -67,7 +61,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             .with_help("a value is made up by the first deploy that needs it"));
     }
     memory.made.retain(|name, _| !is_meant(name));
-    store.save(&args.stack, args.environment, &memory)?;
+    store.save(&component, args.environment, &memory).await?;
     let shown = |name: &String| name.trim_end_matches(':').to_owned();
     context.output.result(&RotateReport {
         deployment: args.id,

@@ -21,12 +21,12 @@ pub(crate) async fn list(_: Args, context: &Context) -> Result<Outcome> {
         .stacks
         .into_values()
         .map(|template| Shown {
-            program: found.contains(&template.name),
+            program: found.iter().any(|name| template.name == name.as_str()),
             registered: true,
-            name: template.name,
+            name: template.name.to_string(),
             description: template.description,
             priority: template.priority,
-            dependencies: template.dependencies.into_iter().collect(),
+            dependencies: template.dependencies.into_iter().map(Into::into).collect(),
             outputs: template.outputs.into_keys().collect(),
         });
     context.output.result(&StacksReport {
@@ -39,14 +39,14 @@ pub(crate) async fn discover(_: Args, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     let registered = workspace.library()?.stacks;
     let stacks = workspace.programs().into_iter().map(|name| {
-        let template = registered.get(&name);
+        let template = registered.get(name.as_str());
         Shown {
             program: true,
             registered: template.is_some(),
             description: template.map(|t| t.description.clone()).unwrap_or_default(),
             priority: template.map_or(0, |t| t.priority),
             dependencies: template
-                .map(|t| t.dependencies.iter().cloned().collect())
+                .map(|t| t.dependencies.iter().map(ToString::to_string).collect())
                 .unwrap_or_default(),
             outputs: template
                 .map(|t| t.outputs.keys().cloned().collect())

@@ -1,14 +1,14 @@
 //! `nimbus status`: what is deployed in each environment, and what happens to it now.
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_local::{Locks, RunStore, Versions};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::memory::MemoryStore;
-use nimbus_orchestrator::run::RunResult;
+use nimbus_core::{EnvironmentName, Result};
+use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
+use nimbus_orchestrator::{RunResult, progress_of};
+use nimbus_runs::RunRecord;
+use nimbus_runs::ports::{MemoryStore as _, RunStore as _, VersionStore as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::Place;
+use super::local::find_place;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
-    /// Environment: dev, stage, prod or all
+    /// Environment, such as dev, or all
     #[arg(long, short, value_name = "ENVIRONMENT", default_value = "all", value_parser = choice)]
     environment: Choice,
     /// All environments
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     All,
-    One(Environment),
+    One(EnvironmentName),
 }
 
 fn choice(text: &str) -> std::result::Result<Choice, String> {
@@ -44,14 +44,14 @@ fn choice(text: &str) -> std::result::Result<Choice, String> {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let place = Place::find(&args.id, args.rehearse, context)?;
+    let place = find_place(&args.id, args.rehearse, context)?;
     let wanted = match args.environment {
         Choice::One(environment) => Some(environment),
         Choice::All => None,
     };
     let mut shown = Vec::new();
     for environment in place.environments(wanted) {
-        shown.push(environment_status(&place, environment)?);
+        shown.push(environment_status(&place, environment).await?);
     }
     context.output.result(&StatusReport {
         deployment: place.deployment.manifest.metadata.id.to_string(),
@@ -61,36 +61,50 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn environment_status(place: &Place, environment: Environment) -> Result<EnvironmentStatus> {
+async fn environment_status(
+    place: &DeploymentPlace,
+    environment: EnvironmentName,
+) -> Result<EnvironmentStatus> {
     let manifest = &place.deployment.manifest;
     let Some(target) = manifest.environments.get(&environment) else {
-        let message = format!("this deployment has no environment {environment}");
-        return Err(Error::new(ErrorCode::ENVIRONMENT_UNKNOWN, message));
+        return Err(manifest.unknown_environment(environment));
     };
-    let held = Locks::of_deployment(&place.directory).holder(environment)?;
-    let store = RunStore::of_deployment(&place.directory);
-    let last = store.of_environment(environment)?.into_iter().next();
-    let last = last
-        .map(|run| run.standing().map(|standing| (run, standing)))
-        .transpose()?;
-    let version = Versions::of_environment(&place.directory, environment).last()?;
+    let held = EnvironmentLockFiles::new(&place.records).holder(environment)?;
+    let runs = RunFiles::new(&place.records);
+    let version = VersionFiles::new(&place.records)
+        .all(environment)
+        .await?
+        .pop();
     let running = held.as_ref().and_then(|held| held.record.run);
-    let last_run = last.as_ref().map(|(run, standing)| LastRun {
-        run: run.record.run.to_string(),
-        kind: run.record.kind.as_str(),
-        started: run.record.started.clone(),
-        ended: standing.ended_at.clone(),
-        user: run.record.user.clone(),
-        result: match standing.result {
-            Some(result) => result.word(),
-            None if running == Some(run.record.run) => "running",
-            None => RunResult::Interrupted.word(),
-        },
-    });
-    let memories = MemoryStore::of_deployment(&place.directory);
+    let last_run = match runs.of_environment(environment).await?.into_iter().next() {
+        None => None,
+        Some(record) => {
+            let progress = progress_of(&runs.events(record.run).await?);
+            let RunRecord {
+                run,
+                started,
+                request,
+                ..
+            } = record;
+            Some(LastRun {
+                run: run.to_string(),
+                kind: request.action.as_str(),
+                started,
+                ended: progress.ended_at,
+                user: request.user,
+                message: request.choices.message,
+                result: match progress.result {
+                    Some(result) => result.word(),
+                    None if running == Some(run) => "running",
+                    None => RunResult::Interrupted.word(),
+                },
+            })
+        }
+    };
+    let memories = MemoryFiles::new(&place.records);
     let mut stacks = Vec::new();
     for (name, _) in manifest.enabled() {
-        let memory = memories.load(name, environment)?;
+        let memory = memories.load(name, environment).await?;
         let state = match &memory.last_run {
             None => "not_deployed",
             Some(run) if run.drifted => "drifted",
@@ -98,7 +112,7 @@ fn environment_status(place: &Place, environment: Environment) -> Result<Environ
             Some(_) => "incomplete",
         };
         stacks.push(StackStatus {
-            name: name.clone(),
+            name: name.to_string(),
             state,
             resources: memory.last_run.as_ref().map_or(0, |run| run.resources),
             seconds: memory.last_run.as_ref().map_or(0, |run| run.seconds),
@@ -140,6 +154,8 @@ struct EnvironmentStatus {
 #[derive(JsonSchema, Serialize)]
 struct LastRun {
     run: String,
+    /// Why it was asked for, in somebody's words.
+    message: Option<String>,
     /// `deploy`, `destroy` or `rollback`.
     kind: &'static str,
     started: String,

@@ -1,9 +1,9 @@
 //! `list-templates`, `show-template` and `validate-template`.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_orchestrator::custom;
-use nimbus_orchestrator::render::Library;
-use nimbus_orchestrator::validate::{self, Severity};
+use nimbus_orchestrator::TemplateLibrary;
+use nimbus_orchestrator::validate::{self, FindingSeverity};
+use nimbus_workspace::custom_template;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub(crate) async fn list(_: ListArgs, context: &Context) -> Result<Outcome> {
             .stacks
             .iter()
             .filter(|(_, s)| s.enabled)
-            .map(|(n, _)| n.clone())
+            .map(|(n, _)| n.to_string())
             .collect(),
         environments: template
             .environments
@@ -62,10 +62,12 @@ pub(crate) async fn show(args: NameArgs, context: &Context) -> Result<Outcome> {
 pub(crate) async fn validate(args: NameArgs, context: &Context) -> Result<Outcome> {
     let library = workspace(context)?.library()?;
     known(&library, &args.name)?;
-    let manifest = custom::check(&library, &args.name)?;
+    let manifest = custom_template::check(&library, &args.name)?;
     let environments: Vec<_> = manifest.environments.keys().copied().collect();
     let findings = validate::validate(&manifest, &library, &environments);
-    let errors = findings.iter().filter(|f| f.severity == Severity::Error);
+    let errors = findings
+        .iter()
+        .filter(|f| f.severity == FindingSeverity::Error);
     if let Some(first) = errors.clone().next() {
         let count = errors.count();
         let more = if count > 1 {
@@ -87,7 +89,7 @@ pub(crate) async fn validate(args: NameArgs, context: &Context) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-fn known(library: &Library, name: &str) -> Result<()> {
+fn known(library: &TemplateLibrary, name: &str) -> Result<()> {
     if library.manifests.contains_key(name) {
         return Ok(());
     }

@@ -1,12 +1,10 @@
 //! `validate`, `validate-stack` and `validate-dependencies`: every finding, with what to do.
 
-use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
+use nimbus_core::{EnvironmentName, Error, ErrorCode, ErrorKind, Result};
 use nimbus_document::Document;
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::manifest::Manifest;
-use nimbus_orchestrator::placeholder::{Source, Template};
-use nimbus_orchestrator::validate::{self, Finding, Severity};
-use nimbus_orchestrator::workspace::Workspace;
+use nimbus_orchestrator::validate::{self, FindingSeverity, ValidationFinding};
+use nimbus_orchestrator::{Manifest, PlaceholderSource, TemplateText};
+use nimbus_workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +21,7 @@ pub(crate) struct Args {
     id: String,
     /// Only this environment
     #[arg(long, short, value_parser = environment)]
-    environment: Option<Environment>,
+    environment: Option<EnvironmentName>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -35,7 +33,7 @@ pub(crate) struct StackArgs {
     stack: String,
     /// Environment
     #[arg(long, short, value_parser = environment)]
-    environment: Environment,
+    environment: EnvironmentName,
 }
 
 #[derive(clap::Args, Debug)]
@@ -64,12 +62,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
 pub(crate) async fn stack(args: StackArgs, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     let mut manifest = workspace.deployment(&args.id)?.manifest;
-    if !manifest.stacks.contains_key(&args.stack) {
+    if !manifest.stacks.contains_key(args.stack.as_str()) {
         return Err(super::unknown_stack(&args.id, &args.stack, &manifest));
     }
     // What is wrong with others is not asked for; that they exist still counts.
     for (name, entry) in &mut manifest.stacks {
-        if *name != args.stack {
+        if *name != args.stack.as_str() {
             entry.config.clear();
         }
     }
@@ -91,15 +89,18 @@ pub(crate) async fn dependencies(args: DependenciesArgs, context: &Context) -> R
 
 /// A stack without its program cannot run, and one whose project file says too much would be the
 /// same for every deployment.
-fn programs<'a>(workspace: &Workspace, stacks: impl IntoIterator<Item = &'a str>) -> Vec<Finding> {
+fn programs<'a>(
+    workspace: &Workspace,
+    stacks: impl IntoIterator<Item = &'a str>,
+) -> Vec<ValidationFinding> {
     let problem = |stack: &str| {
         workspace
             .project_file(stack)
             .err()
             .map(|error| (stack.to_owned(), error))
     };
-    let finding = |(stack, error): (String, Error)| Finding {
-        severity: Severity::Error,
+    let finding = |(stack, error): (String, Error)| ValidationFinding {
+        severity: FindingSeverity::Error,
         title: match error.code() {
             ErrorCode::STACK_PROGRAM_MISSING => "Missing program",
             _ => "Invalid program",
@@ -119,18 +120,19 @@ fn programs<'a>(workspace: &Workspace, stacks: impl IntoIterator<Item = &'a str>
 }
 
 /// Queries to AWS that could not even be asked.
-fn queries(manifest: &Manifest, environments: &[Environment]) -> Vec<Finding> {
+fn queries(manifest: &Manifest, environments: &[EnvironmentName]) -> Vec<ValidationFinding> {
     validate::placeholders(manifest, environments)
         .into_iter()
         .filter_map(|found| {
-            let Source::Aws { query, parameters } = &found.placeholder.source else {
+            let PlaceholderSource::Aws { query, parameters } = &found.placeholder.source else {
                 return None;
             };
-            let literal = |template: &Template| template.is_literal().then(|| template.to_string());
+            let literal =
+                |template: &TemplateText| template.is_literal().then(|| template.to_string());
             let parameters = parameters.iter().map(literal).collect::<Option<Vec<_>>>()?;
-            let error = nimbus_resolvers::aws::check(query, &parameters).err()?;
-            Some(Finding {
-                severity: Severity::Error,
+            let error = nimbus_aws::check(query, &parameters).err()?;
+            Some(ValidationFinding {
+                severity: FindingSeverity::Error,
                 title: "Invalid query",
                 detail: format!("{}: {error}", found.place),
                 help: error.help().to_owned(),
@@ -143,13 +145,13 @@ fn queries(manifest: &Manifest, environments: &[Environment]) -> Vec<Finding> {
 fn report(
     workspace: &Workspace,
     id: &str,
-    findings: &[Finding],
+    findings: &[ValidationFinding],
     context: &Context,
 ) -> Result<Outcome> {
     let document = workspace.manifest_document(id)?;
     let errors = findings
         .iter()
-        .filter(|f| f.severity == Severity::Error)
+        .filter(|f| f.severity == FindingSeverity::Error)
         .count();
     let shown = ValidateReport {
         deployment: id.to_owned(),
@@ -194,7 +196,7 @@ struct Place {
 }
 
 impl Shown {
-    fn new(finding: &Finding, document: &Document, context: &Context) -> Self {
+    fn new(finding: &ValidationFinding, document: &Document, context: &Context) -> Self {
         let file = std::path::Path::new(document.name());
         let shown = file.strip_prefix(&context.directory).unwrap_or(file);
         let place = finding.spot.as_ref().map(|spot| {
@@ -208,8 +210,8 @@ impl Shown {
         Self {
             place,
             severity: match finding.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
+                FindingSeverity::Error => "error",
+                FindingSeverity::Warning => "warning",
             },
             title: finding.title.to_owned(),
             detail: finding.detail.clone(),

@@ -1,11 +1,14 @@
 //! `nimbus why`: what would make a stack run, or that nothing would.
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_operations::Cancellation;
+use std::sync::Arc;
+
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_runs::RunContext;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::local::{RunArgs, open};
+use super::local::{RunArgs, find_place};
+use super::run::LocalRunner;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -20,12 +23,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let board = open(&args.run, context, &Cancellation::default())?;
-    if !board.manifest.stacks.contains_key(&args.stack) {
-        let message = format!("deployment {} has no stack {}", args.run.id, args.stack);
+    let run = &args.run;
+    let place = find_place(&run.id, run.how.rehearse, context)?;
+    let choices = run.how.choices(context)?;
+    let runner = LocalRunner::open(place, run.environment, choices, &run.how, None, context)?;
+    let deployment = RunContext::load(Arc::clone(&runner.ports), run.environment).await?;
+    let component = args.stack.parse::<ComponentName>().ok();
+    let known = component.filter(|name| deployment.manifest.stacks.contains_key(name));
+    let Some(component) = known else {
+        let message = format!("deployment {} has no stack {}", run.id, args.stack);
         return Err(Error::new(ErrorCode::STACK_UNKNOWN, message));
-    }
-    let reason = board.why(&args.stack).await?;
+    };
+    let reason = deployment.why(&component).await?;
     context.output.result(&WhyReport {
         stack: args.stack,
         runs: reason.is_some(),

@@ -8,8 +8,8 @@ use std::path::Path;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{Environment as Variables, ImportOptions, Owner, StackRef};
 use nimbus_engine_operations::{StackAccess, StackLocation};
-use nimbus_orchestrator::migration::{Applied, CopiedState, StateMove};
-use nimbus_orchestrator::workspace::{Deployment, Workspace};
+use nimbus_workspace::migration::{Applied, CopiedState, StateMove};
+use nimbus_workspace::{Deployment, Workspace};
 
 use super::MigrationReport;
 use crate::commands::deployment::{usage, workspace};
@@ -160,7 +160,7 @@ async fn copy(args: &Args, item: &Found, context: &Context) -> Result<CopiedStat
     let bytes = old.stack().export().await?;
     let directory = item.deployment.directory.join(".nimbus/state");
     std::fs::create_dir_all(&directory)
-        .map_err(|error| nimbus_orchestrator::files::unwritable(&directory, error))?;
+        .map_err(|error| nimbus_workspace::files::unwritable(&directory, error))?;
     let backend = format!("file://{}", directory.display());
     let target = open(&context.directory, &item.names.to, Some(backend.clone())).await?;
     if target.stack().exists().await? {

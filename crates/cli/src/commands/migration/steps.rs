@@ -5,7 +5,7 @@ use std::path::Path;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Environment as Variables, Owner};
 use nimbus_engine_operations::{StackAccess, StackLocation};
-use nimbus_orchestrator::migration::{
+use nimbus_workspace::migration::{
     Applied, Migration, plan_tree, rename_environment, rename_scripts,
 };
 

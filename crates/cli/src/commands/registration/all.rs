@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nimbus_core::{ErrorKind, Result};
-use nimbus_orchestrator::registration::Registration;
-use nimbus_orchestrator::workspace::Workspace;
+use nimbus_core::{ComponentName, ErrorKind, Result};
+use nimbus_workspace::{ComponentRegistration, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,11 +42,11 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
     } else {
         BTreeMap::new()
     };
-    let mut known: BTreeSet<String> = workspace.library()?.stacks.into_keys().collect();
+    let mut known: BTreeSet<ComponentName> = workspace.library()?.stacks.into_keys().collect();
     let (already, mut open): (BTreeSet<_>, BTreeSet<_>) = workspace
         .programs()
         .into_iter()
-        .partition(|name| known.contains(name));
+        .partition(|name| known.contains(name.as_str()));
     let mut stacks: Vec<Shown> = already
         .into_iter()
         .map(|name| Shown {
@@ -58,7 +57,7 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
         })
         .collect();
     while !open.is_empty() {
-        let needed = |name: &String| needs.get(name).cloned().unwrap_or_default();
+        let needed = |name: &String| needs.get(name.as_str()).cloned().unwrap_or_default();
         let ready = open.iter().find(|name| needed(name).is_subset(&known));
         // What waits for something that never comes is tried all the same: its error says why.
         let Some(next) = ready.or_else(|| open.first()).cloned() else {
@@ -66,18 +65,18 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
         };
         open.remove(&next);
         let wanted = needed(&next);
-        let registration = Registration {
+        let registration = ComponentRegistration {
             dependencies: Some(wanted.clone()),
-            ..Registration::default()
+            ..ComponentRegistration::default()
         };
         let problem = workspace.register(&next, &registration).err();
         if problem.is_none() {
-            known.insert(next.clone());
+            known.extend(next.parse::<ComponentName>());
         }
         stacks.push(Shown {
             registered: problem.is_none(),
             name: next,
-            dependencies: wanted.into_iter().collect(),
+            dependencies: wanted.into_iter().map(Into::into).collect(),
             problem: problem.map(|error| match error.help() {
                 Some(help) => format!("{}; {help}", error.message()),
                 None => error.message().to_owned(),

@@ -10,10 +10,10 @@ pub(crate) mod update;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use nimbus_core::Result;
+use nimbus_core::{ComponentName, Result};
 use nimbus_document::Document;
-use nimbus_orchestrator::registration::{Registration, read_defaults};
-use nimbus_orchestrator::template::StackTemplate;
+use nimbus_orchestrator::{ComponentTemplate, read_defaults};
+use nimbus_workspace::ComponentRegistration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Map;
@@ -39,7 +39,7 @@ pub(crate) struct StackArgs {
 }
 
 impl StackArgs {
-    fn registration(&self, directory: &Path) -> Result<Registration> {
+    fn registration(&self, directory: &Path) -> Result<ComponentRegistration> {
         let defaults = match &self.defaults_file {
             Some(file) => {
                 let shown = file.display().to_string();
@@ -47,14 +47,15 @@ impl StackArgs {
             }
             None => Map::new(),
         };
-        let names = |list: &Vec<String>| -> BTreeSet<String> {
-            let trimmed = list.iter().map(|name| name.trim().to_owned());
-            trimmed.filter(|name| !name.is_empty()).collect()
+        let names = |list: &Vec<String>| -> Result<BTreeSet<ComponentName>> {
+            let trimmed = list.iter().map(|name| name.trim());
+            let names = trimmed.filter(|name| !name.is_empty());
+            names.map(|name| Ok(name.parse()?)).collect()
         };
-        Ok(Registration {
+        Ok(ComponentRegistration {
             description: self.description.clone(),
             priority: self.priority,
-            dependencies: self.dependencies.as_ref().map(names),
+            dependencies: self.dependencies.as_ref().map(names).transpose()?,
             defaults,
         })
     }
@@ -81,13 +82,13 @@ pub(crate) struct StackReport {
 }
 
 impl StackReport {
-    fn new(done: &'static str, template: StackTemplate, file: &Path) -> Self {
+    fn new(done: &'static str, template: ComponentTemplate, file: &Path) -> Self {
         Self {
             done,
-            name: template.name,
+            name: template.name.to_string(),
             description: template.description,
             priority: template.priority,
-            dependencies: template.dependencies.into_iter().collect(),
+            dependencies: template.dependencies.into_iter().map(Into::into).collect(),
             outputs: template.outputs.into_keys().collect(),
             file: file.display().to_string(),
         }

@@ -1,7 +1,7 @@
 //! `nimbus new-stack`: a component from the scaffold, with tests that pass at once.
 
 use nimbus_core::Result;
-use nimbus_orchestrator::scaffold::Component;
+use nimbus_workspace::ComponentScaffold;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
     let description = args.description;
-    let component = Component {
+    let component = ComponentScaffold {
         description: description.unwrap_or_else(|| format!("The component {}", args.name)),
         date: jiff::Zoned::now().date().to_string(),
         name: args.name,

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
-    let known = workspace.library()?.stacks.remove(&args.name);
+    let known = workspace.library()?.stacks.remove(args.name.as_str());
     workspace.unregister(&args.name, args.force)?;
     if let Some(template) = known {
         let file = workspace.stack_template(&args.name);

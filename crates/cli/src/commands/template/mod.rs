@@ -1,8 +1,8 @@
 //! Custom templates: `create-template` and `update-template`.
 
 use nimbus_core::Result;
-use nimbus_orchestrator::custom::TemplateChange;
-use nimbus_orchestrator::template::ManifestTemplate;
+use nimbus_orchestrator::ManifestTemplate;
+use nimbus_workspace::custom_template::TemplateChange;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ impl TemplateReport {
                 .stacks
                 .iter()
                 .filter(|(_, choice)| choice.enabled == on);
-            stacks.map(|(name, _)| name.clone()).collect()
+            stacks.map(|(name, _)| name.to_string()).collect()
         };
         Self {
             done,

@@ -1,7 +1,7 @@
 //! `nimbus validate-aws`: whose credentials these are, and whether they work in a region.
 
+use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
 use nimbus_core::Result;
-use nimbus_resolvers::aws::{Aws, AwsError, Found, Settings, Variables};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,14 +19,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let aws = Aws::new(Settings::load(Variables::process())?)?;
+    let aws = Aws::new(AwsSettings::load(AwsVariables::process())?)?;
     let region = args.region.or_else(|| aws.region()).ok_or_else(|| {
         usage("no region is set").with_help("give --region, for example --region us-east-1")
     })?;
     let identity = aws.identity(&region).await?;
     let (zones, remark) = match aws.lookup(&region, "availabilityZones", &[]).await {
-        Ok(Found::Value(zones)) => (serde_json::from_value(zones).unwrap_or_default(), None),
-        Ok(Found::Secret(_) | Found::Absent) => (Vec::new(), None),
+        Ok(AwsValue::Value(zones)) => (serde_json::from_value(zones).unwrap_or_default(), None),
+        Ok(AwsValue::Secret(_) | AwsValue::Absent) => (Vec::new(), None),
         Err(error @ AwsError::Refused { .. }) => (Vec::new(), Some(error.to_string())),
         Err(error) => return Err(error.into()),
     };

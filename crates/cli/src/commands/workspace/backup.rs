@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use nimbus_core::Result;
-use nimbus_local::{EnvironmentLock, Locks, back_up};
-use nimbus_orchestrator::environment::Environment;
-use nimbus_orchestrator::workspace::Workspace;
+use nimbus_local::{EnvironmentLockFiles, Records, back_up};
+use nimbus_runs::ports::EnvironmentGuard;
+use nimbus_runs::take_environment;
+use nimbus_workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let workspace = workspace(context)?;
-    let held = hold(&workspace, "workspace backup", context)?;
+    let held = hold(&workspace, "workspace backup", context).await?;
     let target = context.directory.join(&args.output);
     let list = back_up(workspace.root(), &target)?;
     drop(held);
@@ -37,16 +38,25 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
 }
 
 /// Takes every environment of every deployment, or fails with who has one.
-pub(super) fn hold(
+pub(super) async fn hold(
     workspace: &Workspace,
     command: &str,
     context: &Context,
-) -> Result<Vec<EnvironmentLock>> {
+) -> Result<Vec<Box<dyn EnvironmentGuard>>> {
     let command = format!("{} {command}", context.program);
     let mut held = Vec::new();
     for directory in workspace.deployment_directories()? {
-        for environment in Environment::ALL {
-            held.push(Locks::of_deployment(&directory).take(environment, &command)?);
+        let locks = EnvironmentLockFiles::new(&Records::real(&directory));
+        // A manifest that cannot be read is no reason not to back it up; whoever runs it has a lock.
+        let manifest = workspace.manifest_at(&directory).ok();
+        let mut environments = locks.known()?;
+        environments.extend(
+            manifest
+                .iter()
+                .flat_map(|manifest| manifest.environments.keys()),
+        );
+        for environment in environments {
+            held.push(take_environment(&locks, environment, &command, None).await?);
         }
     }
     Ok(held)

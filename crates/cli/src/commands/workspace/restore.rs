@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nimbus_core::Result;
 use nimbus_local::restore;
-use nimbus_orchestrator::workspace::{ROOT, Workspace};
+use nimbus_workspace::{ROOT, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     // Nobody may be changing what is about to be moved aside.
     let held = match Workspace::find(&target) {
         Ok(workspace) if args.force && workspace.root() == target => {
-            hold(&workspace, "workspace restore", context)?
+            hold(&workspace, "workspace restore", context).await?
         }
         _ => Vec::new(),
     };

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use nimbus_aws::{Aws, AwsError, AwsSettings, AwsVariables, MasterKey};
 use nimbus_engine_model::SecretsProvider;
 use nimbus_engine_model::secrets::{CryptError, SymmetricCrypter};
-use nimbus_resolvers::aws::{Aws, AwsError, MasterKey, Settings, Variables};
 use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
@@ -186,8 +186,9 @@ impl Address {
             .filter(|(name, _)| *name != "AWS_PROFILE" || self.profile.is_none())
             .chain(self.profile.clone().map(|name| ("AWS_PROFILE", name)));
         let variables: Vec<_> = variables.collect();
-        let variables = Variables::fixed(variables.iter().map(|(name, value)| (*name, &**value)));
-        let aws = Settings::load(variables)
+        let variables =
+            AwsVariables::fixed(variables.iter().map(|(name, value)| (*name, &**value)));
+        let aws = AwsSettings::load(variables)
             .and_then(Aws::new)
             .map_err(failed)?;
         let region = self.region.clone().or_else(|| aws.region());

@@ -1,17 +1,16 @@
 //! How long a real run would take, as part of a rehearsal's last line.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nimbus_core::ComponentName;
 use nimbus_engine_operations::RunOptions;
-use nimbus_local::EventsOf;
-use nimbus_orchestrator::run::Direction;
+use nimbus_orchestrator::RunDirection;
 use nimbus_rehearsal::{Forecast, Leg, Observer, UnitOrder};
+use nimbus_runs::FinishedRun;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::session::Order;
 use crate::commands::program::{sentence, spoken};
 
 /// What a real run would take, from the latencies that were given.
@@ -41,25 +40,24 @@ struct PredictedStep {
     seconds: f64,
 }
 
-/// Hears every unit, for the prediction and for whoever heard it before.
-pub(super) fn observed(observer: &Observer, events: EventsOf) -> EventsOf {
-    let observer = observer.clone();
-    Arc::new(move |unit: &str| observer.listen(unit, events(unit)))
-}
-
 /// Nothing when no latency was given.
-pub(super) fn predict(observer: &Observer, began: Instant, order: &Order) -> Option<Prediction> {
-    let graph = &order.graph;
+pub(super) fn predict(
+    observer: &Observer,
+    began: Instant,
+    finished: &FinishedRun,
+) -> Option<Prediction> {
+    let graph = &finished.graph;
     let unit = |name| UnitOrder {
-        name,
-        after: match order.direction {
-            Direction::Forward => graph.needs(name).collect(),
-            Direction::Reverse => graph.needed_by(name).collect(),
+        name: ComponentName::as_str(name),
+        after: match finished.direction {
+            RunDirection::Forward => graph.needs(name).map(ComponentName::as_str).collect(),
+            RunDirection::Reverse => graph.needed_by(name).map(ComponentName::as_str).collect(),
         },
     };
     let units: Vec<_> = graph.names().map(unit).collect();
     let steps = RunOptions::default().steps_at_once();
-    let run = observer.forecast_run(began, &units, order.choices.parallel, steps)?;
+    let parallel = finished.record.request.choices.parallel;
+    let run = observer.forecast_run(began, &units, parallel, steps)?;
     let mut text = format!("  {}\n", capitalised(&sentence(&run.total)));
     for (name, forecast) in &run.units {
         text.push_str(&format!("    {name}: {}\n", spoken(forecast.took)));

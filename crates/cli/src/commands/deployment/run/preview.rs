@@ -3,29 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_engine_display::{Audience, Detail, LineStyle, LineViewer, Paint, Subject as Titled};
-use nimbus_engine_operations::Cancellation;
-use nimbus_engine_ports::{EngineEvent, EventSink};
-use nimbus_local::Recovery;
-use nimbus_orchestrator::graph::{Graph, Name};
-use nimbus_orchestrator::run::RunResult;
-use nimbus_orchestrator::unit::Board;
-use nimbus_rehearsal::Observer;
+use nimbus_local::UnitEvents;
+use nimbus_orchestrator::{Graph, RunAction};
+use nimbus_runs::{PreviewRequest, SealedPlan, preview as preview_environment};
+use parking_lot::Mutex;
 
-use super::crew::Crew;
-use super::events::UnitEvents;
-use super::hub::{Hub, now};
-use super::seal::{SealedPlan, SealedUnit};
-use super::session::{look, outcome};
-use super::summary::{self, RunSummary};
-use super::view::{Subject, View};
-use super::{planning, rehearsal_note};
-use crate::commands::deployment::local::{Hands, Place, RunArgs, allow, board};
+use super::runner::{LocalRunner, outcome};
+use super::summary::RunSummary;
+use crate::commands::deployment::local::{RunArgs, find_place};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -50,7 +40,7 @@ pub(crate) async fn preview(args: PreviewArgs, context: &Context) -> Result<Outc
 
 pub(super) async fn preview_chosen(
     run_args: RunArgs,
-    stacks: Option<Vec<Name>>,
+    components: Option<Vec<ComponentName>>,
     context: &Context,
 ) -> Result<Outcome> {
     let args = PreviewArgs {
@@ -59,72 +49,57 @@ pub(super) async fn preview_chosen(
         parallel: 4,
         diff: true,
     };
-    run(args, stacks, context).await
+    run(args, components, context).await
 }
 
-async fn run(args: PreviewArgs, stacks: Option<Vec<Name>>, context: &Context) -> Result<Outcome> {
-    let started = Instant::now();
+async fn run(
+    args: PreviewArgs,
+    components: Option<Vec<ComponentName>>,
+    context: &Context,
+) -> Result<Outcome> {
     let run = &args.run;
-    let place = Place::find(&run.id, run.rehearse, context)?;
-    allow(&place.deployment, run.environment)?;
-    let cancellation = Cancellation::new();
-    // The picture needs the graph, and the graph needs the manifest only.
-    let graph = place.deployment.manifest.graph(run.environment);
-    let whole =
-        graph.map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;
-    let subject = Subject {
-        title: format!("Previewing {} {}", run.id, run.environment),
-        doing: "previewing",
-        rehearsal: run.rehearse,
+    let place = find_place(&run.id, run.how.rehearse, context)?;
+    let choices = run.how.choices(context)?;
+    let pages = DiffPages::default();
+    let listener = args.diff.then(|| pages.listener(context));
+    let runner = LocalRunner::open(place, run.environment, choices, &run.how, listener, context)?;
+    let request = PreviewRequest {
+        environment: run.environment,
+        rehearsal: run.how.rehearse,
+        components,
+        parallel: args.parallel,
     };
-    let hub = Arc::new(Hub::new(View::open(context.output, subject, &whole)));
-    let diffs = Diffs::default();
-    let hands = Hands {
-        events: diffs.events(&hub, &args, context),
-        keep: None,
-        recovery: Recovery::default(),
-        observer: Observer::default(),
-    };
-    let board = Arc::new(board(run, place, hands, context, &cancellation)?);
-    let findings = planning::check(&board.workspace, &board.manifest, board.environment)?;
-    let graph = planning::graph(&board, stacks.as_deref())?;
-    rehearsal_note(run, context);
-    let (report, crew) = look(graph.clone(), &board, &hub, &cancellation, args.parallel).await;
-    let mut warnings: Vec<String> = findings.iter().map(ToString::to_string).collect();
-    warnings.extend(hub.close());
-    drop(hub);
+    runner.rehearsal_note(context);
+    let signals = runner.listen_to_signals();
+    let mut watcher = None;
+    let previewed = preview_environment(
+        Arc::clone(&runner.ports),
+        &request,
+        Arc::clone(&runner.bus),
+        runner.cancellation.stop_token().clone(),
+        |graph| watcher = Some(runner.watch(RunAction::Preview, graph, context)),
+    )
+    .await;
+    drop(signals);
+    if let Some(watcher) = watcher {
+        watcher.end();
+    }
+    let mut report = previewed?;
     if args.diff && !context.output.is_json() {
-        context.output.raw(&diffs.text(&graph))?;
+        context.output.raw(&pages.text(&report.graph))?;
     }
     if let Some(file) = &args.save {
-        if report.result != RunResult::Succeeded {
-            warnings.push("no plan was saved: the preview did not succeed".to_owned());
-        } else {
-            let plan = sealed(&graph, &board, &crew, run).await?;
-            plan.save(&context.directory.join(file))?;
+        match &report.sealed {
+            Some(plan) => save_plan(plan, &context.directory.join(file))?,
+            None => {
+                let warning = "no plan was saved: the preview did not succeed";
+                report.warnings.push(warning.to_owned());
+            }
         }
     }
-    let units = summary::units(&report, &crew);
-    let changes = summary::has_changes(&units);
-    let summary = RunSummary {
-        event: "summary",
-        run: None,
-        kind: "preview",
-        deployment: board.id().to_string(),
-        environment: run.environment.to_string(),
-        rehearsal: run.rehearse,
-        result: report.result.word(),
-        changes,
-        seconds: started.elapsed().as_secs(),
-        trigger: None,
-        version: None,
-        units,
-        checks: Vec::new(),
-        attention: Vec::new(),
-        warnings,
-        prediction: None,
-        next: None,
-    };
+    let id = runner.place.deployment.manifest.metadata.id.to_string();
+    let summary = RunSummary::of_preview(&report, id, &request);
+    let changes = summary.has_changes();
     context.output.result(&summary)?;
     Ok(match outcome(report.result) {
         Outcome::Done if changes => Outcome::WouldChange,
@@ -132,38 +107,35 @@ async fn run(args: PreviewArgs, stacks: Option<Vec<Name>>, context: &Context) ->
     })
 }
 
-async fn sealed(graph: &Graph, board: &Board, crew: &Crew, run: &RunArgs) -> Result<SealedPlan> {
-    let mut units = BTreeMap::new();
-    for name in graph.names() {
-        let note = crew.note(name).unwrap_or_default();
-        let unit = SealedUnit {
-            state: board.state_version(name).await?,
-            inputs: note.fingerprint.unwrap_or_default(),
-            needs: graph.needs(name).map(str::to_owned).collect(),
-            steps: note.report.steps,
-        };
-        units.insert(name.to_owned(), unit);
-    }
-    Ok(SealedPlan::new(
-        now(),
-        board.id().to_string(),
-        run.environment,
-        run.rehearse,
-        units,
-    ))
+fn save_plan(plan: &SealedPlan, path: &Path) -> Result<()> {
+    let write = || {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or_else(|| Path::new("."));
+        let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+        draft.write_all(&plan.to_bytes())?;
+        draft.as_file().sync_all()?;
+        draft.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error: io::Error| {
+        let message = format!("cannot write the plan {}: {error}", path.display());
+        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+    })
 }
 
 /// What units would change, unit by unit.
 #[derive(Clone, Default)]
-struct Diffs(Arc<Mutex<BTreeMap<Name, Page>>>);
+struct DiffPages(Arc<Mutex<BTreeMap<ComponentName, DiffPage>>>);
 
+/// What is written of one unit.
 #[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
+struct DiffPage(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Page {
+impl Write for DiffPage {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut page = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        page.extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -172,63 +144,37 @@ impl Write for Page {
     }
 }
 
-impl Diffs {
-    fn events(
-        &self,
-        hub: &Arc<Hub>,
-        args: &PreviewArgs,
-        context: &Context,
-    ) -> nimbus_local::EventsOf {
-        let (diffs, hub, wanted) = (self.clone(), Arc::clone(hub), args.diff);
+impl DiffPages {
+    fn listener(&self, context: &Context) -> UnitEvents {
+        let pages = self.clone();
         let paint = if context.output.stdout_terminal().color {
             Paint::Colour
         } else {
             Paint::Plain
         };
-        Arc::new(move |unit: &str| {
-            let page = Page::default();
-            let mut pages = diffs.0.lock().unwrap_or_else(PoisonError::into_inner);
-            pages.insert(unit.to_owned(), page.clone());
-            let viewer = wanted.then(|| {
-                let title = Titled {
-                    title: "Previewing".to_owned(),
-                    stack: unit.to_owned(),
-                    project: String::new(),
-                };
-                let style = LineStyle::Diff(Detail::Short);
-                Audience::open(LineViewer::new(title, style, paint, page))
-            });
-            Arc::new(Both {
-                told: UnitEvents::new(unit, Arc::clone(&hub)),
-                viewer,
-            }) as _
+        Arc::new(move |component: &ComponentName| {
+            let page = DiffPage::default();
+            pages.0.lock().insert(component.clone(), page.clone());
+            let title = Titled {
+                title: "Previewing".to_owned(),
+                stack: component.to_string(),
+                project: String::new(),
+            };
+            let style = LineStyle::Diff(Detail::Short);
+            Arc::new(Audience::open(LineViewer::new(title, style, paint, page))) as _
         })
     }
 
     /// In the order in which the units would run.
     fn text(&self, graph: &Graph) -> String {
-        let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = self.0.lock();
         let names = graph.layers().into_iter().flatten();
         let found = names.filter_map(|name| pages.get(name));
         found
             .map(|page| {
-                let bytes = page.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let bytes = page.0.lock();
                 format!("{}\n", String::from_utf8_lossy(&bytes).trim_end())
             })
             .collect()
-    }
-}
-
-struct Both {
-    told: UnitEvents,
-    viewer: Option<Audience>,
-}
-
-impl EventSink for Both {
-    fn emit(&self, event: EngineEvent) {
-        if let Some(viewer) = &self.viewer {
-            viewer.emit(event.clone());
-        }
-        self.told.emit(event);
     }
 }

@@ -1,96 +1,80 @@
 //! `nimbus resume`: go on with a run that was interrupted, killed or stopped by a failure.
 //!
-//! What the record says was done stays done. What was under way is looked up before anything is
-//! done again; the environment's lock and the units' leases keep two attempts apart.
+//! The run's number is enough: what was asked for is recorded with it. Only what a simulated cloud is
+//! told to do is given anew.
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_operations::Cancellation;
-use nimbus_local::{Recovery, RunStore, Versions};
-use nimbus_orchestrator::record::{RunId, RunKind, RunRecord};
-use nimbus_orchestrator::run::{Direction, RunResult};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::crew::Work;
-use super::session::{Order, carry_out, lock};
-use super::{HowArgs, planning, rehearsal_note, rollback};
-use crate::commands::deployment::local::{Place, RunArgs, allow, open};
+use nimbus_core::{EnvironmentName, Result};
+use nimbus_local::RunFiles;
+use nimbus_orchestrator::RunId;
+use nimbus_runs::ports::{LockHolder, RunStore as _};
+use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, resume as resume_run};
+
+use super::runner::{LocalRunner, Waiting};
+use super::{USUAL_WAIT, duration};
+use crate::commands::deployment::local::{EngineRunArgs, find_place};
 use crate::context::Context;
 use crate::exit::Outcome;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ResumeArgs {
-    #[command(flatten)]
-    run: RunArgs,
-    #[command(flatten)]
-    how: HowArgs,
+    /// Deployment
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    id: String,
+    /// Environment whose last run goes on; that of the newest run when left out
+    #[arg(long, short, value_parser = super::super::environment)]
+    environment: Option<EnvironmentName>,
     /// Run to go on with, such as R0012; the environment's last one when left out
     #[arg(long = "run", value_name = "RUN")]
     number: Option<RunId>,
     /// Creates of unknown outcome were looked for in the cloud, in vain: make those resources again
     #[arg(long)]
     forget_creates: bool,
+    /// Wait while another run changes the environment, such as 90s, 10m or 1h
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = USUAL_WAIT,
+          value_parser = duration)]
+    wait: Option<Duration>,
+    #[command(flatten)]
+    how: EngineRunArgs,
+    /// Accepted for habit: nobody is asked
+    #[arg(long, short, hide = true)]
+    yes: bool,
+    /// Accepted for habit: the recorded number of stacks at once holds
+    #[arg(long, value_name = "N", hide = true)]
+    parallel: Option<usize>,
 }
 
 pub(crate) async fn resume(args: ResumeArgs, context: &Context) -> Result<Outcome> {
-    let mut run = args.run.clone();
-    let place = Place::find(&run.id, run.rehearse, context)?;
-    allow(&place.deployment, run.environment)?;
-    // A run that is alive holds the environment.
-    let held = lock(&place, &run, args.how.wait, "resume", context).await?;
-    let store = RunStore::of_deployment(&place.directory);
-    let found = store.pick(run.environment, args.number)?;
-    let standing = found.standing()?;
-    refuse_over(&found.record, standing.result)?;
-    run.backend = run.backend.or_else(|| found.record.options.backend.clone());
-    let board = open(&run, context, &Cancellation::default())?;
-    rehearsal_note(&run, context);
-    let choices = found.record.options.clone();
-    let (work, direction, graph, plan) = match found.record.kind {
-        RunKind::Deploy => {
-            planning::check(&board.workspace, &board.manifest, board.environment)?;
-            let graph = planning::graph(&board, choices.stacks.as_deref())?;
-            let plan = planning::plan(&board, &graph, choices.force).await?;
-            let work = Work::Deploy {
-                force: choices.force,
-                plan: None,
-            };
-            (work, Direction::Forward, graph, Some(plan))
-        }
-        RunKind::Destroy => {
-            let graph = planning::graph(&board, choices.stacks.as_deref())?;
-            (Work::Destroy, Direction::Reverse, graph, None)
-        }
-        RunKind::Rollback => {
-            let versions = Versions::of_environment(&place.directory, run.environment);
-            let target = versions.find(choices.to_version.unwrap_or_default())?;
-            let (states, graph) = rollback::states(&target, versions.last()?.as_ref())?;
-            (Work::Restore(states), Direction::Reverse, graph, None)
-        }
+    let place = find_place(&args.id, args.how.rehearse, context)?;
+    let runs = RunFiles::new(&place.records);
+    let record = match (args.number, args.environment) {
+        (Some(run), None) => runs.find(run).await?,
+        (run, Some(environment)) => runs.pick(environment, run).await?,
+        (None, None) => runs.newest().await?,
     };
-    let order = Order {
-        kind: found.record.kind,
-        work,
-        direction,
-        graph,
-        choices,
-        plan,
-        warnings: Vec::new(),
-        goes_on: Some((found, standing.earlier)),
-        recovery: Recovery {
-            look_up: true,
-            forget_creates: args.forget_creates,
-        },
+    let request = &record.request;
+    let choices = request.choices.clone();
+    let official = choices.engine == EngineChoice::Official;
+    let environment = request.environment;
+    let runner = LocalRunner::open(place, environment, choices, &args.how, None, context)?;
+    let command = runner.command("resume", context);
+    let resumption = ResumeRequest {
+        run: record.run,
+        forget_creates: args.forget_creates,
     };
-    carry_out(order, &run, place, held, context).await
-}
-
-fn refuse_over(record: &RunRecord, result: Option<RunResult>) -> Result<()> {
-    match result {
-        None | Some(RunResult::Interrupted | RunResult::Failed) => Ok(()),
-        Some(result) => {
-            let word = result.word().replace('_', " ");
-            let message = format!("run {} is over: {word}", record.run);
-            Err(Error::new(ErrorCode::RUN_OVER, message)
-                .with_help("start a new one with `nimbus deploy`; what did not change is skipped"))
-        }
-    }
+    let mut waiting = Waiting::new(context);
+    let planned = {
+        let mut told = |holder: &LockHolder, left| waiting.tell(holder, left);
+        let wait = args.wait.map(|limit| LockWait {
+            limit,
+            waiting: &mut told,
+        });
+        resume_run(Arc::clone(&runner.ports), resumption, &command, wait).await
+    };
+    waiting.end();
+    let planned = planned?;
+    runner.rehearsal_note(context);
+    runner.carry_out(planned, official, context).await
 }

@@ -1,20 +1,18 @@
 //! `nimbus rollback`: return an environment to an earlier version.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_operations::Cancellation;
-use nimbus_local::{Recovery, Versions};
-use nimbus_orchestrator::graph::{Graph, Name, Unit};
-use nimbus_orchestrator::record::{RunChoices, RunKind, VersionRecord};
-use nimbus_orchestrator::run::{Direction, OnFailure};
+use nimbus_core::Result;
+use nimbus_local::VersionFiles;
+use nimbus_orchestrator::{OnFailure, RunAction, VersionRecord};
+use nimbus_runs::RunChoices;
+use nimbus_runs::ports::VersionStore as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::crew::Work;
-use super::session::{Order, carry_out, lock};
-use super::{HowArgs, rehearsal_note};
-use crate::commands::deployment::local::{Place, RunArgs, allow, open};
+use super::ChangeArgs;
+use super::runner::LocalRunner;
+use crate::commands::deployment::local::{RunArgs, find_place};
 use crate::commands::program::confirm;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -26,7 +24,7 @@ pub(crate) struct RollbackArgs {
     #[command(flatten)]
     run: RunArgs,
     #[command(flatten)]
-    how: HowArgs,
+    change: ChangeArgs,
     /// Version to return to; the one before the current when left out
     #[arg(long, visible_alias = "to", value_name = "VERSION")]
     to_version: Option<u32>,
@@ -37,91 +35,41 @@ pub(crate) struct RollbackArgs {
 
 pub(crate) async fn rollback(args: RollbackArgs, context: &Context) -> Result<Outcome> {
     let run = &args.run;
-    let place = Place::find(&run.id, run.rehearse, context)?;
-    let versions = Versions::of_environment(&place.directory, run.environment);
+    let place = find_place(&run.id, run.how.rehearse, context)?;
     if args.list {
-        let report = VersionsReport::new(run, &versions.all()?);
-        context.output.result(&report)?;
+        let versions = VersionFiles::new(&place.records)
+            .all(run.environment)
+            .await?;
+        context
+            .output
+            .result(&VersionsReport::new(run, &versions))?;
         return Ok(Outcome::Done);
     }
-    allow(&place.deployment, run.environment)?;
-    let held = lock(&place, run, args.how.wait, "rollback", context).await?;
-    let current = versions.last()?.ok_or_else(|| {
-        let message = format!("{} has no versions yet", run.environment);
-        Error::new(ErrorCode::VERSION_UNKNOWN, message)
-    })?;
-    let number = args
-        .to_version
-        .unwrap_or_else(|| current.version.saturating_sub(1));
-    let target = versions.find(number)?;
-    let (states, graph) = states(&target, Some(&current))?;
-    if !args.how.yes && !run.rehearse {
+    let choices = RunChoices {
+        parallel: args.change.parallel,
+        on_failure: OnFailure::Hold,
+        to_version: args.to_version,
+        message: args.change.message.clone(),
+        ..run.how.choices(context)?
+    };
+    let environment = run.environment;
+    let runner = LocalRunner::open(place, environment, choices.clone(), &run.how, None, context)?;
+    let request = runner.request(RunAction::Rollback, choices);
+    let session = runner.session(request, args.change.wait, context).await?;
+    let planned = session.plan().await?;
+    if !args.change.yes && !run.how.rehearse {
+        let version = planned.request().choices.to_version;
+        let target = version.map_or("the version before".to_owned(), |n| format!("version {n}"));
         let question = format!(
-            "Return {} stacks of {} to version {number}?",
-            states.len(),
-            run.environment
+            "Return {} stacks of {environment} to {target}?",
+            planned.graph().len()
         );
         confirm(context, &question).await?;
     }
-    // Opening it checks that everything that is needed is there.
-    open(run, context, &Cancellation::default())?;
-    rehearsal_note(run, context);
-    let order = Order {
-        kind: RunKind::Rollback,
-        work: Work::Restore(states),
-        direction: Direction::Reverse,
-        graph,
-        choices: RunChoices {
-            force: false,
-            parallel: args.how.parallel,
-            on_failure: OnFailure::Hold,
-            stacks: None,
-            backend: run.backend.clone(),
-            to_version: Some(number),
-        },
-        plan: None,
-        warnings: Vec::new(),
-        goes_on: None,
-        recovery: Recovery::default(),
-    };
-    carry_out(order, run, place, held, context).await
-}
-
-/// The state that each unit returns to, and who needs whom. Units that came later go away.
-pub(super) fn states(
-    target: &VersionRecord,
-    current: Option<&VersionRecord>,
-) -> Result<(BTreeMap<Name, Option<usize>>, Graph)> {
-    let mut states = BTreeMap::new();
-    let mut needs: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
-    let now = current.into_iter().flat_map(|version| &version.units);
-    for (name, unit) in now {
-        states.insert(name.clone(), None);
-        needs.insert(name.clone(), unit.needs.clone());
-    }
-    for (name, unit) in &target.units {
-        // What is as it was stays alone.
-        let same = current.and_then(|version| version.units.get(name));
-        if same.is_some_and(|same| same.state == unit.state) {
-            states.remove(name);
-            needs.remove(name);
-            continue;
-        }
-        states.insert(name.clone(), Some(unit.state));
-        needs.insert(name.clone(), unit.needs.clone());
-    }
-    let units = needs.iter().map(|(name, needs)| Unit {
-        name: name.clone(),
-        priority: 0,
-        needs: needs
-            .iter()
-            .filter(|need| states.contains_key(*need))
-            .cloned()
-            .collect(),
-    });
-    let graph = Graph::new(units)
-        .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;
-    Ok((states, graph))
+    runner.rehearsal_note(context);
+    runner
+        .carry_out(planned, run.how.engine.is_official(), context)
+        .await
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -155,7 +103,7 @@ impl VersionsReport {
             units: record
                 .units
                 .iter()
-                .map(|(name, unit)| (name.clone(), unit.state))
+                .map(|(name, unit)| (name.to_string(), unit.state))
                 .collect(),
         });
         Self {
@@ -193,49 +141,5 @@ impl Report for VersionsReport {
             ));
         }
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nimbus_orchestrator::record::{RunId, UnitVersion};
-
-    use super::*;
-
-    fn version(number: u32, units: &[(&str, usize, &[&str])]) -> VersionRecord {
-        let unit = |(name, state, needs): &(&str, usize, &[&str])| {
-            let unit = UnitVersion {
-                stack: (*name).to_owned(),
-                state: *state,
-                program: String::new(),
-                fingerprint: String::new(),
-                needs: needs.iter().map(|need| (*need).to_owned()).collect(),
-            };
-            ((*name).to_owned(), unit)
-        };
-        VersionRecord {
-            version: number,
-            run: RunId(number),
-            kind: RunKind::Deploy,
-            at: String::new(),
-            user: String::new(),
-            units: units.iter().map(unit).collect(),
-        }
-    }
-
-    #[test]
-    fn what_came_later_goes_what_changed_returns_and_the_rest_stays() {
-        let target = version(1, &[("net", 1, &[]), ("app", 1, &["net"])]);
-        let current = version(
-            3,
-            &[("net", 1, &[]), ("app", 2, &["net"]), ("new", 1, &["app"])],
-        );
-        let (states, graph) = states(&target, Some(&current)).unwrap();
-        assert_eq!(
-            states,
-            BTreeMap::from([("app".to_owned(), Some(1)), ("new".to_owned(), None)])
-        );
-        assert_eq!(graph.needs("new").collect::<Vec<_>>(), ["app"]);
-        assert_eq!(graph.needs("app").count(), 0, "net is not touched");
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_orchestrator::execute::RunReport;
-use nimbus_orchestrator::run::UnitState;
+use nimbus_core::ComponentName;
+use nimbus_orchestrator::RunAction;
+use nimbus_runs::{CheckResult, FinishedRun, PreviewReport, PreviewRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::crew::Crew;
 use super::forecast::Prediction;
 use crate::output::Report;
 use crate::style::{Terminal, Tone};
@@ -15,33 +15,33 @@ use crate::style::{Terminal, Tone};
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct RunSummary {
     /// Always `summary`: the last line of a run.
-    pub(super) event: &'static str,
+    event: &'static str,
     /// `R0001`; a preview has none.
-    pub(super) run: Option<String>,
+    run: Option<String>,
     /// `deploy`, `preview`, `destroy` or `rollback`.
-    pub(super) kind: &'static str,
-    pub(super) deployment: String,
-    pub(super) environment: String,
-    pub(super) rehearsal: bool,
+    kind: &'static str,
+    deployment: String,
+    environment: String,
+    rehearsal: bool,
     /// `succeeded`, `failed`, `interrupted`, `rolled_back` or `needs_attention`.
-    pub(super) result: &'static str,
+    result: &'static str,
     /// Whether anything changed, or would.
-    pub(super) changes: bool,
-    pub(super) seconds: u64,
+    changes: bool,
+    seconds: u64,
     /// What made it undo its work.
-    pub(super) trigger: Option<String>,
+    trigger: Option<String>,
     /// The version of the environment that it left.
-    pub(super) version: Option<u32>,
-    pub(super) units: Vec<UnitSummary>,
+    version: Option<u32>,
+    units: Vec<UnitSummary>,
     /// Checks of what was deployed, in the order in which they ran.
-    pub(super) checks: Vec<CheckSummary>,
+    checks: Vec<CheckSummary>,
     /// Units that could not be rolled back, and why: a person must look.
-    pub(super) attention: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    attention: Vec<String>,
+    warnings: Vec<String>,
     /// What a real run would take, when a rehearsal was given latencies.
-    pub(super) prediction: Option<Prediction>,
+    prediction: Option<Prediction>,
     /// What to do next, if there is something.
-    pub(super) next: Option<String>,
+    next: Option<String>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -59,36 +59,101 @@ pub(crate) struct UnitSummary {
 /// One check of what was deployed.
 #[derive(Clone, JsonSchema, Serialize)]
 pub(crate) struct CheckSummary {
-    pub(super) name: String,
+    name: String,
     /// `passed`, `failed`, `warned` or `skipped`.
-    pub(super) status: &'static str,
+    status: &'static str,
     /// What went wrong, or why it did not run.
-    pub(super) message: Option<String>,
-    pub(super) seconds: u64,
+    message: Option<String>,
+    seconds: u64,
 }
 
 /// How each unit ended.
-pub(super) fn units(report: &RunReport, crew: &Crew) -> Vec<UnitSummary> {
-    let unit = |(name, state): (&String, &UnitState)| {
-        let note = crew.note(name);
-        UnitSummary {
-            name: name.clone(),
-            status: state.word(),
-            message: state
-                .message()
-                .map(|text| nimbus_telemetry::redact(text).into_owned()),
-            reason: note.as_ref().and_then(|note| note.reason.clone()),
-            changes: note.map(|note| note.report.changes).unwrap_or_default(),
-        }
+fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitSummary> {
+    let unit = |(name, unit): (&ComponentName, &nimbus_runs::UnitSummary)| UnitSummary {
+        name: name.to_string(),
+        status: unit.state.word(),
+        message: unit
+            .state
+            .message()
+            .map(|text| nimbus_telemetry::redact(text).into_owned()),
+        reason: unit.reason.clone(),
+        changes: unit.changes.clone(),
     };
-    report.units.iter().map(unit).collect()
+    units.iter().map(unit).collect()
 }
 
-pub(super) fn has_changes(units: &[UnitSummary]) -> bool {
+fn any_change(units: &[UnitSummary]) -> bool {
     let counts = units.iter().flat_map(|unit| &unit.changes);
     counts
         .into_iter()
         .any(|(op, count)| op != "same" && *count > 0)
+}
+
+impl RunSummary {
+    pub(super) fn of_run(
+        finished: &FinishedRun,
+        prediction: Option<Prediction>,
+        next: Option<String>,
+    ) -> Self {
+        let request = &finished.record.request;
+        let units = units(&finished.units);
+        let check = |check: &CheckResult| CheckSummary {
+            name: check.name.clone(),
+            status: check.status.word(),
+            message: check.message.clone(),
+            seconds: check.seconds,
+        };
+        Self {
+            event: "summary",
+            run: Some(finished.record.run.to_string()),
+            kind: request.action.as_str(),
+            deployment: request.deployment.clone(),
+            environment: request.environment.to_string(),
+            rehearsal: request.rehearsal,
+            result: finished.result.word(),
+            changes: any_change(&units),
+            seconds: finished.took.as_secs(),
+            trigger: finished.trigger.map(|trigger| trigger.to_string()),
+            version: finished.version,
+            units,
+            checks: finished.checks.iter().map(check).collect(),
+            attention: finished.attention.clone(),
+            warnings: finished.warnings.clone(),
+            prediction,
+            next,
+        }
+    }
+
+    pub(super) fn of_preview(
+        report: &PreviewReport,
+        deployment: String,
+        request: &PreviewRequest,
+    ) -> Self {
+        let units = units(&report.units);
+        Self {
+            event: "summary",
+            run: None,
+            kind: RunAction::Preview.as_str(),
+            deployment,
+            environment: request.environment.to_string(),
+            rehearsal: request.rehearsal,
+            result: report.result.word(),
+            changes: any_change(&units),
+            seconds: report.took.as_secs(),
+            trigger: None,
+            version: None,
+            units,
+            checks: Vec::new(),
+            attention: Vec::new(),
+            warnings: report.warnings.clone(),
+            prediction: None,
+            next: None,
+        }
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        self.changes
+    }
 }
 
 impl RunSummary {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use nimbus_orchestrator::graph::{Graph, Name};
-use nimbus_orchestrator::record::{ResourceStatus, RunEvent, RunStatus};
+use nimbus_core::ComponentName;
+use nimbus_orchestrator::{Graph, ResourceStatus, RunEvent, RunStatus};
 
 use super::Subject;
 use super::lines::{changes_text, mark};
@@ -16,14 +16,14 @@ const STEPS_SHOWN: usize = 3;
 pub(super) struct Picture {
     subject: Subject,
     units: Vec<Shown>,
-    places: BTreeMap<Name, usize>,
+    places: BTreeMap<ComponentName, usize>,
     phase: &'static str,
     minutes: Option<u64>,
 }
 
 struct Shown {
-    name: Name,
-    needs: BTreeSet<Name>,
+    name: ComponentName,
+    needs: BTreeSet<ComponentName>,
     status: String,
     text: String,
     since: Duration,
@@ -39,7 +39,7 @@ impl Picture {
         let units: Vec<Shown> = names
             .map(|name| Shown {
                 name: name.to_owned(),
-                needs: graph.needs(name).map(str::to_owned).collect(),
+                needs: graph.needs(name).cloned().collect(),
                 status: "waiting".to_owned(),
                 text: String::new(),
                 since: Duration::ZERO,
@@ -183,7 +183,7 @@ impl Picture {
         let text = match unit.status.as_str() {
             "waiting" => {
                 let open = unit.needs.iter().filter(|need| !self.is_done(need));
-                let open: Vec<&str> = open.map(String::as_str).collect();
+                let open: Vec<&str> = open.map(|need| need.as_str()).collect();
                 match open.is_empty() {
                     true => "ready, waiting for a free place".to_owned(),
                     false => format!("waiting for {}", open.join(", ")),
@@ -236,8 +236,8 @@ fn clock(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_orchestrator::graph::Unit;
-    use nimbus_orchestrator::run::UnitState;
+    use nimbus_orchestrator::GraphUnit;
+    use nimbus_orchestrator::UnitState;
 
     use super::*;
 
@@ -247,10 +247,10 @@ mod tests {
     };
 
     fn picture() -> Picture {
-        let unit = |name: &str, needs: &[&str]| Unit {
-            name: name.to_owned(),
+        let unit = |name: &str, needs: &[&str]| GraphUnit {
+            name: name.parse().unwrap(),
             priority: 0,
-            needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+            needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
         };
         let graph = Graph::new([
             unit("network", &[]),
@@ -275,15 +275,19 @@ mod tests {
         let mut picture = picture();
         let at = || "t".to_owned();
         for name in ["network", "dns"] {
-            picture.apply(&RunEvent::unit(at(), name, &UnitState::Running), seconds(0));
+            let name = name.parse().unwrap();
+            picture.apply(
+                &RunEvent::unit(at(), &name, &UnitState::Running),
+                seconds(0),
+            );
         }
         picture.apply(
-            &RunEvent::unit(at(), "dns", &UnitState::Skipped),
+            &RunEvent::unit(at(), &"dns".parse().unwrap(), &UnitState::Skipped),
             seconds(1),
         );
         let step = RunEvent::Resource {
             at: at(),
-            unit: "network".to_owned(),
+            unit: "network".parse().unwrap(),
             status: ResourceStatus::Started,
             op: "create".to_owned(),
             type_: "aws:ec2/vpc:Vpc".to_owned(),
@@ -306,7 +310,11 @@ mod tests {
     #[test]
     fn a_small_screen_shows_what_is_active() {
         let mut picture = picture();
-        let running = RunEvent::unit("t".to_owned(), "network", &UnitState::Running);
+        let running = RunEvent::unit(
+            "t".to_owned(),
+            &"network".parse().unwrap(),
+            &UnitState::Running,
+        );
         picture.apply(&running, seconds(0));
         let shown = picture.lines(30, 5, seconds(1), PLAIN);
         assert!(shown.len() <= 4, "{shown:#?}");

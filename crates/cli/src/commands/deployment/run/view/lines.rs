@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nimbus_orchestrator::record::{CheckStatus, Level, RunEvent, RunStatus};
+use nimbus_orchestrator::{CheckStatus, DiagnosticLevel, RunEvent, RunStatus};
 
 use super::Subject;
 use crate::output::Output;
@@ -67,9 +67,9 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
             level,
             message,
             ..
-        } if *level >= Level::Warning => {
+        } if *level >= DiagnosticLevel::Warning => {
             let unit = unit.as_deref().unwrap_or("run");
-            let tone = if *level == Level::Error {
+            let tone = if *level == DiagnosticLevel::Error {
                 Tone::Bad
             } else {
                 Tone::Warning

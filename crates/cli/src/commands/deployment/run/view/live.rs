@@ -5,8 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nimbus_engine_display::{Screen as _, TerminalScreen};
-use nimbus_orchestrator::graph::Graph;
-use nimbus_orchestrator::record::{RunEvent, RunStatus};
+use nimbus_orchestrator::{Graph, RunEvent, RunStatus};
 
 use super::Subject;
 use super::board::Picture;

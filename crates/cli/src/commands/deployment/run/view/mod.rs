@@ -4,8 +4,7 @@ mod board;
 mod lines;
 mod live;
 
-use nimbus_orchestrator::graph::Graph;
-use nimbus_orchestrator::record::RunEvent;
+use nimbus_orchestrator::{Graph, RunEvent};
 
 pub(super) use lines::Lines;
 pub(super) use live::Live;

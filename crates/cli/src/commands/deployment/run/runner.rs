@@ -1,0 +1,341 @@
+//! A run of this command: its ports on files, who watches it, and the signals that stop it.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use nimbus_core::{EnvironmentName, ErrorKind, Result};
+use nimbus_engine_backend::Owner;
+use nimbus_engine_operations::{Cancellation, StackLocation, Stage};
+use nimbus_local::{DeploymentPlace, LocalRunOptions, UnitEvents, local_ports};
+use nimbus_orchestrator::{DiagnosticLevel, Graph, RunAction, RunEvent, RunResult};
+use nimbus_rehearsal::Observer;
+use nimbus_runs::ports::{LockHolder, RunPorts};
+use nimbus_runs::{
+    EventBus, FinishedRun, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest, RunSession,
+    timestamp,
+};
+use parking_lot::Mutex;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::forecast;
+use super::summary::RunSummary;
+use super::view::{Subject, View};
+use crate::commands::deployment::local::{EngineRunArgs, sandbox_of};
+use crate::commands::program::{refuse_rehearsed, shared_providers};
+use crate::context::Context;
+use crate::exit::Outcome;
+
+/// Everything that one command needs to run a deployment on this machine, put together once.
+pub(crate) struct LocalRunner {
+    pub(crate) place: DeploymentPlace,
+    pub(crate) ports: Arc<RunPorts>,
+    pub(crate) bus: Arc<EventBus>,
+    pub(crate) cancellation: Cancellation,
+    observer: Observer,
+    pub(crate) environment: EnvironmentName,
+    started: Instant,
+}
+
+impl LocalRunner {
+    /// `listener` hears units besides whoever watches the run.
+    pub(crate) fn open(
+        place: DeploymentPlace,
+        environment: EnvironmentName,
+        choices: RunChoices,
+        how: &EngineRunArgs,
+        listener: Option<UnitEvents>,
+        context: &Context,
+    ) -> Result<Self> {
+        if let Some(backend) = &choices.backend {
+            refuse_rehearsed(&StackLocation {
+                directory: context.directory.clone(),
+                stack: String::new(),
+                backend: Some(backend.clone()),
+            })?;
+        }
+        let bus = Arc::new(EventBus::default());
+        if !context.output.is_json() {
+            bus.observe(Arc::new(EarlyDiagnostics::default()));
+        }
+        let cancellation = Cancellation::new();
+        let observer = Observer::default();
+        let options = LocalRunOptions {
+            sandbox: sandbox_of(&choices.sandbox, context)?,
+            shared_providers: shared_providers(context)?,
+            orders: how.orders.read(context)?,
+            observer: observer.clone(),
+            listener,
+            choices,
+        };
+        let ports = local_ports(&place, environment, options, &bus, &cancellation)?;
+        Ok(Self {
+            place,
+            ports: Arc::new(ports),
+            bus,
+            cancellation,
+            observer,
+            environment,
+            started: Instant::now(),
+        })
+    }
+
+    /// A request of whoever runs this command.
+    pub(crate) fn request(&self, action: RunAction, choices: RunChoices) -> RunRequest {
+        let owner = Owner::current("");
+        RunRequest {
+            action,
+            deployment: self.place.deployment.manifest.metadata.id.to_string(),
+            environment: self.environment,
+            rehearsal: self.place.records.is_rehearsal(),
+            user: owner.username,
+            host: owner.hostname,
+            choices,
+            manifest: String::new(),
+            plan: String::new(),
+        }
+    }
+
+    /// Takes the environment, or waits for it.
+    pub(crate) async fn session(
+        &self,
+        request: RunRequest,
+        wait: Option<Duration>,
+        context: &Context,
+    ) -> Result<RunSession> {
+        let command = self.command(request.action.as_str(), context);
+        let ports = Arc::clone(&self.ports);
+        let mut waiting = Waiting::new(context);
+        let opened = {
+            let mut told = |holder: &LockHolder, left| waiting.tell(holder, left);
+            let wait = wait.map(|limit| LockWait {
+                limit,
+                waiting: &mut told,
+            });
+            RunSession::open(ports, request, &command, wait).await
+        };
+        waiting.end();
+        opened
+    }
+
+    /// How the lock names this command.
+    pub(crate) fn command(&self, verb: &str, context: &Context) -> String {
+        let id = &self.place.deployment.manifest.metadata.id;
+        format!("{} {verb} {id}", context.program)
+    }
+
+    pub(crate) fn rehearsal_note(&self, context: &Context) {
+        if self.place.records.is_rehearsal() {
+            let note = "REHEARSAL: a simulated cloud; nothing real is touched";
+            context.output.note(note);
+        }
+    }
+
+    /// Who watches from now on.
+    pub(crate) fn watch(
+        &self,
+        action: RunAction,
+        graph: &Graph,
+        context: &Context,
+    ) -> Arc<Watcher> {
+        let (title, doing) = match action {
+            RunAction::Preview => ("Previewing", "previewing"),
+            RunAction::Deploy => ("Deploying", "deploying"),
+            RunAction::Destroy => ("Destroying", "destroying"),
+            RunAction::Refresh => ("Refreshing", "refreshing"),
+            RunAction::Rollback => ("Rolling back", "rolling back"),
+        };
+        let id = &self.place.deployment.manifest.metadata.id;
+        let subject = Subject {
+            title: format!("{title} {id} {}", self.environment),
+            doing,
+            rehearsal: self.place.records.is_rehearsal(),
+        };
+        let view = View::open(context.output, subject, graph);
+        let watcher = Arc::new(Watcher(Mutex::new(view)));
+        self.bus
+            .observe(Arc::clone(&watcher) as Arc<dyn RunObserver>);
+        watcher
+    }
+
+    /// The first signal lets running steps finish and starts nothing; the second ends everything.
+    pub(crate) fn listen_to_signals(&self) -> SignalListener {
+        let signals = pass_signals_on(self.cancellation.clone(), Arc::clone(&self.bus));
+        SignalListener(tokio::spawn(signals))
+    }
+
+    /// Carries a planned run out and tells how it ended.
+    pub(crate) async fn carry_out(
+        self,
+        planned: PlannedRun,
+        official: bool,
+        context: &Context,
+    ) -> Result<Outcome> {
+        let action = planned.request().action;
+        let watcher = self.watch(action, planned.graph(), context);
+        let signals = self.listen_to_signals();
+        let stop = self.cancellation.stop_token().clone();
+        let finished = planned.carry_out(Arc::clone(&self.bus), stop).await;
+        drop(signals);
+        watcher.end();
+        let finished = finished?;
+        let prediction = match finished.result {
+            // The official command line does not tell what resources depend on.
+            RunResult::Succeeded if !official => {
+                forecast::predict(&self.observer, self.started, &finished)
+            }
+            _ => None,
+        };
+        let next = next_step(&finished, context);
+        let summary = RunSummary::of_run(&finished, prediction, next);
+        context.output.result(&summary)?;
+        Ok(outcome(finished.result))
+    }
+}
+
+pub(crate) fn outcome(result: RunResult) -> Outcome {
+    match result {
+        RunResult::Succeeded => Outcome::Done,
+        RunResult::Interrupted => Outcome::Reported(ErrorKind::Cancelled),
+        RunResult::Failed | RunResult::RolledBack | RunResult::NeedsAttention => {
+            Outcome::Reported(ErrorKind::Failed)
+        }
+    }
+}
+
+fn next_step(finished: &FinishedRun, context: &Context) -> Option<String> {
+    let request = &finished.record.request;
+    let (id, environment) = (&request.deployment, request.environment);
+    let rehearse = if request.rehearsal { " --rehearse" } else { "" };
+    let program = context.program;
+    let resume = format!("{program} resume {id} --environment {environment}{rehearse}");
+    match finished.result {
+        RunResult::Succeeded | RunResult::RolledBack => None,
+        RunResult::Interrupted => Some(format!("`{resume}` goes on with it")),
+        RunResult::Failed => Some(format!(
+            "put right what failed, then `{resume}`; `{program} rollback {id} --environment \
+             {environment}{rehearse}` goes back to the version before"
+        )),
+        RunResult::NeedsAttention => Some(
+            "look at each stack listed above; what is recorded of it is what is known".to_owned(),
+        ),
+    }
+}
+
+/// Shows a run as it happens.
+pub(crate) struct Watcher(Mutex<View>);
+
+impl Watcher {
+    /// Shows the rest and takes the picture away.
+    pub(crate) fn end(&self) {
+        self.0.lock().end();
+    }
+}
+
+impl RunObserver for Watcher {
+    fn event(&self, event: &RunEvent) {
+        self.0.lock().event(event);
+    }
+}
+
+/// Before there is a picture, warnings and errors of units go to standard error, with the unit's
+/// name in front.
+#[derive(Default)]
+struct EarlyDiagnostics(Mutex<()>);
+
+impl RunObserver for EarlyDiagnostics {
+    fn event(&self, event: &RunEvent) {
+        let RunEvent::Diagnostic {
+            unit: Some(unit),
+            level: DiagnosticLevel::Warning | DiagnosticLevel::Error,
+            message,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let _one_at_a_time = self.0.lock();
+        for line in message.lines() {
+            // There is nowhere left to report that standard error is closed.
+            let _ = writeln!(std::io::stderr(), "  {unit}: {line}");
+        }
+    }
+}
+
+/// Listens until it is dropped.
+pub(crate) struct SignalListener(tokio::task::JoinHandle<()>);
+
+impl Drop for SignalListener {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn pass_signals_on(cancellation: Cancellation, bus: Arc<EventBus>) {
+    let listeners = signal(SignalKind::interrupt())
+        .and_then(|interrupt| Ok((interrupt, signal(SignalKind::terminate())?)));
+    let Ok((mut interrupt, mut terminate)) = listeners else {
+        // Without listeners a signal ends the process, and records have what was known.
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        let message = match cancellation.request() {
+            Stage::Stopping => "stopping: running steps finish, nothing starts; once more ends all",
+            Stage::Killing => "ending everything at once",
+        };
+        bus.publish(RunEvent::Diagnostic {
+            at: timestamp(Timestamp::now()),
+            unit: None,
+            level: DiagnosticLevel::Warning,
+            message: message.to_owned(),
+        });
+    }
+}
+
+/// Tells who holds an environment while somebody waits for it.
+pub(crate) struct Waiting<'a> {
+    context: &'a Context,
+    told: bool,
+}
+
+impl<'a> Waiting<'a> {
+    pub(crate) fn new(context: &'a Context) -> Self {
+        Self {
+            context,
+            told: false,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, holder: &LockHolder, left: Duration) {
+        let output = self.context.output;
+        if !self.told {
+            let minutes = left.as_secs().div_ceil(60);
+            output.note(&format!("Error: State locked by {}", holder.user));
+            output.note(&format!(
+                "Waiting for lock release... (timeout: {minutes} minutes)"
+            ));
+        } else if self.draws() && !output.is_quiet() {
+            let left = left.as_secs();
+            let line = format!("\r{}:{:02} left \u{1b}[K", left / 60, left % 60);
+            // There is nowhere left to report that standard error is closed.
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+        self.told = true;
+    }
+
+    pub(crate) fn end(&self) {
+        if self.told && self.draws() {
+            self.context.output.complain("\r\u{1b}[K");
+        }
+    }
+
+    fn draws(&self) -> bool {
+        let output = self.context.output;
+        output.stderr_terminal().interactive && !output.is_json()
+    }
+}

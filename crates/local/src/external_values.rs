@@ -1,0 +1,258 @@
+//! What values can come from on this machine.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
+use nimbus_engine_backend::{Keyring, StackSecrets};
+use nimbus_engine_model::secrets::Crypter;
+use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remembered};
+use nimbus_orchestrator::{LookupError, LookupValue, UnitMemory};
+use nimbus_runs::ports::ExternalValues;
+use tokio::sync::OnceCell;
+
+use crate::passphrase::environment;
+
+/// The process's environment, this machine's chance, and the AWS account of its credentials.
+pub(crate) struct MachineValues {
+    rehearsing: bool,
+    variables: AwsVariables,
+    /// Set up when the first value comes from there: most deployments never ask.
+    aws: OnceCell<Aws>,
+    /// Remembered secrets are kept under the passphrase of the units.
+    keyring: Arc<Keyring>,
+}
+
+impl MachineValues {
+    /// In a rehearsal, queries to AWS have believable answers and nobody is asked.
+    pub(crate) fn new(rehearsing: bool) -> Self {
+        Self::with_variables(rehearsing, AwsVariables::process())
+    }
+
+    /// With keys that the engine uses too: deriving one is slow.
+    pub(crate) fn with_keys(mut self, keyring: Arc<Keyring>) -> Self {
+        self.keyring = keyring;
+        self
+    }
+
+    /// With AWS set up by these variables instead of the process's own.
+    pub(crate) fn with_variables(rehearsing: bool, variables: AwsVariables) -> Self {
+        Self {
+            rehearsing,
+            variables,
+            aws: OnceCell::new(),
+            keyring: Keyring::new(environment(rehearsing)),
+        }
+    }
+
+    async fn ask_aws(
+        &self,
+        region: &str,
+        query: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, AwsError> {
+        let set_up = || async { Aws::new(AwsSettings::load(self.variables.clone())?) };
+        let aws = self.aws.get_or_try_init(set_up).await?;
+        Ok(match aws.lookup(region, query, parameters).await? {
+            AwsValue::Value(value) => LookupValue::open(value),
+            AwsValue::Secret(value) => LookupValue::Known {
+                value,
+                secret: true,
+            },
+            AwsValue::Absent => LookupValue::Absent,
+        })
+    }
+
+    /// `<salt>|<ciphertext>`.
+    fn seal(&self, text: &str) -> Result<String, LookupError> {
+        let secrets = StackSecrets::new(&self.keyring, None);
+        let ciphertext = secrets.encrypt(text).map_err(unreadable)?;
+        let salt = secrets.created_salt().unwrap_or_default();
+        Ok(format!("{salt}|{ciphertext}"))
+    }
+
+    fn open(&self, kept: &str) -> Result<String, LookupError> {
+        let (salt, ciphertext) = kept.split_once('|').ok_or_else(|| LookupError {
+            message: "a remembered value is not what Nimbus wrote".to_owned(),
+        })?;
+        let secrets = StackSecrets::with_salt(&self.keyring, Some(salt));
+        Ok(secrets.decrypt(ciphertext).map_err(unreadable)?.to_string())
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> LookupError {
+    LookupError {
+        message: format!("a remembered secret cannot be opened: {error}"),
+    }
+}
+
+#[async_trait]
+impl ExternalValues for MachineValues {
+    async fn aws(
+        &self,
+        region: &str,
+        query: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, LookupError> {
+        let answer = if self.rehearsing {
+            rehearsed(region, query, parameters)
+        } else {
+            self.ask_aws(region, query, parameters).await
+        };
+        answer.map_err(|error| LookupError {
+            message: format!("{error}; {}", error.help()),
+        })
+    }
+
+    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError> {
+        Ok(std::env::var(variable).map_or(LookupValue::Absent, LookupValue::open))
+    }
+
+    async fn calculate(
+        &self,
+        function: &str,
+        parameters: &[String],
+        memory: &mut UnitMemory,
+    ) -> Result<LookupValue, LookupError> {
+        let name = format!("{function}:{}", parameters.join(":"));
+        let secret = function == "password";
+        if let Some(kept) = memory.made.get(&name) {
+            let text = if secret {
+                self.open(kept)?
+            } else {
+                kept.clone()
+            };
+            return Ok(LookupValue::Known {
+                value: text.into(),
+                secret,
+            });
+        }
+        let calculated = calculate(function, parameters, &mut MachineEntropy);
+        let Calculated { value, secret } = calculated.map_err(|error| LookupError {
+            message: error.to_string(),
+        })?;
+        if is_remembered(function)
+            && let Some(text) = value.as_str()
+        {
+            let kept = if secret {
+                self.seal(text)?
+            } else {
+                text.to_owned()
+            };
+            memory.made.insert(name, kept);
+        }
+        Ok(LookupValue::Known { value, secret })
+    }
+}
+
+/// Believable answers; questions that AWS would not understand are refused here too.
+fn rehearsed(region: &str, query: &str, parameters: &[String]) -> Result<LookupValue, AwsError> {
+    nimbus_aws::check(query, parameters)?;
+    let whole = parameters.join(":");
+    Ok(match query {
+        "latestAmiId" => LookupValue::open("ami-0rehearsal00000001"),
+        "availabilityZones" => {
+            let count = whole.parse().unwrap_or(3);
+            let zones = ('a'..='z').take(count);
+            LookupValue::open(
+                zones
+                    .map(|zone| format!("{region}{zone}"))
+                    .collect::<Vec<_>>(),
+            )
+        }
+        "secret" => LookupValue::Known {
+            value: format!("rehearsal:{whole}").into(),
+            secret: true,
+        },
+        _ => LookupValue::open(format!("rehearsal:{whole}")),
+    })
+}
+
+struct MachineEntropy;
+
+impl Entropy for MachineEntropy {
+    fn timestamp(&mut self) -> String {
+        Timestamp::now()
+            .round(jiff::Unit::Second)
+            .unwrap_or_default()
+            .to_string()
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        rand::fill(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    async fn ask(
+        outside: &MachineValues,
+        query: &str,
+        parameter: &str,
+    ) -> Result<LookupValue, String> {
+        let parameters = [parameter.to_owned()];
+        let answer = outside.aws("eu-west-1", query, &parameters).await;
+        answer.map_err(|error| error.message)
+    }
+
+    #[tokio::test]
+    async fn a_rehearsal_answers_without_an_account_and_refuses_what_aws_would() {
+        let outside = MachineValues::with_variables(true, AwsVariables::default());
+        let zones = ask(&outside, "availabilityZones", "2").await.unwrap();
+        assert_eq!(
+            zones,
+            LookupValue::open(json!(["eu-west-1a", "eu-west-1b"]))
+        );
+        let secret = ask(&outside, "secret", "shop/db").await.unwrap();
+        assert!(matches!(secret, LookupValue::Known { secret: true, .. }));
+        let error = ask(&outside, "weather", "today").await.unwrap_err();
+        assert!(error.contains("there is no query `weather`"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn without_credentials_a_query_says_where_they_are_looked_for() {
+        let outside = MachineValues::with_variables(false, AwsVariables::default());
+        let error = ask(&outside, "secret", "shop/db").await.unwrap_err();
+        assert!(error.contains("AWS_PROFILE"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_made_up_password_is_kept_sealed_and_opened_by_the_next_run() {
+        let outside = MachineValues::with_variables(true, AwsVariables::default());
+        let mut memory = UnitMemory::default();
+        let length = ["16".to_owned()];
+        let first = outside.calculate("password", &length, &mut memory).await;
+        let Ok(LookupValue::Known { value, secret }) = first else {
+            panic!("{first:?}");
+        };
+        assert!(secret);
+        let kept = memory.made.values().next().unwrap();
+        assert!(!kept.contains(value.as_str().unwrap()), "{kept}");
+        let next = MachineValues::with_variables(true, AwsVariables::default());
+        let again = next.calculate("password", &length, &mut memory).await;
+        assert_eq!(
+            again.unwrap(),
+            LookupValue::Known {
+                value,
+                secret: true
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn what_was_made_up_stays_the_same_until_it_is_forgotten() {
+        let outside = MachineValues::with_variables(true, AwsVariables::default());
+        let mut memory = UnitMemory::default();
+        let make =
+            async |memory: &mut UnitMemory| outside.calculate("uuid", &[], memory).await.unwrap();
+        let first = make(&mut memory).await;
+        assert_eq!(make(&mut memory).await, first);
+        memory.made.clear();
+        assert_ne!(make(&mut memory).await, first);
+    }
+}

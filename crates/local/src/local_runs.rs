@@ -1,0 +1,195 @@
+//! The ports of a run on files, put together once for each command.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_engine_operations::{Cancellation, PolicyPackRequest, SandboxSettings};
+use nimbus_engine_ports::{EventSink, ProviderHost};
+use nimbus_rehearsal::{Answers, Declarations, Observer, Orders, Rehearsal, World};
+use nimbus_runs::ports::{RunPorts, SystemClock};
+use nimbus_runs::{EngineChoice, EventBus, PolicyPackChoice, RunChoices};
+use nimbus_workspace::Workspace;
+
+use crate::engine::{LocalEngine, LocalOptions, UnitEvents, pack_digest};
+use crate::environment_lock::EnvironmentLockFiles;
+use crate::external_values::MachineValues;
+use crate::gate_file::GateFile;
+use crate::key::digest_key;
+use crate::logs::RunLogFiles;
+use crate::memory_files::MemoryFiles;
+use crate::place::DeploymentPlace;
+use crate::run_files::RunFiles;
+use crate::shell_checks::ShellChecks;
+use crate::sources::{MachineAccounts, ManifestFile, WorkspaceComponents};
+use crate::unit_events::UnitEventSink;
+use crate::version_files::VersionFiles;
+
+/// How runs of one command are carried out on this machine: what the request says, and what only this
+/// machine knows.
+pub struct LocalRunOptions {
+    pub choices: RunChoices,
+    pub sandbox: Option<SandboxSettings>,
+    /// Packages whose providers units in different folders share; the reviewed ones when absent.
+    pub shared_providers: Option<Vec<String>>,
+    /// What a simulated cloud is told to do, in a rehearsal.
+    pub orders: Orders,
+    /// Sees what a rehearsal does.
+    pub observer: Observer,
+    /// Hears units besides the event bus.
+    pub listener: Option<UnitEvents>,
+}
+
+/// Puts the ports of a deployment together.
+///
+/// # Errors
+///
+/// When a policy pack is not what was asked for, or a folder cannot be made.
+pub fn local_ports(
+    place: &DeploymentPlace,
+    environment: EnvironmentName,
+    options: LocalRunOptions,
+    bus: &Arc<EventBus>,
+    cancellation: &Cancellation,
+) -> Result<RunPorts> {
+    let rehearsal = place.records.is_rehearsal();
+    let LocalRunOptions {
+        choices,
+        sandbox,
+        shared_providers,
+        orders,
+        observer,
+        listener,
+    } = options;
+    let state = place.state_folder();
+    std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, &error))?;
+    let simulated = if rehearsal {
+        let cloud = simulated_cloud(&place.workspace, &state, environment, orders)?;
+        Some(Arc::new(cloud.observed_by(observer.clone())) as Arc<dyn ProviderHost>)
+    } else {
+        None
+    };
+    let local = LocalOptions {
+        backend: choices
+            .backend
+            .clone()
+            .unwrap_or_else(|| format!("file://{}", state.display())),
+        simulated,
+        transpile_only: !choices.typecheck,
+        parallel: None,
+        policy_packs: policy_packs(&choices.policy_packs)?,
+    };
+    let records = &place.records;
+    let engine = LocalEngine::new(
+        local,
+        place.workspace.clone(),
+        records.folder().join("runs"),
+        unit_events(bus, &observer, listener),
+        cancellation.clone(),
+    )
+    .sandboxed(sandbox)
+    .sharing(shared_providers)
+    .official(choices.engine == EngineChoice::Official);
+    let values = MachineValues::new(rehearsal).with_keys(engine.keyring());
+    let id = place.deployment.manifest.metadata.id.as_str();
+    Ok(RunPorts {
+        deployment: Box::new(ManifestFile::new(&place.workspace, id)),
+        components: Box::new(WorkspaceComponents::new(&place.workspace)),
+        runs: Arc::new(RunFiles::new(records)),
+        memories: Box::new(MemoryFiles::new(records)),
+        locks: Box::new(EnvironmentLockFiles::new(records)),
+        versions: Box::new(VersionFiles::new(records)),
+        gates: Box::new(GateFile::new(records)),
+        logs: Box::new(RunLogFiles::new(records)),
+        engine: Box::new(engine),
+        values: Box::new(values),
+        accounts: Box::new(MachineAccounts),
+        checks: Box::new(ShellChecks::new(records)),
+        clock: Box::new(SystemClock),
+        key: digest_key(place.workspace.root())?,
+    })
+}
+
+/// A policy pack as it is now, to be recorded with a request.
+#[must_use]
+pub fn policy_pack_choice(folder: PathBuf, config: Option<PathBuf>) -> PolicyPackChoice {
+    PolicyPackChoice {
+        digest: pack_digest(&folder, config.as_deref()),
+        folder,
+        config,
+    }
+}
+
+/// The packs that were asked for, refused when they are no longer what they were: a run that goes on
+/// is held to the rules that it began with.
+fn policy_packs(choices: &[PolicyPackChoice]) -> Result<Vec<PolicyPackRequest>> {
+    let request = |choice: &PolicyPackChoice| {
+        if pack_digest(&choice.folder, choice.config.as_deref()) != choice.digest {
+            let message = format!(
+                "the policy pack {} is not what it was when the run was asked for",
+                choice.folder.display()
+            );
+            return Err(Error::new(ErrorCode::PLAN_MOVED, message).with_help(
+                "put it back as it was, or start a new run; what did not change is skipped",
+            ));
+        }
+        Ok(PolicyPackRequest {
+            folder: choice.folder.clone(),
+            config: choice.config.clone(),
+        })
+    };
+    choices.iter().map(request).collect()
+}
+
+/// Units are heard by the bus, by the observer of a rehearsal and by whoever else listens.
+fn unit_events(
+    bus: &Arc<EventBus>,
+    observer: &Observer,
+    listener: Option<UnitEvents>,
+) -> UnitEvents {
+    let (bus, observer) = (Arc::clone(bus), observer.clone());
+    Arc::new(move |component: &ComponentName| {
+        let mut sink: Arc<dyn EventSink> =
+            Arc::new(UnitEventSink::new(component, Arc::clone(&bus)));
+        if let Some(listener) = &listener {
+            sink = Arc::new(BothSinks(listener(component), sink));
+        }
+        observer.listen(component, sink)
+    })
+}
+
+struct BothSinks(Arc<dyn EventSink>, Arc<dyn EventSink>);
+
+impl EventSink for BothSinks {
+    fn emit(&self, event: nimbus_engine_ports::EngineEvent) {
+        self.0.emit(event.clone());
+        self.1.emit(event);
+    }
+}
+
+fn simulated_cloud(
+    workspace: &Workspace,
+    folder: &Path,
+    environment: EnvironmentName,
+    orders: Orders,
+) -> Result<Rehearsal> {
+    let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
+    let declarations = declarations(&workspace.root().join("stacks"));
+    let file = World::file_in(folder, environment.as_str());
+    let world = World::open(&file)?;
+    Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
+}
+
+/// Programs share the modules of Node.js; each Python program may have packages of its own.
+fn declarations(stacks: &Path) -> Declarations {
+    let components = std::fs::read_dir(stacks).into_iter().flatten().flatten();
+    let environments =
+        components.flat_map(|component| ["venv", ".venv"].map(|name| component.path().join(name)));
+    let shared = Declarations::of_program(stacks);
+    environments.fold(shared, |found, environment| found.and_python(&environment))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    let message = format!("cannot write {}: {error}", path.display());
+    Error::new(ErrorCode::FILE_UNWRITABLE, message)
+}

@@ -1,0 +1,150 @@
+//! What is remembered of units, on disk: a small file for each, beside the deployment's records.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::UnitMemory;
+use nimbus_runs::ports::MemoryStore;
+
+use crate::kept_states::write_private;
+use crate::place::Records;
+
+/// Where a deployment's memories are.
+#[derive(Clone, Debug)]
+pub struct MemoryFiles {
+    records: Records,
+}
+
+impl MemoryFiles {
+    pub fn new(records: &Records) -> Self {
+        Self {
+            records: records.clone(),
+        }
+    }
+
+    fn path(&self, component: &ComponentName, environment: EnvironmentName) -> PathBuf {
+        self.records
+            .folder()
+            .join(environment.as_str())
+            .join(format!("{component}.json"))
+    }
+}
+
+#[async_trait]
+impl MemoryStore for MemoryFiles {
+    async fn load(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+    ) -> Result<UnitMemory> {
+        let path = self.path(component, environment);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(UnitMemory::default());
+            }
+            Err(error) => {
+                let message = format!("cannot read {}: {error}", path.display());
+                return Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error));
+            }
+        };
+        serde_json::from_str(&text).map_err(|error| {
+            Error::new(
+                ErrorCode::MEMORY_DAMAGED,
+                format!("{} is damaged: {error}", path.display()),
+            )
+            .with_help(
+                "restore it from a backup; deleting it makes the next run deploy the unit anew",
+            )
+        })
+    }
+
+    async fn save(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+        memory: &UnitMemory,
+    ) -> Result<()> {
+        let path = self.path(component, environment);
+        let text = serde_json::to_vec_pretty(memory).unwrap_or_default();
+        write_private(&path, &text).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nimbus_orchestrator::{Fingerprint, FingerprintInput, RememberedRun};
+    use std::collections::BTreeMap;
+
+    fn memory() -> UnitMemory {
+        let mut fingerprint = Fingerprint::default();
+        for input in [
+            FingerprintInput::ProgramFile("index.ts".to_owned()),
+            FingerprintInput::Config("network:zones".to_owned()),
+            FingerprintInput::Environment("HOME".to_owned()),
+            FingerprintInput::UpstreamOutput("network:vpcId".to_owned()),
+            FingerprintInput::Resolved("{{RUNTIME:aws:x}}".to_owned()),
+            FingerprintInput::Version("engine".to_owned()),
+        ] {
+            fingerprint.add(input, "content");
+        }
+        let run = RememberedRun {
+            succeeded: true,
+            drifted: false,
+            seconds: 12,
+            resources: 3,
+            fingerprint,
+        };
+        UnitMemory {
+            last_run: Some(run),
+            made: BTreeMap::from([("{{RUNTIME:calculate:uuid}}".to_owned(), "v1:x".to_owned())]),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_saved_is_loaded_and_units_do_not_mix() {
+        let temp = tempfile::tempdir().unwrap();
+        let store = MemoryFiles::new(&Records::real(temp.path()));
+        let network = "network".parse().unwrap();
+        assert_eq!(
+            store.load(&network, EnvironmentName::DEV).await.unwrap(),
+            UnitMemory::default()
+        );
+        store
+            .save(&network, EnvironmentName::DEV, &memory())
+            .await
+            .unwrap();
+        assert_eq!(
+            store.load(&network, EnvironmentName::DEV).await.unwrap(),
+            memory()
+        );
+        assert_eq!(
+            store.load(&network, EnvironmentName::PROD).await.unwrap(),
+            UnitMemory::default()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_damaged_memory_is_an_error_and_not_an_empty_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let store = MemoryFiles::new(&Records::real(temp.path()));
+        let network = "network".parse().unwrap();
+        store
+            .save(&network, EnvironmentName::DEV, &memory())
+            .await
+            .unwrap();
+        fs::write(temp.path().join(".nimbus/dev/network.json"), "{").unwrap();
+        let error = store
+            .load(&network, EnvironmentName::DEV)
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), ErrorCode::MEMORY_DAMAGED);
+    }
+}

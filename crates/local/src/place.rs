@@ -1,0 +1,107 @@
+//! Where a deployment is on disk, and where what is recorded of it is: for real, or of rehearsals.
+//!
+//! A rehearsal has records and states of its own, so that it can never be taken for the real thing.
+
+use std::path::{Path, PathBuf};
+
+use nimbus_core::{EnvironmentName, Result};
+use nimbus_workspace::{Deployment, Workspace};
+
+/// The folder that holds what Nimbus keeps beside a deployment.
+const OURS: &str = ".nimbus";
+
+/// Where runs, versions, memories, locks and logs of a deployment are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records {
+    directory: PathBuf,
+    rehearsal: bool,
+}
+
+impl Records {
+    /// Of real runs.
+    pub fn real(deployment: &Path) -> Self {
+        Self {
+            directory: deployment.to_owned(),
+            rehearsal: false,
+        }
+    }
+
+    /// Of rehearsals.
+    pub fn rehearsed(deployment: &Path) -> Self {
+        Self {
+            directory: deployment.join(OURS).join("rehearsal"),
+            rehearsal: true,
+        }
+    }
+
+    pub fn of(deployment: &Path, rehearsal: bool) -> Self {
+        if rehearsal {
+            Self::rehearsed(deployment)
+        } else {
+            Self::real(deployment)
+        }
+    }
+
+    pub fn is_rehearsal(&self) -> bool {
+        self.rehearsal
+    }
+
+    /// The directory that everything is in: logs lie openly in it, the rest in a folder of ours.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.directory.join(OURS)
+    }
+}
+
+/// A deployment of a workspace, and what is recorded of it.
+#[derive(Clone, Debug)]
+pub struct DeploymentPlace {
+    pub workspace: Workspace,
+    /// As it was when it was found. A run reads the manifest again, under its lock.
+    pub deployment: Deployment,
+    pub records: Records,
+}
+
+impl DeploymentPlace {
+    /// Finds a deployment, whatever state its environments are in.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such deployment, or its manifest cannot be read.
+    pub fn find(workspace: Workspace, id: &str, rehearsal: bool) -> Result<Self> {
+        let deployment = workspace.deployment(id)?;
+        let records = Records::of(&deployment.directory, rehearsal);
+        Ok(Self {
+            workspace,
+            deployment,
+            records,
+        })
+    }
+
+    /// The environment that is wanted, or all, in the order of promotion.
+    pub fn environments(&self, wanted: Option<EnvironmentName>) -> Vec<EnvironmentName> {
+        match wanted {
+            Some(environment) => vec![environment],
+            None => self
+                .deployment
+                .manifest
+                .environments
+                .keys()
+                .copied()
+                .collect(),
+        }
+    }
+
+    /// Where states are kept when nobody says otherwise.
+    pub fn state_folder(&self) -> PathBuf {
+        let kind = if self.records.is_rehearsal() {
+            "rehearsal"
+        } else {
+            "state"
+        };
+        self.deployment.directory.join(OURS).join(kind)
+    }
+}

@@ -1,0 +1,253 @@
+//! Records of runs on disk: a folder for each run, with what was asked for, what happened, and what
+//! units were before.
+//!
+//! `run.json` is written once, before anything starts. `events.jsonl` only grows; a last line that was
+//! cut off by a crash is not an event. Beside it are logs for people, in the deployment's `logs`
+//! folder. Everything passes the redactor first.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::{RunEvent, RunId, progress_of};
+use nimbus_runs::ports::RunStore;
+use nimbus_runs::{RunRecord, RunRequest};
+use parking_lot::Mutex;
+
+use crate::kept_states::write_private;
+use crate::logs::stamp;
+use crate::place::Records;
+
+const RECORD: &str = "run.json";
+const EVENTS: &str = "events.jsonl";
+
+/// The runs of a deployment.
+#[derive(Debug)]
+pub struct RunFiles {
+    folder: PathBuf,
+    /// Records that grow.
+    open: Mutex<HashMap<RunId, File>>,
+}
+
+impl RunFiles {
+    pub fn new(records: &Records) -> Self {
+        Self {
+            folder: records.folder().join("runs"),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Where everything of one run is.
+    pub fn folder(&self, run: RunId) -> PathBuf {
+        self.folder.join(run.to_string())
+    }
+
+    /// The run that is meant: the named one, or the newest of the environment.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it was a run of another environment.
+    pub async fn pick(
+        &self,
+        environment: EnvironmentName,
+        run: Option<RunId>,
+    ) -> Result<RunRecord> {
+        let found = match run {
+            Some(run) => Some(self.find(run).await?),
+            None => self.of_environment(environment).await?.into_iter().next(),
+        };
+        match found {
+            Some(found) if found.request.environment == environment => Ok(found),
+            Some(found) => {
+                let other = found.request.environment;
+                Err(no_run(&format!("run {} was a run of {other}", found.run)))
+            }
+            None => Err(no_run(&format!("there was no run of {environment} yet"))),
+        }
+    }
+
+    /// The newest run of a deployment, whatever its environment.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub async fn newest(&self) -> Result<RunRecord> {
+        let ids = self
+            .ids()
+            .map_err(|error| unreadable(&self.folder, error))?;
+        for run in ids.into_iter().rev() {
+            match self.find(run).await {
+                // A folder without a record is a run that never began.
+                Err(error) if error.code() == ErrorCode::RUN_UNKNOWN => {}
+                found => return found,
+            }
+        }
+        Err(no_run("there was no run yet"))
+    }
+
+    fn ids(&self) -> io::Result<Vec<RunId>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            ids.extend(name.to_str().and_then(|name| name.parse::<RunId>().ok()));
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    fn record(&self, request: RunRequest) -> io::Result<RunRecord> {
+        fs::create_dir_all(&self.folder)?;
+        let last = self.ids()?.last().copied();
+        let mut run = last.map_or(RunId(1), |last| RunId(last.0 + 1));
+        loop {
+            let folder = self.folder(run);
+            match fs::create_dir(&folder) {
+                Ok(()) => {
+                    let now = Timestamp::now();
+                    let record = RunRecord {
+                        run,
+                        started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+                        stamp: stamp(now),
+                        request,
+                    };
+                    write_private(&folder.join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
+                    return Ok(record);
+                }
+                // A run of another environment was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => run.0 += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn write(&self, run: RunId, events: &[RunEvent], durable: bool) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for event in events {
+            serde_json::to_writer(&mut lines, event)?;
+            lines.push(b'\n');
+        }
+        let mut open = self.open.lock();
+        let file = match open.entry(run) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(appendable(&self.folder(run).join(EVENTS))?)
+            }
+        };
+        file.write_all(&lines)?;
+        if durable { file.sync_data() } else { Ok(()) }
+    }
+}
+
+/// Opens a record for more events. A line that was cut off is removed first.
+fn appendable(path: &Path) -> io::Result<File> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    if bytes.last().is_some_and(|last| *last != b'\n') {
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        file.set_len(end.map_or(0, |end| end as u64 + 1))?;
+    }
+    Ok(file)
+}
+
+#[async_trait]
+impl RunStore for RunFiles {
+    async fn begin(&self, request: RunRequest) -> Result<RunRecord> {
+        self.record(request).map_err(|error| {
+            let message = format!("cannot write a run's record in {}", self.folder.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+
+    async fn find(&self, run: RunId) -> Result<RunRecord> {
+        let path = self.folder(run).join(RECORD);
+        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => no_run(&format!("there is no run {run}")),
+            _ => unreadable(&path, error),
+        })?;
+        serde_json::from_slice(&bytes).map_err(|error| damaged(&path, &error))
+    }
+
+    async fn of_environment(&self, environment: EnvironmentName) -> Result<Vec<RunRecord>> {
+        let ids = self
+            .ids()
+            .map_err(|error| unreadable(&self.folder, error))?;
+        let mut found = Vec::new();
+        for run in ids.into_iter().rev() {
+            match self.find(run).await {
+                Ok(record) if record.request.environment == environment => found.push(record),
+                Ok(_) => {}
+                // A folder without a record is a run that never began.
+                Err(error) if error.code() == ErrorCode::RUN_UNKNOWN => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn events(&self, run: RunId) -> Result<Vec<RunEvent>> {
+        let path = self.folder(run).join(EVENTS);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(unreadable(&path, error)),
+        };
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        text[..complete]
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_str(line).map_err(|error| damaged(&path, &error)))
+            .collect()
+    }
+
+    async fn append(&self, run: RunId, events: &[RunEvent], durable: bool) -> Result<()> {
+        self.write(run, events, durable).map_err(|error| {
+            let message = format!("the run's record cannot be written: {error}");
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+
+    async fn prune(&self, environment: EnvironmentName, keep: usize) -> Result<usize> {
+        let mut gone = 0;
+        for record in self
+            .of_environment(environment)
+            .await?
+            .into_iter()
+            .skip(keep)
+        {
+            let events = self.events(record.run).await;
+            let over = events.is_ok_and(|events| progress_of(&events).result.is_some());
+            if over && fs::remove_dir_all(self.folder(record.run)).is_ok() {
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    let message = format!("cannot read {}: {error}", path.display());
+    Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+}
+
+fn no_run(message: &str) -> Error {
+    Error::new(ErrorCode::RUN_UNKNOWN, message)
+        .with_help("`nimbus status` names runs; those of a rehearsal need --rehearse")
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> Error {
+    let message = format!("{} is damaged: {error}", path.display());
+    Error::new(ErrorCode::RUN_DAMAGED, message)
+}

@@ -1,0 +1,94 @@
+//! The deployment and the components of a run, read from a workspace.
+
+use async_trait::async_trait;
+use nimbus_aws::{Aws, AwsSettings, AwsVariables};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::{Fingerprint, Manifest, TemplateLibrary};
+use nimbus_runs::ports::{
+    CloudAccounts, CloudIdentity, ComponentSource, DeploymentSource, LoadedManifest,
+};
+use nimbus_workspace::{Workspace, add_program, mentions};
+
+/// A deployment's manifest, read anew each time it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ManifestFile {
+    workspace: Workspace,
+    id: String,
+}
+
+impl ManifestFile {
+    pub(crate) fn new(workspace: &Workspace, id: &str) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            id: id.to_owned(),
+        }
+    }
+}
+
+#[async_trait]
+impl DeploymentSource for ManifestFile {
+    async fn load(&self) -> Result<LoadedManifest> {
+        // One read, so that complaints point into the very text that was understood.
+        let document = self.workspace.manifest_document(&self.id)?;
+        let manifest = Manifest::read(&document)?;
+        Ok(LoadedManifest { manifest, document })
+    }
+}
+
+/// Templates and programs below a workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkspaceComponents {
+    workspace: Workspace,
+}
+
+impl WorkspaceComponents {
+    pub(crate) fn new(workspace: &Workspace) -> Self {
+        Self {
+            workspace: workspace.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl ComponentSource for WorkspaceComponents {
+    async fn templates(&self) -> Result<TemplateLibrary> {
+        self.workspace.library()
+    }
+
+    /// What else its project file says is for `nimbus validate`.
+    async fn require_program(&self, component: &ComponentName) -> Result<()> {
+        match self.workspace.project_file(component) {
+            Err(error) if error.code() == ErrorCode::STACK_PROGRAM_MISSING => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn add_program(&self, component: &ComponentName, to: &mut Fingerprint) -> Result<()> {
+        let source = self.workspace.stack_source(component);
+        let root = self.workspace.root().join("stacks");
+        add_program(to, &source, &root).map_err(|error| {
+            let message = format!("cannot read the program of {component}: {error}");
+            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+        })
+    }
+
+    async fn mentions(&self, component: &ComponentName, texts: &[&str]) -> bool {
+        mentions(&self.workspace.stack_source(component), texts)
+    }
+}
+
+/// The accounts behind the credentials of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MachineAccounts;
+
+#[async_trait]
+impl CloudAccounts for MachineAccounts {
+    async fn aws(&self, region: &str) -> Result<CloudIdentity> {
+        let aws = Aws::new(AwsSettings::load(AwsVariables::process())?)?;
+        let identity = aws.identity(region).await?;
+        Ok(CloudIdentity {
+            account: identity.account,
+            caller: identity.arn,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! Versions of environments on disk: one small file for each, never changed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::VersionRecord;
+use nimbus_runs::ports::VersionStore;
+
+use crate::kept_states::write_private;
+use crate::place::Records;
+
+#[derive(Clone, Debug)]
+pub struct VersionFiles {
+    records: Records,
+}
+
+impl VersionFiles {
+    pub fn new(records: &Records) -> Self {
+        Self {
+            records: records.clone(),
+        }
+    }
+
+    fn folder(&self, environment: EnvironmentName) -> PathBuf {
+        self.records
+            .folder()
+            .join("versions")
+            .join(environment.as_str())
+    }
+}
+
+#[async_trait]
+impl VersionStore for VersionFiles {
+    async fn all(&self, environment: EnvironmentName) -> Result<Vec<VersionRecord>> {
+        let folder = self.folder(environment);
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(error) => return Err(unreadable(&folder, &error)),
+        };
+        for entry in entries {
+            let path = entry.map_err(|error| unreadable(&folder, &error))?.path();
+            if path.extension().is_some_and(|ending| ending == "json") {
+                let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+                let record: VersionRecord = serde_json::from_slice(&bytes).map_err(|error| {
+                    let message = format!("{} is damaged: {error}", path.display());
+                    Error::new(ErrorCode::RUN_DAMAGED, message)
+                })?;
+                found.push(record);
+            }
+        }
+        found.sort_by_key(|record| record.version);
+        Ok(found)
+    }
+
+    async fn add(&self, environment: EnvironmentName, record: &VersionRecord) -> Result<()> {
+        let name = format!("{:06}.json", record.version);
+        let path = self.folder(environment).join(name);
+        let text = serde_json::to_vec_pretty(record).unwrap_or_default();
+        write_private(&path, &text).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let message = format!("cannot read {}: {error}", path.display());
+    Error::new(ErrorCode::FILE_UNREADABLE, message)
+}

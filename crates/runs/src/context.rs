@@ -1,0 +1,421 @@
+//! One deployment in one environment, for as long as a run lasts: its manifest as it was read under
+//! the lock, the ports, and what its units tell each other.
+//!
+//! Here a unit's configuration is resolved, its fingerprint taken and its operation handed to the
+//! engine. Outputs come from units that ran in this run, or else as recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nimbus_core::{
+    ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result, UnitName,
+};
+use nimbus_document::Document;
+use nimbus_orchestrator::{
+    ConfigValue, EnvironmentTarget, Fingerprint, FingerprintInput, LookupError, LookupValue,
+    Manifest, RememberedRun, ResolvedConfig, RunId, RunReason, UnitMemory, ValueLookup, must_run,
+    naming, resolve,
+};
+use tokio::sync::Mutex;
+
+use crate::ports::{LoadedManifest, RunPorts};
+use crate::unit::{
+    DeployedUnit, PreparedUnit, PreviewedUnit, Recovery, RestorePoint, UnitAddress, UnitFailure,
+    UnitJob, UnitOperation, UnitReport,
+};
+
+/// What a deployment's units share during a run.
+pub struct RunContext {
+    pub(crate) ports: Arc<RunPorts>,
+    pub manifest: Manifest,
+    document: Document,
+    pub environment: EnvironmentName,
+    /// The run that units are touched for; `None` while only looking.
+    run: Option<RunId>,
+    recovery: Recovery,
+    /// Outputs by component, of this run or as recorded.
+    outputs: Mutex<BTreeMap<ComponentName, BTreeMap<String, LookupValue>>>,
+    /// Components whose outputs are not known before they have run.
+    expected: Mutex<BTreeSet<ComponentName>>,
+}
+
+impl RunContext {
+    /// Reads the deployment as it is now.
+    ///
+    /// # Errors
+    ///
+    /// When the manifest cannot be read, or the environment may not be deployed.
+    pub async fn load(ports: Arc<RunPorts>, environment: EnvironmentName) -> Result<Self> {
+        let LoadedManifest { manifest, document } = ports.deployment.load().await?;
+        allow(&manifest, environment)?;
+        Ok(Self {
+            ports,
+            manifest,
+            document,
+            environment,
+            run: None,
+            recovery: Recovery::default(),
+            outputs: Mutex::default(),
+            expected: Mutex::default(),
+        })
+    }
+
+    /// From now on units are touched for this run.
+    pub(crate) fn within(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
+    pub(crate) fn recovering(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    pub fn id(&self) -> &DeploymentId {
+        &self.manifest.metadata.id
+    }
+
+    pub(crate) fn target(&self) -> Option<&EnvironmentTarget> {
+        self.manifest.environments.get(&self.environment)
+    }
+
+    /// Deploys a unit unless nothing that concerns it has changed.
+    pub async fn deploy(
+        &self,
+        component: &ComponentName,
+        force: bool,
+    ) -> Result<DeployedUnit, UnitFailure> {
+        let prepared = self.prepare(component).await?;
+        let last = prepared.memory.last();
+        match must_run(&prepared.fingerprint, last.as_ref(), force) {
+            None => Ok(DeployedUnit::Skipped),
+            Some(reason) => self.deploy_prepared(prepared, reason).await,
+        }
+    }
+
+    /// What a deploy of this unit would be given now.
+    pub async fn prepare(&self, component: &ComponentName) -> Result<PreparedUnit> {
+        let mut memory = self.memory(component).await?;
+        let resolution = self.resolve(component, &mut memory).await?;
+        let fingerprint = self.fingerprint(component, &resolution).await?;
+        Ok(PreparedUnit {
+            component: component.clone(),
+            memory,
+            fingerprint,
+            config: resolution.config,
+        })
+    }
+
+    /// Deploys a unit with what it was prepared with.
+    pub async fn deploy_prepared(
+        &self,
+        prepared: PreparedUnit,
+        reason: RunReason,
+    ) -> Result<DeployedUnit, UnitFailure> {
+        let PreparedUnit {
+            component,
+            mut memory,
+            fingerprint,
+            config,
+        } = prepared;
+        // Saved before the engine starts: made-up values must survive even if the run does not, and
+        // a run that is cut off must not be taken for the good one before it.
+        let begun = RememberedRun {
+            succeeded: false,
+            drifted: false,
+            seconds: memory.last_run.as_ref().map_or(0, |last| last.seconds),
+            resources: memory.last_run.as_ref().map_or(0, |last| last.resources),
+            fingerprint,
+        };
+        memory.last_run = Some(begun.clone());
+        self.remember(&component, &memory).await?;
+        let job = self.job(&component, UnitOperation::Deploy, config);
+        let report = self.ports.engine.run(&job).await?;
+        memory.last_run = Some(RememberedRun {
+            succeeded: true,
+            seconds: report.seconds,
+            resources: report.resources,
+            ..begun
+        });
+        self.remember(&component, &memory).await?;
+        let mut outputs = self.outputs.lock().await;
+        outputs.insert(component, report.outputs.clone());
+        drop(outputs);
+        Ok(DeployedUnit::Ran { reason, report })
+    }
+
+    /// Shows what a deploy would do, with the outputs that units before it would have.
+    pub async fn preview(&self, component: &ComponentName) -> Result<PreviewedUnit, UnitFailure> {
+        let prepared = self.prepare(component).await?;
+        let job = self.job(component, UnitOperation::Preview, prepared.config);
+        let report = self.ports.engine.run(&job).await?;
+        let mut outputs = self.outputs.lock().await;
+        outputs.insert(component.clone(), report.outputs.clone());
+        drop(outputs);
+        let last = prepared.memory.last();
+        Ok(PreviewedUnit {
+            reason: must_run(&prepared.fingerprint, last.as_ref(), false),
+            fingerprint: prepared.fingerprint,
+            report,
+        })
+    }
+
+    /// What a deploy would do with what was prepared, without handing anything on.
+    pub(crate) async fn preview_prepared(
+        &self,
+        prepared: &PreparedUnit,
+    ) -> Result<UnitReport, UnitFailure> {
+        let config = prepared.config.clone();
+        let job = self.job(&prepared.component, UnitOperation::Preview, config);
+        self.ports.engine.run(&job).await
+    }
+
+    /// Deletes what a unit has and forgets its last run.
+    pub async fn destroy(&self, component: &ComponentName) -> Result<UnitReport, UnitFailure> {
+        let job = self.job(component, UnitOperation::Destroy, BTreeMap::new());
+        let report = self.ports.engine.run(&job).await?;
+        let mut memory = self.memory(component).await?;
+        memory.last_run = None;
+        self.remember(component, &memory).await?;
+        Ok(report)
+    }
+
+    /// Returns a unit to an earlier state. Its next deploy is not skipped: what it was deployed with
+    /// is no longer what is there.
+    pub async fn restore(
+        &self,
+        component: &ComponentName,
+        point: RestorePoint,
+    ) -> Result<UnitReport, UnitFailure> {
+        let mut memory = self.memory(component).await?;
+        if let Some(last) = &mut memory.last_run {
+            // Before the engine starts, so that a crash in the middle cannot leave a memory that
+            // calls the half-restored state good.
+            last.succeeded = false;
+            self.remember(component, &memory).await?;
+        }
+        let job = self.job(component, UnitOperation::Restore(point), BTreeMap::new());
+        self.ports.engine.run(&job).await
+    }
+
+    /// Why a deploy would run this unit now; `None` if it would be skipped.
+    pub async fn why(&self, component: &ComponentName) -> Result<Option<RunReason>> {
+        if self.memory(component).await?.last_run.is_none() {
+            return Ok(Some(RunReason::NeverDeployed));
+        }
+        let prepared = self.prepare(component).await?;
+        let last = prepared.memory.last();
+        Ok(must_run(&prepared.fingerprint, last.as_ref(), false))
+    }
+
+    /// From now on the outputs of a component count as unknown, whatever is recorded of it.
+    pub(crate) async fn expect_outputs(&self, component: &ComponentName) {
+        self.expected.lock().await.insert(component.clone());
+    }
+
+    /// What is remembered of a unit.
+    pub async fn memory(&self, component: &ComponentName) -> Result<UnitMemory> {
+        self.ports.memories.load(component, self.environment).await
+    }
+
+    async fn remember(&self, component: &ComponentName, memory: &UnitMemory) -> Result<()> {
+        let memories = &self.ports.memories;
+        memories.save(component, self.environment, memory).await
+    }
+
+    /// Where a unit's state is.
+    pub fn address(&self, component: &ComponentName) -> UnitAddress {
+        UnitAddress {
+            component: component.clone(),
+            project: naming::sanitize(&self.manifest.metadata.project),
+            unit: UnitName::new(self.id(), component, self.environment),
+        }
+    }
+
+    /// Refuses a run over these components that would find out in the middle that it cannot go on.
+    pub(crate) async fn ready<'a>(
+        &self,
+        components: impl Iterator<Item = &'a ComponentName>,
+    ) -> Result<()> {
+        let units: Vec<_> = components.map(|one| self.address(one)).collect();
+        self.ports.engine.ready(&units).await
+    }
+
+    /// The recorded state of a unit, so that it can be told from any other.
+    pub async fn state_version(&self, component: &ComponentName) -> Result<Option<String>> {
+        self.ports
+            .engine
+            .state_version(&self.address(component))
+            .await
+    }
+
+    fn job(
+        &self,
+        component: &ComponentName,
+        operation: UnitOperation,
+        config: BTreeMap<String, ConfigValue>,
+    ) -> UnitJob {
+        let entry = self.manifest.stacks.get(component);
+        UnitJob {
+            unit: self.address(component),
+            config,
+            network: entry.and_then(|entry| entry.network),
+            operation,
+            run: self.run,
+            recovery: self.recovery,
+        }
+    }
+
+    async fn resolve(
+        &self,
+        component: &ComponentName,
+        memory: &mut UnitMemory,
+    ) -> Result<ResolvedConfig> {
+        let entry = self.manifest.stacks.get(component);
+        let config = entry.and_then(|entry| entry.config.get(&self.environment));
+        let config = config.cloned().unwrap_or_default();
+        let lookups = UnitLookups {
+            context: self,
+            memory: Mutex::new(std::mem::take(memory)),
+        };
+        let resolved = resolve(&config, &lookups).await;
+        *memory = lookups.memory.into_inner();
+        let mut resolution = resolved.map_err(|error| {
+            let message = format!("stack {component}, {}: {error}", self.environment);
+            let spot = error.spot(component, self.environment);
+            spot.point(&self.document, ErrorCode::RESOLUTION_FAILED, message)
+                .with_help("correct the placeholder, or deploy what it refers to first")
+        })?;
+        let namespaced = |(key, value): (String, ConfigValue)| {
+            let key = if key.contains(':') {
+                key
+            } else {
+                format!("{component}:{key}")
+            };
+            (key, value)
+        };
+        resolution.config = resolution.config.into_iter().map(namespaced).collect();
+        if let Some(target) = self.target() {
+            let region = ConfigValue::Known {
+                value: target.region.clone().into(),
+                secret: false,
+            };
+            let config = &mut resolution.config;
+            config.entry("aws:region".to_owned()).or_insert(region);
+        }
+        Ok(resolution)
+    }
+
+    async fn fingerprint(
+        &self,
+        component: &ComponentName,
+        resolution: &ResolvedConfig,
+    ) -> Result<Fingerprint> {
+        let mut fingerprint = Fingerprint::default();
+        let components = &self.ports.components;
+        components.add_program(component, &mut fingerprint).await?;
+        let key = &self.ports.key;
+        for (name, value) in &resolution.config {
+            let input = FingerprintInput::Config(name.clone());
+            match value.fingerprint_text() {
+                Some(text) => fingerprint.add_private(key, input, text),
+                None => fingerprint.add_unknown(input),
+            }
+        }
+        for (placeholder, value) in &resolution.lookups {
+            let input = match placeholder.strip_prefix("{{RUNTIME:env:") {
+                Some(_) => FingerprintInput::Environment(placeholder.clone()),
+                None => FingerprintInput::Resolved(placeholder.clone()),
+            };
+            match value.fingerprint_text() {
+                Some(text) => fingerprint.add_private(key, input, text),
+                None => fingerprint.add_unknown(input),
+            }
+        }
+        for (tool, version) in self.ports.engine.versions() {
+            fingerprint.add(FingerprintInput::Version(tool), version);
+        }
+        Ok(fingerprint)
+    }
+
+    /// Outputs of a unit as this run left them, or as recorded.
+    pub async fn outputs_of(
+        &self,
+        component: &ComponentName,
+    ) -> Result<BTreeMap<String, LookupValue>> {
+        if let Some(known) = self.outputs.lock().await.get(component) {
+            return Ok(known.clone());
+        }
+        let recorded = self.ports.engine.outputs(&self.address(component)).await?;
+        Ok(recorded.unwrap_or_default())
+    }
+}
+
+/// Whether an environment may be deployed.
+///
+/// # Errors
+///
+/// When the deployment has no such environment, or it is not enabled.
+pub(crate) fn allow(manifest: &Manifest, environment: EnvironmentName) -> Result<()> {
+    let id = &manifest.metadata.id;
+    match manifest.environments.get(&environment) {
+        Some(target) if target.enabled => Ok(()),
+        Some(_) => {
+            let message = format!("environment {environment} of {id} is not enabled");
+            Err(Error::new(ErrorCode::ENVIRONMENT_DISABLED, message)
+                .with_help(format!("nimbus enable-environment {id} {environment}")))
+        }
+        None => Err(manifest.unknown_environment(environment)),
+    }
+}
+
+/// Answers the lookups of one unit.
+struct UnitLookups<'a> {
+    context: &'a RunContext,
+    memory: Mutex<UnitMemory>,
+}
+
+#[async_trait]
+impl ValueLookup for UnitLookups<'_> {
+    async fn output(&self, component: &str, output: &str) -> Result<LookupValue, LookupError> {
+        // What cannot be a component's name has no outputs.
+        let Ok(component) = component.parse::<ComponentName>() else {
+            return Ok(LookupValue::Absent);
+        };
+        if self.context.expected.lock().await.contains(&component) {
+            return Ok(LookupValue::Unknown);
+        }
+        let outputs = self.context.outputs_of(&component).await;
+        let outputs = outputs.map_err(|error| LookupError {
+            message: error.to_string(),
+        })?;
+        let found = outputs.get(output).cloned();
+        // Recorded outputs are asked for once: a backend may be far away.
+        let mut known = self.context.outputs.lock().await;
+        known.entry(component).or_insert(outputs);
+        drop(known);
+        Ok(found.unwrap_or(LookupValue::Absent))
+    }
+
+    async fn aws(&self, query: &str, parameters: &[String]) -> Result<LookupValue, LookupError> {
+        let target = self.context.target();
+        let region = target.map_or("", |target| target.region.as_str());
+        let values = &self.context.ports.values;
+        values.aws(region, query, parameters).await
+    }
+
+    async fn calculate(
+        &self,
+        function: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, LookupError> {
+        let mut memory = self.memory.lock().await;
+        let values = &self.context.ports.values;
+        values.calculate(function, parameters, &mut memory).await
+    }
+
+    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError> {
+        self.context.ports.values.env(variable).await
+    }
+}

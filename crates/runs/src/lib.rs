@@ -1,0 +1,46 @@
+//! The use cases of a run over ports: plan, seal, deploy, resume, roll back, checks and gates.
+//!
+//! A run goes through typed stages. [`RunSession::open`] takes the environment and reads the manifest,
+//! once and under the lock; [`RunSession::plan`] decides what would happen and refuses what moved;
+//! [`PlannedRun::carry_out`] records the whole request before anything starts, drives the state
+//! machine of `crates/orchestrator` and says how it ended. Everything outside is behind a trait of
+//! [`ports`]: files in `crates/local`, memory in `crates/runs/testing`.
+
+mod bus;
+mod checks;
+mod context;
+mod execute;
+mod planning;
+pub mod ports;
+mod preview;
+mod progress;
+mod promotion;
+mod readiness;
+mod record;
+mod resume;
+mod rollback;
+mod seal;
+mod session;
+mod unit;
+mod versions;
+mod worker;
+
+pub use bus::{EventBus, RunObserver, timestamp};
+pub use checks::CheckResult;
+pub use context::RunContext;
+pub use execute::{ExecutionReport, RunLimits, RunListener, UnitWorker, execute};
+pub use planning::require_needs;
+pub use preview::{PreviewReport, PreviewRequest, preview};
+pub use progress::{FinishedRun, UnitSummary};
+pub use promotion::GateBook;
+pub use record::{
+    EngineChoice, PolicyPackChoice, RunChoices, RunRecord, RunRequest, SandboxChoice,
+};
+pub use resume::{ResumeRequest, resume};
+pub use rollback::{RestoreTargets, restore_targets};
+pub use seal::{SealedPlan, SealedUnit};
+pub use session::{LockWait, PlannedRun, RunSession, take_environment};
+pub use unit::{
+    DeployedUnit, PreparedUnit, PreviewedUnit, Recovery, RestorePoint, UnitAddress, UnitFailure,
+    UnitJob, UnitOperation, UnitReport,
+};

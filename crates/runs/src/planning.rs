@@ -1,0 +1,149 @@
+//! What a run is going to do, worked out before anything starts.
+
+use std::collections::BTreeMap;
+
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::validate::{FindingSeverity, ValidationFinding, validate};
+use nimbus_orchestrator::{Graph, GraphUnit, Manifest, RunPlan, RunReason, naming};
+
+use crate::context::RunContext;
+use crate::ports::RunPorts;
+use crate::record::RunRequest;
+
+/// Checks the manifest as `nimbus validate` does: errors end here, warnings are returned.
+pub(crate) async fn check(context: &RunContext) -> Result<Vec<ValidationFinding>> {
+    let library = context.ports.components.templates().await?;
+    let findings = validate(&context.manifest, &library, &[context.environment]);
+    let (errors, warnings): (Vec<_>, Vec<_>) = findings
+        .into_iter()
+        .partition(|finding| finding.severity == FindingSeverity::Error);
+    let Some(first) = errors.first() else {
+        return Ok(warnings);
+    };
+    let rest = match errors.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let help = format!("{}; `nimbus validate` lists everything", first.help);
+    Err(Error::new(ErrorCode::DEPLOYMENT_INVALID, format!("{first}{rest}")).with_help(help))
+}
+
+/// The units that a run is about: all of them, or the chosen ones with what lies between.
+pub(crate) fn graph(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<Graph> {
+    let graph = whole_graph(&context.manifest, context)?;
+    let Some(chosen) = chosen else {
+        return Ok(graph);
+    };
+    for name in chosen {
+        if graph.priority(name).is_none() {
+            let id = context.id();
+            let message = format!("deployment {id} has no enabled stack {name}");
+            return Err(Error::new(ErrorCode::STACK_UNKNOWN, message));
+        }
+    }
+    let units = chosen.iter().map(|name| GraphUnit {
+        name: name.clone(),
+        priority: graph.priority(name).unwrap_or_default(),
+        needs: graph
+            .needs(name)
+            .filter(|need| chosen.contains(need))
+            .cloned()
+            .collect(),
+    });
+    Graph::new(units).map_err(|error| invalid_graph(&error))
+}
+
+fn whole_graph(manifest: &Manifest, context: &RunContext) -> Result<Graph> {
+    manifest
+        .graph(context.environment)
+        .map_err(|error| invalid_graph(&error))
+}
+
+pub(crate) fn invalid_graph(error: &nimbus_orchestrator::GraphError) -> Error {
+    Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}"))
+}
+
+/// What a single component needs must be there already.
+///
+/// # Errors
+///
+/// When something that it needs was never deployed, or not well.
+pub async fn require_needs(context: &RunContext, component: &ComponentName) -> Result<()> {
+    let graph = whole_graph(&context.manifest, context)?;
+    let mut missing = Vec::new();
+    for need in graph.needs(component) {
+        let last = context.memory(need).await?.last_run;
+        if !last.is_some_and(|run| run.succeeded) {
+            missing.push(need.as_str());
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{component} needs {}, not deployed yet", missing.join(", "));
+    Err(Error::new(ErrorCode::DEPENDENCY_NOT_DEPLOYED, message)
+        .with_help("deploy those first, or the whole environment with `nimbus deploy`"))
+}
+
+/// Which units run and why, and how long it should take.
+pub(crate) async fn plan(
+    context: &RunContext,
+    graph: &Graph,
+    request: &RunRequest,
+) -> Result<RunPlan> {
+    let library = context.ports.components.templates().await?;
+    let mut reasons: BTreeMap<ComponentName, RunReason> = BTreeMap::new();
+    let mut estimates = BTreeMap::new();
+    for name in graph.layers().into_iter().flatten() {
+        let guess = library.stacks.get(name).map(|template| template.estimate);
+        let guess = guess.unwrap_or_default();
+        let last = context.memory(name).await?.last_run;
+        let learnt = last.filter(|run| run.seconds > 0);
+        let estimate = learnt.map_or(guess, |run| guess.learnt(run.seconds, run.resources));
+        estimates.insert(name.clone(), estimate);
+        match context.why(name).await {
+            Ok(Some(reason)) => {
+                reasons.insert(name.clone(), reason);
+            }
+            Ok(None) if request.choices.force => {
+                reasons.insert(name.clone(), RunReason::Forced);
+            }
+            Ok(None) => {}
+            // What it refers to is deployed by this very run.
+            Err(_) if graph.needs(name).any(|need| reasons.contains_key(need)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let metadata = &context.manifest.metadata;
+    // A rehearsal is not what lies in the deployment's directory.
+    let shown = if request.rehearsal {
+        metadata.id.to_string()
+    } else {
+        naming::directory(&metadata.id, &metadata.organization, &metadata.project)
+    };
+    let environment = context.environment.as_str();
+    Ok(RunPlan::new(
+        &shown,
+        environment,
+        graph,
+        &reasons,
+        &estimates,
+    ))
+}
+
+/// Says so when the last run of an environment was cut off.
+pub(crate) async fn interrupted_run(
+    ports: &RunPorts,
+    environment: nimbus_core::EnvironmentName,
+) -> Result<Option<nimbus_orchestrator::RunId>> {
+    let runs = ports.runs.of_environment(environment).await?;
+    let Some(last) = runs.first() else {
+        return Ok(None);
+    };
+    let progress = nimbus_orchestrator::progress_of(&ports.runs.events(last.run).await?);
+    let open = matches!(
+        progress.result,
+        None | Some(nimbus_orchestrator::RunResult::Interrupted)
+    );
+    Ok(open.then_some(last.run))
+}

@@ -1,0 +1,277 @@
+//! What a run asks of the outside, one trait for each concern.
+//!
+//! `crates/local` implements them on files, `crates/runs/testing` in memory; the control plane keeps
+//! the same things in tables. A store that says that something is written has it on a disk: a crash
+//! right after the call loses nothing of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use nimbus_core::{ComponentName, EnvironmentName, Result};
+use nimbus_document::Document;
+use nimbus_orchestrator::{
+    CheckCommand, Fingerprint, LookupError, LookupValue, Manifest, RunEvent, RunId,
+    TemplateLibrary, UnitMemory, VersionRecord,
+};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::record::{RunRecord, RunRequest};
+use crate::unit::{UnitAddress, UnitFailure, UnitJob, UnitReport};
+
+/// A manifest as it was at one moment.
+#[derive(Clone, Debug)]
+pub struct LoadedManifest {
+    pub manifest: Manifest,
+    /// As it is written, for complaints that point into it.
+    pub document: Document,
+}
+
+/// The deployment that a run is about.
+#[async_trait]
+pub trait DeploymentSource: Send + Sync {
+    async fn load(&self) -> Result<LoadedManifest>;
+}
+
+/// Templates and programs of components.
+#[async_trait]
+pub trait ComponentSource: Send + Sync {
+    async fn templates(&self) -> Result<TemplateLibrary>;
+    /// Fails when there is nothing to run.
+    async fn require_program(&self, component: &ComponentName) -> Result<()>;
+    /// Adds everything that a program consists of.
+    async fn add_program(&self, component: &ComponentName, to: &mut Fingerprint) -> Result<()>;
+    /// Whether a program's sources or lists of packages have one of these texts in them.
+    async fn mentions(&self, component: &ComponentName, texts: &[&str]) -> bool;
+}
+
+/// Records of runs.
+#[async_trait]
+pub trait RunStore: Send + Sync {
+    /// Records a request under the next free number, before anything starts.
+    async fn begin(&self, request: RunRequest) -> Result<RunRecord>;
+    async fn find(&self, run: RunId) -> Result<RunRecord>;
+    /// Runs of an environment, newest first.
+    async fn of_environment(&self, environment: EnvironmentName) -> Result<Vec<RunRecord>>;
+    /// Everything that happened, as far as it was written.
+    async fn events(&self, run: RunId) -> Result<Vec<RunEvent>>;
+    /// Appends in order. With `durable` they are on a disk when this returns.
+    async fn append(&self, run: RunId, events: &[RunEvent], durable: bool) -> Result<()>;
+    /// Clears old records of an environment away, never one that can be gone on with.
+    async fn prune(&self, environment: EnvironmentName, keep: usize) -> Result<usize>;
+}
+
+/// What is remembered of units between runs.
+#[async_trait]
+pub trait MemoryStore: Send + Sync {
+    /// A unit that nothing is known of has an empty memory; a damaged one is an error, for taking it
+    /// as empty would make new passwords.
+    async fn load(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+    ) -> Result<UnitMemory>;
+    async fn save(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+        memory: &UnitMemory,
+    ) -> Result<()>;
+}
+
+/// Who holds an environment, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockHolder {
+    pub user: String,
+    pub host: String,
+    pub process: u32,
+    pub command: String,
+    pub run: Option<RunId>,
+    pub since: Timestamp,
+    /// Time since the last sign of life.
+    pub silence: Duration,
+}
+
+/// The lock of one environment, held until it is dropped.
+#[async_trait]
+pub trait EnvironmentGuard: Send + Sync {
+    /// Says which run it is held for.
+    async fn name_run(&mut self, run: RunId) -> Result<()>;
+}
+
+/// What came of an attempt to take a lock.
+pub enum LockAttempt {
+    Taken(Box<dyn EnvironmentGuard>),
+    HeldBy(Box<LockHolder>),
+}
+
+/// One run at a time changes an environment.
+#[async_trait]
+pub trait EnvironmentLocks: Send + Sync {
+    async fn try_lock(&self, environment: EnvironmentName, command: &str) -> Result<LockAttempt>;
+}
+
+/// Versions of an environment.
+#[async_trait]
+pub trait VersionStore: Send + Sync {
+    /// Oldest first.
+    async fn all(&self, environment: EnvironmentName) -> Result<Vec<VersionRecord>>;
+    async fn add(&self, environment: EnvironmentName, version: &VersionRecord) -> Result<()>;
+}
+
+/// Somebody says that an item of a gate is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSignature {
+    pub user: String,
+    /// RFC 3339.
+    pub at: String,
+    pub note: String,
+}
+
+/// What people vouch for.
+#[async_trait]
+pub trait GateStore: Send + Sync {
+    async fn signatures(
+        &self,
+        environment: EnvironmentName,
+    ) -> Result<BTreeMap<String, GateSignature>>;
+    async fn sign(
+        &self,
+        environment: EnvironmentName,
+        item: &str,
+        signature: GateSignature,
+    ) -> Result<()>;
+}
+
+/// A log for people, a view of the record. It may be slow or fail; the run goes on.
+pub trait RunLog: Send {
+    fn event(&mut self, event: &RunEvent) -> std::io::Result<()>;
+    /// A text that is no event, such as the plan.
+    fn text(&mut self, component: &str, text: &str) -> std::io::Result<()>;
+}
+
+/// Where logs of runs go.
+pub trait RunLogs: Send + Sync {
+    fn open(&self, record: &RunRecord) -> Result<Box<dyn RunLog>>;
+}
+
+/// Carries out what is decided about one unit.
+#[async_trait]
+pub trait UnitEngine: Send + Sync {
+    /// A failure is what the user sees; what was done is recorded all the same.
+    async fn run(&self, job: &UnitJob) -> Result<UnitReport, UnitFailure>;
+    /// Outputs as recorded; `None` for a unit that was never deployed.
+    async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>>;
+    /// Where the recorded state is: `None` when there is none. Another text means another state.
+    async fn state_version(&self, unit: &UnitAddress) -> Result<Option<String>>;
+    /// Number of the newest state in the unit's history.
+    async fn history_length(&self, unit: &UnitAddress) -> Result<usize>;
+    /// Refuses a run that could not read or write what is recorded of these units, before it begins.
+    async fn ready(&self, _units: &[UnitAddress]) -> Result<()> {
+        Ok(())
+    }
+    /// Names and versions of everything that can change what a program does.
+    fn versions(&self) -> BTreeMap<String, String>;
+}
+
+/// Everything outside of a deployment that its values can come from.
+#[async_trait]
+pub trait ExternalValues: Send + Sync {
+    async fn aws(
+        &self,
+        region: &str,
+        query: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, LookupError>;
+    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError>;
+    /// A calculation; one that must stay the same is looked up in `memory` and kept there.
+    async fn calculate(
+        &self,
+        function: &str,
+        parameters: &[String],
+        memory: &mut UnitMemory,
+    ) -> Result<LookupValue, LookupError>;
+}
+
+/// The account that a cloud says we are in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloudIdentity {
+    pub account: String,
+    /// In the cloud's own words, for people.
+    pub caller: String,
+}
+
+/// Whose credentials a run would use.
+#[async_trait]
+pub trait CloudAccounts: Send + Sync {
+    async fn aws(&self, region: &str) -> Result<CloudIdentity>;
+}
+
+/// What checks of a run are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckSubject {
+    pub deployment: String,
+    pub environment: EnvironmentName,
+    pub rehearsal: bool,
+    pub run: RunId,
+}
+
+/// Hears every line that a check writes. It must not block.
+pub type CheckOutput = dyn Fn(String) + Send + Sync;
+
+/// Runs the commands that a manifest declares as checks.
+#[async_trait]
+pub trait CheckRunner: Send + Sync {
+    /// Hands the outputs of all components over to the checks that follow; secret ones are left out.
+    async fn hand_over(
+        &self,
+        subject: &CheckSubject,
+        outputs: &BTreeMap<ComponentName, BTreeMap<String, LookupValue>>,
+    ) -> Result<()>;
+    /// Runs one check to its end.
+    async fn run(
+        &self,
+        name: &str,
+        check: &CheckCommand,
+        subject: &CheckSubject,
+        stop: &CancellationToken,
+        output: std::sync::Arc<CheckOutput>,
+    ) -> Result<()>;
+}
+
+/// What time it is.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+/// The clock of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// Everything that a run needs of the outside, put together once.
+pub struct RunPorts {
+    pub deployment: Box<dyn DeploymentSource>,
+    pub components: Box<dyn ComponentSource>,
+    pub runs: std::sync::Arc<dyn RunStore>,
+    pub memories: Box<dyn MemoryStore>,
+    pub locks: Box<dyn EnvironmentLocks>,
+    pub versions: Box<dyn VersionStore>,
+    pub gates: Box<dyn GateStore>,
+    pub logs: Box<dyn RunLogs>,
+    pub engine: Box<dyn UnitEngine>,
+    pub values: Box<dyn ExternalValues>,
+    pub accounts: Box<dyn CloudAccounts>,
+    pub checks: Box<dyn CheckRunner>,
+    pub clock: Box<dyn Clock>,
+    /// Digests private inputs of fingerprints.
+    pub key: nimbus_orchestrator::DigestKey,
+}

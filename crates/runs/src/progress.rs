@@ -1,0 +1,79 @@
+//! How a run went, as values: for summaries, records and tests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nimbus_core::ComponentName;
+use nimbus_orchestrator::{
+    Fingerprint, Graph, RollbackTrigger, RunDirection, RunResult, UnitState,
+};
+
+use crate::checks::CheckResult;
+use crate::record::RunRecord;
+use crate::unit::UnitReport;
+
+/// What is known of a unit's work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnitWork {
+    pub(crate) reason: Option<String>,
+    pub(crate) report: UnitReport,
+    pub(crate) seconds: u64,
+    pub(crate) fingerprint: Option<Fingerprint>,
+}
+
+/// A unit at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitSummary {
+    pub state: UnitState,
+    /// Why it ran.
+    pub reason: Option<String>,
+    pub changes: BTreeMap<String, u64>,
+}
+
+/// A run that ended, however it did.
+#[derive(Clone, Debug)]
+pub struct FinishedRun {
+    pub record: RunRecord,
+    pub result: RunResult,
+    /// What made it undo its work, if something did.
+    pub trigger: Option<RollbackTrigger>,
+    /// The version that it made, if it did.
+    pub version: Option<u32>,
+    pub units: BTreeMap<ComponentName, UnitSummary>,
+    pub checks: Vec<CheckResult>,
+    /// What is worth a warning.
+    pub warnings: Vec<String>,
+    /// Units that could not be returned to where they were, and why.
+    pub attention: Vec<String>,
+    pub took: Duration,
+    pub graph: Graph,
+    pub direction: RunDirection,
+}
+
+/// Units with what their work came to.
+pub(crate) fn summaries(
+    units: &BTreeMap<ComponentName, UnitState>,
+    work: &BTreeMap<ComponentName, UnitWork>,
+) -> BTreeMap<ComponentName, UnitSummary> {
+    let summary = |(name, state): (&ComponentName, &UnitState)| {
+        let work = work.get(name).cloned().unwrap_or_default();
+        let summary = UnitSummary {
+            state: state.clone(),
+            reason: work.reason,
+            changes: work.report.changes,
+        };
+        (name.clone(), summary)
+    };
+    units.iter().map(summary).collect()
+}
+
+/// What a person must look at.
+pub(crate) fn attention(units: &BTreeMap<ComponentName, UnitState>) -> Vec<String> {
+    let stuck = units.iter().filter_map(|(name, state)| match state {
+        UnitState::Stuck { message } => {
+            Some(format!("{name}: {}", nimbus_telemetry::redact(message)))
+        }
+        _ => None,
+    });
+    stuck.collect()
+}

@@ -1,0 +1,160 @@
+//! What must be true before a deploy changes anything, looked at as a whole.
+//!
+//! Whoever deploys learns of everything that stands in the way at once, each with what to do. A
+//! rehearsal touches nothing real, so only the deployment itself is looked at then. Nothing is
+//! recorded here: a deploy that is refused has not begun.
+
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::validate::placeholders;
+use nimbus_orchestrator::{ComponentEntry, PlaceholderSource};
+
+use crate::context::RunContext;
+use crate::record::RunRequest;
+use crate::{planning, promotion};
+
+/// How programs name the packages that talk to AWS, in TypeScript and in Python.
+const AWS_PACKAGES: &[&str] = &["@pulumi/aws", "pulumi_aws", "pulumi-aws"];
+
+/// Configuration with which a provider needs none of this machine's credentials.
+const OWN_CREDENTIALS: &[&str] = &[
+    "aws:accessKey",
+    "aws:endpoints",
+    "aws:profile",
+    "aws:skipCredentialsValidation",
+];
+
+/// Refuses a deploy that cannot go well. Returns what is worth a warning.
+pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Result<Vec<String>> {
+    let chosen = request.choices.components.as_deref();
+    let mut findings = ReadinessFindings::default();
+    findings.add(deployment(context, chosen).await);
+    findings.add(promotion::require(context, request).await);
+    if !request.rehearsal {
+        for (name, _) in concerned(context, chosen) {
+            let found = context.ports.components.require_program(name).await;
+            findings.add(found.map(|()| Vec::new()));
+        }
+        let names = concerned(context, chosen).map(|(name, _)| name);
+        let ready = context.ready(names).await;
+        findings.add(ready.map(|()| Vec::new()));
+        if uses_aws(context, chosen).await {
+            findings.add(aws(context).await);
+        }
+    }
+    findings.finish(context.environment)
+}
+
+/// The components that the run is about.
+fn concerned<'a>(
+    context: &'a RunContext,
+    chosen: Option<&'a [ComponentName]>,
+) -> impl Iterator<Item = (&'a ComponentName, &'a ComponentEntry)> {
+    let all = context.manifest.enabled();
+    all.filter(move |(name, _)| chosen.is_none_or(|chosen| chosen.contains(name)))
+}
+
+/// Whether the manifest is sound, and what a single component needs is there.
+async fn deployment(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<Vec<String>> {
+    let findings = planning::check(context).await?;
+    if let Some([component]) = chosen {
+        planning::require_needs(context, component).await?;
+    }
+    Ok(findings.iter().map(ToString::to_string).collect())
+}
+
+/// Whether the run will talk to AWS with the credentials of this machine.
+async fn uses_aws(context: &RunContext, chosen: Option<&[ComponentName]>) -> bool {
+    let environment = context.environment;
+    let asks = placeholders(&context.manifest, &[environment])
+        .iter()
+        .any(|found| matches!(found.placeholder.source, PlaceholderSource::Aws { .. }));
+    if asks {
+        return true;
+    }
+    for (name, entry) in concerned(context, chosen) {
+        let config = entry.config.get(&environment);
+        let own = config
+            .is_some_and(|config| OWN_CREDENTIALS.iter().any(|key| config.contains_key(*key)));
+        if !own && context.ports.components.mentions(name, AWS_PACKAGES).await {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether AWS knows us. Credentials of another account may be meant: a program can take a role.
+async fn aws(context: &RunContext) -> Result<Vec<String>> {
+    let Some(target) = context.target() else {
+        return Ok(Vec::new());
+    };
+    let found = context.ports.accounts.aws(&target.region).await?;
+    if target.account.is_empty() || target.account == found.account {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "{} is in account {}, and the AWS credentials are those of {} in {}",
+        context.environment, target.account, found.caller, found.account
+    )])
+}
+
+/// What was found, of all checks.
+#[derive(Default)]
+struct ReadinessFindings {
+    refusals: Vec<Error>,
+    warnings: Vec<String>,
+}
+
+impl ReadinessFindings {
+    fn add(&mut self, found: Result<Vec<String>>) {
+        match found {
+            Ok(warnings) => self.warnings.extend(warnings),
+            Err(refusal) => self.refusals.push(refusal),
+        }
+    }
+
+    /// One refusal speaks for itself; several are told together.
+    fn finish(mut self, environment: EnvironmentName) -> Result<Vec<String>> {
+        if self.refusals.len() <= 1 {
+            return self.refusals.pop().map_or(Ok(self.warnings), Err);
+        }
+        let count = self.refusals.len();
+        let mut message = format!("{count} things are in the way of a deploy to {environment}");
+        for refusal in &self.refusals {
+            message.push_str(&format!("\n  {} {}", refusal.code(), refusal.message()));
+            if let Some(help) = refusal.help() {
+                message.push_str(&format!("\n    → {help}"));
+            }
+        }
+        Err(Error::new(ErrorCode::DEPLOYMENT_NOT_READY, message)
+            .with_help("nothing was changed; put each of them right and deploy again"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_refusal_speaks_for_itself_and_several_are_told_with_what_to_do() {
+        let refusal =
+            |code, what: &str| Err(Error::new(code, what).with_help(format!("mend {what}")));
+        let mut one = ReadinessFindings::default();
+        one.add(Ok(vec!["odd".to_owned()]));
+        one.add(refusal(ErrorCode::AWS_CREDENTIALS, "keys"));
+        let error = one.finish(EnvironmentName::DEV).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::AWS_CREDENTIALS);
+
+        let mut two = ReadinessFindings::default();
+        two.add(refusal(ErrorCode::AWS_CREDENTIALS, "keys"));
+        two.add(refusal(ErrorCode::STACK_PROGRAM_MISSING, "code"));
+        let error = two.finish(EnvironmentName::DEV).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::DEPLOYMENT_NOT_READY);
+        for part in ["2 things", "keys", "mend keys", "code", "mend code"] {
+            assert!(error.message().contains(part), "{part}: {error}");
+        }
+
+        let mut none = ReadinessFindings::default();
+        none.add(Ok(vec!["odd".to_owned()]));
+        assert_eq!(none.finish(EnvironmentName::DEV).unwrap(), ["odd"]);
+    }
+}

@@ -1,0 +1,187 @@
+//! What is recorded of a run before anything starts: the whole request, so that whoever goes on with
+//! it needs nothing but its number and keeps every promise of the first attempt.
+
+use std::path::PathBuf;
+
+use nimbus_core::{ComponentName, EnvironmentName};
+use nimbus_orchestrator::{OnFailure, RunAction, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::seal::SealedPlan;
+
+/// What was asked for, by whom. It does not change once the run has started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct RunRequest {
+    #[serde(rename = "kind")]
+    pub action: RunAction,
+    pub deployment: String,
+    pub environment: EnvironmentName,
+    pub rehearsal: bool,
+    pub user: String,
+    pub host: String,
+    #[serde(rename = "options")]
+    pub choices: RunChoices,
+    /// Digest of the manifest that the run was planned from.
+    #[serde(default)]
+    pub manifest: String,
+    /// Digest over every unit's decision.
+    #[serde(default)]
+    pub plan: String,
+}
+
+/// A run's number and when it was started, with what was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct RunRecord {
+    pub run: RunId,
+    /// RFC 3339, seconds.
+    pub started: String,
+    /// `YYYYMMDD-HHMMSS`, part of the names of its log files.
+    pub stamp: String,
+    #[serde(flatten)]
+    pub request: RunRequest,
+}
+
+/// How a run is to be carried out. Fields that older records lack have the values that were usual
+/// when those were written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct RunChoices {
+    pub force: bool,
+    pub parallel: usize,
+    pub on_failure: OnFailure,
+    /// Only these components; all of them when absent.
+    #[serde(default, rename = "stacks", skip_serializing_if = "Option::is_none")]
+    pub components: Option<Vec<ComponentName>>,
+    /// Where state is kept, when not in the deployment's own directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// The version that a rollback returns to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_version: Option<u32>,
+    #[serde(default)]
+    pub engine: EngineChoice,
+    #[serde(default)]
+    pub sandbox: SandboxChoice,
+    /// Whether the types of TypeScript programs are checked.
+    #[serde(default = "yes")]
+    pub typecheck: bool,
+    /// Rules that every unit is held to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy_packs: Vec<PolicyPackChoice>,
+    /// The plan that the run is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_plan: Option<SealedPlan>,
+    /// Why the environment before this one need not be ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_gate: Option<String>,
+    /// Why the run was asked for, in somebody's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for RunChoices {
+    fn default() -> Self {
+        Self {
+            force: false,
+            parallel: 4,
+            on_failure: OnFailure::Hold,
+            components: None,
+            backend: None,
+            to_version: None,
+            engine: EngineChoice::default(),
+            sandbox: SandboxChoice::default(),
+            typecheck: true,
+            policy_packs: Vec::new(),
+            sealed_plan: None,
+            skip_gate: None,
+            message: None,
+        }
+    }
+}
+
+/// Which engine carries operations out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineChoice {
+    #[default]
+    Embedded,
+    /// An installed `pulumi`.
+    Official,
+}
+
+/// How programs are kept from everything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "mode")]
+pub enum SandboxChoice {
+    #[default]
+    Off,
+    BestEffort {
+        network: String,
+    },
+    Strict {
+        network: String,
+        /// The operator has said that less is acceptable.
+        #[serde(default)]
+        allow_weak: bool,
+    },
+}
+
+/// A policy pack, with what was in it when the run was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct PolicyPackChoice {
+    pub folder: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
+    /// Digest over everything in it and its configuration.
+    pub digest: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `nimbus` 0.1 wrote it before requests were recorded whole.
+    const OLD: &str = r#"{"run":"R0003","kind":"deploy","deployment":"D1","environment":"dev",
+        "rehearsal":true,"started":"2026-01-01T00:00:00Z","user":"ann","host":"h",
+        "options":{"force":false,"parallel":4,"on_failure":"automatic","stacks":["network"]},
+        "manifest":"m","plan":"p","stamp":"20260101-000000"}"#;
+
+    #[test]
+    fn a_record_of_an_older_version_is_read_with_what_was_usual_then() {
+        let record: RunRecord = serde_json::from_str(OLD).unwrap();
+        assert_eq!(record.request.action, RunAction::Deploy);
+        let choices = record.request.choices;
+        assert_eq!(choices.components.unwrap(), ["network"]);
+        assert_eq!(choices.engine, EngineChoice::Embedded);
+        assert!(choices.typecheck && choices.sealed_plan.is_none());
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_back_whole() {
+        let choices = RunChoices {
+            engine: EngineChoice::Official,
+            sandbox: SandboxChoice::Strict {
+                network: "none".to_owned(),
+                allow_weak: false,
+            },
+            typecheck: false,
+            policy_packs: vec![PolicyPackChoice {
+                folder: "rules".into(),
+                config: None,
+                digest: "d".to_owned(),
+            }],
+            skip_gate: Some("fire".to_owned()),
+            message: Some("rotate the key".to_owned()),
+            ..RunChoices::default()
+        };
+        let text = serde_json::to_string(&choices).unwrap();
+        assert_eq!(serde_json::from_str::<RunChoices>(&text).unwrap(), choices);
+    }
+}

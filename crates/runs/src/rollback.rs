@@ -1,0 +1,99 @@
+//! To which state each unit of an environment returns when it goes back to an earlier version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nimbus_core::{ComponentName, Result};
+use nimbus_orchestrator::{Graph, GraphUnit, VersionRecord};
+
+use crate::planning::invalid_graph;
+use crate::unit::RestorePoint;
+
+/// Where each unit that is touched returns to.
+pub type RestoreTargets = BTreeMap<ComponentName, RestorePoint>;
+
+/// The state that each unit returns to, and who needs whom. Units that came later go away, and what
+/// is as it was stays alone.
+///
+/// # Errors
+///
+/// When what is recorded of a version needs itself.
+pub fn restore_targets(
+    target: &VersionRecord,
+    current: Option<&VersionRecord>,
+) -> Result<(RestoreTargets, Graph)> {
+    let mut targets = RestoreTargets::new();
+    let mut needs: BTreeMap<ComponentName, BTreeSet<ComponentName>> = BTreeMap::new();
+    let now = current.into_iter().flat_map(|version| &version.units);
+    for (name, unit) in now {
+        targets.insert(name.clone(), RestorePoint::Nothing);
+        needs.insert(name.clone(), unit.needs.clone());
+    }
+    for (name, unit) in &target.units {
+        let same = current.and_then(|version| version.units.get(name));
+        if same.is_some_and(|same| same.state == unit.state) {
+            targets.remove(name);
+            needs.remove(name);
+            continue;
+        }
+        targets.insert(name.clone(), RestorePoint::Version(unit.state));
+        needs.insert(name.clone(), unit.needs.clone());
+    }
+    let units = needs.iter().map(|(name, needs)| GraphUnit {
+        name: name.clone(),
+        priority: 0,
+        needs: needs
+            .iter()
+            .filter(|need| targets.contains_key(*need))
+            .cloned()
+            .collect(),
+    });
+    let graph = Graph::new(units).map_err(|error| invalid_graph(&error))?;
+    Ok((targets, graph))
+}
+
+#[cfg(test)]
+mod tests {
+    use nimbus_orchestrator::{RunAction, RunId, UnitVersion};
+
+    use super::*;
+
+    fn version(number: u32, units: &[(&str, usize, &[&str])]) -> VersionRecord {
+        let unit = |(name, state, needs): &(&str, usize, &[&str])| {
+            let unit = UnitVersion {
+                stack: (*name).to_owned(),
+                state: *state,
+                program: String::new(),
+                fingerprint: String::new(),
+                needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
+            };
+            (name.parse().unwrap(), unit)
+        };
+        VersionRecord {
+            version: number,
+            run: RunId(number),
+            kind: RunAction::Deploy,
+            at: String::new(),
+            user: String::new(),
+            units: units.iter().map(unit).collect(),
+        }
+    }
+
+    #[test]
+    fn what_came_later_goes_what_changed_returns_and_the_rest_stays() {
+        let target = version(1, &[("net", 1, &[]), ("app", 1, &["net"])]);
+        let current = version(
+            3,
+            &[("net", 1, &[]), ("app", 2, &["net"]), ("new", 1, &["app"])],
+        );
+        let (targets, graph) = restore_targets(&target, Some(&current)).unwrap();
+        assert_eq!(
+            targets,
+            BTreeMap::from([
+                ("app".parse().unwrap(), RestorePoint::Version(1)),
+                ("new".parse().unwrap(), RestorePoint::Nothing)
+            ])
+        );
+        assert_eq!(graph.needs("new").collect::<Vec<_>>(), ["app"]);
+        assert_eq!(graph.needs("app").count(), 0, "net is not touched");
+    }
+}

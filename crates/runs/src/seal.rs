@@ -1,0 +1,247 @@
+//! Sealed plans of a whole environment: what was looked at is what is done, or nothing is.
+//!
+//! A plan names everything that its outcome depends on: code, configuration, answers of resolvers,
+//! versions of tools, and the state that each unit starts from. What was not known yet (outputs of
+//! units that do not exist) may become known; everything else must be as it was. Digests of private
+//! values are keyed, so a plan gives no secret away.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::{Fingerprint, FingerprintInput, InputChange, InputDifference};
+use serde::{Deserialize, Serialize};
+
+const SCHEMA: &str = "nimbus/deployment-plan/2";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SealedPlan {
+    schema: String,
+    pub made: String,
+    pub deployment: String,
+    pub environment: EnvironmentName,
+    pub rehearsal: bool,
+    pub units: BTreeMap<ComponentName, SealedUnit>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SealedUnit {
+    /// The state that it starts from; `None` when there is none.
+    pub state: Option<String>,
+    pub inputs: Fingerprint,
+    pub needs: BTreeSet<ComponentName>,
+    /// What would be done to which resource, by URN.
+    pub steps: BTreeMap<String, String>,
+}
+
+impl SealedPlan {
+    pub(crate) fn new(
+        made: String,
+        deployment: String,
+        environment: EnvironmentName,
+        rehearsal: bool,
+        units: BTreeMap<ComponentName, SealedUnit>,
+    ) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            made,
+            deployment,
+            environment,
+            rehearsal,
+            units,
+        }
+    }
+
+    /// As it is kept in a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).unwrap_or_default()
+    }
+
+    /// From what [`to_bytes`](Self::to_bytes) gave. `name` is what complaints call it.
+    ///
+    /// # Errors
+    ///
+    /// When it is no plan of this version.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
+        let not_a_plan = |problem: String| {
+            let message = format!("{name} is not a plan: {problem}");
+            Error::new(ErrorCode::PLAN_UNREADABLE, message)
+                .with_help("give a file that `nimbus preview --save` wrote")
+        };
+        let plan: Self =
+            serde_json::from_slice(bytes).map_err(|error| not_a_plan(error.to_string()))?;
+        if plan.schema != SCHEMA {
+            return Err(not_a_plan(format!("its schema is {:?}", plan.schema)));
+        }
+        Ok(plan)
+    }
+
+    /// Refuses the plan unless it is one of this deployment.
+    pub(crate) fn refuse_other(
+        &self,
+        deployment: &str,
+        environment: EnvironmentName,
+        rehearsal: bool,
+    ) -> Result<()> {
+        let same = self.deployment == deployment
+            && self.environment == environment
+            && self.rehearsal == rehearsal;
+        if same {
+            return Ok(());
+        }
+        let kind = if self.rehearsal {
+            "a rehearsal of "
+        } else {
+            ""
+        };
+        Err(moved(&[format!(
+            "it was made for {kind}{} {}",
+            self.deployment, self.environment
+        )]))
+    }
+
+    /// Refuses the plan when something that it was made from is not what it was.
+    pub(crate) fn refuse_moved(&self, unit: &str, now: &Fingerprint) -> Result<()> {
+        let Some(sealed) = self.units.get(unit) else {
+            return Err(moved(&[format!("{unit} is not in it")]));
+        };
+        let reasons = self.moved_inputs(unit, sealed, now);
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        Err(moved(&reasons))
+    }
+
+    /// What moved of one unit's inputs, in words.
+    pub(crate) fn moved_inputs(
+        &self,
+        unit: &str,
+        sealed: &SealedUnit,
+        now: &Fingerprint,
+    ) -> Vec<String> {
+        let differences = now.changes_since(&sealed.inputs).into_iter();
+        differences
+            .filter(|difference| {
+                !sealed.inputs.is_unknown(&difference.input) && !now.is_unknown(&difference.input)
+            })
+            .map(|difference| format!("{} of {unit}", word(&difference)))
+            .collect()
+    }
+
+    /// Refuses a unit that would now do something that was not shown.
+    pub(crate) fn refuse_other_steps(
+        &self,
+        unit: &str,
+        steps: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let planned = self.units.get(unit).map(|sealed| &sealed.steps);
+        let more: Vec<String> = steps
+            .iter()
+            .filter_map(|(urn, op)| {
+                let shown = planned.and_then(|planned| planned.get(urn));
+                match shown {
+                    Some(shown) if shown == op => None,
+                    Some(shown) => Some(format!("{unit} would {op} {urn}, not {shown} it")),
+                    None => Some(format!("{unit} would {op} {urn}, which was not shown")),
+                }
+            })
+            .collect();
+        if more.is_empty() {
+            Ok(())
+        } else {
+            Err(moved(&more))
+        }
+    }
+}
+
+fn word(difference: &InputDifference) -> String {
+    let kind = match &difference.input {
+        FingerprintInput::ProgramFile(name) => format!("code ({name})"),
+        FingerprintInput::Config(name) => format!("configuration ({name})"),
+        FingerprintInput::Environment(name) => format!("environment variable ({name})"),
+        FingerprintInput::UpstreamOutput(name) => format!("output ({name})"),
+        FingerprintInput::Resolved(name) => format!("resolved value ({name})"),
+        FingerprintInput::Version(name) => format!("version ({name})"),
+    };
+    match difference.change {
+        InputChange::Added => format!("new {kind}"),
+        InputChange::Removed => format!("missing {kind}"),
+        InputChange::Modified => format!("other {kind}"),
+    }
+}
+
+/// The refusal of a plan, with everything that moved.
+pub(crate) fn moved(reasons: &[String]) -> Error {
+    let message = format!("the plan no longer fits: {}", reasons.join(", "));
+    Error::new(ErrorCode::PLAN_MOVED, message)
+        .with_help("make a new one with `nimbus preview --save FILE` and look at it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(inputs: Fingerprint) -> SealedPlan {
+        let unit = SealedUnit {
+            state: None,
+            inputs,
+            needs: BTreeSet::new(),
+            steps: BTreeMap::from([
+                ("urn:1".to_owned(), "create".to_owned()),
+                ("urn:2".to_owned(), "update".to_owned()),
+            ]),
+        };
+        let units = BTreeMap::from([("app".parse().unwrap(), unit)]);
+        SealedPlan::new("t".into(), "D1".into(), EnvironmentName::DEV, true, units)
+    }
+
+    fn inputs(code: &str) -> Fingerprint {
+        let mut inputs = Fingerprint::default();
+        inputs.add(FingerprintInput::ProgramFile("index.ts".into()), code);
+        inputs
+    }
+
+    #[test]
+    fn what_moved_is_named_and_what_was_unknown_may_become_known() {
+        let mut before = inputs("1");
+        before.add_unknown(FingerprintInput::Config("app:vpc".into()));
+        let plan = plan(before);
+        let mut now = inputs("1");
+        now.add(FingerprintInput::Config("app:vpc".into()), "vpc-1");
+        assert!(plan.refuse_moved("app", &now).is_ok());
+        let mut now = inputs("2");
+        now.add(FingerprintInput::Config("app:vpc".into()), "vpc-1");
+        let error = plan.refuse_moved("app", &now).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::PLAN_MOVED);
+        assert_eq!(
+            error.message(),
+            "the plan no longer fits: other code (index.ts) of app"
+        );
+        assert!(plan.refuse_moved("other", &now).is_err());
+        assert!(plan.refuse_other("D2", EnvironmentName::DEV, true).is_err());
+        assert!(
+            plan.refuse_other("D1", EnvironmentName::DEV, false)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn fewer_steps_are_fine_and_others_are_not() {
+        let plan = plan(inputs("1"));
+        let steps = |urn: &str, op: &str| BTreeMap::from([(urn.to_owned(), op.to_owned())]);
+        let allowed = |urn, op| plan.refuse_other_steps("app", &steps(urn, op));
+        assert!(allowed("urn:1", "create").is_ok());
+        assert!(plan.refuse_other_steps("app", &BTreeMap::new()).is_ok());
+        let other = allowed("urn:2", "replace").unwrap_err();
+        assert!(
+            other
+                .message()
+                .contains("app would replace urn:2, not update it"),
+            "{other}"
+        );
+        // As many as were shown, but another one.
+        let more = allowed("urn:3", "create").unwrap_err();
+        assert!(more.message().contains("which was not shown"), "{more}");
+    }
+}

@@ -1,0 +1,520 @@
+//! A run from its lock to its end, in stages that cannot be taken out of order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::{
+    EarlierAttempt, Fingerprint, FingerprintInput, Graph, Run, RunAction, RunDirection, RunEvent,
+    RunId, RunPlan, RunResult, RunStatus, UnitState,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::bus::{EventBus, timestamp};
+use crate::checks::RunChecks;
+use crate::context::{RunContext, allow};
+use crate::execute::{RunLimits, execute};
+use crate::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder, RunPorts};
+use crate::progress::{FinishedRun, attention, summaries};
+use crate::record::{RunRecord, RunRequest};
+use crate::rollback::{RestoreTargets, restore_targets};
+use crate::seal::{SealedPlan, moved};
+use crate::unit::Recovery;
+use crate::versions::{self, RunOutcome};
+use crate::worker::{RunWork, RunWorker};
+use crate::{planning, readiness};
+
+/// Records of so many runs of an environment are kept.
+const RUNS_KEPT: usize = 100;
+
+/// How to wait for an environment that another run holds.
+pub struct LockWait<'a> {
+    pub limit: Duration,
+    /// Hears, at first and then every second, who has it and how much time is left.
+    pub waiting: &'a mut (dyn FnMut(&LockHolder, Duration) + Send),
+}
+
+/// An environment that is held for one run, with its manifest as it is under the lock.
+pub struct RunSession {
+    pub(crate) ports: Arc<RunPorts>,
+    pub(crate) request: RunRequest,
+    pub(crate) guard: Box<dyn EnvironmentGuard>,
+    pub(crate) context: RunContext,
+}
+
+/// A run of which everything is decided, and nothing has begun.
+pub struct PlannedRun {
+    ports: Arc<RunPorts>,
+    request: RunRequest,
+    guard: Box<dyn EnvironmentGuard>,
+    context: RunContext,
+    graph: Graph,
+    work: RunWork,
+    plan: Option<RunPlan>,
+    warnings: Vec<String>,
+    /// An earlier attempt that this one goes on with.
+    earlier: Option<(RunRecord, EarlierAttempt)>,
+    recovery: Recovery,
+    interrupted: Option<RunId>,
+}
+
+impl RunSession {
+    /// Takes the environment, or waits for it, and reads the manifest.
+    ///
+    /// # Errors
+    ///
+    /// When the environment may not be deployed, is held by another run, or the manifest cannot be
+    /// read.
+    pub async fn open(
+        ports: Arc<RunPorts>,
+        request: RunRequest,
+        command: &str,
+        wait: Option<LockWait<'_>>,
+    ) -> Result<Self> {
+        // A courtesy: whoever names a wrong environment need not wait for its lock. The manifest
+        // that counts is read under the lock, for whoever holds it may change it.
+        allow(
+            &ports.deployment.load().await?.manifest,
+            request.environment,
+        )?;
+        let guard =
+            take_environment(ports.locks.as_ref(), request.environment, command, wait).await?;
+        let context = RunContext::load(Arc::clone(&ports), request.environment).await?;
+        Ok(Self {
+            ports,
+            request,
+            guard,
+            context,
+        })
+    }
+
+    /// Decides what the run does, and refuses one that cannot go well or whose plan no longer fits.
+    ///
+    /// # Errors
+    ///
+    /// When anything stands in the way; nothing was recorded or changed then.
+    pub async fn plan(self) -> Result<PlannedRun> {
+        let request = &self.request;
+        let context = &self.context;
+        let mut warnings = Vec::new();
+        let mut plan = None;
+        let (work, graph) = match request.action {
+            RunAction::Deploy => {
+                warnings = readiness::require(context, request).await?;
+                let (work, graph) = deploy_work(context, request, None).await?;
+                plan = Some(planning::plan(context, &graph, request).await?);
+                (work, graph)
+            }
+            RunAction::Destroy => {
+                let chosen = request.choices.components.as_deref();
+                (RunWork::Destroy, planning::graph(context, chosen)?)
+            }
+            RunAction::Rollback => {
+                let (targets, graph) = rollback_targets(&self.ports, request, None).await?;
+                (RunWork::Restore(targets), graph)
+            }
+            RunAction::Preview | RunAction::Refresh => {
+                let message = format!("a {} is not recorded as a run", request.action.as_str());
+                return Err(Error::new(ErrorCode::INTERNAL, message));
+            }
+        };
+        let interrupted = planning::interrupted_run(&self.ports, request.environment).await?;
+        Ok(PlannedRun {
+            ports: self.ports,
+            guard: self.guard,
+            context: self.context,
+            request: self.request,
+            graph,
+            work,
+            plan,
+            warnings,
+            earlier: None,
+            recovery: Recovery::default(),
+            interrupted,
+        })
+    }
+
+    /// Decides how an earlier attempt goes on. What was asked for then holds still.
+    pub(crate) async fn plan_resumption(
+        self,
+        record: RunRecord,
+        earlier: EarlierAttempt,
+        recovery: Recovery,
+    ) -> Result<PlannedRun> {
+        let request = &self.request;
+        let context = &self.context;
+        let mut plan = None;
+        let (work, graph) = match request.action {
+            RunAction::Deploy => {
+                planning::check(context).await?;
+                let (work, graph) = deploy_work(context, request, Some(&earlier)).await?;
+                plan = Some(planning::plan(context, &graph, request).await?);
+                (work, graph)
+            }
+            RunAction::Destroy => {
+                let chosen = request.choices.components.as_deref();
+                (RunWork::Destroy, planning::graph(context, chosen)?)
+            }
+            RunAction::Rollback => {
+                let (targets, graph) =
+                    rollback_targets(&self.ports, request, Some(record.run)).await?;
+                (RunWork::Restore(targets), graph)
+            }
+            RunAction::Preview | RunAction::Refresh => {
+                let message = format!("run {} cannot be gone on with", record.run);
+                return Err(Error::new(ErrorCode::RUN_OVER, message));
+            }
+        };
+        Ok(PlannedRun {
+            ports: self.ports,
+            guard: self.guard,
+            context: self.context,
+            request: self.request,
+            graph,
+            work,
+            plan,
+            warnings: Vec::new(),
+            earlier: Some((record, earlier)),
+            recovery,
+            interrupted: None,
+        })
+    }
+}
+
+impl PlannedRun {
+    /// What a deploy would do; nothing for a destroy or a rollback.
+    pub fn plan(&self) -> Option<&RunPlan> {
+        self.plan.as_ref()
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub fn request(&self) -> &RunRequest {
+        &self.request
+    }
+
+    /// Which run of this environment was cut off, if the last one was.
+    pub fn interrupted(&self) -> Option<RunId> {
+        self.interrupted
+    }
+
+    fn direction(&self) -> RunDirection {
+        match self.request.action {
+            RunAction::Deploy | RunAction::Preview | RunAction::Refresh => RunDirection::Forward,
+            RunAction::Destroy | RunAction::Rollback => RunDirection::Reverse,
+        }
+    }
+
+    /// Records the whole request, carries it out and says how it ended. When `stop` is cancelled,
+    /// what runs finishes and nothing more starts.
+    ///
+    /// # Errors
+    ///
+    /// When the run could not begin. One that began ends with a result, whatever happens.
+    pub async fn carry_out(
+        self,
+        bus: Arc<EventBus>,
+        stop: CancellationToken,
+    ) -> Result<FinishedRun> {
+        let started = Instant::now();
+        let direction = self.direction();
+        let Self {
+            ports,
+            mut request,
+            mut guard,
+            context,
+            graph,
+            work,
+            plan,
+            mut warnings,
+            earlier,
+            recovery,
+            interrupted: _,
+        } = self;
+        if !request.rehearsal {
+            context.ready(graph.names()).await?;
+        }
+        request.manifest = manifest_digest(&context);
+        request.plan = plan.as_ref().map(RunPlan::digest).unwrap_or_default();
+        let resumed = earlier.is_some();
+        let (record, earlier) = match earlier {
+            Some((record, earlier)) => (record, Some(earlier)),
+            None => (ports.runs.begin(request).await?, None),
+        };
+        guard.name_run(record.run).await?;
+        let log = ports.logs.open(&record)?;
+        bus.record(Arc::clone(&ports.runs), record.run, log);
+        announce(&bus, &ports, &record, resumed, plan.as_ref(), &warnings).await?;
+
+        let context = Arc::new(context.within(record.run).recovering(recovery));
+        let is_deploy = record.request.action == RunAction::Deploy;
+        let checks = is_deploy.then(|| RunChecks::of_run(&context, &record, &graph, &stop));
+        let targets = match &work {
+            RunWork::Restore(targets) => Some(targets.clone()),
+            RunWork::Deploy { .. } | RunWork::Preview | RunWork::Destroy => None,
+        };
+        let worker = RunWorker::new(
+            Arc::clone(&context),
+            work,
+            Arc::clone(&bus),
+            Some(record.run),
+            checks,
+        );
+        let worker = Arc::new(worker);
+        let choices = &record.request.choices;
+        let mut run = Run::new(
+            graph.clone(),
+            direction,
+            choices.on_failure,
+            choices.parallel,
+        )
+        .checking(is_deploy);
+        if let Some(earlier) = earlier {
+            run = run.after(earlier);
+        }
+        let limits = RunLimits {
+            cancel: stop,
+            overtime: plan.and_then(|plan| plan.time_limit(choices.parallel)),
+        };
+        let dyn_worker = Arc::clone(&worker);
+        let report = execute(run, dyn_worker, worker.as_ref(), &limits).await;
+
+        let done = worker.done();
+        let outcome = RunOutcome {
+            record: &record,
+            graph: &graph,
+            report: &report,
+            work: &done,
+            targets: targets.as_ref(),
+        };
+        // Before the end is recorded: a run that says that it succeeded has its version.
+        let version = match report.result {
+            RunResult::Succeeded => versions::keep(&context, &outcome).await,
+            _ => Ok(None),
+        };
+        bus.publish(RunEvent::Run {
+            at: timestamp(ports.clock.now()),
+            run: record.run,
+            status: RunStatus::Ended,
+            result: Some(report.result),
+            message: report.trigger.map(|trigger| trigger.to_string()),
+            trigger: report.trigger,
+        });
+        warnings.extend(bus.close().await);
+        let checks = worker.checks().map(RunChecks::results);
+        let (checks, noticed) = checks.unwrap_or_default();
+        warnings.extend(noticed);
+        let version = version.unwrap_or_else(|error| {
+            warnings.push(format!("the version was not recorded: {error}"));
+            None
+        });
+        // Old records are no reason to fail a run that went well.
+        let _ = ports
+            .runs
+            .prune(record.request.environment, RUNS_KEPT)
+            .await;
+        drop(guard);
+        Ok(FinishedRun {
+            result: report.result,
+            trigger: report.trigger,
+            version,
+            units: summaries(&report.units, &done),
+            checks,
+            warnings,
+            attention: attention(&report.units),
+            took: started.elapsed(),
+            record,
+            graph,
+            direction,
+        })
+    }
+}
+
+/// Takes an environment, or waits for it.
+///
+/// # Errors
+///
+/// When somebody else holds it, for longer than one waits.
+pub async fn take_environment(
+    locks: &dyn EnvironmentLocks,
+    environment: EnvironmentName,
+    command: &str,
+    mut wait: Option<LockWait<'_>>,
+) -> Result<Box<dyn EnvironmentGuard>> {
+    let started = tokio::time::Instant::now();
+    loop {
+        let holder = match locks.try_lock(environment, command).await? {
+            LockAttempt::Taken(guard) => return Ok(guard),
+            LockAttempt::HeldBy(holder) => holder,
+        };
+        let limit = wait.as_ref().map(|wait| wait.limit);
+        let left = limit.unwrap_or_default().saturating_sub(started.elapsed());
+        let Some(wait) = wait.as_mut().filter(|_| !left.is_zero()) else {
+            return Err(locked(environment, &holder));
+        };
+        (wait.waiting)(&holder, left);
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+    }
+}
+
+fn locked(environment: EnvironmentName, holder: &LockHolder) -> Error {
+    let LockHolder {
+        user,
+        host,
+        process,
+        command,
+        run,
+        since,
+        silence: _,
+    } = holder;
+    let run = run.map(|run| format!(", run {run}")).unwrap_or_default();
+    let message = format!(
+        "State locked by {user} ({environment}: `{command}` on {host}, process {process}{run}, \
+         since {since})"
+    );
+    Error::new(ErrorCode::ENVIRONMENT_LOCKED, message)
+        .with_help("wait for it with --wait, or see `nimbus locks`")
+}
+
+/// What a deploy does, held to its sealed plan if it has one.
+async fn deploy_work(
+    context: &RunContext,
+    request: &RunRequest,
+    earlier: Option<&EarlierAttempt>,
+) -> Result<(RunWork, Graph)> {
+    let choices = &request.choices;
+    let graph = planning::graph(context, choices.components.as_deref())?;
+    let plan = match &choices.sealed_plan {
+        None => None,
+        Some(plan) => {
+            plan.refuse_other(
+                context.id().as_str(),
+                request.environment,
+                request.rehearsal,
+            )?;
+            refuse_moved(context, plan, earlier).await?;
+            Some(Arc::new(plan.clone()))
+        }
+    };
+    let work = RunWork::Deploy {
+        force: choices.force,
+        plan,
+    };
+    Ok((work, graph))
+}
+
+/// Refuses a sealed plan when anything that it was made from has moved. What an earlier attempt of
+/// the same run did moved on purpose: units that it touched start from another state now, and those
+/// that it finished are not looked at again.
+async fn refuse_moved(
+    context: &RunContext,
+    plan: &SealedPlan,
+    earlier: Option<&EarlierAttempt>,
+) -> Result<()> {
+    let (mut finished, mut touched) = (BTreeSet::new(), BTreeSet::new());
+    for (name, state) in earlier.into_iter().flat_map(|earlier| &earlier.units) {
+        if state.is_done() {
+            finished.insert(name.clone());
+        }
+        if !matches!(state, UnitState::Waiting | UnitState::NotStarted { .. }) {
+            touched.insert(name.clone());
+        }
+    }
+    let graph = planning::graph(context, None)?;
+    let mut reasons = Vec::new();
+    for name in graph.layers().into_iter().flatten() {
+        let Some(sealed) = plan.units.get(name) else {
+            reasons.push(format!("{name} is new"));
+            continue;
+        };
+        if finished.contains(name) {
+            continue;
+        }
+        if !touched.contains(name) && context.state_version(name).await? != sealed.state {
+            reasons.push(format!("other start state of {name}"));
+        }
+        let needs: BTreeSet<ComponentName> = graph.needs(name).cloned().collect();
+        if sealed.needs != needs {
+            reasons.push(format!("{name} has other dependencies"));
+        }
+        let prepared = context.prepare(name).await?;
+        reasons.extend(plan.moved_inputs(name, sealed, &prepared.fingerprint));
+        if !sealed.steps.is_empty() {
+            // What its outputs will be is compared once it has them.
+            context.expect_outputs(name).await;
+        }
+    }
+    let gone = plan.units.keys();
+    let gone = gone.filter(|name| graph.priority(name).is_none());
+    reasons.extend(gone.map(|name| format!("{name} is gone")));
+    if reasons.is_empty() {
+        Ok(())
+    } else {
+        Err(moved(&reasons))
+    }
+}
+
+/// Where a rollback leads. `resumed` is the run itself when it is gone on with: a version that it
+/// has already written is where it wants to be, not where it came from.
+async fn rollback_targets(
+    ports: &RunPorts,
+    request: &RunRequest,
+    resumed: Option<RunId>,
+) -> Result<(RestoreTargets, Graph)> {
+    let environment = request.environment;
+    let all = ports.versions.all(environment).await?;
+    let current = all
+        .iter()
+        .rev()
+        .find(|version| Some(version.run) != resumed);
+    let current = current.ok_or_else(|| {
+        let message = format!("{environment} has no versions yet");
+        Error::new(ErrorCode::VERSION_UNKNOWN, message)
+    })?;
+    let number = request.choices.to_version;
+    let number = number.unwrap_or_else(|| current.version.saturating_sub(1));
+    let target = versions::find(ports, environment, number).await?;
+    restore_targets(&target, Some(current))
+}
+
+async fn announce(
+    bus: &EventBus,
+    ports: &RunPorts,
+    record: &RunRecord,
+    resumed: bool,
+    plan: Option<&RunPlan>,
+    warnings: &[String],
+) -> Result<()> {
+    let now = timestamp(ports.clock.now());
+    let status = if resumed {
+        RunStatus::Resumed
+    } else {
+        RunStatus::Started
+    };
+    bus.publish(RunEvent::Run {
+        at: now.clone(),
+        run: record.run,
+        status,
+        result: None,
+        message: None,
+        trigger: None,
+    });
+    if let Some(plan) = plan {
+        bus.log("plan", &plan.to_string());
+        bus.publish(plan.event(now));
+    }
+    for warning in warnings {
+        bus.log("validation", warning);
+    }
+    bus.settle().await
+}
+
+fn manifest_digest(context: &RunContext) -> String {
+    let mut digest = Fingerprint::default();
+    let input = FingerprintInput::Config("manifest".to_owned());
+    digest.add(input, context.manifest.write());
+    digest.digest()
+}

@@ -1,0 +1,123 @@
+//! What an engine is asked to do with one unit, and what comes of it.
+
+use std::collections::BTreeMap;
+
+use nimbus_core::{ComponentName, Error, UnitName};
+use nimbus_orchestrator::{
+    ConfigValue, Fingerprint, LookupValue, NetworkAccess, RollbackTrigger, RunId, RunReason,
+    UnitMemory,
+};
+
+/// A unit as an engine knows it: the component whose program runs, the Pulumi stack that holds its
+/// state, and the project that the stack is in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UnitAddress {
+    pub component: ComponentName,
+    /// The business project, under whose name the program runs.
+    pub project: String,
+    pub unit: UnitName,
+}
+
+/// What an engine is asked to do with one unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnitJob {
+    pub unit: UnitAddress,
+    pub config: BTreeMap<String, ConfigValue>,
+    /// What its program may reach from a sandbox, if the manifest says so.
+    pub network: Option<NetworkAccess>,
+    pub operation: UnitOperation,
+    /// The run that it is part of. What a unit was before its run touched it is kept under this
+    /// number; without one nothing is kept.
+    pub run: Option<RunId>,
+    pub recovery: Recovery,
+}
+
+/// What is done with a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitOperation {
+    Preview,
+    Deploy,
+    Destroy,
+    Refresh,
+    /// Back to an earlier state, proved by a look at what is there.
+    Restore(RestorePoint),
+}
+
+/// A state to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestorePoint {
+    /// What was recorded before this run first touched it.
+    BeforeRun,
+    /// A state of the unit's history.
+    Version(usize),
+    /// Nothing at all: the unit did not exist.
+    Nothing,
+}
+
+/// How to go on with units that an earlier attempt left unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Look up what became of acts that nobody saw the end of.
+    pub look_up: bool,
+    /// Somebody has looked for creates of unknown outcome, in vain.
+    pub forget_creates: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UnitReport {
+    pub outputs: BTreeMap<String, LookupValue>,
+    /// Steps by kind.
+    pub changes: BTreeMap<String, u64>,
+    /// What is done to which resource, by URN; unchanged ones are left out.
+    pub steps: BTreeMap<String, String>,
+    pub resources: u64,
+    pub seconds: u64,
+}
+
+/// Why a unit did not become what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct UnitFailure {
+    #[source]
+    pub error: Error,
+    /// Whether it is a failure that undoes a run by itself.
+    pub trigger: Option<RollbackTrigger>,
+}
+
+impl From<Error> for UnitFailure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            trigger: None,
+        }
+    }
+}
+
+/// Why a unit ran or did not, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeployedUnit {
+    Skipped,
+    Ran {
+        reason: RunReason,
+        report: UnitReport,
+    },
+}
+
+/// A unit with everything that its deploy depends on, as it was at one moment.
+#[derive(Clone, Debug)]
+pub struct PreparedUnit {
+    pub component: ComponentName,
+    pub memory: UnitMemory,
+    pub fingerprint: Fingerprint,
+    pub(crate) config: BTreeMap<String, ConfigValue>,
+}
+
+/// What a deploy would do.
+#[derive(Clone, Debug)]
+pub struct PreviewedUnit {
+    /// Why it would run; `None` when it would be skipped.
+    pub reason: Option<RunReason>,
+    pub fingerprint: Fingerprint,
+    pub report: UnitReport,
+}

@@ -1,0 +1,269 @@
+//! Does the work of each unit of a run and tells of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_orchestrator::{
+    RollbackTrigger, RunEvent, RunId, RunStatus, UnitOutcome, UnitState, must_run,
+};
+use parking_lot::Mutex;
+
+use crate::bus::{EventBus, timestamp};
+use crate::checks::RunChecks;
+use crate::context::RunContext;
+use crate::execute::{RunListener, UnitWorker};
+use crate::progress::UnitWork;
+use crate::rollback::RestoreTargets;
+use crate::seal::SealedPlan;
+use crate::unit::{DeployedUnit, PreparedUnit, RestorePoint, UnitFailure};
+
+/// What is done with every unit of a run.
+#[derive(Clone, Debug)]
+pub(crate) enum RunWork {
+    Deploy {
+        force: bool,
+        plan: Option<Arc<SealedPlan>>,
+    },
+    Preview,
+    Destroy,
+    /// Back to these states of their histories.
+    Restore(RestoreTargets),
+}
+
+/// Carries out one run's work, unit by unit.
+pub(crate) struct RunWorker {
+    pub(crate) context: Arc<RunContext>,
+    pub(crate) bus: Arc<EventBus>,
+    work: RunWork,
+    /// `None` for a preview, which has no record.
+    run: Option<RunId>,
+    /// What is looked at once everything is deployed.
+    checks: Option<RunChecks>,
+    done: Mutex<BTreeMap<ComponentName, UnitWork>>,
+    undoing: Mutex<UndoNotice>,
+}
+
+/// What the announcement of a rollback says.
+#[derive(Default)]
+struct UndoNotice {
+    begun: bool,
+    failure: Option<String>,
+    trigger: Option<RollbackTrigger>,
+    succeeded: Vec<ComponentName>,
+}
+
+impl RunWorker {
+    pub(crate) fn new(
+        context: Arc<RunContext>,
+        work: RunWork,
+        bus: Arc<EventBus>,
+        run: Option<RunId>,
+        checks: Option<RunChecks>,
+    ) -> Self {
+        Self {
+            context,
+            bus,
+            work,
+            run,
+            checks,
+            done: Mutex::default(),
+            undoing: Mutex::default(),
+        }
+    }
+
+    /// What units did that did something.
+    pub(crate) fn done(&self) -> BTreeMap<ComponentName, UnitWork> {
+        self.done.lock().clone()
+    }
+
+    pub(crate) fn checks(&self) -> Option<&RunChecks> {
+        self.checks.as_ref()
+    }
+
+    /// What made a check fail, so that a rollback can say it.
+    pub(crate) fn blame(&self, failure: String) {
+        self.undoing.lock().failure.get_or_insert(failure);
+    }
+
+    pub(crate) fn now(&self) -> String {
+        timestamp(self.context.ports.clock.now())
+    }
+
+    async fn act(&self, component: &ComponentName) -> Result<UnitOutcome, UnitFailure> {
+        let started = Instant::now();
+        let mut work = UnitWork::default();
+        match &self.work {
+            RunWork::Deploy { force, plan } => {
+                let prepared = self.context.prepare(component).await?;
+                let last = prepared.memory.last();
+                let Some(reason) = must_run(&prepared.fingerprint, last.as_ref(), *force) else {
+                    return Ok(UnitOutcome::Skipped);
+                };
+                self.begin(component).await?;
+                if let Some(plan) = plan {
+                    self.hold_to(plan, &prepared).await?;
+                }
+                work.reason = Some(reason.to_string());
+                work.fingerprint = Some(prepared.fingerprint.clone());
+                match self.context.deploy_prepared(prepared, reason).await? {
+                    DeployedUnit::Skipped => return Ok(UnitOutcome::Skipped),
+                    DeployedUnit::Ran { report, .. } => work.report = report,
+                }
+            }
+            RunWork::Preview => {
+                self.begin(component).await?;
+                let previewed = self.context.preview(component).await?;
+                work.reason = previewed.reason.map(|reason| reason.to_string());
+                work.fingerprint = Some(previewed.fingerprint);
+                work.report = previewed.report;
+            }
+            RunWork::Destroy => {
+                self.begin(component).await?;
+                work.report = self.context.destroy(component).await?;
+            }
+            RunWork::Restore(targets) => {
+                self.begin(component).await?;
+                let point = targets.get(component).copied();
+                let point = point.unwrap_or(RestorePoint::Nothing);
+                work.report = self.context.restore(component, point).await?;
+            }
+        }
+        work.seconds = started.elapsed().as_secs();
+        self.done.lock().insert(component.clone(), work);
+        Ok(UnitOutcome::Succeeded)
+    }
+
+    /// Tells that a unit begins. Nothing may change that the record does not know of: a run that
+    /// dies in the middle of this unit must find it under way when it is gone on with.
+    async fn begin(&self, component: &ComponentName) -> Result<()> {
+        let begun = RunEvent::unit(self.now(), component, &UnitState::Running);
+        self.bus.publish(begun);
+        self.bus.settle().await
+    }
+
+    /// A unit may do what was approved and nothing else.
+    async fn hold_to(&self, plan: &SealedPlan, unit: &PreparedUnit) -> Result<(), UnitFailure> {
+        plan.refuse_moved(&unit.component, &unit.fingerprint)?;
+        let report = self.context.preview_prepared(unit).await?;
+        plan.refuse_other_steps(&unit.component, &report.steps)?;
+        Ok(())
+    }
+
+    /// The first rollback of a run is announced with what led to it.
+    fn notice_undo(&self, component: &ComponentName, state: &UnitState) {
+        let mut undoing = self.undoing.lock();
+        match state {
+            UnitState::Succeeded => undoing.succeeded.push(component.clone()),
+            UnitState::Failed { message } => {
+                let failure = format!("{component}: {message}");
+                undoing.failure.get_or_insert(failure);
+            }
+            UnitState::RollingBack if !undoing.begun => {
+                undoing.begun = true;
+                let reason = undoing.failure.clone();
+                let reason = reason.unwrap_or_else(|| "the run takes too long".to_owned());
+                let succeeded: Vec<&str> = undoing.succeeded.iter().map(|n| n.as_str()).collect();
+                let message = format!(
+                    "Error: {reason}\n{} stacks deployed successfully: {}",
+                    succeeded.len(),
+                    succeeded.join(", ")
+                );
+                if let Some(run) = self.run {
+                    self.bus.publish(RunEvent::Run {
+                        at: self.now(),
+                        run,
+                        status: RunStatus::Undoing,
+                        result: None,
+                        message: Some(message),
+                        trigger: undoing.trigger,
+                    });
+                }
+            }
+            UnitState::Waiting
+            | UnitState::Running
+            | UnitState::Skipped
+            | UnitState::NotStarted { .. }
+            | UnitState::RollingBack
+            | UnitState::RolledBack
+            | UnitState::Stuck { .. } => {}
+        }
+    }
+}
+
+#[async_trait]
+impl UnitWorker for RunWorker {
+    async fn start(&self, component: &ComponentName) -> UnitOutcome {
+        let ended = self.act(component).await;
+        ended.unwrap_or_else(|failed| {
+            if let Some(trigger) = failed.trigger {
+                self.undoing.lock().trigger.get_or_insert(trigger);
+            }
+            UnitOutcome::Failed {
+                message: in_one_line(&failed.error),
+                trigger: failed.trigger,
+            }
+        })
+    }
+
+    async fn roll_back(&self, component: &ComponentName) -> Result<(), String> {
+        // The record knows that it is rolling back before anything is undone.
+        self.bus
+            .settle()
+            .await
+            .map_err(|error| in_one_line(&error))?;
+        let ended = self
+            .context
+            .restore(component, RestorePoint::BeforeRun)
+            .await;
+        ended
+            .map(|_| ())
+            .map_err(|failed| in_one_line(&failed.error))
+    }
+
+    async fn check(&self) -> bool {
+        match &self.checks {
+            Some(checks) => checks.run(self).await,
+            None => true,
+        }
+    }
+}
+
+/// An error in one line, with what to do about it.
+fn in_one_line(error: &Error) -> String {
+    if error.code() == ErrorCode::OUTCOMES_UNKNOWN {
+        return format!("{error} (`nimbus resume` looks them up)");
+    }
+    match error.help() {
+        Some(help) => format!("{error} ({help})"),
+        None => error.to_string(),
+    }
+}
+
+#[async_trait]
+impl RunListener for RunWorker {
+    async fn unit_changed(&self, component: &ComponentName, state: &UnitState) {
+        self.notice_undo(component, state);
+        if *state == UnitState::Running {
+            // Told by whoever starts it, before it does: a unit that is skipped never begins.
+            return;
+        }
+        let mut event = RunEvent::unit(self.now(), component, state);
+        if let RunEvent::Unit {
+            reason,
+            seconds,
+            changes,
+            ..
+        } = &mut event
+            && *state == UnitState::Succeeded
+            && let Some(work) = self.done.lock().get(component).cloned()
+        {
+            *reason = work.reason;
+            *seconds = Some(work.seconds);
+            *changes = work.report.changes;
+        }
+        self.bus.publish(event);
+    }
+}

@@ -1,0 +1,18 @@
+//! A platform directory on disk: templates, programs of components, deployments and their manifests,
+//! with registration of components, scaffolds and the migration of older trees.
+//!
+//! What these files mean is decided in `crates/orchestrator`; this crate reads and writes them, each
+//! write whole or not at all.
+
+pub mod custom_template;
+pub mod files;
+pub mod migration;
+mod program;
+mod registration;
+mod scaffold;
+mod workspace;
+
+pub use program::{add_program, files as program_files, mentions};
+pub use registration::{ComponentRegistration, ProjectFile, check_name};
+pub use scaffold::ComponentScaffold;
+pub use workspace::{Deployment, ROOT, Workspace};

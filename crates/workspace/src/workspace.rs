@@ -1,0 +1,351 @@
+//! A platform directory on disk: `tools/templates`, `stacks` and `deploy` under one root.
+//!
+//! Reading gives values; writing is atomic: a deployment is made in a hidden directory beside its place and moved there whole, so that a failure leaves
+//! nothing behind.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
+use nimbus_document::Document;
+use nimbus_orchestrator::{
+    ComponentTemplate, FILE_NAME, Manifest, ManifestTemplate, RenderedDeployment, TemplateLibrary,
+    naming,
+};
+
+use crate::files::unreadable;
+
+/// Directory that holds a workspace, below the place where a user works.
+pub const ROOT: &str = "cloud";
+
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+/// A deployment found on disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployment {
+    pub directory: PathBuf,
+    pub manifest: Manifest,
+}
+
+impl Workspace {
+    /// The workspace of a directory: itself, its `cloud/`, or the nearest one above.
+    pub fn find(from: &Path) -> Result<Self> {
+        for directory in from.ancestors() {
+            for root in [directory.join(ROOT), directory.to_owned()] {
+                if root.join("tools/templates").is_dir() {
+                    return Ok(Self { root });
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorCode::WORKSPACE_MISSING,
+            format!("{} is in no Nimbus workspace", from.display()),
+        )
+        .with_help("run `nimbus new` to make one here, or give its place with -C DIR"))
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn deployments(&self) -> PathBuf {
+        self.root.join("deploy")
+    }
+
+    /// The program of a stack.
+    pub fn stack_source(&self, stack: &str) -> PathBuf {
+        self.root.join("stacks").join(stack).join("src")
+    }
+
+    pub fn stack_templates(&self) -> PathBuf {
+        self.root.join("tools/templates/config")
+    }
+
+    /// Every template, read and checked.
+    pub fn library(&self) -> Result<TemplateLibrary> {
+        let mut library = TemplateLibrary::default();
+        for path in yaml_files(&self.stack_templates())? {
+            let document = Document::read(&path)?;
+            let template = ComponentTemplate::read(&document)?;
+            require_name(&document, &path, &template.name)?;
+            library.stacks.insert(template.name.clone(), template);
+        }
+        for kind in ["default", "custom"] {
+            for path in yaml_files(&self.root.join("tools/templates").join(kind))? {
+                let document = Document::read(&path)?;
+                let template = ManifestTemplate::read(&document)?;
+                require_name(&document, &path, &template.name)?;
+                library.manifests.insert(template.name.clone(), template);
+            }
+        }
+        Ok(library)
+    }
+
+    /// Directories of deployments, by id, whatever state they are in.
+    pub fn deployment_directories(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        let root = self.deployments();
+        if !root.is_dir() {
+            return Ok(found);
+        }
+        for entry in fs::read_dir(&root).map_err(|e| unreadable(&root, e))? {
+            let path = entry.map_err(|e| unreadable(&root, e))?.path();
+            if path.join(FILE_NAME).is_file() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Whether an id is taken, finished deployment or not.
+    pub fn is_taken(&self, id: &DeploymentId) -> bool {
+        self.directory_of(id.as_str())
+            .is_ok_and(|found| found.is_some())
+    }
+
+    pub fn deployment(&self, id: &str) -> Result<Deployment> {
+        let directory = self.directory_of(id)?.ok_or_else(|| self.unknown(id))?;
+        let manifest = self.manifest_at(&directory)?;
+        Ok(Deployment {
+            directory,
+            manifest,
+        })
+    }
+
+    /// The manifest in a deployment's directory.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn manifest_at(&self, directory: &Path) -> Result<Manifest> {
+        Manifest::read(&Document::read(&directory.join(FILE_NAME))?)
+    }
+
+    /// The manifest of a deployment as it is written, for complaints that point into it.
+    pub fn manifest_document(&self, id: &str) -> Result<Document> {
+        let directory = self.directory_of(id)?.ok_or_else(|| self.unknown(id))?;
+        Document::read(&directory.join(FILE_NAME))
+    }
+
+    /// Manifests of all deployments, without those that cannot be read: they are reported where
+    /// they are asked for.
+    pub fn readable_deployments(&self) -> Result<Vec<Manifest>> {
+        let directories = self.deployment_directories()?;
+        let read = |directory: &PathBuf| {
+            Document::read(&directory.join(FILE_NAME))
+                .and_then(|document| Manifest::read(&document))
+        };
+        Ok(directories
+            .iter()
+            .filter_map(|directory| read(directory).ok())
+            .collect())
+    }
+
+    /// Writes a new deployment: all of it or nothing. Returns its directory.
+    pub fn create(&self, rendered: &RenderedDeployment, log: &str) -> Result<PathBuf> {
+        let metadata = &rendered.manifest.metadata;
+        let name = naming::directory(&metadata.id, &metadata.organization, &metadata.project);
+        let target = self.deployments().join(&name);
+        if self.is_taken(&metadata.id) {
+            return Err(Error::new(
+                ErrorCode::DEPLOYMENT_EXISTS,
+                format!("the deployment id {} is taken", metadata.id),
+            )
+            .with_help("leave the id out to have one made, or choose another"));
+        }
+        let draft = self.deployments().join(format!(".{name}.new"));
+        let written = write_draft(&draft, rendered, log).and_then(|()| fs::rename(&draft, &target));
+        written.map_err(|error| {
+            // Whatever is left of the draft is ours; if even that cannot go, the error below says
+            // more than a second one would.
+            let _ = fs::remove_dir_all(&draft);
+            unwritable(&target, error)
+        })?;
+        Ok(target)
+    }
+
+    fn unknown(&self, id: &str) -> Error {
+        let place = self.deployments();
+        let message = format!("there is no deployment {id} in {}", place.display());
+        Error::new(ErrorCode::DEPLOYMENT_UNKNOWN, message)
+            .with_help("`nimbus list` shows what there is")
+    }
+
+    fn directory_of(&self, id: &str) -> Result<Option<PathBuf>> {
+        let mine = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| naming::belongs_to(name, id))
+        };
+        Ok(self.deployment_directories()?.into_iter().find(mine))
+    }
+}
+
+fn write_draft(draft: &Path, rendered: &RenderedDeployment, log: &str) -> io::Result<()> {
+    if draft.exists() {
+        fs::remove_dir_all(draft)?;
+    }
+    fs::create_dir_all(draft.join("config"))?;
+    fs::create_dir_all(draft.join("logs"))?;
+    for (name, text) in &rendered.configs {
+        fs::write(draft.join("config").join(name), text)?;
+    }
+    fs::write(draft.join("logs/init.log"), log)?;
+    fs::write(draft.join(FILE_NAME), rendered.manifest.write())
+}
+
+fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>> {
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(|e| unreadable(directory, e))? {
+        let path = entry.map_err(|e| unreadable(directory, e))?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A template is found by its file's name, so the name inside must be the same.
+fn require_name(document: &Document, path: &Path, name: &str) -> Result<()> {
+    let stem = path
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    if stem == name {
+        return Ok(());
+    }
+    let view = document.view().required("name")?;
+    Err(view.error(
+        format!("{} has the name `{name}`", path.display()),
+        format!("must be `{stem}`"),
+    ))
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Error {
+    crate::files::unwritable(path, error)
+        .with_help("nothing was left behind; check space and permissions and run it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use nimbus_core::EnvironmentName;
+    use nimbus_orchestrator::{InitAnswers, render};
+
+    use super::*;
+
+    fn workspace() -> (tempfile::TempDir, Workspace) {
+        let temp = tempfile::tempdir().unwrap();
+        let templates = temp.path().join("cloud/tools/templates");
+        fs::create_dir_all(templates.join("config")).unwrap();
+        fs::create_dir_all(templates.join("default")).unwrap();
+        fs::create_dir_all(temp.path().join("cloud/deploy")).unwrap();
+        fs::write(templates.join("config/network.yaml"), "name: network\n").unwrap();
+        fs::write(
+            templates.join("default/minimal.yaml"),
+            "name: minimal\nenvironments: {dev: {region: '{{PRIMARY_REGION}}'}}\nstacks: {network: }\n",
+        )
+        .unwrap();
+        let workspace = Workspace::find(&temp.path().join("cloud/deploy")).unwrap();
+        (temp, workspace)
+    }
+
+    fn rendered(workspace: &Workspace, id: &str) -> RenderedDeployment {
+        let answers = InitAnswers {
+            organization: "Company A".to_owned(),
+            project: "shop".to_owned(),
+            template: "minimal".to_owned(),
+            accounts: BTreeMap::from([(EnvironmentName::DEV, "1".to_owned())]),
+            ..InitAnswers::default()
+        };
+        render(
+            &workspace.library().unwrap(),
+            &id.parse().unwrap(),
+            &answers,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_deployment_is_written_and_found_again_in_any_case() {
+        let (_temp, workspace) = workspace();
+        let directory = workspace
+            .create(&rendered(&workspace, "D1BRV40"), "log\n")
+            .unwrap();
+        assert!(directory.ends_with("deploy/D1BRV40-Company-A-shop"));
+        assert!(directory.join("config/network.dev.yaml").is_file());
+        assert_eq!(
+            fs::read_to_string(directory.join("logs/init.log")).unwrap(),
+            "log\n"
+        );
+        let found = workspace.deployment("d1brv40").unwrap();
+        assert_eq!(found.directory, directory);
+        assert_eq!(found.manifest, rendered(&workspace, "D1BRV40").manifest);
+    }
+
+    #[test]
+    fn a_taken_id_is_refused_and_the_first_stays_as_it_is() {
+        let (_temp, workspace) = workspace();
+        workspace
+            .create(&rendered(&workspace, "D1"), "first")
+            .unwrap();
+        let error = workspace
+            .create(&rendered(&workspace, "D1"), "second")
+            .unwrap_err();
+        assert_eq!(error.code(), ErrorCode::DEPLOYMENT_EXISTS);
+        let log = workspace
+            .deployment("D1")
+            .unwrap()
+            .directory
+            .join("logs/init.log");
+        assert_eq!(fs::read_to_string(log).unwrap(), "first");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let (_temp, workspace) = workspace();
+        let mut broken = rendered(&workspace, "D1");
+        broken
+            .configs
+            .insert("no/such/folder.yaml".to_owned(), String::new());
+        let error = workspace.create(&broken, "").unwrap_err();
+        assert_eq!(error.code(), ErrorCode::FILE_UNWRITABLE);
+        assert_eq!(fs::read_dir(workspace.deployments()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_template_whose_name_is_not_its_files_is_refused() {
+        let (_temp, workspace) = workspace();
+        fs::write(
+            workspace.stack_templates().join("dns.yaml"),
+            "name: network\n",
+        )
+        .unwrap();
+        assert!(
+            workspace
+                .library()
+                .unwrap_err()
+                .message()
+                .contains("dns.yaml")
+        );
+    }
+
+    #[test]
+    fn no_workspace_says_how_to_make_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let error = Workspace::find(temp.path()).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::WORKSPACE_MISSING);
+    }
+}
