@@ -28,3 +28,5 @@ export * from "./components/container-app/task";
 export * from "./components/kubernetes/cluster";
 export * from "./components/kubernetes/support";
 export * from "./components/account-baseline";
+export * from "./components/key-value-table";
+export * from "./components/memory-cache";

@@ -9,6 +9,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { MockMonitor } from "@pulumi/pulumi/runtime/mocks";
 import { vi } from "vitest";
 import { isRecord } from "../config";
+import { StackContext } from "../context";
 import type { Environment } from "../types";
 import { resolvedConfig, STACKS, type Values } from "./template";
 
@@ -114,6 +115,36 @@ async function alone<T>(job: () => Promise<T>): Promise<T> {
   })();
   last = done;
   return done;
+}
+
+/** Runs a few lines of a program that uses components directly, as a user's own would. */
+export async function runComponents(
+  build: (context: StackContext) => void,
+  environment: Environment = "prod",
+): Promise<Run> {
+  return alone(async () => {
+    const recorded: Made[] = [];
+    await pulumi.runtime.setMocks(new Cloud(recorded), "ecommerce", "demo", false);
+    const requests = watchRequests();
+    try {
+      build(
+        new StackContext("demo", {
+          deploymentId: "D1BRV40",
+          organization: "Company A",
+          project: "ecommerce",
+          environment,
+          domain: "example.com",
+          team: "infrastructure",
+          costCenter: "engineering",
+        }),
+      );
+      await pulumi.runtime.disconnect();
+      const everything = recorded.map((one) => ({ ...one, request: requests.of(one) }));
+      return new Run("demo", everything, {}, new Set(), new Set());
+    } finally {
+      requests.stop();
+    }
+  });
 }
 
 /** Reads a component's configuration without making anything. */
