@@ -155,6 +155,15 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-workspace",
         ],
     ),
+    (
+        "nimbus-runs-testing",
+        &[
+            "nimbus-core",
+            "nimbus-document",
+            "nimbus-orchestrator",
+            "nimbus-runs",
+        ],
+    ),
     ("nimbus-library", &[]),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),

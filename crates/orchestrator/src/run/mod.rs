@@ -49,6 +49,8 @@ pub struct Run {
     /// Units that changed something, in the order in which they ended. A unit ends after everything
     /// it needs, so from the back this is an order in which all of them can be undone.
     changed: Vec<ComponentName>,
+    /// Units that an earlier attempt had begun and not recorded as done.
+    touched: BTreeSet<ComponentName>,
     /// Units that something which could not be undone may still use, and what that is.
     blocked: BTreeMap<ComponentName, ComponentName>,
     /// Changes that nobody was told of yet, in order. They are kept until the driver asks, because
@@ -98,6 +100,7 @@ impl Run {
             ready: BTreeSet::new(),
             running: 0,
             changed: Vec::new(),
+            touched: BTreeSet::new(),
             blocked: BTreeMap::new(),
             news: Vec::new(),
             trigger: None,
@@ -132,7 +135,12 @@ impl Run {
                     UnitState::Succeeded
                 }
                 UnitState::Skipped => UnitState::Skipped,
-                // Whether a unit that was under way or failed works is found out by running it.
+                // Whether a unit that was under way or failed works is found out by running it. It may
+                // turn out to be done: the earlier attempt died before it could say so.
+                UnitState::Running | UnitState::Failed { .. } if !earlier.undoing => {
+                    self.touched.insert(name.clone());
+                    UnitState::Waiting
+                }
                 _ if !earlier.undoing => UnitState::Waiting,
                 // It may have done part of its work.
                 UnitState::Running | UnitState::RollingBack | UnitState::Failed { .. } => {
@@ -156,6 +164,15 @@ impl Run {
         if earlier.undoing {
             self.phase = Phase::Undoing;
             self.trigger = earlier.trigger;
+            // The attempt may have died before it had said of all of them that they never start.
+            let waiting = |(name, state): (&ComponentName, &UnitState)| {
+                (*state == UnitState::Waiting).then(|| name.clone())
+            };
+            let left: Vec<ComponentName> = self.units.iter().filter_map(waiting).collect();
+            for name in left {
+                let because = "the run stopped".to_owned();
+                self.set(&name, UnitState::NotStarted { because });
+            }
         }
         self.count_open();
         self
@@ -196,6 +213,12 @@ impl Run {
         self.running -= 1;
         match outcome {
             UnitOutcome::Succeeded => {
+                self.changed.push(name.to_owned());
+                self.set(name, UnitState::Succeeded);
+                self.free_followers(name);
+            }
+            // An earlier attempt of this run did its work, so it is this run's to undo.
+            UnitOutcome::Skipped if self.touched.contains(name) => {
                 self.changed.push(name.to_owned());
                 self.set(name, UnitState::Succeeded);
                 self.free_followers(name);

@@ -1,0 +1,175 @@
+//! Units in memory: a deploy makes two resources out of a unit's configuration and program, one write
+//! each, so that a crash or a fault leaves a unit half done.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use nimbus_core::{Error, ErrorCode, Result, UnitName};
+use nimbus_orchestrator::{ConfigValue, LookupValue};
+use nimbus_runs::ports::UnitEngine;
+use nimbus_runs::{RestorePoint, UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport};
+
+use crate::crash::Crash;
+use crate::world::{RecordedUnit, World};
+
+pub(crate) struct MemoryEngine {
+    pub(crate) world: World,
+    pub(crate) crash: Crash,
+}
+
+type Resources = BTreeMap<String, String>;
+
+impl MemoryEngine {
+    fn recorded(&self, unit: &UnitName) -> Option<RecordedUnit> {
+        self.world.contents().units.get(unit).cloned()
+    }
+
+    /// What a deploy would make.
+    fn wanted(&self, job: &UnitJob) -> Resources {
+        let contents = self.world.contents();
+        let code = contents.programs.get(&job.unit.component);
+        let config: Vec<String> = job
+            .config
+            .iter()
+            .map(|(key, value)| match value {
+                ConfigValue::Known { value, .. } => format!("{key}={value}"),
+                ConfigValue::Unknown => format!("{key}=?"),
+            })
+            .collect();
+        let made = format!("{} {}", code.cloned().unwrap_or_default(), config.join(" "));
+        let resources = ["first", "second"].map(|name| (name.to_owned(), made.clone()));
+        resources.into_iter().collect()
+    }
+
+    /// Changes one resource after the other. With `stops` it fails after the first.
+    async fn change(&self, job: &UnitJob, wanted: &Resources, stops: bool) -> Result<(), Error> {
+        let now = self.recorded(&job.unit.unit).unwrap_or_default().resources;
+        let mut names: Vec<&String> = wanted.keys().chain(now.keys()).collect();
+        names.sort();
+        names.dedup();
+        for (at, name) in names.into_iter().enumerate() {
+            if stops && at == 1 {
+                return Err(Error::new(ErrorCode::INTERNAL, "the cloud said no"));
+            }
+            if wanted.get(name) == now.get(name) {
+                continue;
+            }
+            self.crash.write().await;
+            self.world.change(|contents| {
+                let unit = contents.units.entry(job.unit.unit.clone()).or_default();
+                match wanted.get(name) {
+                    Some(value) => drop(unit.resources.insert(name.clone(), value.clone())),
+                    None => drop(unit.resources.remove(name)),
+                }
+            });
+        }
+        self.crash.write().await;
+        self.world.change(|contents| {
+            let unit = contents.units.entry(job.unit.unit.clone()).or_default();
+            if unit.history.last() != Some(&unit.resources) {
+                unit.history.push(unit.resources.clone());
+            }
+        });
+        Ok(())
+    }
+
+    async fn keep(&self, job: &UnitJob) {
+        let Some(run) = job.run else {
+            return;
+        };
+        let key = (run, job.unit.unit.clone());
+        if self.world.contents().kept.contains_key(&key) {
+            return;
+        }
+        let before = self.recorded(&job.unit.unit).unwrap_or_default();
+        self.crash.write().await;
+        self.world
+            .change(|contents| contents.kept.insert(key, before));
+    }
+
+    fn target(&self, job: &UnitJob, point: RestorePoint) -> Option<Resources> {
+        let recorded = self.recorded(&job.unit.unit).unwrap_or_default();
+        match point {
+            RestorePoint::Nothing => Some(Resources::new()),
+            RestorePoint::Version(number) => recorded.history.get(number.checked_sub(1)?).cloned(),
+            RestorePoint::BeforeRun => {
+                let key = (job.run?, job.unit.unit.clone());
+                let kept = self.world.contents().kept.get(&key).cloned();
+                kept.map(|unit| unit.resources)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl UnitEngine for MemoryEngine {
+    async fn run(&self, job: &UnitJob) -> Result<UnitReport, UnitFailure> {
+        let faults = self.world.contents().faults;
+        let fault = faults.get(&job.unit.component).copied().unwrap_or_default();
+        let mut report = UnitReport::default();
+        match job.operation {
+            UnitOperation::Preview => {
+                let now = self.recorded(&job.unit.unit).unwrap_or_default().resources;
+                let wanted = self.wanted(job);
+                let changed = wanted
+                    .iter()
+                    .filter(|(name, value)| now.get(*name) != Some(*value));
+                let step = |(name, _): (&String, &String)| (name.clone(), "update".to_owned());
+                report.steps = changed.map(step).collect();
+            }
+            UnitOperation::Deploy => {
+                self.keep(job).await;
+                let wanted = self.wanted(job);
+                let changed = self.change(job, &wanted, fault.deploy).await;
+                changed.map_err(|error| UnitFailure {
+                    error,
+                    trigger: fault.trigger,
+                })?;
+                report.resources = wanted.len() as u64;
+            }
+            UnitOperation::Destroy => self.change(job, &Resources::new(), false).await?,
+            UnitOperation::Refresh => {}
+            UnitOperation::Restore(point) => {
+                if let Some(target) = self.target(job, point) {
+                    self.change(job, &target, false).await?;
+                }
+                if fault.rollback {
+                    let error = Error::new(ErrorCode::ROLLBACK_UNPROVED, "it will not go back");
+                    return Err(error.into());
+                }
+            }
+        }
+        report.outputs = self.outputs(&job.unit).await?.unwrap_or_default();
+        Ok(report)
+    }
+
+    async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>> {
+        let value = |resources: &Resources| {
+            let made = resources.get("second").cloned().unwrap_or_default();
+            BTreeMap::from([("out".to_owned(), LookupValue::open(made))])
+        };
+        Ok(self.recorded(&unit.unit).map(|unit| value(&unit.resources)))
+    }
+
+    async fn state_version(&self, unit: &UnitAddress) -> Result<Option<String>> {
+        let recorded = self.recorded(&unit.unit);
+        let text = |unit: RecordedUnit| {
+            let resources = unit.resources.iter();
+            let parts: Vec<_> = resources
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            parts.join(";")
+        };
+        Ok(recorded.map(text))
+    }
+
+    async fn history_length(&self, unit: &UnitAddress) -> Result<usize> {
+        Ok(self
+            .recorded(&unit.unit)
+            .map_or(0, |unit| unit.history.len()))
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("engine".to_owned(), "1".to_owned())])
+    }
+}
