@@ -51,7 +51,7 @@ fn request(action: RunAction, on_failure: OnFailure, to_version: Option<u32>) ->
 /// Runs until it ends or the process does.
 async fn start(world: &World, request: RunRequest, crash: &Crash) -> Option<FinishedRun> {
     let bus = Arc::new(EventBus::default());
-    let ports = Arc::new(world.ports(crash, &bus));
+    let ports = Arc::new(world.ports(crash));
     let work = async {
         let session = RunSession::open(ports, request, "test", None).await?;
         session
@@ -65,7 +65,7 @@ async fn start(world: &World, request: RunRequest, crash: &Crash) -> Option<Fini
 
 async fn go_on(world: &World, run: RunId, crash: &Crash) -> Option<FinishedRun> {
     let bus = Arc::new(EventBus::default());
-    let ports = Arc::new(world.ports(crash, &bus));
+    let ports = Arc::new(world.ports(crash));
     let resumption = ResumeRequest {
         run,
         forget_creates: false,
@@ -279,7 +279,7 @@ async fn a_destroy_and_a_rollback_end_the_same_wherever_they_were_interrupted() 
 async fn a_run_that_goes_on_is_held_to_its_sealed_plan() {
     let world = deployed_and_changed().await;
     let bus = Arc::new(EventBus::default());
-    let ports = Arc::new(world.ports(&Crash::never(), &bus));
+    let ports = Arc::new(world.ports(&Crash::never()));
     let preview = nimbus_runs::PreviewRequest {
         environment: DEV,
         rehearsal: false,
@@ -310,8 +310,7 @@ async fn a_run_that_goes_on_is_held_to_its_sealed_plan() {
                 .programs
                 .insert("edge".parse().unwrap(), "v3".to_owned());
         });
-        let bus = Arc::new(EventBus::default());
-        let ports = Arc::new(world.ports(&Crash::never(), &bus));
+        let ports = Arc::new(world.ports(&Crash::never()));
         let resumption = ResumeRequest {
             run,
             forget_creates: false,

@@ -21,13 +21,16 @@ type Resources = BTreeMap<String, String>;
 
 impl MemoryEngine {
     fn recorded(&self, unit: &UnitName) -> Option<RecordedUnit> {
-        self.world.contents().units.get(unit).cloned()
+        self.world
+            .read(|contents| contents.units.get(unit).cloned())
     }
 
     /// What a deploy would make.
     fn wanted(&self, job: &UnitJob) -> Resources {
-        let contents = self.world.contents();
-        let code = contents.programs.get(&job.unit.component);
+        let component = &job.unit.component;
+        let code = self
+            .world
+            .read(|contents| contents.programs.get(component).cloned());
         let config: Vec<String> = job
             .config
             .iter()
@@ -36,7 +39,7 @@ impl MemoryEngine {
                 ConfigValue::Unknown => format!("{key}=?"),
             })
             .collect();
-        let made = format!("{} {}", code.cloned().unwrap_or_default(), config.join(" "));
+        let made = format!("{} {}", code.unwrap_or_default(), config.join(" "));
         let resources = ["first", "second"].map(|name| (name.to_owned(), made.clone()));
         resources.into_iter().collect()
     }
@@ -78,7 +81,7 @@ impl MemoryEngine {
             return;
         };
         let key = (run, job.unit.unit.clone());
-        if self.world.contents().kept.contains_key(&key) {
+        if self.world.read(|contents| contents.kept.contains_key(&key)) {
             return;
         }
         let before = self.recorded(&job.unit.unit).unwrap_or_default();
@@ -94,7 +97,7 @@ impl MemoryEngine {
             RestorePoint::Version(number) => recorded.history.get(number.checked_sub(1)?).cloned(),
             RestorePoint::BeforeRun => {
                 let key = (job.run?, job.unit.unit.clone());
-                let kept = self.world.contents().kept.get(&key).cloned();
+                let kept = self.world.read(|contents| contents.kept.get(&key).cloned());
                 kept.map(|unit| unit.resources)
             }
         }
@@ -104,8 +107,13 @@ impl MemoryEngine {
 #[async_trait]
 impl UnitEngine for MemoryEngine {
     async fn run(&self, job: &UnitJob) -> Result<UnitReport, UnitFailure> {
-        let faults = self.world.contents().faults;
-        let fault = faults.get(&job.unit.component).copied().unwrap_or_default();
+        let component = &job.unit.component;
+        let fault = self
+            .world
+            .read(|contents| contents.faults.get(component).copied());
+        let fault = fault.unwrap_or_default();
+        self.world
+            .change(|contents| contents.jobs.push(job.clone()));
         let mut report = UnitReport::default();
         match job.operation {
             UnitOperation::Preview => {
@@ -116,6 +124,13 @@ impl UnitEngine for MemoryEngine {
                     .filter(|(name, value)| now.get(*name) != Some(*value));
                 let step = |(name, _): (&String, &String)| (name.clone(), "update".to_owned());
                 report.steps = changed.map(step).collect();
+                if !report.steps.is_empty() {
+                    // What it will be is known when it is.
+                    report
+                        .outputs
+                        .insert("out".to_owned(), LookupValue::Unknown);
+                    return Ok(report);
+                }
             }
             UnitOperation::Deploy => {
                 self.keep(job).await;
@@ -146,7 +161,10 @@ impl UnitEngine for MemoryEngine {
     async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>> {
         let value = |resources: &Resources| {
             let made = resources.get("second").cloned().unwrap_or_default();
-            BTreeMap::from([("out".to_owned(), LookupValue::open(made))])
+            let said = made.split_once("out=").map(|(_, said)| said.to_owned());
+            let said = said.and_then(|said| said.split(' ').next().map(str::to_owned));
+            let value = said.unwrap_or(made);
+            BTreeMap::from([("out".to_owned(), LookupValue::open(value))])
         };
         Ok(self.recorded(&unit.unit).map(|unit| value(&unit.resources)))
     }

@@ -18,7 +18,7 @@ use nimbus_runs::{RunRecord, RunRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::crash::Crash;
-use crate::world::World;
+use crate::world::{World, WorldContents};
 
 pub(crate) struct MemoryPort {
     pub(crate) world: World,
@@ -35,7 +35,7 @@ impl DeploymentSource for MemoryPort {
 #[async_trait]
 impl ComponentSource for MemoryPort {
     async fn templates(&self) -> Result<TemplateLibrary> {
-        Ok(self.world.contents().templates)
+        Ok(self.world.read(|contents| contents.templates.clone()))
     }
 
     async fn require_program(&self, _: &ComponentName) -> Result<()> {
@@ -43,12 +43,10 @@ impl ComponentSource for MemoryPort {
     }
 
     async fn add_program(&self, component: &ComponentName, to: &mut Fingerprint) -> Result<()> {
-        let contents = self.world.contents();
-        let code = contents
-            .programs
-            .get(component)
-            .cloned()
-            .unwrap_or_default();
+        let code = self
+            .world
+            .read(|contents| contents.programs.get(component).cloned());
+        let code = code.unwrap_or_default();
         to.add(FingerprintInput::ProgramFile("index.ts".to_owned()), code);
         Ok(())
     }
@@ -77,22 +75,22 @@ impl RunStore for MemoryPort {
     }
 
     async fn find(&self, run: RunId) -> Result<RunRecord> {
-        let found = self.world.contents().runs.remove(&run);
+        let found = self.world.read(|contents| contents.runs.get(&run).cloned());
         found
             .map(|(record, _)| record)
             .ok_or_else(|| Error::new(ErrorCode::RUN_UNKNOWN, format!("there is no run {run}")))
     }
 
     async fn of_environment(&self, environment: EnvironmentName) -> Result<Vec<RunRecord>> {
-        let runs = self.world.contents().runs.into_values().rev();
-        let records = runs.map(|(record, _)| record);
+        let runs = self.world.read(|contents| contents.runs.clone());
+        let records = runs.into_values().rev().map(|(record, _)| record);
         Ok(records
             .filter(|record| record.request.environment == environment)
             .collect())
     }
 
     async fn events(&self, run: RunId) -> Result<Vec<RunEvent>> {
-        let found = self.world.contents().runs.remove(&run);
+        let found = self.world.read(|contents| contents.runs.get(&run).cloned());
         Ok(found.map(|(_, events)| events).unwrap_or_default())
     }
 
@@ -138,8 +136,10 @@ impl MemoryStore for MemoryPort {
         component: &ComponentName,
         environment: EnvironmentName,
     ) -> Result<UnitMemory> {
-        let mut memories = self.world.contents().memories;
-        let found = memories.remove(&(environment, component.clone()));
+        let key = (environment, component.clone());
+        let found = self
+            .world
+            .read(|contents| contents.memories.get(&key).cloned());
         Ok(found.unwrap_or_default())
     }
 
@@ -206,7 +206,9 @@ impl EnvironmentLocks for MemoryPort {
 #[async_trait]
 impl VersionStore for MemoryPort {
     async fn all(&self, environment: EnvironmentName) -> Result<Vec<VersionRecord>> {
-        let versions = self.world.contents().versions.remove(&environment);
+        let versions = self
+            .world
+            .read(|contents| contents.versions.get(&environment).cloned());
         Ok(versions.unwrap_or_default())
     }
 
@@ -226,7 +228,8 @@ impl GateStore for MemoryPort {
         &self,
         environment: EnvironmentName,
     ) -> Result<BTreeMap<String, GateSignature>> {
-        let signatures = self.world.contents().signatures.remove(&environment);
+        let read = |contents: &WorldContents| contents.signatures.get(&environment).cloned();
+        let signatures = self.world.read(read);
         Ok(signatures.unwrap_or_default())
     }
 
@@ -275,11 +278,18 @@ impl ExternalValues for MemoryPort {
 
     async fn calculate(
         &self,
-        _: &str,
+        function: &str,
         _: &[String],
-        _: &mut UnitMemory,
+        memory: &mut UnitMemory,
     ) -> Result<LookupValue, LookupError> {
-        Ok(LookupValue::Absent)
+        let next = self.world.change(|contents| {
+            contents.made_up += 1;
+            contents.made_up
+        });
+        let made = memory.made.entry(function.to_owned());
+        Ok(LookupValue::open(
+            made.or_insert_with(|| next.to_string()).clone(),
+        ))
     }
 }
 

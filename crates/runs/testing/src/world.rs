@@ -11,7 +11,7 @@ use nimbus_orchestrator::{
     VersionRecord,
 };
 use nimbus_runs::ports::{Clock, GateSignature, LoadedManifest, RunPorts};
-use nimbus_runs::{EventBus, RunRecord};
+use nimbus_runs::{RunRecord, UnitJob};
 use parking_lot::Mutex;
 
 use crate::crash::Crash;
@@ -28,7 +28,8 @@ pub struct WorldContents {
     /// The manifest's text.
     pub manifest: String,
     pub templates: TemplateLibrary,
-    /// What a component's program consists of.
+    /// What a component's program consists of. After `out=` stands what it outputs; otherwise that
+    /// is everything that it was made from.
     pub programs: BTreeMap<ComponentName, String>,
     pub runs: BTreeMap<RunId, (RunRecord, Vec<RunEvent>)>,
     pub memories: BTreeMap<(EnvironmentName, ComponentName), UnitMemory>,
@@ -40,6 +41,10 @@ pub struct WorldContents {
     /// Components whose work goes wrong.
     pub faults: BTreeMap<ComponentName, UnitFault>,
     pub locked: BTreeSet<EnvironmentName>,
+    /// What engines were asked to do, in order.
+    pub jobs: Vec<UnitJob>,
+    /// How many values were made up.
+    pub made_up: u64,
 }
 
 /// What is deployed of a unit, and what it was.
@@ -84,6 +89,10 @@ impl World {
         change(&mut self.0.lock())
     }
 
+    pub fn read<T>(&self, read: impl FnOnce(&WorldContents) -> T) -> T {
+        read(&self.0.lock())
+    }
+
     /// A copy that goes its own way.
     pub fn fork(&self) -> Self {
         Self(Arc::new(Mutex::new(self.contents())))
@@ -101,7 +110,7 @@ impl World {
     }
 
     /// The ports of a process over this world. Locks of a process that crashed are free.
-    pub fn ports(&self, crash: &Crash, _bus: &Arc<EventBus>) -> RunPorts {
+    pub fn ports(&self, crash: &Crash) -> RunPorts {
         self.change(|contents| contents.locked.clear());
         let port = || MemoryPort {
             world: self.clone(),

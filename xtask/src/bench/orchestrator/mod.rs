@@ -1,7 +1,7 @@
 //! `cargo xtask bench orchestrator`: how long it takes to make, plan, order and skip.
 //!
 //! Three kinds of figures, and none says anything about a real cloud. *Decisions* come from the
-//! example `figures` of the orchestrator crate: planner and state machine alone. *Order* comes from
+//! example `figures` of the crate of runs: planner and state machine alone. *Order* comes from
 //! the same example: the real executor over units that take as long as the graph says, a minute
 //! shrunk to milliseconds. *Real* ones are the command on a workspace of small programs in
 //! rehearsal, see [`super::site`].
@@ -98,13 +98,7 @@ fn init(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
 fn decisions(repo: &Repo, report: &mut Report) -> Result<()> {
     let text = process::capture(
         Command::new("cargo")
-            .args([
-                "run",
-                "--quiet",
-                "--release",
-                "--package",
-                "nimbus-orchestrator",
-            ])
+            .args(["run", "--quiet", "--release", "--package", "nimbus-runs"])
             .args(["--example", "figures"])
             .current_dir(repo.root()),
     )?;
