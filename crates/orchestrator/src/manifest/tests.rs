@@ -103,7 +103,7 @@ fn order(spec: &str) -> String {
     names.join(" ")
 }
 
-fn line_of(error: &nimbus_core::Error) -> usize {
+fn line_of(error: &Error) -> usize {
     error.spans()[0].line_and_column().0
 }
 

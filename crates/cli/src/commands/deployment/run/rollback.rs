@@ -59,7 +59,10 @@ pub(crate) async fn rollback(args: RollbackArgs, context: &Context) -> Result<Ou
     let planned = session.plan().await?;
     if !args.change.yes && !run.how.rehearse {
         let version = planned.request().choices.to_version;
-        let target = version.map_or("the version before".to_owned(), |n| format!("version {n}"));
+        let target = version.map_or_else(
+            || "the version before".to_owned(),
+            |n| format!("version {n}"),
+        );
         let question = format!(
             "Return {} stacks of {environment} to {target}?",
             planned.graph().len()
