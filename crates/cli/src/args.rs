@@ -43,8 +43,11 @@ pub(crate) struct GlobalArgs {
     pub(crate) directory: Option<PathBuf>,
 
     /// Settings file instead of config/nimbus.yaml, relative to the directory of -C
+    ///
+    /// With `program up` and `program preview` also KEY=VALUE, as the official command line has it:
+    /// the value is saved in the configuration of the stack first. May be repeated.
     #[arg(long, value_name = "FILE", global = true)]
-    pub(crate) config: Option<PathBuf>,
+    pub(crate) config: Vec<PathBuf>,
 
     /// Least severe log level on standard error: error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", global = true)]

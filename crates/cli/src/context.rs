@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use nimbus_config::{FlagValue, Loaded, Origin, Sources};
-use nimbus_core::{Result, TraceId};
+use nimbus_core::{Error, ErrorCode, Result, TraceId};
 
 use crate::args::GlobalArgs;
 use crate::output::Output;
@@ -18,6 +18,8 @@ pub(crate) struct Context {
     pub(crate) trace_id: TraceId,
     /// Working directory, after `-C`.
     pub(crate) directory: PathBuf,
+    /// `KEY=VALUE` of `--config`, for the commands that take them.
+    pub(crate) assignments: Vec<String>,
     sources: Sources,
     loaded: OnceLock<Loaded>,
 }
@@ -29,7 +31,8 @@ impl Context {
         output: Output,
         trace_id: TraceId,
         directory: PathBuf,
-    ) -> Self {
+    ) -> Result<Self> {
+        let (file, assignments) = settings_and_assignments(&global.config)?;
         let log_level = global.log_level.clone().map(|value| FlagValue {
             path: "logging.level",
             flag: "--log-level",
@@ -37,18 +40,19 @@ impl Context {
         });
         let sources = Sources {
             directory: directory.clone(),
-            file: global.config.clone(),
+            file,
             environment: env::vars_os().collect(),
             flags: log_level.into_iter().collect(),
         };
-        Self {
+        Ok(Self {
             program,
             output,
             trace_id,
             directory,
+            assignments,
             sources,
             loaded: OnceLock::new(),
-        }
+        })
     }
 
     /// The settings in force, read once. A command that does not ask is not stopped by a mistake
@@ -63,6 +67,26 @@ impl Context {
         }
         Ok(self.loaded.get_or_init(|| loaded))
     }
+}
+
+/// What `--config` names: a file with settings of Nimbus, and values for the configuration of a
+/// stack. A file whose name has a `=` in it can be given as `./name`.
+fn settings_and_assignments(given: &[PathBuf]) -> Result<(Option<PathBuf>, Vec<String>)> {
+    let assigned = |path: &PathBuf| {
+        let text = path.to_str()?;
+        let (key, _) = text.split_once('=')?;
+        (!key.contains('/')).then(|| text.to_owned())
+    };
+    let mut files = given.iter().filter(|path| assigned(path).is_none());
+    let file = files.next().cloned();
+    if let Some(second) = files.next() {
+        let message = format!(
+            "--config names a second settings file, {}",
+            second.display()
+        );
+        return Err(Error::new(ErrorCode::USAGE, message).with_help("give one"));
+    }
+    Ok((file, given.iter().filter_map(assigned).collect()))
 }
 
 /// Whether somebody chose this value.

@@ -130,7 +130,15 @@ fn usage_error(program: &str, error: &clap::Error) -> Error {
 
 fn execute(program: &'static str, cli: Cli, output: Output, trace_id: TraceId) -> Result<Outcome> {
     let directory = enter(cli.global.directory.as_deref())?;
-    let context = Context::new(program, &cli.global, output, trace_id, directory);
+    let context = Context::new(program, &cli.global, output, trace_id, directory)?;
+    if let Some(assignment) = context.assignments.first()
+        && !cli.command.takes_assignments()
+    {
+        let message = format!("this command does not take --config {assignment}");
+        return Err(Error::new(ErrorCode::USAGE, message).with_help(
+            "`program up` and `program preview` do; `stack-config set` sets a value for all commands",
+        ));
+    }
     let weight = cli.command.weight();
     let runtime = match weight {
         Weight::Light => tokio::runtime::Builder::new_current_thread()

@@ -83,6 +83,8 @@ codes! {
     // Engine values. Damaged states and journals are among the codes of backends.
     PROPERTY_PATH = 100, Invalid, final, "A property path is not well formed";
 
+    STATE_DEFECT = 110, Internal, final, "Nimbus made a state that the official command line could not read";
+
     // Backends, journals, leases and projects.
     BACKEND_ADDRESS = 200, Invalid, final, "The address of a backend is not understood";
     BACKEND_UNSUPPORTED = 201, Invalid, final, "This kind of backend is not supported";

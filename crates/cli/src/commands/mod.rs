@@ -238,6 +238,12 @@ pub(crate) enum Weight {
 }
 
 impl Command {
+    /// Whether `--config KEY=VALUE` means something to it.
+    pub(crate) fn takes_assignments(&self) -> bool {
+        use program::Command::{Preview, Up};
+        matches!(self, Self::Program(Up(_) | Preview(_)))
+    }
+
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Config(_)

@@ -35,6 +35,7 @@ fn after_a_kill_the_next_command_explains_and_repairs() {
         preview.stdout
     );
     let repair = site.state(&["repair", "--json"]).ok().json();
+    assert_eq!(repair["unknown"], serde_json::json!([]), "not settled yet");
     assert!(
         repair["journal"].as_str().unwrap().contains("::slow"),
         "{repair}"
@@ -44,6 +45,16 @@ fn after_a_kill_the_next_command_explains_and_repairs() {
     let refused = site.up().failed(6);
     assert!(refused.stderr.contains("NIM-0602"), "{}", refused.stderr);
     assert!(refused.stderr.contains("::slow"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--clear-pending-creates"),
+        "the refusal names the command that works: {}",
+        refused.stderr
+    );
+    let repair = site.state(&["repair"]).failed(6);
+    assert!(!repair.stdout.contains("sound"), "{}", repair.stdout);
+    for words in ["creating urn:pulumi:dev", "--clear-pending-creates"] {
+        assert!(repair.stdout.contains(words), "{}", repair.stdout);
+    }
     let listed = site.state(&["ls", "--stack", "dev", "--json"]).ok().json();
     assert_eq!(listed["unknown"][0]["kind"], "creating");
 
@@ -61,6 +72,37 @@ fn after_a_kill_the_next_command_explains_and_repairs() {
     assert_eq!(site.cloud(), ["first.note", "second.note", "slow.note"]);
     let history = site.state(&["history"]).ok();
     assert!(history.stdout.contains("interrupted"), "{}", history.stdout);
+}
+
+#[test]
+fn a_create_that_was_cut_short_is_found_by_its_name_and_not_made_twice() {
+    let test = "a_create_that_was_cut_short_is_found_by_its_name_and_not_made_twice";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    // Only one create is in flight when the engine dies.
+    site.up().ok();
+    let child = site.stalled_up();
+    signal(&child, Signal::SIGKILL);
+    end_of(child).failed(-1);
+    site.up().failed(6);
+    let refresh = site.program(&["refresh", "--yes", "--skip-preview"]).ok();
+    assert!(
+        refresh.stdout.contains("found as slow"),
+        "{}",
+        refresh.stdout
+    );
+    let written = std::fs::metadata(site.path("cloud/slow.note")).unwrap();
+    site.up().ok();
+    let after = std::fs::metadata(site.path("cloud/slow.note")).unwrap();
+    assert_eq!(
+        written.modified().unwrap(),
+        after.modified().unwrap(),
+        "it was not written again"
+    );
+    let listed = site.state(&["ls", "--stack", "dev", "--json"]).ok().json();
+    assert_eq!(listed["unknown"], serde_json::json!([]), "{listed}");
 }
 
 #[test]

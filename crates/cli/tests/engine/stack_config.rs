@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::support::Site;
+use crate::support::{Site, node_sdk};
 
 #[test]
 fn values_are_set_read_listed_and_removed_without_touching_the_rest() {
@@ -110,4 +110,38 @@ fn secrets_are_encrypted_in_the_file_and_shown_on_request_only() {
     assert!(code == 2 && stderr.contains("NIM-0237"), "{stderr}");
     let (code, stderr) = with_passphrase(Some("wrong"), "token");
     assert!(code == 2 && stderr.contains("NIM-0238"), "{stderr}");
+}
+
+#[test]
+fn values_given_to_an_update_are_saved_first_and_no_other_command_takes_them() {
+    let test = "values_given_to_an_update_are_saved_first_and_no_other_command_takes_them";
+    let Some(sdk) = node_sdk(test) else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    let given = [
+        "--config",
+        "greeting=good day",
+        "--config",
+        "aws:region=eu-west-1",
+    ];
+    site.program(&[&["up", "--yes", "--skip-preview"], &given[..]].concat())
+        .ok();
+    assert_eq!(site.read("cloud/first.note"), "good day");
+    let file = site.read("program/Pulumi.dev.yaml");
+    assert!(file.contains("aws:region: eu-west-1"), "{file}");
+    let preview = site.program(&["preview", "--config", "greeting=hi"]).ok();
+    assert!(preview.stdout.contains("update"), "{}", preview.stdout);
+    assert_eq!(site.config(&["get", "greeting"]).ok().stdout, "hi\n");
+
+    let refused = site
+        .program(&["refresh", "--yes", "--config", "greeting=x"])
+        .failed(2);
+    assert!(
+        refused.stderr.contains("stack-config set"),
+        "{}",
+        refused.stderr
+    );
+    site.program(&["outputs", "--config", "a.yaml", "--config", "b.yaml"])
+        .failed(2);
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_model::format::StateError;
+use nimbus_engine_model::format::{StateError, StrictError};
 use nimbus_engine_ports::JournalError;
 
 use crate::journal::JournalReadError;
@@ -39,6 +39,15 @@ pub enum BackendError {
         key: String,
         #[source]
         source: Box<StateError>,
+    },
+    /// Nimbus itself made it, so it is no fault of the user's.
+    #[error(
+        "a defect of Nimbus: the official command line could not read the new state of {stack}"
+    )]
+    Defect {
+        stack: StackRef,
+        #[source]
+        source: StrictError,
     },
     #[error("{key} cannot be unpacked")]
     Packed {
@@ -96,6 +105,7 @@ impl BackendError {
             Self::Exists { .. } => ErrorCode::STACK_EXISTS,
             Self::NotEmpty { .. } => ErrorCode::STACK_NOT_EMPTY,
             Self::State { source, .. } => source.code(),
+            Self::Defect { .. } => ErrorCode::STATE_DEFECT,
             Self::Packed { .. } => ErrorCode::STATE_UNREADABLE,
             Self::Older { .. } => ErrorCode::STATE_OLDER,
             Self::Changed { .. } => ErrorCode::STATE_CHANGED,
@@ -133,6 +143,10 @@ impl BackendError {
             ErrorCode::LEASE_HOLDER_ALIVE => "wait for it, or stop it with `nimbus program cancel`",
             ErrorCode::LEASE_UNREADABLE => {
                 "make sure that nobody works on the stack, then run `nimbus state unlock`"
+            }
+            ErrorCode::STATE_DEFECT => {
+                "the last good state was not touched, and the journal keeps what was done since; \
+                 report this message, and go on with a version of Nimbus that mends it"
             }
             ErrorCode::STATE_OLDER => "import it with --force if you mean to go back",
             ErrorCode::STATE_CHANGED => "find out who else writes this state, then try again",

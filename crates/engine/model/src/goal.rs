@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::path::PropertyPath;
 use crate::resource::{CustomTimeouts, HookKind};
 use crate::urn::{TypeToken, Urn};
 use crate::value::{PropertyMap, PropertyValue};
@@ -34,7 +35,7 @@ pub struct Goal {
     pub hooks: BTreeMap<HookKind, Vec<String>>,
     pub source_position: String,
     pub stack_trace: Vec<String>,
-    pub hide_diff: Vec<serde_json::Value>,
+    pub hide_diff: Vec<PropertyPath>,
 }
 
 impl Goal {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::path::PropertyPath;
 use crate::urn::{TypeToken, Urn};
 use crate::value::{PropertyMap, PropertyValue};
 
@@ -49,8 +50,8 @@ pub struct ResourceState {
     /// Source positions of the frames that registered the resource.
     pub stack_trace: Vec<String>,
     pub ignore_changes: Vec<String>,
-    /// Property paths, in their JSON form, whose diffs are not shown.
-    pub hide_diff: Vec<serde_json::Value>,
+    /// Property paths whose diffs are not shown.
+    pub hide_diff: Vec<PropertyPath>,
     pub replace_on_changes: Vec<String>,
     pub replacement_trigger: PropertyValue,
     pub refresh_before_update: bool,

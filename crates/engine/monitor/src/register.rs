@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use nimbus_engine_model::provider_inputs;
 use nimbus_engine_model::{
-    Goal, PathSegment, PropertyMap, PropertyPath, ProviderRef, ROOT_STACK_TYPE, Urn,
-    provider_package,
+    Goal, PropertyMap, PropertyPath, ProviderRef, ROOT_STACK_TYPE, Urn, provider_package,
 };
 use nimbus_engine_ports::{RegisterResult, RegisterStatus};
 
@@ -194,14 +193,24 @@ impl Monitor {
         if !request.env_var_mappings.is_empty() {
             provider_inputs::set_environment(inputs, &request.env_var_mappings);
         }
+        let describes_plugin =
+            !options.version.is_empty() || !options.plugin_download_url.is_empty();
+        let installed = self
+            .default_providers
+            .installed(package)
+            .filter(|_| !describes_plugin);
         if !request.package_reference.is_empty() {
             let described = self.packages.get(&request.package_reference)?;
             provider_inputs::set_package(inputs, &described);
-        } else if options.version.is_empty() && options.plugin_download_url.is_empty() {
-            // It gets the same plugin as the package's default provider.
-            if let Some(installed) = self.default_providers.installed(package) {
-                provider_inputs::set_package(inputs, installed);
+            // Of a parameterised package the version of the plugin ends up beside the
+            // configuration, and not that of the package: the official engine writes it last, and
+            // another version would be an update whenever a stack changes hands.
+            if let Some(version) = installed.and_then(|installed| installed.version.as_ref()) {
+                provider_inputs::set_version(inputs, version);
             }
+        } else if let Some(installed) = installed {
+            // It gets the same plugin as the package's default provider.
+            provider_inputs::set_package(inputs, installed);
         }
         Ok(())
     }
@@ -332,17 +341,11 @@ fn told_dependencies(request: &Registration, properties: &PropertyMap) -> Proper
     }
 }
 
-fn hidden_paths(paths: &[String]) -> Result<Vec<serde_json::Value>, MonitorError> {
-    let in_json = |text: &String| {
-        let path = PropertyPath::parse(text)
-            .map_err(|_| MonitorError::BadPropertyPath { text: text.clone() })?;
-        let segments = path.segments().iter().map(|segment| match segment {
-            PathSegment::Key(key) => key.as_str().into(),
-            PathSegment::Index(index) => (*index).into(),
-        });
-        Ok(serde_json::Value::Array(segments.collect()))
+fn hidden_paths(paths: &[String]) -> Result<Vec<PropertyPath>, MonitorError> {
+    let parsed = |text: &String| {
+        PropertyPath::parse(text).map_err(|_| MonitorError::BadPropertyPath { text: text.clone() })
     };
-    paths.iter().map(in_json).collect()
+    paths.iter().map(parsed).collect()
 }
 
 /// What is asked for, before transforms.

@@ -24,6 +24,8 @@ pub struct Setup<'a> {
     pub request: &'a RunRequest,
     pub workspace: &'a Workspace,
     pub config: &'a ResolvedConfig,
+    /// The stack's tags, which policy packs get to see.
+    pub tags: BTreeMap<String, String>,
     /// Its endpoint is not known yet.
     pub context: DeploymentContext,
     /// Reads outputs of other stacks.

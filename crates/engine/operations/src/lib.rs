@@ -51,6 +51,7 @@ pub use request::{
 pub use required::{plugin_folder, required_plugins};
 pub use stacks::stack_outputs;
 pub use tell::describe as describe_interruption;
+pub use unknown::unknown_outcomes_help;
 pub use workspace::{
     BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_address, backend_of,
 };

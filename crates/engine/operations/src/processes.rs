@@ -484,7 +484,7 @@ fn pack_options(request: &PolicyPackRequest, setup: &Setup<'_>) -> Result<Policy
         dry_run: setup.request.mode == Mode::Preview,
         config: setup.config.values.clone(),
         config_secret_keys: setup.config.secret_keys.clone(),
-        tags: BTreeMap::new(),
+        tags: setup.tags.clone(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Acts whose outcome nobody knows, and what may still be done before they are looked up.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_model::Snapshot;
+use nimbus_engine_model::{OperationKind, Snapshot};
 
 use crate::request::{Action, RunRequest};
 
@@ -18,7 +18,26 @@ pub(crate) fn refuse_unknown(request: &RunRequest, snapshot: &Snapshot) -> Resul
         .map(|operation| format!("{} {}", operation.kind.as_str(), operation.resource.urn))
         .collect();
     let message = format!("nobody knows what became of {}", list.join(", "));
-    Err(Error::new(ErrorCode::OUTCOMES_UNKNOWN, message).with_help(
-        "`nimbus program refresh` looks them up; --allow-unknown leaves the question open",
-    ))
+    Err(Error::new(ErrorCode::OUTCOMES_UNKNOWN, message).with_help(unknown_outcomes_help(snapshot)))
+}
+
+/// The commands that settle what a snapshot leaves open. A refresh finds out about everything that
+/// has an id; a create that it does not find by its name has none.
+pub fn unknown_outcomes_help(snapshot: &Snapshot) -> String {
+    let creates = snapshot
+        .pending_operations
+        .iter()
+        .filter(|operation| operation.kind == OperationKind::Creating)
+        .count();
+    let mut text = String::from("`nimbus program refresh` looks them up");
+    if creates > 0 {
+        text.push_str(
+            ", creates by the names of their objects; for a create that it does not find, look for \
+             the object yourself: if there is none, `nimbus program refresh \
+             --clear-pending-creates` forgets the create, and if there is one, `nimbus program \
+             import TYPE NAME ID` takes it in",
+        );
+    }
+    text.push_str("; --allow-unknown leaves the question open");
+    text
 }

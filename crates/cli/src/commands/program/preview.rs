@@ -8,6 +8,7 @@ use nimbus_engine_operations::{Action, RunOptions};
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
 use super::run::{Asked, ended};
+use crate::commands::stack_config::save_assignments;
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -40,6 +41,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    save_assignments(&args.location, context)?;
     let mut options = RunOptions {
         save_plan: args.save_plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()

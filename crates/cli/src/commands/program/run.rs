@@ -66,10 +66,12 @@ impl Asked<'_> {
         ended(context, report.result)
     }
 
-    /// Nobody reads a preview in JSON, but policies must be heard before anything changes.
+    /// Nobody reads a preview in JSON, but policies must be heard before anything changes, unless
+    /// somebody asked for no preview: then they judge each resource on its way, and a mandatory
+    /// violation stops what comes after it.
     fn previews_first(&self, context: &Context, consent: &ConsentArgs) -> bool {
         let has_policies = !self.options.policy_packs.is_empty();
-        has_policies || !(consent.skip_preview || context.output.is_json())
+        !consent.skip_preview && (has_policies || !context.output.is_json())
     }
 
     async fn operate(

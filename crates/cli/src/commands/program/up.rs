@@ -10,6 +10,7 @@ use super::args::{
 };
 use super::rehearse::RehearsalArgs;
 use super::run::Asked;
+use crate::commands::stack_config::save_assignments;
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -40,6 +41,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+    save_assignments(&args.location, context)?;
     let mut options = RunOptions {
         plan: args.plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()

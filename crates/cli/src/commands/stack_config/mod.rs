@@ -8,7 +8,9 @@ mod set;
 
 use clap::Subcommand;
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::project::{ConfigKey, ConfigMap, ConfigValue, Project, StackSettings};
+use nimbus_engine_backend::project::{
+    ConfigKey, ConfigMap, ConfigValue, Project, StackSettings, parse_key,
+};
 use nimbus_engine_backend::{BackendError, Environment, Keyring, StackRef, StackSecrets};
 use nimbus_engine_model::{PathSegment, PropertyPath, REDACTED};
 use serde_json::Value;
@@ -43,6 +45,21 @@ impl Command {
             Self::Ls(args) => ls::run(args, context).await,
         }
     }
+}
+
+/// Saves what `--config KEY=VALUE` gave, as the official command line does before it runs.
+pub(crate) fn save_assignments(location: &LocationArgs, context: &Context) -> Result<()> {
+    if context.assignments.is_empty() {
+        return Ok(());
+    }
+    let mut opened = Opened::new(location, context)?;
+    for assignment in &context.assignments {
+        let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+        let (key, path) = parse_key(key, &opened.project.name, false)?;
+        let value = ConfigValue::from_input(value, &path);
+        opened.settings.set(&key, &path, value)?;
+    }
+    opened.settings.save()
 }
 
 /// A stack's settings and the key to its secrets. The backend is not needed.

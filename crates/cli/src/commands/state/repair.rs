@@ -13,7 +13,7 @@ use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::format::{Layout, SecretsMode, write_export};
 use nimbus_engine_model::integrity::{Repair, repair};
 use nimbus_engine_model::secrets::{CiphertextCache, SealedText};
-use nimbus_engine_operations::{StackAccess, describe_interruption};
+use nimbus_engine_operations::{StackAccess, describe_interruption, unknown_outcomes_help};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         problems: state.findings.iter().map(ToString::to_string).collect(),
         actions: mended.actions.iter().map(ToString::to_string).collect(),
         remaining: mended.remaining.iter().map(ToString::to_string).collect(),
+        unknown: unknown_outcomes(&before),
+        settle: (!before.pending_operations.is_empty()).then(|| unknown_outcomes_help(&before)),
         journal,
         journal_kept_as: None,
         diff: lines.iter().map(Line::plain).collect(),
@@ -79,6 +81,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     }
     context.output.result(&report)?;
     Ok(report.outcome())
+}
+
+fn unknown_outcomes(snapshot: &Snapshot) -> Vec<String> {
+    let pending = snapshot.pending_operations.iter();
+    pending
+        .map(|operation| format!("{} {}", operation.kind, operation.resource.urn))
+        .collect()
 }
 
 /// What an interrupted operation has left, in words.
@@ -157,6 +166,10 @@ pub(crate) struct RepairReport {
     actions: Vec<String>,
     /// What is still wrong and needs a person.
     remaining: Vec<String>,
+    /// Acts that were begun and whose outcome nobody knows.
+    unknown: Vec<String>,
+    /// The commands that settle them.
+    settle: Option<String>,
     /// What an interrupted operation has left.
     journal: Option<String>,
     /// Where its journal was put away.
@@ -174,7 +187,7 @@ impl RepairReport {
     /// A state that is still broken is told by the exit code too.
     fn outcome(&self) -> Outcome {
         let waiting = !self.actions.is_empty() && !self.written;
-        if waiting || !self.remaining.is_empty() {
+        if waiting || !self.remaining.is_empty() || !self.unknown.is_empty() {
             Outcome::Reported(ErrorKind::Refused)
         } else {
             Outcome::Done
@@ -199,6 +212,7 @@ impl Report for RepairReport {
         section(Tone::Bad, "What is wrong:", &self.problems);
         section(Tone::Good, "What was mended on a copy:", &self.actions);
         section(Tone::Warning, "What needs a person:", &self.remaining);
+        section(Tone::Warning, "Nobody knows what became of:", &self.unknown);
         section(
             Tone::Warning,
             "An operation did not finish:",
@@ -219,9 +233,15 @@ impl Report for RepairReport {
         } else if self.journal.is_some() {
             text.push_str("The next operation settles the journal\n");
         }
+        if let Some(settle) = &self.settle {
+            text.push_str(&format!("To settle it: {settle}\n"));
+        }
         text.push_str(match (self.written, self.actions.is_empty()) {
             (true, _) => "The mended copy is the state of the stack now\n",
             (false, false) => "Nothing was written; --write accepts the mended copy\n",
+            (false, true) if !self.unknown.is_empty() => {
+                "The record does not contradict itself, but updates are refused until it is settled\n"
+            }
             (false, true) if self.problems.is_empty() => "The state is sound\n",
             (false, true) => "Nothing can be mended without guessing\n",
         });

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
+use nimbus_engine_model::format::check_checkpoint;
 
 use super::Stack;
 use crate::digest::Digest;
@@ -71,6 +72,11 @@ impl Stack {
         previous: Option<&Stored>,
         bytes: Vec<u8>,
     ) -> Result<(Stored, StateVersion), BackendError> {
+        // Nothing of the last good state is touched before the new one has passed.
+        check_checkpoint(&bytes).map_err(|source| BackendError::Defect {
+            stack: self.stack.clone(),
+            source,
+        })?;
         lease.check().await?;
         let storage = self.backend.storage();
         // Zstandard is only read: the plain file that takes its place is newer and counts.

@@ -1,7 +1,7 @@
 //! States that must not be worked on: refused with the cause, and what was there stays.
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_backend::ImportOptions;
+use nimbus_engine_backend::{ImportOptions, UpdateResult};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -116,6 +116,34 @@ async fn a_bad_import_is_refused_and_the_state_stays() {
         assert_eq!(std::fs::read(&file).unwrap(), before, "{what}");
     }
     assert_eq!(stack.history().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_state_that_the_official_command_line_could_not_read_is_a_defect_and_the_last_one_stays()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let stack = created(&local(folder.path()).await).await;
+    deploy(&stack, &["a"]).await;
+    let file = folder.path().join(".pulumi/stacks/shop/dev.json");
+    let before = std::fs::read(&file).unwrap();
+    let mut broken = snapshot(&["a", "b"]);
+    for resource in &mut broken.resources {
+        let resource = std::sync::Arc::make_mut(resource);
+        resource.extra.insert("snippetID".to_owned(), json!(5));
+    }
+    let session = begin(&stack).await;
+    let refused = session
+        .finish(broken, &update(UpdateResult::Succeeded))
+        .await
+        .expect_err("its fields have the wrong kind");
+    assert_eq!(refused.code(), ErrorCode::STATE_DEFECT);
+    let shown = nimbus_core::Error::from(refused);
+    assert!(
+        shown.message().contains("resources[0].snippetID"),
+        "{}",
+        shown.message()
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use nimbus_engine_model::{OperationKind, ResourceState, Urn};
+use nimbus_engine_model::{Change, Operation, OperationKind, ResourceState, Urn};
 use nimbus_engine_ports::Severity;
 
 use super::Deployment;
@@ -50,15 +50,49 @@ impl Deployment {
             self.keep_what_vanished(&base, &mut found);
         }
         self.refuse_mass_removal(&base, &found)?;
-        let resources = rebuilt(&base, &found);
+        let mut resources = rebuilt(&base, &found);
+        let created = if scope == Scope::Chosen {
+            self.find_created(&base).await
+        } else {
+            Vec::new()
+        };
+        resources.extend(created.iter().cloned());
         if resources != base.resources {
             self.executor.recorder.rebase(resources.clone()).await?;
             self.replace_base(resources).await?;
         }
-        if complete && scope == Scope::Chosen {
-            self.settle_pending(&base, &selected).await?;
+        if scope == Scope::Chosen {
+            let selected = if complete { selected } else { Vec::new() };
+            self.settle_pending(&base, &selected, &created).await?;
         }
         Ok(())
+    }
+
+    /// The objects of interrupted creates, where their providers find them.
+    async fn find_created(&self, base: &Base) -> Vec<Arc<ResourceState>> {
+        let pending = &self.snapshot.pending_operations;
+        let chosen = refreshed(&self.options, pending.iter().map(|op| &*op.resource));
+        let mut created: Vec<Arc<ResourceState>> = Vec::new();
+        for (operation, chosen) in pending.iter().zip(chosen) {
+            let resource = &operation.resource;
+            let is_recorded = base.resources.iter().any(|known| known.urn == resource.urn)
+                || created.iter().any(|known| known.urn == resource.urn);
+            let may_be_there = operation.kind == OperationKind::Creating && resource.custom;
+            if !chosen || !may_be_there || is_recorded || self.troubles.is_cancelled() {
+                continue;
+            }
+            // A provider that is not there cannot look; the create stays unknown.
+            if self
+                .executor
+                .registry
+                .ensure(base, &resource.provider)
+                .await
+                .is_ok()
+            {
+                created.extend(self.executor.find_created(resource).await);
+            }
+        }
+        created
     }
 
     /// What was found, by position; nothing where looking failed.
@@ -150,19 +184,38 @@ impl Deployment {
         Ok(())
     }
 
-    /// Interrupted acts on resources that were just looked at are no longer unknown. A create is:
-    /// nobody knows what to look for.
-    async fn settle_pending(&self, base: &Base, selected: &[usize]) -> Result<(), DeployError> {
+    /// Interrupted acts on resources that were just looked at are no longer unknown. A create is,
+    /// unless its object was found.
+    async fn settle_pending(
+        &self,
+        base: &Base,
+        selected: &[usize],
+        created: &[Arc<ResourceState>],
+    ) -> Result<(), DeployError> {
         let pending = &self.snapshot.pending_operations;
         let seen: HashSet<&Urn> = selected
             .iter()
             .map(|index| &base.resources[*index].urn)
             .collect();
-        let settled = |operation: &nimbus_engine_model::Operation| {
-            operation.kind != OperationKind::Creating && seen.contains(&operation.resource.urn)
+        let settled = |operation: &Operation| match operation.kind {
+            OperationKind::Creating => created
+                .iter()
+                .any(|state| state.urn == operation.resource.urn),
+            _ => seen.contains(&operation.resource.urn),
         };
+        let recorder = &self.executor.recorder;
         if !pending.is_empty() && pending.iter().all(settled) {
-            self.executor.recorder.clear_pending().await?;
+            recorder.clear_pending().await?;
+            return Ok(());
+        }
+        for state in created {
+            // In the journal this is an import, which is what settles a create by itself.
+            let operation = Operation {
+                kind: OperationKind::Importing,
+                resource: Arc::clone(state),
+            };
+            let act = recorder.begin(operation).await?;
+            recorder.success(act, Change::default()).await?;
         }
         Ok(())
     }
@@ -186,7 +239,11 @@ impl Deployment {
             };
             message.push_str(&format!("  {kind} {}\n", operation.resource.urn));
         }
-        message.push_str("refresh to find out; a create has to be looked up by hand");
+        message.push_str(
+            "a refresh finds out, of a create only where its object is known by its name; a create \
+             that it does not find has to be looked up by hand, and then `nimbus program refresh \
+             --clear-pending-creates` forgets it or `nimbus program import` takes the object in",
+        );
         self.executor.diagnose(Severity::Warning, None, message);
     }
 

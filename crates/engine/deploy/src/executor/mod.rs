@@ -9,6 +9,7 @@ mod delete;
 mod events;
 mod hooks;
 mod import;
+mod lookup;
 mod read;
 mod refresh;
 mod same;

@@ -5,6 +5,7 @@
 //! provider that nobody registered, but which a recorded resource needs, is loaded and configured
 //! from the record.
 
+mod misconfigured;
 mod unconfigured;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use parking_lot::Mutex;
 
 use crate::known::Base;
 use crate::time::IdSource;
+use misconfigured::Misconfigured;
 use unconfigured::Unconfigured;
 
 pub(crate) struct Registry {
@@ -334,7 +336,15 @@ impl Registry {
                 id: (id != UNKNOWN_ID).then(|| id.to_owned()),
                 inputs,
             };
-            provider.configure(request).await?;
+            let provider = match provider.configure(request).await {
+                Ok(()) => provider,
+                Err(ProviderError::Cancelled) => return Err(ProviderError::Cancelled),
+                // Only whoever uses it must hear of it.
+                Err(refusal) => Arc::new(Misconfigured {
+                    provider,
+                    message: refusal.to_string(),
+                }),
+            };
             Handle {
                 provider,
                 configured,

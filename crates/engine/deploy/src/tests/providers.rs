@@ -57,6 +57,44 @@ async fn a_provider_is_created_kept_updated_and_deleted_like_any_resource() {
 }
 
 #[tokio::test]
+async fn a_provider_that_refuses_its_configuration_harms_only_whoever_uses_it() {
+    let mut lab = Lab::new();
+    lab.answers(|answers| {
+        answers.configure = Some(Box::new(|request| {
+            (request.name == "bad").then(|| Err(failed("no such region")))
+        }));
+    });
+    let unused = |m: Monitor| {
+        async move {
+            m.provider("bad", &[("region", "nowhere".into())]).await?;
+            m.resource("a", |_| {}).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    };
+    lab.up(unused).await.ok();
+    assert!(lab.resource("a").id.is_some());
+    assert!(lab.up(unused).await.ok().steps().is_empty());
+
+    let used = |m: Monitor| {
+        async move {
+            let provider = m.provider("bad", &[("region", "nowhere".into())]).await?;
+            m.resource("a", |_| {}).await?;
+            m.resource("b", |goal| goal.provider = provider).await?;
+            m.done();
+            Ok(())
+        }
+        .boxed()
+    };
+    let run = lab.up(used).await;
+    let error = run.outcome.result.expect_err("b cannot be made");
+    let said = format!("{error} {:?}", run.events);
+    assert!(said.contains("no such region"), "{said}");
+    assert!(lab.snapshot.pending_operations.is_empty());
+}
+
+#[tokio::test]
 async fn a_provider_that_sees_no_difference_goes_on_with_what_it_had() {
     let mut lab = Lab::new();
     lab.up(program("x")).await.ok();

@@ -1,7 +1,9 @@
 //! The record follows the world, unless the world could not be seen.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
-use nimbus_engine_model::{Operation, OperationKind, StepOp};
+use nimbus_engine_model::{Operation, OperationKind, ResourceState, StepOp};
 use nimbus_engine_ports::{
     CreateResponse, DiffKind, InitFailure, ProviderError, ReadResponse, RegisterError,
 };
@@ -335,6 +337,83 @@ async fn looking_settles_interrupted_acts_but_not_creates() {
         1,
         "nobody knows what to look for"
     );
+}
+
+/// A stack whose create of `r2` was cut short: it is pending, and nothing else knows of it.
+async fn cut_short() -> Lab {
+    let mut lab = Lab::new();
+    lab.up(many(2)).await.ok();
+    let made = lab.resource("r2");
+    let mut pending = ResourceState::clone(&made);
+    pending.id = None;
+    pending.outputs.clear();
+    pending.inputs.insert("name".to_owned(), "r2-7f3a".into());
+    lab.snapshot.resources.retain(|known| known.urn != made.urn);
+    lab.snapshot.pending_operations = vec![Operation {
+        kind: OperationKind::Creating,
+        resource: Arc::new(pending),
+    }];
+    lab
+}
+
+/// A provider that has one object, with its name for an id.
+fn has_one(lab: &Lab, size: &'static str) {
+    lab.answers(|answers| {
+        answers.read = Some(Box::new(move |request| {
+            let is_there = request.id == "r2-7f3a" || request.name != "r2";
+            let outputs = match request.name.as_str() {
+                "r2" => props(&[("name", "r2-7f3a".into()), ("x", size.into())]),
+                _ => request.state.clone(),
+            };
+            Some(Ok(ReadResponse {
+                id: is_there.then(|| request.id.clone()),
+                outputs,
+                inputs: None,
+                refresh_before_update: false,
+            }))
+        }));
+    });
+}
+
+#[tokio::test]
+async fn a_create_that_was_cut_short_is_found_by_the_name_of_its_object() {
+    let mut lab = cut_short().await;
+    has_one(&lab, "1");
+    lab.refresh().await.ok();
+    assert!(lab.snapshot.pending_operations.is_empty());
+    assert_eq!(lab.resource("r2").id.as_deref(), Some("r2-7f3a"));
+    lab.default_answers();
+    let run = lab.up(many(2)).await.ok();
+    assert!(
+        !run.steps().iter().any(|step| step.starts_with("create")),
+        "{:?}",
+        run.steps()
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_differs_from_what_was_asked_for_is_not_taken_for_it() {
+    let mut lab = cut_short().await;
+    has_one(&lab, "another");
+    lab.refresh().await.ok();
+    assert_eq!(lab.snapshot.pending_operations.len(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_finds_whatever_it_is_asked_for_is_not_believed() {
+    let mut lab = cut_short().await;
+    lab.answers(|answers| {
+        answers.read = Some(Box::new(|request| {
+            Some(Ok(ReadResponse {
+                id: Some(request.id.clone()),
+                outputs: props(&[("name", "r2-7f3a".into()), ("x", "1".into())]),
+                inputs: None,
+                refresh_before_update: false,
+            }))
+        }));
+    });
+    lab.refresh().await.ok();
+    assert_eq!(lab.snapshot.pending_operations.len(), 1);
 }
 
 #[tokio::test]

@@ -2,36 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use nimbus_engine_model::{PathSegment, PropertyPath};
 
 use super::{Change, Node, ObjectDiff};
 
-const EVERY: &str = "*";
-
 /// Takes every difference at one of these paths, or below it, out of the tree, and says how many
-/// were taken. A path is a list of keys and indices; `*` stands for any of them.
-pub(crate) fn hide(tree: &mut ObjectDiff, paths: &[Value]) -> usize {
-    let paths = paths.iter().filter_map(Value::as_array);
+/// were taken. `*` in a path stands for any key or index.
+pub(crate) fn hide(tree: &mut ObjectDiff, paths: &[PropertyPath]) -> usize {
+    let paths = paths.iter().map(PropertyPath::segments);
     paths.map(|path| in_object(tree, path)).sum()
 }
 
-fn in_object(tree: &mut ObjectDiff, path: &[Value]) -> usize {
-    take(tree, path, |key, segment| {
-        segment.as_str() == Some(key.as_str())
-    })
+fn in_object(tree: &mut ObjectDiff, path: &[PathSegment]) -> usize {
+    take(
+        tree,
+        path,
+        |key, segment| matches!(segment, PathSegment::Key(named) if named == key),
+    )
 }
 
 fn take<K: Ord + Clone>(
     nodes: &mut BTreeMap<K, Node>,
-    path: &[Value],
-    names: impl Fn(&K, &Value) -> bool,
+    path: &[PathSegment],
+    names: impl Fn(&K, &PathSegment) -> bool,
 ) -> usize {
     let Some((first, rest)) = path.split_first() else {
         return 0;
     };
     let mut hidden = 0;
     nodes.retain(|key, node| {
-        if first.as_str() != Some(EVERY) && !names(key, first) {
+        if !first.is_wildcard() && !names(key, first) {
             return true;
         }
         if rest.is_empty() {
@@ -44,12 +44,14 @@ fn take<K: Ord + Clone>(
     hidden
 }
 
-fn below(node: &mut Node, path: &[Value]) -> usize {
+fn below(node: &mut Node, path: &[PathSegment]) -> usize {
     match &mut node.change {
         Change::Object(tree) => in_object(tree, path),
-        Change::Array(items) => take(items, path, |index, segment| {
-            segment.as_u64() == u64::try_from(*index).ok()
-        }),
+        Change::Array(items) => take(
+            items,
+            path,
+            |index, segment| matches!(segment, PathSegment::Index(named) if usize::try_from(*named) == Ok(*index)),
+        ),
         // What came, went or changed as a whole is shown as a whole.
         Change::Added(_) | Change::Removed(_) | Change::Set { .. } => 0,
     }
@@ -65,11 +67,9 @@ fn is_empty(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_model::PropertyMap;
-    use serde_json::json;
-
     use super::*;
     use crate::diff::structural;
+    use nimbus_engine_model::PropertyMap;
 
     fn tree() -> ObjectDiff {
         let map = |size: f64| -> PropertyMap {
@@ -90,19 +90,15 @@ mod tests {
     #[test]
     fn paths_are_taken_out_with_the_containers_that_they_leave_empty() {
         for (path, hidden, left) in [
-            (json!(["top"]), 1, vec!["list"]),
-            (json!(["list", 0, "a"]), 1, vec!["list", "top"]),
-            (json!(["list", "*", "*"]), 4, vec!["top"]),
-            (json!(["*"]), 2, vec![]),
-            (json!(["list", 7]), 0, vec!["list", "top"]),
-            (json!("top"), 0, vec!["list", "top"]),
+            ("top", 1, vec!["list"]),
+            ("list[0].a", 1, vec!["list", "top"]),
+            ("list[*][\"*\"]", 4, vec!["top"]),
+            ("*", 2, vec![]),
+            ("list[7]", 0, vec!["list", "top"]),
         ] {
             let mut tree = tree();
-            assert_eq!(
-                hide(&mut tree, std::slice::from_ref(&path)),
-                hidden,
-                "{path}"
-            );
+            let parsed = path.parse().unwrap();
+            assert_eq!(hide(&mut tree, &[parsed]), hidden, "{path}");
             assert_eq!(tree.keys().collect::<Vec<_>>(), left, "{path}");
         }
     }

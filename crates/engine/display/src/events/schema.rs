@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nimbus_engine_model::PropertyPath;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -143,7 +144,7 @@ pub(super) struct StateMetadata {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) init_errors: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) hide_diffs: Vec<Value>,
+    pub(super) hide_diffs: Vec<PropertyPath>,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::{Place, StateError};
 use super::time;
+use crate::path::{PathSegment, PropertyPath};
 use crate::urn::Urn;
 
 pub(crate) struct Fields {
@@ -113,6 +114,26 @@ impl Fields {
         }
     }
 
+    /// Property paths as text. Lists of keys and indices are taken as well: earlier versions of
+    /// Nimbus wrote those, and the next write makes text of them, which others can read.
+    pub(crate) fn paths(&mut self, field: &'static str) -> Taken<Vec<PropertyPath>> {
+        let wrong = |fields: &Self| fields.wrong_type(field, "an array of property paths");
+        let items = self.array(field)?;
+        items
+            .into_iter()
+            .map(|item| match item {
+                Value::String(text) => PropertyPath::parse(&text).map_err(|_| wrong(self)),
+                Value::Array(segments) => segments
+                    .iter()
+                    .map(segment)
+                    .collect::<Option<Vec<_>>>()
+                    .map(PropertyPath::new)
+                    .ok_or_else(|| wrong(self)),
+                _ => Err(wrong(self)),
+            })
+            .collect()
+    }
+
     pub(crate) fn urn(&mut self, field: &'static str) -> Taken<Option<Urn>> {
         self.name(field)?
             .map(|text| self.as_urn(field, &text))
@@ -157,6 +178,13 @@ impl Fields {
 
     pub(crate) fn wrong_type(&self, field: &str, expected: &'static str) -> StateError {
         wrong_type(&self.place, field, expected)
+    }
+}
+
+fn segment(value: &Value) -> Option<PathSegment> {
+    match value {
+        Value::String(key) => Some(PathSegment::from(key.as_str())),
+        other => other.as_i64().map(PathSegment::Index),
     }
 }
 

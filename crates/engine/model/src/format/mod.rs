@@ -23,6 +23,7 @@ mod resource;
 mod seal;
 mod sealed;
 pub mod signature;
+mod strict;
 mod time;
 mod upgrade;
 mod write;
@@ -35,6 +36,7 @@ pub use read::{
     CheckpointHead, FileForm, StateFile, read_checkpoint, read_export, read_unverified,
 };
 pub use sealed::SealedDeployment;
+pub use strict::{StrictError, check_checkpoint};
 pub use write::{SecretsMode, write_checkpoint, write_export};
 
 /// Parts that the journal writes its resources with.

@@ -68,7 +68,7 @@ pub(crate) fn read(
         source_position: fields.string("sourcePosition")?,
         stack_trace: stack_trace(&mut fields)?,
         ignore_changes: fields.strings("ignoreChanges")?,
-        hide_diff: fields.array("hideDiff")?,
+        hide_diff: fields.paths("hideDiff")?,
         replace_on_changes: fields.strings("replaceOnChanges")?,
         replacement_trigger,
         refresh_before_update: fields.bool("refreshBeforeUpdate")?,
@@ -229,8 +229,8 @@ pub(crate) fn write(writer: &mut Writer, resource: &ResourceState, secrets: &mut
         String::as_str,
     );
     if !resource.hide_diff.is_empty() {
-        writer.key("hideDiff");
-        writer.json(&Value::Array(resource.hide_diff.clone()), &[]);
+        let paths: Vec<_> = resource.hide_diff.iter().map(ToString::to_string).collect();
+        list(writer, "hideDiff", &paths, String::as_str);
     }
     list(
         writer,

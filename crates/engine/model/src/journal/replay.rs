@@ -83,7 +83,7 @@ impl Replayer {
             }
             JournalEntry::Success { act, change } => {
                 if let Some(done) = self.open.remove(act) {
-                    self.settle(&done.resource.urn);
+                    self.settle(&done);
                 }
                 self.change(*act, change)?;
             }
@@ -107,10 +107,13 @@ impl Replayer {
     }
 
     /// A finished act answers what an earlier one on the same resource left open. It does not
-    /// answer for a create: that may have made an object which nothing else will ever find.
-    fn settle(&mut self, urn: &Urn) {
+    /// answer for a create, which may have made an object that nothing else will ever find, unless
+    /// it is an import: then somebody found the object.
+    fn settle(&mut self, done: &Operation) {
         self.inherited.retain(|earlier| {
-            earlier.kind == OperationKind::Creating || earlier.resource.urn != *urn
+            let answers =
+                earlier.kind != OperationKind::Creating || done.kind == OperationKind::Importing;
+            earlier.resource.urn != done.resource.urn || !answers
         });
     }
 

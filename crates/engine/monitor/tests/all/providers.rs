@@ -235,6 +235,44 @@ async fn a_registered_package_stands_for_its_parameters() {
 }
 
 #[tokio::test]
+async fn an_explicit_provider_of_a_parameterised_package_has_the_version_of_its_plugin() {
+    let package = PackageDescriptor {
+        name: "terraform-provider".to_owned(),
+        version: Some(semver::Version::new(1, 0, 0)),
+        parameterization: Some(Parameterization {
+            name: "netlify".to_owned(),
+            version: semver::Version::new(0, 9, 0),
+            value: b"n".to_vec(),
+        }),
+        ..PackageDescriptor::default()
+    };
+    let mut settings = settings();
+    settings
+        .packages
+        .insert("netlify".to_owned(), package.clone());
+    let rig = rig_with(registrar(), settings);
+    let package_reference = rig.monitor.register_package(package).unwrap();
+    for (name, version, recorded) in [("open", "", "1.0.0"), ("fixed", "0.9.0", "0.9.0")] {
+        let options = ResourceOptions {
+            version: version.to_owned(),
+            ..ResourceOptions::default()
+        };
+        rig.register(Registration {
+            type_: "pulumi:providers:netlify".to_owned(),
+            package_reference: package_reference.clone(),
+            ..with(options, custom(name))
+        })
+        .await;
+        let inputs = rig.goal(name).properties;
+        assert_eq!(inputs["version"], recorded.into(), "{name}");
+        let PropertyValue::Object(internal) = &inputs["__internal"] else {
+            panic!("{inputs:?}");
+        };
+        assert_eq!(internal["version"], "1.0.0".into(), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_waiter_that_goes_away_leaves_the_default_provider_to_others() {
     let rig = rig();
     let monitor = Arc::clone(&rig.monitor);

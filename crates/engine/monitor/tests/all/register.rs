@@ -73,7 +73,7 @@ async fn every_option_reaches_the_goal() {
     assert_eq!(goal.additional_secret_outputs, ["s"]);
     assert_eq!(goal.hooks[&HookKind::BeforeCreate], ["h"]);
     assert_eq!(goal.import_id.as_deref(), Some("existing"));
-    assert_eq!(goal.hide_diff, [serde_json::json!(["list", 0, "name"])]);
+    assert_eq!(goal.hide_diff[0].to_string(), "list[0].name");
     assert_eq!(goal.source_position, "project:///index.ts#3");
 }
 

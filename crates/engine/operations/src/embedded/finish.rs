@@ -142,6 +142,13 @@ fn not_saved(error: BackendError, outcome: &Outcome) -> Error {
         "failed"
     };
     let message = format!("the operation {how}, but its state could not be saved: {error}");
+    if error.code() == ErrorCode::STATE_DEFECT {
+        // The journal alone does not help: its state would be refused again.
+        let help = error.help().unwrap_or_default().to_owned();
+        return Error::new(ErrorCode::STATE_DEFECT, message)
+            .with_help(help)
+            .with_source(error);
+    }
     Error::new(ErrorCode::STATE_NOT_SAVED, message)
         .with_help("remove the cause; the next command builds the state from the journal")
         .with_source(error)

@@ -8,6 +8,7 @@
 mod begin;
 mod finish;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -225,6 +226,7 @@ impl Run<'_> {
                 request: self.request,
                 workspace: self.workspace,
                 config: self.config,
+                tags: self.tags().await?,
                 context: context.clone(),
                 stacks: Arc::new(BackendStacks {
                     backend: self.workspace.access.backend.clone(),
@@ -240,6 +242,14 @@ impl Run<'_> {
             .await;
         tools.tear_down().await;
         outcome
+    }
+
+    /// Only policy packs see them, so nobody else waits for the storage.
+    async fn tags(&self) -> Result<BTreeMap<String, String>> {
+        if self.request.options.policy_packs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        Ok(self.workspace.access.stack().tags().await?)
     }
 
     async fn deploy(
@@ -331,7 +341,7 @@ enum Applied {
     Killed,
 }
 
-fn shown_config(config: &ResolvedConfig) -> std::collections::BTreeMap<String, String> {
+fn shown_config(config: &ResolvedConfig) -> BTreeMap<String, String> {
     let entries = config.values.iter();
     entries
         .map(|(key, value)| {

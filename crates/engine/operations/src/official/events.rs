@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nimbus_engine_model::format::read_property;
 use nimbus_engine_model::secrets::{CryptError, Crypter};
-use nimbus_engine_model::{PropertyMap, PropertyValue, REDACTED, ResourceState, StepOp, Urn};
+use nimbus_engine_model::{
+    PropertyMap, PropertyPath, PropertyValue, REDACTED, ResourceState, StepOp, Urn,
+};
 use nimbus_engine_ports::{
     Diagnostic, DiffKind, EnforcementLevel, EngineEvent, PolicyViolation, PropertyDiff, Severity,
     StepEvent, Summary,
@@ -110,7 +112,13 @@ fn state(state: State) -> Option<ResourceState> {
     known.outputs = properties(state.outputs);
     known.provider = state.provider;
     known.init_errors = state.init_errors.unwrap_or_default();
-    known.hide_diff = state.hide_diffs.unwrap_or_default();
+    // A path that cannot be read hides nothing; the state file has it as it is.
+    known.hide_diff = state
+        .hide_diffs
+        .iter()
+        .flatten()
+        .filter_map(|path| PropertyPath::parse(path).ok())
+        .collect();
     Some(known)
 }
 
@@ -265,7 +273,7 @@ struct State {
     outputs: Option<Map<String, Value>>,
     provider: String,
     init_errors: Option<Vec<String>>,
-    hide_diffs: Option<Vec<Value>>,
+    hide_diffs: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -3,6 +3,7 @@
 mod refusals;
 mod round_trip;
 mod secrets;
+mod strict;
 
 use serde_json::{Value, json};
 

@@ -136,6 +136,16 @@ fn nulls_are_as_good_as_absent() {
 }
 
 #[test]
+fn hidden_paths_are_text_and_lists_of_earlier_versions_become_text() {
+    let hidden = json!([["a", 0, "b c"], "plain", ["x"]]);
+    let resource = with("a", json!({ "hideDiff": hidden }));
+    let written = rewritten(&bytes(&checkpoint(json!([resource]))));
+    let written = String::from_utf8(written).unwrap();
+    let text = r#""hideDiff":["a[0][\"b c\"]","plain","x"]"#;
+    assert!(written.contains(text), "{written}");
+}
+
+#[test]
 fn features_and_version_follow_from_the_content() {
     let head = CheckpointHead::default();
     let written = |resource: ResourceState| {

@@ -184,6 +184,11 @@ fn what_was_pending_before_stays_until_somebody_knows_better() {
             .join(" ")
     };
     let (a, c) = (resource("a", "1"), resource("c", "3"));
+    let imported = [
+        begin(1, OperationKind::Importing, &c),
+        success(1, record(&c)),
+    ];
+    assert_eq!(pending(&imported), "a b", "somebody found the object");
     let same = success(1, supersede(StateRef::Base(0), &a));
     assert_eq!(
         pending(std::slice::from_ref(&same)),
