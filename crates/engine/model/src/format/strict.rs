@@ -171,7 +171,7 @@ const FILE: &[(&str, Shape)] = &[
 
 /// Refuses what the official command line could not load.
 pub fn check_checkpoint(bytes: &[u8]) -> Result<(), StrictError> {
-    let mut walk = Walk(String::new());
+    let mut walk = StrictWalk(String::new());
     let file: Value = serde_json::from_slice(bytes).map_err(|error| StrictError {
         path: "the file".to_owned(),
         problem: format!("is not JSON: {error}"),
@@ -202,9 +202,9 @@ pub fn check_checkpoint(bytes: &[u8]) -> Result<(), StrictError> {
 }
 
 /// Where in the file something is.
-struct Walk(String);
+struct StrictWalk(String);
 
-impl Walk {
+impl StrictWalk {
     fn at(&self, path: &str) -> Self {
         Self(path.to_owned())
     }
