@@ -127,7 +127,9 @@ impl BackendError {
                 }
                 _ => "write file:///folder, a path, or s3://bucket/prefix?region=…",
             },
-            ErrorCode::BACKEND_UNSUPPORTED => "state is kept in a folder or in an S3 bucket",
+            ErrorCode::BACKEND_UNSUPPORTED => {
+                "state is kept in a folder, or in an S3 bucket that honours If-Match and If-None-Match"
+            }
             ErrorCode::BACKEND_FULL => "make room and run the command again",
             ErrorCode::BACKEND_LAYOUT => match self {
                 Self::LegacyLayout { .. } => {
@@ -161,12 +163,13 @@ impl BackendError {
 fn store_code(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::Address { .. } => ErrorCode::BACKEND_ADDRESS,
-        StoreError::Unsupported { .. } => ErrorCode::BACKEND_UNSUPPORTED,
+        StoreError::Unsupported { .. } | StoreError::Unconditional { .. } => {
+            ErrorCode::BACKEND_UNSUPPORTED
+        }
         StoreError::Full { .. } => ErrorCode::BACKEND_FULL,
-        StoreError::Io { .. }
-        | StoreError::Remote { .. }
-        | StoreError::NotStored { .. }
-        | StoreError::Unconditional { .. } => ErrorCode::BACKEND_UNAVAILABLE,
+        StoreError::Io { .. } | StoreError::Remote { .. } | StoreError::NotStored { .. } => {
+            ErrorCode::BACKEND_UNAVAILABLE
+        }
     }
 }
 

@@ -145,12 +145,9 @@ pub enum StoreError {
     #[error("{key} was not stored as it was sent: {detail}")]
     NotStored { key: String, detail: String },
     #[error(
-        "the bucket does not honour conditional writes, without which two writers cannot be kept apart"
+        "the bucket does not honour conditional writes, without which two writers cannot be kept apart: {reason}"
     )]
-    Unconditional {
-        #[source]
-        source: object_store::Error,
-    },
+    Unconditional { reason: String },
 }
 
 impl StoreError {

@@ -15,6 +15,7 @@ use object_store::path::Path;
 use object_store::{
     Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion,
 };
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::{Act, Expect, Listed, Object, Put, S3Address, Storage, StoreError, Tag, profile};
@@ -25,6 +26,8 @@ use crate::layout::SCRATCH;
 pub struct RemoteStorage {
     store: Arc<dyn ObjectStore>,
     prefix: String,
+    /// Set once the bucket was seen to honour conditions.
+    conditional: Arc<OnceCell<()>>,
 }
 
 /// Settings of the AWS tools that are passed on as they are.
@@ -61,6 +64,7 @@ impl RemoteStorage {
         Self {
             store,
             prefix: prefix.trim_matches('/').to_owned(),
+            conditional: Arc::default(),
         }
     }
 
@@ -147,6 +151,59 @@ impl RemoteStorage {
         Ok(result.e_tag)
     }
 
+    /// Asks the bucket, once, whether it honours conditions: many that speak S3 take them and write anyway,
+    /// and then two writers both believe that they are the only one.
+    async fn ensure_conditional(&self) -> Result<(), StoreError> {
+        self.conditional
+            .get_or_try_init(|| async {
+                let key = format!("{SCRATCH}/conditions-{}", Uuid::new_v4());
+                let asked = self.ask_conditional(&key).await;
+                let deleted = self.delete(&key).await;
+                asked.and(deleted)
+            })
+            .await
+            .copied()
+    }
+
+    async fn ask_conditional(&self, key: &str) -> Result<(), StoreError> {
+        let write = async |content: &'static str, mode: PutMode| {
+            let bytes = Bytes::from_static(content.as_bytes());
+            match self.put_mode(key, &bytes, mode).await {
+                Ok(etag) => Ok(Some(etag)),
+                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(None),
+                Err(source @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => {
+                    Err(StoreError::Unconditional {
+                        reason: source.to_string(),
+                    })
+                }
+                Err(source) => Err(failed(Act::Write, key)(source)),
+            }
+        };
+        let ignored = |condition: &str| {
+            Err(StoreError::Unconditional {
+                reason: format!("it wrote although {condition}"),
+            })
+        };
+        let first = write("first", PutMode::Create).await?.flatten();
+        if write("again", PutMode::Create).await?.is_some() {
+            return ignored("the object was there (If-None-Match)");
+        }
+        let Some(first) = first else {
+            return Err(StoreError::Unconditional {
+                reason: "it gives no tags".to_owned(),
+            });
+        };
+        write("second", PutMode::Overwrite).await?;
+        let stale = PutMode::Update(UpdateVersion {
+            e_tag: Some(first),
+            version: None,
+        });
+        if write("third", stale).await?.is_some() {
+            return ignored("the object was another one by then (If-Match)");
+        }
+        Ok(())
+    }
+
     /// A write that was refused, unless what is stored is what was to be written.
     async fn refused_or_ours(&self, key: &str, bytes: &Bytes) -> Result<Put, StoreError> {
         Ok(match self.get(key).await? {
@@ -211,6 +268,9 @@ impl Storage for RemoteStorage {
             // A tag of another kind of storage cannot be current here.
             Expect::Unchanged(Tag::Digest(_)) => return Ok(Put::Refused),
         };
+        if expect != Expect::Anything {
+            self.ensure_conditional().await?;
+        }
         match self.put_mode(key, &bytes, mode).await {
             // A new object is a small record that nobody reads for its tag; what is replaced is
             // state, and worth a second look.
@@ -225,7 +285,9 @@ impl Storage for RemoteStorage {
                 Ok(Put::Refused)
             }
             Err(source @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => {
-                Err(StoreError::Unconditional { source })
+                Err(StoreError::Unconditional {
+                    reason: source.to_string(),
+                })
             }
             Err(source) => Err(failed(Act::Write, key)(source)),
         }
@@ -320,4 +382,152 @@ fn timestamp(meta: &ObjectMeta) -> Timestamp {
     let date = meta.last_modified;
     let nanos = i32::try_from(date.timestamp_subsec_nanos()).unwrap_or_default();
     Timestamp::new(date.timestamp(), nanos).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use futures::stream::BoxStream;
+    use object_store::memory::InMemory;
+    use object_store::{
+        CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, PutMultipartOptions,
+        PutOptions, PutResult,
+    };
+
+    use super::*;
+
+    /// Takes every condition and heeds those that it is told to.
+    #[derive(Debug)]
+    struct Heedless {
+        inner: InMemory,
+        create: bool,
+        update: bool,
+    }
+
+    impl fmt::Display for Heedless {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("heedless")
+        }
+    }
+
+    #[async_trait]
+    impl ObjectStore for Heedless {
+        async fn put_opts(
+            &self,
+            location: &Path,
+            payload: PutPayload,
+            mut options: PutOptions,
+        ) -> object_store::Result<PutResult> {
+            let heeded = match options.mode {
+                PutMode::Overwrite => true,
+                PutMode::Create => self.create,
+                PutMode::Update(_) => self.update,
+            };
+            if !heeded {
+                options.mode = PutMode::Overwrite;
+            }
+            self.inner.put_opts(location, payload, options).await
+        }
+
+        async fn put_multipart_opts(
+            &self,
+            location: &Path,
+            options: PutMultipartOptions,
+        ) -> object_store::Result<Box<dyn MultipartUpload>> {
+            self.inner.put_multipart_opts(location, options).await
+        }
+
+        async fn get_opts(
+            &self,
+            location: &Path,
+            options: GetOptions,
+        ) -> object_store::Result<GetResult> {
+            self.inner.get_opts(location, options).await
+        }
+
+        fn delete_stream(
+            &self,
+            locations: BoxStream<'static, object_store::Result<Path>>,
+        ) -> BoxStream<'static, object_store::Result<Path>> {
+            self.inner.delete_stream(locations)
+        }
+
+        fn list(
+            &self,
+            prefix: Option<&Path>,
+        ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+            self.inner.list(prefix)
+        }
+
+        async fn list_with_delimiter(
+            &self,
+            prefix: Option<&Path>,
+        ) -> object_store::Result<ListResult> {
+            self.inner.list_with_delimiter(prefix).await
+        }
+
+        async fn copy_opts(
+            &self,
+            from: &Path,
+            to: &Path,
+            options: CopyOptions,
+        ) -> object_store::Result<()> {
+            self.inner.copy_opts(from, to, options).await
+        }
+    }
+
+    fn bucket(create: bool, update: bool) -> RemoteStorage {
+        let heedless = Heedless {
+            inner: InMemory::new(),
+            create,
+            update,
+        };
+        RemoteStorage::new(Arc::new(heedless), "states")
+    }
+
+    #[tokio::test]
+    async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
+        for (create, update, reason) in [
+            (false, true, "If-None-Match"),
+            (true, false, "If-Match"),
+            (false, false, "If-None-Match"),
+        ] {
+            let bucket = bucket(create, update);
+            let refused = bucket
+                .put("lease", Bytes::from_static(b"mine"), Expect::Absent)
+                .await
+                .unwrap_err();
+            assert!(
+                matches!(&refused, StoreError::Unconditional { .. })
+                    && refused.to_string().contains(reason),
+                "{refused}"
+            );
+            assert!(bucket.get("lease").await.unwrap().is_none());
+            assert!(
+                bucket.list(SCRATCH).await.unwrap().is_empty(),
+                "nothing is left behind"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bucket_that_honours_them_is_asked_once() {
+        let bucket = bucket(true, true);
+        for number in 0..3 {
+            let key = format!("lease-{number}");
+            let put = bucket
+                .put(&key, Bytes::from_static(b"mine"), Expect::Absent)
+                .await
+                .unwrap();
+            assert!(matches!(put, Put::Stored(_)));
+            let again = bucket
+                .put(&key, Bytes::from_static(b"theirs"), Expect::Absent)
+                .await
+                .unwrap();
+            assert_eq!(again, Put::Refused);
+        }
+        assert!(bucket.conditional.initialized());
+        assert!(bucket.list(SCRATCH).await.unwrap().is_empty());
+    }
 }
