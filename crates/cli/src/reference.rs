@@ -66,6 +66,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<MigrateReport>(),
         report_schema::<BackupReport>(),
         report_schema::<RestoreReport>(),
+        report_schema::<crate::commands::RecoverReport>(),
         report_schema::<InitReport>(),
         report_schema::<NewReport>(),
         report_schema::<RunSummary>(),

@@ -98,6 +98,11 @@ settings! {
         user: String = "nimbus".into(), "NIMBUS_DB_USER";
         /// Password.
         password: Option<Secret> = None, "NIMBUS_DB_PASSWORD";
+        /// How the connection is protected, by PostgreSQL's names: disable, allow, prefer, require, verify-ca or
+        /// verify-full. Without it verify-full to another machine, and what is needed to this one.
+        sslmode: Option<String> = None, "NIMBUS_DB_SSLMODE";
+        /// File with the authorities that sign the server's certificate. Without one, those of the system.
+        sslrootcert: Option<String> = None, "NIMBUS_DB_SSLROOTCERT";
         /// Connections per process.
         pool_size: u32 = 20, "NIMBUS_DB_POOL_SIZE";
         /// Folder with PostgreSQL's programs for the private cluster. Without one they are looked for.

@@ -237,6 +237,8 @@ codes! {
     DATA_DIR_UNUSABLE = 814, Unavailable, final, "The data directory cannot be used";
     LISTEN_FAILED = 815, Unavailable, final, "The server cannot listen on its address";
     RESTORE_TARGET_IN_USE = 816, Refused, final, "There is something where the backup would be restored";
+    RESTORE_UNFINISHED = 817, Refused, final, "A restore was begun and not finished";
+    DATABASE_FULL = 818, Unavailable, retry, "The database has no room left";
 
     // Identity, authorisation, audit and secrets of the control plane.
     VAULT_KEY_MISSING = 850, Refused, final, "The key that protects stored secrets is not there";
@@ -260,6 +262,7 @@ codes! {
     REQUEST_FORGED = 868, Forbidden, final, "The request may come from another site";
     AUDIT_ARCHIVE = 869, Unavailable, final, "The archive of the audit trail cannot be used";
     METHOD_NOT_ALLOWED = 870, Invalid, final, "The path does not take this HTTP method";
+    LAST_ADMINISTRATOR = 871, Forbidden, final, "Nobody would be left to administer";
 }
 
 impl ErrorCode {

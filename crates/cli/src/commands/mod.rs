@@ -36,7 +36,7 @@ use crate::exit::Outcome;
 
 pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
-pub(crate) use control::{BackupReport, MigrateReport, RestoreReport, UpReport};
+pub(crate) use control::{BackupReport, MigrateReport, RecoverReport, RestoreReport, UpReport};
 pub(crate) use deployment::decommission::DecommissionReport;
 pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::export_state::ExportStateReport;
@@ -199,6 +199,8 @@ pub(crate) enum Command {
     Backup(control::backup::Args),
     /// Make an installation from a backup, or give a tenant back
     Restore(control::restore::Args),
+    /// Make an administrator for an installation that lost its own, on its machine
+    Recover(control::recover::Args),
     /// Finish the first run of a control plane: make its first administrator
     Setup(admin::login::SetupArgs),
     /// Sign in to a control plane
@@ -251,6 +253,7 @@ impl Command {
             | Self::MigrateDatabase(_)
             | Self::Backup(_)
             | Self::Restore(_)
+            | Self::Recover(_)
             | Self::Plugin(_)
             | Self::Program(_)
             | Self::State(_)
@@ -386,6 +389,7 @@ impl Command {
             Self::MigrateDatabase(args) => control::migrate::run(args, context).await,
             Self::Backup(args) => control::backup::run(args, context).await,
             Self::Restore(args) => control::restore::run(args, context).await,
+            Self::Recover(args) => control::recover::run(args, context).await,
             Self::Setup(args) => admin::login::setup(args, context).await,
             Self::Login(args) => admin::login::login(args, context).await,
             Self::Logout(args) => admin::login::logout(args, context).await,

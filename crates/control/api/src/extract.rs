@@ -1,12 +1,18 @@
 //! Bodies, path segments and queries, with refusals in our own form.
+//!
+//! What no operation can use is refused here, for every route there is and will be: characters that the
+//! database does not store, pages of no size, cursors that were never given out.
 
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::StatusCode;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawPathParams, Request};
 use axum::http::request::Parts;
-use nimbus_control_app::Failure;
+use axum::http::{HeaderMap, StatusCode, header};
+use nimbus_control_app::{Failure, ListPage};
 use nimbus_core::ErrorCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::ApiState;
 use crate::problem::ApiError;
@@ -18,25 +24,89 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
-        match axum::Json::<T>::from_request(request, state).await {
-            Ok(axum::Json(value)) => Ok(Self(value)),
-            Err(rejection) => Err(refused(&rejection).into()),
+        if !is_json(request.headers()) {
+            return Err(Failure::field("content-type", "this takes application/json").into());
         }
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| {
+                if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                    Failure::field("body", "it is larger than this server accepts")
+                } else {
+                    Failure::field("body", "it did not arrive whole")
+                }
+            })?;
+        Ok(Self(read_body(&bytes)?))
     }
 }
 
-fn refused(rejection: &JsonRejection) -> Failure {
-    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        return Failure::field("body", "it is larger than this server accepts");
-    }
-    match rejection {
-        // Says which field and what it should be; the input itself is not repeated.
-        JsonRejection::JsonDataError(error) => Failure::field("body", error.body_text()),
-        JsonRejection::MissingJsonContentType(_) => {
-            Failure::field("content-type", "this takes application/json")
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next());
+    given.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn read_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    let whole: Value =
+        serde_json::from_slice(bytes).map_err(|_| Failure::field("body", "this is not JSON"))?;
+    refuse_unstorable(&whole, &mut String::new())?;
+    // From the text and not from the value: a field that is given twice is not one of the two.
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        // Says what the field should be; the input itself is not repeated beyond a word or a number.
+        let message: String = error.inner().to_string().chars().take(300).collect();
+        if path == "." {
+            Failure::field("body", message)
+        } else {
+            Failure::field(path, message)
         }
-        _ => Failure::field("body", "this is not JSON"),
+    })
+}
+
+/// PostgreSQL stores every character but one.
+fn is_storable(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+fn unstorable(field: String) -> Failure {
+    let field: String = field
+        .chars()
+        .filter(|letter| *letter != '\0')
+        .take(200)
+        .collect();
+    Failure::field(field, "it has the character U+0000, which cannot be stored")
+}
+
+fn refuse_unstorable(value: &Value, path: &mut String) -> Result<(), Failure> {
+    let end = path.len();
+    match value {
+        Value::String(text) if !is_storable(text) => return Err(unstorable(path.clone())),
+        Value::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{number}]"));
+                refuse_unstorable(item, path)?;
+                path.truncate(end);
+            }
+        }
+        Value::Object(entries) => {
+            for (key, item) in entries {
+                if end > 0 {
+                    path.push('.');
+                }
+                path.push_str(key);
+                if !is_storable(key) {
+                    return Err(unstorable(path.clone()));
+                }
+                refuse_unstorable(item, path)?;
+                path.truncate(end);
+            }
+        }
+        _ => {}
     }
+    Ok(())
 }
 
 /// Path segments; one that is malformed is a thing that does not exist.
@@ -46,6 +116,13 @@ impl<T: DeserializeOwned + Send> FromRequestParts<ApiState> for Segments<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        if let Ok(raw) = RawPathParams::from_request_parts(parts, state).await {
+            for (name, value) in &raw {
+                if !is_storable(value) {
+                    return Err(unstorable(name.to_owned()).into());
+                }
+            }
+        }
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
             Err(_) => Err(Failure::not_found().into()),
@@ -60,9 +137,71 @@ impl<T: DeserializeOwned> FromRequestParts<ApiState> for Filter<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+            .map_err(|_| Failure::field("query", "this is not a query"))?
+            .0;
+        for (name, value) in &pairs {
+            if !is_storable(name) || !is_storable(value) {
+                return Err(unstorable(name.clone()).into());
+            }
+        }
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
-            Err(error) => Err(Failure::new(ErrorCode::INPUT_INVALID, error.body_text()).into()),
+            Err(error) => {
+                let text = error.body_text();
+                let named = pairs.into_iter().map(|(name, _)| name).find(|name| {
+                    text.contains(&format!("{name}:")) || text.contains(&format!("`{name}`"))
+                });
+                Err(match named {
+                    Some(name) => Failure::field(name, "this is not what it takes"),
+                    None => Failure::new(ErrorCode::INPUT_INVALID, text),
+                }
+                .into())
+            }
         }
+    }
+}
+
+/// Which part of a list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PageQuery {
+    /// The `next` of the page before.
+    pub(crate) after: Option<String>,
+    /// So many at once, 1 to 500.
+    pub(crate) limit: Option<u32>,
+}
+
+/// The most items of one page.
+const LARGEST_PAGE: u32 = 500;
+const USUAL_PAGE: u32 = 100;
+
+impl PageQuery {
+    pub(crate) fn page<C: std::str::FromStr>(self) -> Result<ListPage<C>, Failure> {
+        page(self.after, self.limit)
+    }
+}
+
+/// The part of a list that a query asks for, which is never silently another one.
+pub(crate) fn page<C: std::str::FromStr>(
+    after: Option<String>,
+    limit: Option<u32>,
+) -> Result<ListPage<C>, Failure> {
+    let after = after
+        .map(|text| text.parse())
+        .transpose()
+        .map_err(|_| Failure::field("after", "this is not the `next` of a page"))?;
+    Ok(ListPage {
+        after,
+        limit: page_size(limit, USUAL_PAGE, LARGEST_PAGE)?,
+    })
+}
+
+pub(crate) fn page_size(given: Option<u32>, usual: u32, largest: u32) -> Result<u32, Failure> {
+    let limit = given.unwrap_or(usual);
+    if (1..=largest).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Failure::field("limit", format!("give 1 to {largest}")))
     }
 }

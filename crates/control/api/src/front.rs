@@ -62,6 +62,11 @@ impl Front {
         Some(client)
     }
 
+    /// Whether requests of everybody come from here.
+    pub fn is_proxy(&self, peer: IpAddr) -> bool {
+        self.proxies.iter().any(|proxy| proxy.contains(peer))
+    }
+
     pub(crate) fn location(&self, client: Option<IpAddr>) -> Option<String> {
         let client = client?;
         self.locations

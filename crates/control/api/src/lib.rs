@@ -26,6 +26,7 @@ use nimbus_control_app::App;
 
 pub use front::{Front, FrontError};
 pub use limits::Limits;
+pub use nimbus_control_auth::network::Network as NetworkOfCaller;
 pub use nimbus_control_auth::rate::Limit;
 pub use openapi::openapi;
 pub use problem::refusal;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use nimbus_control_app::{Failure, Identity};
+use nimbus_control_auth::network::Network;
 use nimbus_control_auth::rate::{Limit, Limiter};
 use parking_lot::Mutex;
 
@@ -11,10 +12,10 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct Limits {
     started: Instant,
-    /// Per address, before anything is looked at.
-    addresses: Mutex<Limiter<Option<IpAddr>>>,
-    /// Attempts to sign in, per address.
-    sign_ins: Mutex<Limiter<Option<IpAddr>>>,
+    /// Per network of a caller, before anything is looked at.
+    addresses: Mutex<Limiter<Option<Network>>>,
+    /// Attempts to sign in, per network of a caller.
+    sign_ins: Mutex<Limiter<Option<Network>>>,
     /// Per user of a tenant.
     callers: Mutex<Limiter<String>>,
 }
@@ -39,11 +40,17 @@ impl Limits {
     }
 
     pub(crate) fn take_address(&self, ip: Option<IpAddr>) -> Result<(), Failure> {
-        self.addresses.lock().take(ip, self.now()).map_err(wait)
+        self.addresses
+            .lock()
+            .take(ip.map(Network::of_caller), self.now())
+            .map_err(wait)
     }
 
     pub(crate) fn take_sign_in(&self, ip: Option<IpAddr>) -> Result<(), Failure> {
-        self.sign_ins.lock().take(ip, self.now()).map_err(wait)
+        self.sign_ins
+            .lock()
+            .take(ip.map(Network::of_caller), self.now())
+            .map_err(wait)
     }
 
     pub(crate) fn take_caller(&self, who: &Identity) -> Result<(), Failure> {

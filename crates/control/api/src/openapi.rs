@@ -19,7 +19,11 @@ pub fn openapi() -> Value {
     for route in routes::all() {
         let takes = route.takes.map(|make| make(&mut schemas));
         let gives = route.gives.map(|make| make(&mut schemas));
+        let asks = route.asks.map(|make| make(&mut schemas));
         let mut described = describe(&route);
+        if let Some(schema) = asks {
+            add_query(&mut described, &schema.to_value());
+        }
         if let Some(schema) = takes {
             described["requestBody"] = json!({
                 "required": true,
@@ -50,6 +54,16 @@ pub fn openapi() -> Value {
             },
         },
     })
+}
+
+fn add_query(described: &mut Value, schema: &Value) {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let parameters = properties.map(
+        |(name, schema)| json!({"name": name, "in": "query", "required": false, "schema": schema}),
+    );
+    if let Some(all) = described["parameters"].as_array_mut() {
+        all.extend(parameters);
+    }
 }
 
 fn describe(route: &Route) -> Value {

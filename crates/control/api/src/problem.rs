@@ -77,7 +77,7 @@ pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
                 .details
                 .iter()
                 .map(|problem| Detail {
-                    field: problem.field.to_owned(),
+                    field: problem.field.to_string(),
                     message: problem.message.clone(),
                 })
                 .collect(),

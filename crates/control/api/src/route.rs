@@ -13,6 +13,7 @@ pub(crate) struct Route {
     pub(crate) operation: Operation,
     pub(crate) handler: MethodRouter<ApiState>,
     pub(crate) takes: Option<MakeSchema>,
+    pub(crate) asks: Option<MakeSchema>,
     pub(crate) gives: Option<MakeSchema>,
 }
 
@@ -33,12 +34,19 @@ impl Route {
             operation,
             handler: on(filter, handler),
             takes: None,
+            asks: None,
             gives: None,
         }
     }
 
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
         self.takes = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// What the query may have.
+    pub(crate) fn asks<T: JsonSchema>(mut self) -> Self {
+        self.asks = Some(T::json_schema);
         self
     }
 

@@ -29,6 +29,43 @@ impl<T> Page<T> {
     pub(crate) fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
+
+    /// A page of a list. One that is full may have another one after it.
+    pub(crate) fn part<R>(rows: Vec<R>, limit: u32, place: impl Fn(&R) -> String) -> Self
+    where
+        T: From<R>,
+    {
+        let full = rows.len() >= limit as usize;
+        let next = rows.last().filter(|_| full).map(place);
+        Self {
+            items: rows.into_iter().map(T::from).collect(),
+            next,
+        }
+    }
+}
+
+impl Page<Session> {
+    pub(crate) fn of_sessions(
+        rows: Vec<app::Session>,
+        limit: u32,
+        current: Option<uuid::Uuid>,
+    ) -> Self {
+        let full = rows.len() >= limit as usize;
+        let next = rows
+            .last()
+            .filter(|_| full)
+            .map(|last| place(last.created_at, last.id));
+        let items = rows
+            .into_iter()
+            .map(|session| Session::new(session, current))
+            .collect();
+        Self { items, next }
+    }
+}
+
+/// Where a list that is ordered by time goes on.
+pub(crate) fn place(at: app::Timestamp, id: uuid::Uuid) -> String {
+    app::RowPlace { at, id }.to_string()
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -387,6 +424,7 @@ pub(crate) struct NewKey {
     pub(crate) service_account_id: String,
     pub(crate) name: String,
     pub(crate) scopes: Vec<String>,
+    /// 1 to 3650; without it never.
     #[serde(default)]
     pub(crate) expires_in_days: Option<u32>,
 }
@@ -434,6 +472,8 @@ pub(crate) struct RoleAssignment {
     /// `own` or `subtree`.
     reach: String,
     conditions: Value,
+    /// When it ends; absent for one that does not.
+    expires_at: Option<String>,
     created_at: String,
 }
 
@@ -446,6 +486,7 @@ impl From<app::RoleAssignment> for RoleAssignment {
             group_id: assignment.group_id.map(|id| id.to_string()),
             reach: assignment.reach,
             conditions: assignment.conditions,
+            expires_at: maybe_time(assignment.expires_at),
             created_at: time(assignment.created_at),
         }
     }
@@ -465,6 +506,9 @@ pub(crate) struct NewAssignment {
     /// `ip`, `time`, `location` and `tags`.
     #[serde(default)]
     pub(crate) conditions: Option<Value>,
+    /// When it ends, RFC 3339; without it never.
+    #[serde(default)]
+    pub(crate) expires_at: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nimbus_control_audit::{Entry, Outcome, Priority, Record, SigningKey};
-use nimbus_control_auth::access::{Assignment, Caller, Conditions, Engine, Reach, Resource};
+use nimbus_control_auth::access::{
+    Assignment, Caller, Conditions, Delegation, Engine, Resource, Validity,
+};
 use nimbus_control_auth::operation::{Need, Operation};
 use nimbus_control_auth::password::{Cost, Hasher};
 use nimbus_control_auth::refresh::RefreshTokens;
@@ -23,6 +25,7 @@ use crate::archive::{Archive, ArchiveAddress};
 use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
+use crate::roles::reach_of;
 
 /// Secrets of the installation that live outside of its database.
 #[derive(Debug)]
@@ -79,8 +82,9 @@ pub(crate) struct Inner {
     pub(crate) tokens: Tokens,
     pub(crate) refresh: RefreshTokens,
     pub(crate) hasher: Hasher,
-    /// Each hash takes memory and a core; more at once than cores only costs memory.
-    pub(crate) hashing: Semaphore,
+    /// Each hash takes memory and a core; one core is left to everybody else.
+    pub(crate) hashing: Arc<Semaphore>,
+    pub(crate) hashing_queue: Arc<Semaphore>,
     pub(crate) engine: Engine,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) archive: Option<Archive>,
@@ -103,7 +107,9 @@ impl Permit {
 impl App {
     /// Refuses to start when the database holds secrets that the given keys do not open.
     pub async fn open(store: Store, keys: AppKeys, settings: AppSettings) -> Result<Self, Error> {
-        keys.vault.check_complete(&store.outer_keys().await?)?;
+        keys.vault
+            .check_complete(&store.outer_keys().await?)
+            .map_err(|error| Error::from(error).with_help(COPY_KEYS))?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let cost = settings.password_cost;
         let hasher = tokio::task::spawn_blocking(move || Hasher::new(cost))
@@ -116,9 +122,10 @@ impl App {
                 tokens: Tokens::new(keys.tokens.clone(), settings.issuer.clone()),
                 refresh: RefreshTokens::new(keys.tokens.clone()),
                 hasher,
-                hashing: Semaphore::new(cores),
+                hashing: Arc::new(Semaphore::new(cores.saturating_sub(1).max(1))),
+                hashing_queue: Arc::new(Semaphore::new(MOST_HASHING)),
                 engine: Engine::default(),
-                checkpoints: Checkpoints::new(settings.checkpoints.clone()),
+                checkpoints: Checkpoints::open(settings.checkpoints.clone())?,
                 archive: settings.archive.as_ref().map(Archive::open).transpose()?,
                 store,
                 keys,
@@ -212,37 +219,80 @@ impl App {
             .allowed
     }
 
-    /// Nobody gives away what they do not have.
-    pub(crate) fn ensure_covers(
+    /// Nobody passes on, or takes away, what they do not hold.
+    pub(crate) fn ensure_holds(
         &self,
         call: &Call,
-        role: &Role,
-        reach: Reach,
-        resource: &Resource,
+        what: &str,
+        given: &Delegation<'_>,
     ) -> Result<()> {
-        let mut target = resource.clone();
-        if reach == Reach::Subtree {
-            // Stands for any tenant below.
-            let below = TenantId::random();
-            target.path.push(below);
-            target.tenant = below;
-        }
-        let lacking = role
-            .keys()
-            .into_iter()
-            .find(|key| !self.has(call, key, &target));
-        match lacking {
+        match call.who.caller.exceeded_by(given) {
             None => Ok(()),
-            Some(key) => Err(Error::new(
+            Some(excess) => Err(Error::new(
                 ErrorCode::NOT_PERMITTED,
-                format!(
-                    "the role {} has the permission {key}, which you do not have here",
-                    role.name
-                ),
+                format!("{what} has {excess}"),
             )
-            .with_help("only somebody who has all of a role's permissions can give or change it")
+            .with_help("only somebody who holds all of it, as widely and as long, can do this")
             .into()),
         }
+    }
+
+    /// As [`ensure_holds`](Self::ensure_holds), for what somebody else has. `lasting` is whether the caller
+    /// gets to use it, and not only to take it away.
+    pub(crate) fn ensure_holds_all(
+        &self,
+        call: &Call,
+        assignments: &[Assignment],
+        path: &[TenantId],
+        lasting: bool,
+    ) -> Result<()> {
+        for assignment in assignments {
+            let what = format!("the role {}", assignment.role.name);
+            let given = Delegation {
+                grants: &assignment.role.grants,
+                path,
+                reach: assignment.reach,
+                when: lasting.then_some(Validity {
+                    conditions: &assignment.conditions,
+                    until: assignment.until,
+                }),
+            };
+            self.ensure_holds(call, &what, &given)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a change after which the tenant still has somebody who runs it, if it had before.
+    pub(crate) async fn keeping_administrator<T>(
+        &self,
+        tx: &mut TenantTx,
+        path: &[TenantId],
+        change: impl AsyncFnOnce(&mut TenantTx) -> Result<T>,
+    ) -> Result<T> {
+        let is_root = path.len() <= 1;
+        let roles: &[&str] = if is_root {
+            &[role::PROVIDER_ADMIN]
+        } else {
+            &[role::PROVIDER_ADMIN, role::TENANT_ADMIN, role::ADMIN]
+        };
+        let before = tx.administrators(roles, is_root).await?;
+        let changed = change(tx).await?;
+        if before > 0 && tx.administrators(roles, is_root).await? == 0 {
+            let whose = if is_root {
+                "the installation"
+            } else {
+                "the tenant"
+            };
+            return Err(Error::new(
+                ErrorCode::LAST_ADMINISTRATOR,
+                format!("this would leave {whose} without an administrator"),
+            )
+            .with_help(
+                "first give somebody else who can sign in the role, without conditions and without an end",
+            )
+            .into());
+        }
+        Ok(changed)
     }
 
     pub(crate) fn record_of(&self, call: &Call, action: &str, kind: &str) -> Record {
@@ -259,11 +309,9 @@ impl App {
         context: &RequestContext,
         record: Record,
     ) -> Result<Entry> {
-        let entry = tx
+        Ok(tx
             .audit_append(&self.inner.keys.audit, context.now, record)
-            .await?;
-        self.inner.checkpoints.note(entry.tenant);
-        Ok(entry)
+            .await?)
     }
 
     /// Where the caller belongs: they may be nobody in the tenant that was asked for.
@@ -315,6 +363,7 @@ impl App {
         tx: &mut TenantTx,
         user: UserId,
         limit: Option<BTreeSet<String>>,
+        until: Option<Timestamp>,
     ) -> Result<Caller> {
         let rows = tx.role_assignments_of(user).await?;
         let assignments = self.assignments(tx, &rows).await?;
@@ -322,6 +371,7 @@ impl App {
             id: user.to_string(),
             assignments,
             limit,
+            until,
         })
     }
 
@@ -331,10 +381,17 @@ impl App {
         tx: &mut TenantTx,
         rows: &[RoleAssignment],
     ) -> Result<Vec<Assignment>> {
-        let custom = if rows.iter().all(|row| role::is_built_in(&row.role)) {
+        let names: BTreeSet<String> = rows
+            .iter()
+            .filter(|row| !role::is_built_in(&row.role))
+            .map(|row| row.role.clone())
+            .collect();
+        let names: Vec<String> = names.into_iter().collect();
+        // By name: a tenant has any number of roles, and only these matter here.
+        let custom = if names.is_empty() {
             Vec::new()
         } else {
-            tx.role_list().await?
+            tx.roles_named(&names).await?
         };
         let find = |name: &str| {
             role::built_in(name).or_else(|| {
@@ -355,32 +412,52 @@ impl App {
                 Some(Assignment {
                     role: find(&row.role)?,
                     tenant,
-                    reach: if row.reach == "subtree" {
-                        Reach::Subtree
-                    } else {
-                        Reach::Own
-                    },
+                    reach: reach_of(&row.reach),
                     conditions,
+                    until: row.expires_at.map(Into::into),
                     via: row.group_name.clone(),
                 })
             })
             .collect())
     }
 
-    /// Hashes a password off the threads that serve requests.
+    /// The text to store for a password.
     pub(crate) async fn hash_password(&self, password: String) -> Result<String> {
+        let password = zeroize::Zeroizing::new(password);
+        self.hashing(move |hasher| hasher.hash(&password))
+            .await?
+            .ok_or_else(|| Failure::field("password", "it cannot be used"))
+    }
+
+    /// Works with passwords off the threads that serve requests, a few at a time: each hash takes memory
+    /// and a core. The turn is the work's own, so that callers who give up do not let others in early.
+    pub(crate) async fn hashing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Hasher) -> T + Send + 'static,
+    ) -> Result<T> {
+        let Ok(waiting) = Arc::clone(&self.inner.hashing_queue).try_acquire_owned() else {
+            return Err(Failure::wait(HASHING_PAUSE_SECONDS));
+        };
+        let gone = || Failure::new(ErrorCode::INTERNAL, "hashing ended by itself");
+        let turn = Arc::clone(&self.inner.hashing).acquire_owned().await;
+        let turn = turn.map_err(|_| gone())?;
         let app = self.clone();
-        let _turn = self.inner.hashing.acquire().await;
-        tokio::task::spawn_blocking(move || {
-            let password = zeroize::Zeroizing::new(password);
-            app.inner.hasher.hash(&password)
-        })
-        .await
-        .ok()
-        .flatten()
-        .ok_or_else(|| Failure::field("password", "it cannot be used"))
+        let done = tokio::task::spawn_blocking(move || {
+            let result = work(&app.inner.hasher);
+            drop((turn, waiting));
+            result
+        });
+        done.await.map_err(|_| gone())
     }
 }
+
+/// What to do about keys that the database names and that are not here.
+pub(crate) const COPY_KEYS: &str =
+    "copy keys/ from where the installation, or its backup, was made";
+
+/// Sign-ins that wait for their turn; whoever comes after them is asked to come back.
+const MOST_HASHING: usize = 256;
+const HASHING_PAUSE_SECONDS: u64 = 2;
 
 /// Changes of who may do what, deletions of tenants and exports are proved one by one.
 fn priority_of(operation: Operation) -> Priority {

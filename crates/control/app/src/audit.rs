@@ -25,10 +25,20 @@ pub struct AuditReport {
     pub public_key: String,
 }
 
+/// A trail that is older has a checkpoint.
+const UNWITNESSED: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 /// Entries read at once.
 const PAGE: u32 = 2000;
-/// An export of more is asked for in parts.
-const MOST_EXPORTED: usize = 100_000;
+/// An export of more comes in parts, and each part says where the next one begins.
+const MOST_EXPORTED: usize = 20_000;
+
+/// Part of an export.
+#[derive(Clone, Debug)]
+pub struct AuditExport {
+    pub text: String,
+    /// Give this as `after` for what follows; none at the end.
+    pub next: Option<u64>,
+}
 
 impl App {
     pub async fn audit_list(
@@ -55,7 +65,7 @@ impl App {
         tenant: TenantId,
         mut filter: AuditFilter,
         format: ExportFormat,
-    ) -> Result<String> {
+    ) -> Result<AuditExport> {
         let permit = self.permit(call, operation::EXPORT_AUDIT, tenant).await?;
         filter.limit = PAGE;
         filter.newest_first = false;
@@ -69,14 +79,19 @@ impl App {
                 }
                 while !export.is_full() {
                     let page = tx.audit_list(&filter).await?;
-                    page.iter().for_each(|entry| export.add(entry));
+                    for entry in &page {
+                        export.add(entry);
+                    }
                     match page.last() {
                         Some(last) => filter.after = last.sequence,
                         None => break,
                     }
                 }
                 self.audit(tx, &call.context, permit.record()).await?;
-                Ok(export.text)
+                Ok(AuditExport {
+                    next: export.next(),
+                    text: export.text,
+                })
             })
             .await
     }
@@ -108,10 +123,13 @@ impl App {
     /// Judges the whole trail of a tenant, archived parts first, against its checkpoints.
     pub async fn audit_verify(&self, call: &Call, tenant: TenantId) -> Result<AuditReport> {
         let permit = self.permit(call, operation::VERIFY_AUDIT, tenant).await?;
-        let checkpoints = self.inner.checkpoints.read(tenant)?;
+        let witnesses = self.witnesses(tenant).await?;
         let key = self.inner.keys.audit.verifying_key();
         let public_key = key.to_text();
-        let mut verifier = Verifier::new(key, tenant, &checkpoints);
+        let mut verifier = Verifier::new(key, tenant, &witnesses.checkpoints);
+        if let Some(head) = witnesses.head {
+            verifier.expect_entry(head.sequence, head.hash);
+        }
         let archived = self
             .inner
             .store
@@ -124,17 +142,27 @@ impl App {
                     limit: PAGE,
                     ..AuditFilter::default()
                 };
+                let mut oldest = None;
                 while sound {
                     let page = tx.audit_list(&filter).await?;
+                    oldest = oldest.or_else(|| page.first().map(|entry| entry.at));
                     sound = page.iter().all(|entry| verifier.next(entry));
                     match page.last() {
                         Some(last) => filter.after = last.sequence,
                         None => break,
                     }
                 }
+                let old =
+                    oldest.is_some_and(|at| call.context.now.duration_since(at) > UNWITNESSED);
+                if old {
+                    verifier.demand_witness();
+                }
                 Ok::<_, Failure>(archived)
             })
             .await?;
+        if let Some(sequence) = witnesses.missing {
+            verifier.checkpoint_missing(sequence);
+        }
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
@@ -184,6 +212,7 @@ struct Export {
     format: ExportFormat,
     text: String,
     count: usize,
+    last: u64,
 }
 
 impl Export {
@@ -196,6 +225,7 @@ impl Export {
             format,
             text,
             count: 0,
+            last: 0,
         }
     }
 
@@ -203,8 +233,17 @@ impl Export {
         self.count >= MOST_EXPORTED
     }
 
+    /// One that is full may have more after it.
+    fn next(&self) -> Option<u64> {
+        self.is_full().then_some(self.last)
+    }
+
     fn add(&mut self, entry: &Entry) {
+        if self.is_full() {
+            return;
+        }
         self.count += 1;
+        self.last = entry.sequence;
         self.text.push_str(&match self.format {
             ExportFormat::JsonLines => to_json_line(entry),
             ExportFormat::Csv => to_csv_line(entry),

@@ -1,5 +1,7 @@
 //! Why a use case did not happen.
 
+use std::borrow::Cow;
+
 use nimbus_control_store::StoreError;
 use nimbus_core::{Error, ErrorCode};
 
@@ -8,7 +10,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 /// One field of the input and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     pub message: String,
 }
 
@@ -39,8 +41,8 @@ impl Failure {
         Self::new(ErrorCode::RESOURCE_NOT_FOUND, "there is no such thing")
     }
 
-    pub fn field(field: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
+    pub fn field(field: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        let (field, message) = (field.into(), message.into());
         Self {
             error: Error::new(ErrorCode::INPUT_INVALID, format!("`{field}`: {message}")),
             details: vec![FieldProblem { field, message }],

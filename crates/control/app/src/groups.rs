@@ -1,7 +1,7 @@
 //! Groups, which carry roles for their members.
 
 use nimbus_control_auth::operation;
-use nimbus_control_store::{Group, User};
+use nimbus_control_store::{Group, ListPage, TenantTx, User};
 use nimbus_core::{TenantId, UserId};
 use serde_json::json;
 use uuid::Uuid;
@@ -26,12 +26,21 @@ pub struct GroupPatch {
 }
 
 impl App {
-    pub async fn group_list(&self, call: &Call, tenant: TenantId) -> Result<Vec<Group>> {
+    pub async fn group_list(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        name: Option<String>,
+        page: ListPage<String>,
+    ) -> Result<Vec<Group>> {
         let permit = self.permit(call, operation::LIST_GROUPS, tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let groups = tx.group_list().await?;
+                let groups = match &name {
+                    Some(name) => tx.group_by_name(name).await?.into_iter().collect(),
+                    None => tx.group_list(&page).await?,
+                };
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(groups)
             })
@@ -46,11 +55,12 @@ impl App {
     ) -> Result<Group> {
         let permit = self.permit(call, operation::CREATE_GROUP, tenant).await?;
         let name = input::name("name", &new.name, 100)?;
-        let description: String = new.description.chars().take(500).collect();
+        let looks_like = input::looks_like(&name);
+        let description = input::text("description", &new.description, 500)?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let group = tx.group_create(&name, &description).await?;
+                let group = tx.group_create(&name, &looks_like, &description).await?;
                 let record = permit
                     .record()
                     .on(group.id)
@@ -72,15 +82,22 @@ impl App {
         let name = patch
             .name
             .map(|name| input::name("name", &name, 100))
-            .transpose()?;
-        let description: Option<String> = patch
+            .transpose()?
+            .map(|name| (input::looks_like(&name), name));
+        let description = patch
             .description
-            .map(|text| text.chars().take(500).collect());
+            .map(|text| input::text("description", &text, 500))
+            .transpose()?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
                 let (before, after) = tx
-                    .group_update(group, name.as_deref(), description.as_deref())
+                    .group_update(
+                        group,
+                        name.as_ref()
+                            .map(|(looks_like, name)| (name.as_str(), looks_like.as_str())),
+                        description.as_deref(),
+                    )
                     .await?;
                 let view =
                     |group: &Group| json!({"name": group.name, "description": group.description});
@@ -100,15 +117,13 @@ impl App {
         call: &Call,
         tenant: TenantId,
         group: Uuid,
+        page: ListPage<String>,
     ) -> Result<Vec<User>> {
         let permit = self.permit(call, operation::LIST_MEMBERS, tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let mut members = Vec::new();
-                for id in tx.group_members(group).await? {
-                    members.push(tx.user_get(id).await?);
-                }
+                let members = tx.group_members(group, &page).await?;
                 self.audit(tx, &call.context, permit.record().on(group))
                     .await?;
                 Ok(members)
@@ -121,7 +136,11 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                tx.group_delete(group).await?;
+                let path = &permit.resource.path;
+                self.ensure_holds_group(call, tx, group, path, false)
+                    .await?;
+                self.keeping_administrator(tx, path, async |tx| Ok(tx.group_delete(group).await?))
+                    .await?;
                 self.audit(tx, &call.context, permit.record().on(group))
                     .await
                     .map(drop)
@@ -141,15 +160,8 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let rows: Vec<_> = tx
-                    .role_assignments()
-                    .await?
-                    .into_iter()
-                    .filter(|row| row.group_id == Some(group))
-                    .collect();
-                for assignment in self.assignments(tx, &rows).await? {
-                    self.ensure_covers(call, &assignment.role, assignment.reach, &permit.resource)?;
-                }
+                let path = &permit.resource.path;
+                self.ensure_holds_group(call, tx, group, path, true).await?;
                 tx.group_add(group, user).await?;
                 let record = permit
                     .record()
@@ -171,7 +183,13 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                tx.group_remove(group, user).await?;
+                let path = &permit.resource.path;
+                self.ensure_holds_group(call, tx, group, path, false)
+                    .await?;
+                self.keeping_administrator(tx, path, async |tx| {
+                    Ok(tx.group_remove(group, user).await?)
+                })
+                .await?;
                 let record = permit
                     .record()
                     .on(group)
@@ -179,5 +197,21 @@ impl App {
                 self.audit(tx, &call.context, record).await.map(drop)
             })
             .await
+    }
+
+    /// What a group carries goes to whoever joins it, and is lost by whoever leaves: all of it must be the
+    /// caller's.
+    async fn ensure_holds_group(
+        &self,
+        call: &Call,
+        tx: &mut TenantTx,
+        group: Uuid,
+        path: &[TenantId],
+        lasting: bool,
+    ) -> Result<()> {
+        tx.group_lock(group).await?;
+        let rows = tx.role_assignments_of_group(group).await?;
+        let carried = self.assignments(tx, &rows).await?;
+        self.ensure_holds_all(call, &carried, path, lasting)
     }
 }

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use nimbus_control_audit::SigningKey;
 use nimbus_control_auth::{ServerKey, ServerKeys};
-use nimbus_control_vault::{KeyEncryptionKey, KeyRing, KeySource};
+use nimbus_control_vault::{KekId, KeyEncryptionKey, KeyRing, KeySource};
 use nimbus_core::{Error, ErrorCode, Result};
 use zeroize::Zeroizing;
 
-use crate::app::AppKeys;
+use crate::app::{AppKeys, COPY_KEYS};
 
 /// Keys that were given by the settings instead of files.
 #[derive(Clone, Default)]
@@ -37,6 +37,51 @@ impl fmt::Debug for GivenKeys {
 }
 
 impl AppKeys {
+    /// The keys of an installation that needs these outer keys already. Nothing is made anew in place of a
+    /// key that is missing: that would look like an installation whose secrets were never there.
+    pub fn of_installation(folder: &Path, given: GivenKeys, needed: &[KekId]) -> Result<Self> {
+        if needed.is_empty() {
+            return Self::in_folder(folder, given);
+        }
+        let lost = |what: &str, code| {
+            Error::new(
+                code,
+                format!(
+                    "the installation exists, and {what} is not in {}",
+                    folder.display()
+                ),
+            )
+            .with_help(COPY_KEYS)
+        };
+        let rotated = !old_keys(folder, "vault.old").is_empty();
+        if given.secret_key.is_none() && !folder.join("vault").exists() && !rotated {
+            return Err(lost(
+                "the key of stored secrets",
+                ErrorCode::VAULT_KEY_MISSING,
+            ));
+        }
+        if !folder.join("audit").exists() {
+            return Err(lost(
+                "the key of the audit trail",
+                ErrorCode::AUDIT_KEY_UNUSABLE,
+            ));
+        }
+        if rotated && !folder.join("vault").exists() && given.secret_key.is_none() {
+            let older: Vec<_> = old_keys(folder, "vault.old")
+                .into_iter()
+                .map(|path| KeySource::File(path).load())
+                .collect::<std::result::Result<_, _>>()?;
+            let covers = |id: &KekId| older.iter().any(|key| key.id() == id);
+            if !needed.iter().all(covers) {
+                return Err(lost(
+                    "a key of stored secrets",
+                    ErrorCode::VAULT_KEY_MISSING,
+                ));
+            }
+        }
+        Self::in_folder(folder, given)
+    }
+
     /// The keys in a folder. Older ones, which still read what they signed or wrapped, are in files
     /// named `tokens.old*` and `vault.old*`.
     pub fn in_folder(folder: &Path, given: GivenKeys) -> Result<Self> {
@@ -175,6 +220,30 @@ mod tests {
         assert_eq!(first.vault.active().id(), second.vault.active().id());
         assert_eq!(first.audit.verifying_key(), second.audit.verifying_key());
         assert_eq!(first.tokens.active().id(), second.tokens.active().id());
+    }
+
+    #[test]
+    fn nothing_is_made_in_place_of_a_key_that_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = AppKeys::in_folder(&folder.path().join("keys"), GivenKeys::default()).unwrap();
+        let needed = [made.vault.active().id().clone()];
+        let restored = folder.path().join("restored");
+        let refused =
+            AppKeys::of_installation(&restored, GivenKeys::default(), &needed).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::VAULT_KEY_MISSING);
+        assert!(refused.help().unwrap_or_default().contains("copy keys/"));
+        assert!(!restored.exists(), "and nothing was written");
+        // A key that another installation made is no replacement for the one that was renamed away.
+        AppKeys::in_folder(&restored, GivenKeys::default()).unwrap();
+        fs::rename(restored.join("vault"), restored.join("vault.old1")).unwrap();
+        assert!(AppKeys::of_installation(&restored, GivenKeys::default(), &needed).is_err());
+        assert!(!restored.join("vault").exists());
+        fs::remove_file(restored.join("audit")).unwrap();
+        fs::copy(folder.path().join("keys/vault"), restored.join("vault")).unwrap();
+        assert!(AppKeys::of_installation(&restored, GivenKeys::default(), &needed).is_err());
+        assert!(!restored.join("audit").exists());
+        fs::copy(folder.path().join("keys/audit"), restored.join("audit")).unwrap();
+        AppKeys::of_installation(&restored, GivenKeys::default(), &needed).unwrap();
     }
 
     #[cfg(unix)]

@@ -17,6 +17,7 @@ mod groups;
 mod input;
 mod key_files;
 mod keys;
+mod recover;
 mod retention;
 mod roles;
 mod secrets;
@@ -27,12 +28,13 @@ mod users;
 
 pub use app::{App, AppKeys, AppSettings};
 pub use archive::ArchiveAddress;
-pub use audit::{AuditReport, ExportFormat};
+pub use audit::{AuditExport, AuditReport, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
 pub use failure::{Failure, FieldProblem, Result};
 pub use groups::{GroupPatch, NewGroup};
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
+pub use recover::{RecoverInput, Recovered};
 pub use roles::{AssignmentInput, Question, RoleInput, RoleView};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
@@ -43,5 +45,6 @@ pub use nimbus_control_audit::{Entry as AuditEntry, Verdict};
 pub use nimbus_control_auth::access::Decision;
 pub use nimbus_control_auth::{operation, permission};
 pub use nimbus_control_store::{
-    ApiKey, AuditFilter, Group, RoleAssignment, Session, SetupStatus, Tenant, Timestamp, User,
+    ApiKey, AuditFilter, Group, ListPage, RoleAssignment, RowPlace, Session, SetupStatus, Tenant,
+    TenantFilter, Timestamp, User,
 };

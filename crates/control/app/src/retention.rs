@@ -16,7 +16,7 @@ use crate::failure::Result;
 const PART: u32 = 5000;
 const ARCHIVE_ACTION: &str = "audit.archive";
 /// Setting of a tenant, inherited: days after which its entries leave the database.
-const RETENTION_SETTING: &str = "audit_retention_days";
+pub(crate) const RETENTION_SETTING: &str = "audit_retention_days";
 
 impl App {
     pub(crate) fn archive(&self) -> Result<&Archive, Error> {
@@ -78,7 +78,7 @@ impl App {
                 archive.write(tenant, first.sequence, text).await?;
                 // Tells of an archive that is cut off later.
                 let checkpoint = self.inner.keys.audit.checkpoint(last, now);
-                self.inner.checkpoints.append(&checkpoint)?;
+                self.keep_checkpoint(&checkpoint).await?;
                 self.forget(tx, now, first, last).await
             })
             .await
@@ -96,7 +96,6 @@ impl App {
             .after(json!({"first": first.sequence, "last": last.sequence}))
             .priority(Priority::Critical);
         tx.audit_append(&self.inner.keys.audit, now, record).await?;
-        self.inner.checkpoints.note(tx.tenant());
         Ok(removed)
     }
 
@@ -159,17 +158,32 @@ impl App {
         }
     }
 
-    /// Deletes for good what was deleted and can no longer come back, with what is outside of the
-    /// database. How many tenants there were.
+    /// Deletes for good what was deleted and can no longer come back, and then what it had outside of the
+    /// database. How many tenants there were. One that fails keeps no other from going, and is tried again.
     pub async fn purge_tenants(&self) -> Result<usize> {
-        for tenant in self.inner.store.tenants_due().await? {
-            if let Some(archive) = &self.inner.archive {
-                archive.remove(tenant).await?;
-            }
-            if let Err(error) = self.inner.checkpoints.remove(tenant) {
-                warn!(%error, %tenant, "checkpoints of a deleted tenant are still there");
+        let store = &self.inner.store;
+        let purged = store.tenant_purge_due().await?;
+        for tenant in store.purges_open().await? {
+            match self.remove_outside(tenant).await {
+                Ok(()) => store.purge_done(tenant).await?,
+                Err(error) => {
+                    warn!(error = %error.log_text(), %tenant, "a deleted tenant still has something outside");
+                }
             }
         }
-        Ok(self.inner.store.tenant_purge_due().await?)
+        Ok(purged)
+    }
+
+    async fn remove_outside(&self, tenant: TenantId) -> Result<(), Error> {
+        if let Some(archive) = &self.inner.archive {
+            archive.remove(tenant).await?;
+        }
+        self.inner.checkpoints.remove(tenant).map_err(|error| {
+            Error::new(
+                ErrorCode::FILE_UNWRITABLE,
+                "the checkpoints of a deleted tenant cannot be removed",
+            )
+            .with_source(error)
+        })
     }
 }

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use nimbus_control_auth::access::{Circumstances, Conditions, Decision, Reach, Resource};
+use nimbus_control_auth::access::{
+    Circumstances, Conditions, Decision, Delegation, Reach, Resource, Validity,
+};
 use nimbus_control_auth::operation;
 use nimbus_control_auth::permission;
-use nimbus_control_auth::role::{self, Grant, PROVIDER_ADMIN, Role};
-use nimbus_control_store::{Holder, RoleAssignment, TenantTx};
+use nimbus_control_auth::role::{self, Grant, Role};
+use nimbus_control_store::{
+    CustomRole, Holder, ListPage, RoleAssignment, RoleHolding, RowPlace, TenantTx, Timestamp,
+};
 use nimbus_core::{Error, ErrorCode, TenantId, UserId};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,6 +19,7 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Result};
+use crate::input;
 
 /// A role to be made.
 #[derive(Debug)]
@@ -32,6 +37,8 @@ pub struct AssignmentInput {
     pub group: Option<Uuid>,
     pub subtree: bool,
     pub conditions: Value,
+    /// When it ends; none is never.
+    pub expires_at: Option<jiff::Timestamp>,
 }
 
 /// Whether somebody may do something, here or elsewhere, now or later.
@@ -54,21 +61,28 @@ pub struct RoleView {
 }
 
 impl App {
-    pub async fn role_list(&self, call: &Call, tenant: TenantId) -> Result<Vec<RoleView>> {
+    /// Built-in roles come first, with the beginning of the list.
+    pub async fn role_list(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        page: ListPage<String>,
+    ) -> Result<Vec<RoleView>> {
         let permit = self.permit(call, operation::LIST_ROLES, tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let mut roles: Vec<RoleView> = role::BUILT_IN
+                let built_in = role::BUILT_IN
                     .iter()
-                    .filter_map(|(name, _)| {
-                        Some(RoleView {
-                            role: role::built_in(name)?,
-                            built_in: true,
-                        })
+                    .filter(|_| page.after.is_none())
+                    .filter_map(|(name, _)| role::built_in(name));
+                let mut roles: Vec<RoleView> = built_in
+                    .map(|role| RoleView {
+                        role,
+                        built_in: true,
                     })
                     .collect();
-                for row in tx.role_list().await? {
+                for row in tx.role_list(&page).await? {
                     let grants = serde_json::from_value(row.grants).unwrap_or_default();
                     let role = Role {
                         name: row.name,
@@ -93,9 +107,15 @@ impl App {
         new: RoleInput,
     ) -> Result<RoleView> {
         let permit = self.permit(call, operation::CREATE_ROLE, tenant).await?;
-        let role = Role::custom(&new.name, &new.description, new.grants)
-            .map_err(|problem| Failure::field("role", problem.to_string()))?;
-        self.ensure_covers(call, &role, Reach::Own, &permit.resource)?;
+        let role = custom(new)?;
+        // When and for how long is decided when it is given to somebody.
+        let given = Delegation {
+            grants: &role.grants,
+            path: &permit.resource.path,
+            reach: Reach::Own,
+            when: None,
+        };
+        self.ensure_holds(call, &format!("the role {}", role.name), &given)?;
         let grants = json!(role.grants);
         self.inner
             .store
@@ -127,24 +147,17 @@ impl App {
         if role::is_built_in(&new.name) {
             return Err(Failure::field("role", "built-in roles cannot be changed"));
         }
-        let role = Role::custom(&new.name, &new.description, new.grants)
-            .map_err(|problem| Failure::field("role", problem.to_string()))?;
+        let role = custom(new)?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let before = self
-                    .role_named(tx, &role.name)
-                    .await
-                    .map_err(|_| Failure::not_found())?;
-                // The role may be held for the subtree, which is more.
-                let subtree = tx
-                    .role_assignments()
-                    .await?
-                    .iter()
-                    .any(|row| row.role == role.name && row.reach == "subtree");
-                let reach = if subtree { Reach::Subtree } else { Reach::Own };
-                self.ensure_covers(call, &before, reach, &permit.resource)?;
-                self.ensure_covers(call, &role, reach, &permit.resource)?;
+                let row = tx.role_lock(&role.name).await?;
+                let before = read_role(row.ok_or_else(Failure::not_found)?)?;
+                let path = &permit.resource.path;
+                let holdings = tx.role_holdings(&role.name).await?;
+                for version in [&before, &role] {
+                    self.ensure_holds_as_held(call, version, &holdings, path)?;
+                }
                 let grants = json!(role.grants);
                 tx.role_update(&role.name, &role.description, &grants)
                     .await?;
@@ -182,6 +195,7 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
+        page: ListPage<RowPlace>,
     ) -> Result<Vec<RoleAssignment>> {
         let permit = self
             .permit(call, operation::LIST_ASSIGNMENTS, tenant)
@@ -189,7 +203,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let assignments = tx.role_assignments().await?;
+                let assignments = tx.role_assignments(&page).await?;
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(assignments)
             })
@@ -214,28 +228,43 @@ impl App {
         conditions
             .check()
             .map_err(|error| Failure::field("conditions", error.to_string()))?;
-        let stored = if conditions.is_empty() {
-            json!({})
-        } else {
-            json!(conditions)
-        };
+        let until = new
+            .expires_at
+            .map(|until| input::end("expires_at", until, call.context.now))
+            .transpose()?;
         let reach = if new.subtree {
             Reach::Subtree
         } else {
             Reach::Own
         };
-        let reach_word = if new.subtree { "subtree" } else { "own" };
+        let held = RoleHolding {
+            reach: if new.subtree { "subtree" } else { "own" }.to_owned(),
+            conditions: if conditions.is_empty() {
+                json!({})
+            } else {
+                json!(conditions)
+            },
+            expires_at: until.map(Timestamp),
+        };
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
                 let role = self.role_named(tx, &new.role).await?;
-                self.ensure_covers(call, &role, reach, &permit.resource)?;
-                if let Holder::User(user) = holder {
-                    tx.user_get(user).await?;
+                let given = Delegation {
+                    grants: &role.grants,
+                    path: &permit.resource.path,
+                    reach,
+                    when: Some(Validity {
+                        conditions: &conditions,
+                        until,
+                    }),
+                };
+                self.ensure_holds(call, &format!("the role {}", role.name), &given)?;
+                match holder {
+                    Holder::User(user) => drop(tx.user_get(user).await?),
+                    Holder::Group(group) => tx.group_lock(group).await?,
                 }
-                let assignment = tx
-                    .role_assign(&role.name, holder, reach_word, &stored)
-                    .await?;
+                let assignment = tx.role_assign(&role.name, holder, &held).await?;
                 let record = permit
                     .record()
                     .on(assignment.id)
@@ -252,51 +281,59 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let before = tx.role_assignment(id).await?;
-                if let Ok(role) = self.role_named(tx, &before.role).await {
-                    let reach = if before.reach == "subtree" {
-                        Reach::Subtree
-                    } else {
-                        Reach::Own
-                    };
-                    self.ensure_covers(call, &role, reach, &permit.resource)?;
-                }
-                let last = before.role == PROVIDER_ADMIN
-                    && tx
-                        .role_holders_besides(PROVIDER_ADMIN, Some(id), None)
-                        .await?
-                        == 0;
-                if last {
-                    return Err(Failure::new(
-                        ErrorCode::NOT_PERMITTED,
-                        "this is the last administrator of the installation",
-                    ));
-                }
-                tx.role_unassign(id).await?;
+                let path = &permit.resource.path;
+                let taken = self.assignments(tx, std::slice::from_ref(&before)).await?;
+                self.ensure_holds_all(call, &taken, path, false)?;
+                self.keeping_administrator(tx, path, async |tx| Ok(tx.role_unassign(id).await?))
+                    .await?;
                 let record = permit.record().on(id).before(assignment_view(&before));
                 self.audit(tx, &call.context, record).await.map(drop)
             })
             .await
     }
 
+    /// A role that stays as it is until the transaction ends.
     async fn role_named(&self, tx: &mut TenantTx, name: &str) -> Result<Role> {
         if let Some(role) = role::built_in(name) {
             return Ok(role);
         }
-        let row = tx
-            .role_list()
-            .await?
-            .into_iter()
-            .find(|row| row.name == name);
-        let row =
-            row.ok_or_else(|| Failure::field("role", format!("there is no role `{name}`")))?;
-        let grants = serde_json::from_value(row.grants).map_err(|error| {
-            Error::new(ErrorCode::INTERNAL, "a stored role cannot be read").with_source(error)
-        })?;
-        Ok(Role {
-            name: row.name,
-            description: row.description,
-            grants,
-        })
+        let row = tx.role_hold(name).await?;
+        read_role(row.ok_or_else(|| Failure::field("role", "there is no such role"))?)
+    }
+
+    /// A role that others hold already means, for each of them, what it says as far and as long as they
+    /// hold it.
+    fn ensure_holds_as_held(
+        &self,
+        call: &Call,
+        role: &Role,
+        holdings: &[RoleHolding],
+        path: &[TenantId],
+    ) -> Result<()> {
+        let what = format!("the role {}", role.name);
+        let unheld = Delegation {
+            grants: &role.grants,
+            path,
+            reach: Reach::Own,
+            when: None,
+        };
+        self.ensure_holds(call, &what, &unheld)?;
+        for holding in holdings {
+            // One that cannot be read gives nothing.
+            let Ok(conditions) = serde_json::from_value(holding.conditions.clone()) else {
+                continue;
+            };
+            let given = Delegation {
+                reach: reach_of(&holding.reach),
+                when: Some(Validity {
+                    conditions: &conditions,
+                    until: holding.expires_at.map(Into::into),
+                }),
+                ..unheld
+            };
+            self.ensure_holds(call, &what, &given)?;
+        }
+        Ok(())
     }
 
     /// Whether a user of the tenant may do something there, and which rule says so. What the question does
@@ -330,7 +367,7 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(user).await?;
-                let caller = self.caller_of(tx, user, None).await?;
+                let caller = self.caller_of(tx, user, None, None).await?;
                 let decision = self
                     .inner
                     .engine
@@ -350,5 +387,31 @@ fn assignment_view(assignment: &RoleAssignment) -> Value {
         "group": assignment.group_id.map(|id| id.to_string()),
         "reach": assignment.reach,
         "conditions": assignment.conditions,
+        "expires_at": assignment.expires_at.map(|at| at.0.to_string()),
     })
+}
+
+fn custom(new: RoleInput) -> Result<Role> {
+    let description = input::text("description", &new.description, 500)?;
+    Role::custom(&new.name, &description, new.grants)
+        .map_err(|problem| Failure::field("role", problem.to_string()))
+}
+
+fn read_role(row: CustomRole) -> Result<Role> {
+    let grants = serde_json::from_value(row.grants).map_err(|error| {
+        Error::new(ErrorCode::INTERNAL, "a stored role cannot be read").with_source(error)
+    })?;
+    Ok(Role {
+        name: row.name,
+        description: row.description,
+        grants,
+    })
+}
+
+pub(crate) fn reach_of(word: &str) -> Reach {
+    if word == "subtree" {
+        Reach::Subtree
+    } else {
+        Reach::Own
+    }
 }

@@ -2,7 +2,7 @@
 
 use nimbus_control_store::{StoreError, TenantTx};
 use nimbus_control_vault::{DataKey, FieldPath, Sealed, VaultError};
-use nimbus_core::{Error, TenantId};
+use nimbus_core::Error;
 use zeroize::Zeroizing;
 
 use crate::app::App;
@@ -72,26 +72,11 @@ impl App {
     /// Wraps every data key again under the active outer key, one tenant after the other, while
     /// requests go on. How many there were; once it is 0 the older outer keys can go.
     pub async fn rewrap_data_keys(&self) -> Result<usize> {
-        let mut rewrapped = 0;
-        for tenant in self.every_tenant().await? {
-            rewrapped += self.rewrap_tenant(tenant).await?;
-        }
-        Ok(rewrapped)
-    }
-
-    async fn rewrap_tenant(&self, tenant: TenantId) -> Result<usize> {
-        self.inner
+        let ring = &self.inner.keys.vault;
+        Ok(self
+            .inner
             .store
-            .tenant_tx(tenant, async |tx| {
-                let mut rewrapped = 0;
-                for key in tx.data_keys().await? {
-                    if let Some(again) = key.rewrap(&self.inner.keys.vault).map_err(Error::from)? {
-                        tx.data_key_rewrap(&again).await?;
-                        rewrapped += 1;
-                    }
-                }
-                Ok(rewrapped)
-            })
-            .await
+            .data_keys_rewrap(|key| key.rewrap(ring))
+            .await?)
     }
 }

@@ -3,7 +3,7 @@
 use nimbus_control_audit::{Actor, Priority, Record};
 use nimbus_control_auth::operation;
 use nimbus_control_auth::role::PROVIDER_ADMIN;
-use nimbus_control_store::{Holder, NewUser, SetupStatus};
+use nimbus_control_store::{Holder, NewUser, RoleHolding, SetupStatus};
 use nimbus_core::ErrorCode;
 use serde_json::json;
 
@@ -57,7 +57,7 @@ impl App {
                 }
                 let user = tx.user_create(&new).await?;
                 let holder = Holder::User(user.user_id());
-                tx.role_assign(PROVIDER_ADMIN, holder, "subtree", &json!({}))
+                tx.role_assign(PROVIDER_ADMIN, holder, &administrator())
                     .await?;
                 let signed_in = self.open_session(tx, context, user.user_id()).await?;
                 let mut record =
@@ -71,5 +71,14 @@ impl App {
                 Ok(signed_in)
             })
             .await
+    }
+}
+
+/// How somebody who runs the installation holds that role: everywhere, always and for ever.
+pub(crate) fn administrator() -> RoleHolding {
+    RoleHolding {
+        reach: "subtree".to_owned(),
+        conditions: json!({}),
+        expires_at: None,
     }
 }

@@ -5,19 +5,30 @@ use std::collections::BTreeSet;
 use nimbus_control_audit::{Actor, ActorKind, Outcome, Priority, Record};
 use nimbus_control_auth::api_key::{self, PresentedKey};
 use nimbus_control_auth::attempts::{History, Verdict};
+use nimbus_control_auth::network::Network;
 use nimbus_control_auth::operation;
 use nimbus_control_auth::password::Verified;
 use nimbus_control_auth::refresh::{Decision, Family, RefreshTokens};
 use nimbus_control_auth::token::Subject;
-use nimbus_control_store::{Session, StoreError, TenantTx, Timestamp, User, UserChange};
+use nimbus_control_store::{
+    AccountDigest, ListPage, RowPlace, Session, SignInAttempt, StoreError, TenantTx, Timestamp,
+    User, UserChange,
+};
 use nimbus_core::{Error, ErrorCode, TenantId, UserId};
 use serde_json::json;
+use tracing::warn;
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use crate::app::{App, seconds};
 use crate::call::{Call, Identity, RequestContext};
 use crate::failure::{Failure, Result};
 use crate::input;
+
+/// More than the tree is deep, so that no tenant has a longer path.
+const MOST_SLUGS: usize = 20;
+/// What is recorded of a name that somebody gave.
+const SHOWN_CHARACTERS: usize = 254;
 
 /// Who says they are who.
 #[derive(Debug)]
@@ -51,67 +62,57 @@ fn refused() -> Failure {
 }
 
 impl App {
+    /// What is done for a tenant or a user that nobody has is what is done for others: the same statements,
+    /// the same hash, the same entry in a trail, and it counts against the same limits.
     pub async fn login(&self, context: &RequestContext, login: LoginInput) -> Result<SignedIn> {
-        let slugs: Vec<&str> = login
-            .tenant
-            .split('/')
-            .filter(|slug| !slug.is_empty())
-            .collect();
-        let tenant = match self.inner.store.tenant_find(&slugs).await {
-            Ok(tenant) => tenant,
-            Err(StoreError::TenantUnknown) => {
-                // The same work as for a tenant that exists.
-                self.verify(login.password, None).await;
-                return Err(refused());
-            }
-            Err(error) => return Err(error.into()),
+        let email = login.email.trim().to_lowercase();
+        let root = self.inner.store.tenant_find(&[]).await?;
+        let tenant = self.tenant_named(&login.tenant).await?;
+        let account = match tenant {
+            Some(tenant) => AccountDigest::of(&tenant.to_string(), &email),
+            None => AccountDigest::of(&format!("/{}", login.tenant), &email),
         };
-        let email: String = login
-            .email
-            .trim()
-            .to_lowercase()
-            .chars()
-            .take(254)
-            .collect();
-        let ip = context.ip_text().unwrap_or_default();
-        let (history, credentials) = self
+        let attempt = self.begin_attempt(context, account).await?;
+        let home = tenant.unwrap_or(root);
+        let found = self
             .inner
             .store
-            .tenant_tx(tenant, async |tx| {
-                let attempts = tx.attempt_history(&email, &ip).await?;
-                let credentials = tx.user_credentials(&email).await?;
-                Ok::<_, StoreError>((attempts, credentials))
-            })
+            .tenant_tx(home, async |tx| tx.user_credentials(&email).await)
             .await?;
-        let times =
-            |times: Vec<Timestamp>| times.into_iter().map(|at| seconds(at.into())).collect();
-        let history = History {
-            from_here: times(history.failed_here),
-            from_anywhere: times(history.failed_anywhere),
-            known_here: history.succeeded_here,
-        };
-        if let Verdict::Wait { seconds } = history.judge(context.seconds()) {
-            return Err(Failure::wait(seconds.unsigned_abs()));
-        }
+        let credentials = found.filter(|_| tenant.is_some());
         let stored = credentials.as_ref().map(|(_, hash)| hash.clone());
-        let password = login.password.clone();
-        let verified = self.verify(login.password, stored).await;
+        let password = Zeroizing::new(login.password);
+        let verified = self.verify(password.clone(), stored).await?;
         let user = credentials
             .map(|(user, _)| user)
             .filter(|_| verified != Verified::No);
         let Some(user) = user else {
-            self.note_wrong_password(context, tenant, &email, &ip)
+            let mut record = plain_record(context, Actor::nobody(), operation::LOGIN.id)
+                .outcome(Outcome::Denied);
+            let shown = |text: &str| text.chars().take(SHOWN_CHARACTERS).collect::<String>();
+            record = match tenant {
+                Some(_) => record.after(json!({"email": shown(&email)})),
+                // The operator sees what is tried on tenants that nobody has.
+                None => {
+                    record.after(json!({"email": shown(&email), "tenant": shown(&login.tenant)}))
+                }
+            };
+            self.inner
+                .store
+                .tenant_tx(home, async |tx| {
+                    self.audit(tx, context, record).await.map(drop)
+                })
                 .await?;
             return Err(refused());
         };
         let new_hash = match verified {
-            Verified::YesOutdated => Some(self.hash_password(password).await?),
+            Verified::YesOutdated => Some(self.hash_password(password.to_string()).await?),
             _ => None,
         };
         self.inner
             .store
-            .tenant_tx(tenant, async |tx| {
-                tx.attempt_note(&email, &ip, true).await?;
+            .tenant_tx(home, async |tx| {
+                tx.sign_in_succeeded(&attempt).await?;
                 if new_hash.is_some() {
                     let change = UserChange {
                         password_hash: new_hash,
@@ -133,33 +134,57 @@ impl App {
             .await
     }
 
-    async fn verify(&self, password: String, stored: Option<String>) -> Verified {
-        let app = self.clone();
-        let _turn = self.inner.hashing.acquire().await;
-        tokio::task::spawn_blocking(move || {
-            let password = zeroize::Zeroizing::new(password);
-            app.inner.hasher.verify(&password, stored.as_deref())
-        })
-        .await
-        .unwrap_or(Verified::No)
+    /// The tenant at the end of slugs that are joined by `/`.
+    async fn tenant_named(&self, text: &str) -> Result<Option<TenantId>> {
+        let mut slugs: Vec<&str> = text.split('/').filter(|slug| !slug.is_empty()).collect();
+        if slugs.len() > MOST_SLUGS || text.len() > MOST_SLUGS * 41 {
+            // No tenant is there; asking about one that cannot be keeps the time the same.
+            slugs = vec!["-"];
+        }
+        match self.inner.store.tenant_find(&slugs).await {
+            Ok(tenant) => Ok(Some(tenant)),
+            Err(StoreError::TenantUnknown) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    async fn note_wrong_password(
+    /// Counts an attempt, or says how long to wait for the next one.
+    async fn begin_attempt(
         &self,
         context: &RequestContext,
-        tenant: TenantId,
-        email: &str,
-        ip: &str,
-    ) -> Result<()> {
-        self.inner
-            .store
-            .tenant_tx(tenant, async |tx| {
-                tx.attempt_note(email, ip, false).await?;
-                let record = plain_record(context, Actor::nobody(), operation::LOGIN.id)
-                    .after(json!({"email": email}))
-                    .outcome(Outcome::Denied);
-                self.audit(tx, context, record).await.map(drop)
-            })
+        account: AccountDigest,
+    ) -> Result<SignInAttempt> {
+        let network = context.ip.map(Network::of_caller);
+        let network = network.map_or_else(|| "nowhere".to_owned(), |network| network.to_string());
+        let store = &self.inner.store;
+        let attempt = store.sign_in_begin(account, &network).await?;
+        let times = |times: &[Timestamp]| times.iter().map(|at| seconds((*at).into())).collect();
+        let count = |failures: i64, last: Option<Timestamp>| {
+            let failures = usize::try_from(failures).unwrap_or_default();
+            (failures, last.map_or(0, |at| seconds(at.into())))
+        };
+        let history = History {
+            from_here: times(&attempt.failed_here),
+            from_anywhere: times(&attempt.failed_anywhere),
+            known_here: attempt.known_here,
+            by_network: count(attempt.network_failures, attempt.network_last),
+            on_everything: count(attempt.all_failures, attempt.all_last),
+        };
+        match history.judge(context.seconds()) {
+            Verdict::Try => Ok(attempt),
+            Verdict::Wait { seconds } => {
+                store.sign_in_not_made(&attempt).await?;
+                Err(Failure::wait(seconds.unsigned_abs()))
+            }
+        }
+    }
+
+    async fn verify(
+        &self,
+        password: Zeroizing<String>,
+        stored: Option<String>,
+    ) -> Result<Verified> {
+        self.hashing(move |hasher| hasher.verify(&password, stored.as_deref()))
             .await
     }
 
@@ -316,7 +341,7 @@ impl App {
                     user,
                     kind: ActorKind::User,
                     session: Some(claims.sid),
-                    caller: self.caller_of(tx, user, None).await?,
+                    caller: self.caller_of(tx, user, None, None).await?,
                 })
             })
             .await
@@ -338,12 +363,13 @@ impl App {
                 }
                 let user = UserId::from(key.user_id);
                 let limit: BTreeSet<String> = key.scopes.into_iter().collect();
+                let until = key.expires_at.map(Into::into);
                 Ok(Identity {
                     home: presented.tenant,
                     user,
                     kind: ActorKind::ServiceAccount,
                     session: None,
-                    caller: self.caller_of(tx, user, Some(limit)).await?,
+                    caller: self.caller_of(tx, user, Some(limit), until).await?,
                 })
             })
             .await
@@ -379,24 +405,50 @@ impl App {
             .await
     }
 
-    pub async fn own_sessions(&self, call: &Call) -> Result<Vec<Session>> {
+    /// Ends every session of the caller but the one that asks; how many there were.
+    pub async fn end_other_sessions(&self, call: &Call) -> Result<u64> {
+        self.inner
+            .store
+            .tenant_tx(call.who.home, async |tx| {
+                let ended = tx
+                    .session_revoke_others(call.who.user, call.who.session)
+                    .await?;
+                let record = self
+                    .record_of(call, operation::REVOKE_OTHER_SESSIONS.id, "session")
+                    .after(json!({"ended": ended}));
+                self.audit(tx, &call.context, record).await?;
+                Ok(ended)
+            })
+            .await
+    }
+
+    pub async fn own_sessions(
+        &self,
+        call: &Call,
+        page: ListPage<RowPlace>,
+    ) -> Result<Vec<Session>> {
         let user = call.who.user;
         self.note_read(call, operation::OWN_SESSIONS).await?;
         Ok(self
             .inner
             .store
-            .tenant_tx(call.who.home, async |tx| tx.session_list(user).await)
+            .tenant_tx(call.who.home, async |tx| tx.session_list(user, &page).await)
             .await?)
     }
 
-    /// Removes sessions that ended a while ago, and the memory of old attempts, in every tenant.
+    /// Removes sessions that ended a while ago in every tenant, and the memory of old attempts. One tenant's
+    /// failure keeps no other's from being removed.
     pub async fn remove_ended_sessions(&self) -> Result<u64> {
-        let mut removed = 0;
+        let store = &self.inner.store;
+        let mut removed = store.sign_in_clean_up().await?;
         for tenant in self.every_tenant().await? {
-            let store = &self.inner.store;
-            removed += store
+            let cleaned = store
                 .tenant_tx(tenant, async |tx| tx.session_clean_up().await)
-                .await?;
+                .await;
+            match cleaned {
+                Ok(count) => removed += count,
+                Err(error) => warn!(%error, %tenant, "ended sessions of a tenant were not removed"),
+            }
         }
         Ok(removed)
     }
@@ -423,13 +475,16 @@ impl App {
     pub async fn change_password(&self, call: &Call, current: String, new: String) -> Result<()> {
         let (user, tenant) = self.caller_and_tenant(call).await?;
         let email = user.email.clone();
+        // Whoever has a session and not the password guesses no better here than at the front door.
+        let account = AccountDigest::of(&call.who.home.to_string(), &email);
+        let attempt = self.begin_attempt(&call.context, account).await?;
         let stored = self
             .inner
             .store
             .tenant_tx(call.who.home, async |tx| tx.user_credentials(&email).await)
             .await?;
         let stored = stored.map(|(_, hash)| hash);
-        if self.verify(current, stored).await == Verified::No {
+        if self.verify(Zeroizing::new(current), stored).await? == Verified::No {
             return Err(refused());
         }
         input::password(&new, &user.email, &tenant.name)?;
@@ -441,12 +496,10 @@ impl App {
                     password_hash,
                     ..UserChange::default()
                 };
+                tx.sign_in_succeeded(&attempt).await?;
                 tx.user_update(call.who.user, &change).await?;
-                for session in tx.session_list(call.who.user).await? {
-                    if Some(session.id) != call.who.session {
-                        tx.session_revoke(session.id, call.who.user).await?;
-                    }
-                }
+                tx.session_revoke_others(call.who.user, call.who.session)
+                    .await?;
                 let record = self
                     .record_of(call, operation::CHANGE_PASSWORD.id, "user")
                     .on(call.who.user)

@@ -1,16 +1,19 @@
 //! Tenants: the tree below the caller.
 
+use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation;
 use nimbus_control_store::{
-    EffectiveQuota, EffectiveSetting, NewTenant, Tenant, TenantChange, TenantFilter,
+    EffectiveQuota, EffectiveSetting, ListPage, NewTenant, RowPlace, Tenant, TenantChange,
+    TenantFilter,
 };
-use nimbus_core::TenantId;
+use nimbus_core::{ErrorCode, TenantId};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::input;
+use crate::retention::RETENTION_SETTING;
 
 /// A tenant to be made.
 #[derive(Debug)]
@@ -36,6 +39,9 @@ pub struct EffectiveTenant {
     pub quotas: Vec<EffectiveQuota>,
 }
 
+/// A century: longer than anything is kept.
+const MOST_RETENTION_DAYS: u64 = 36_500;
+
 impl App {
     /// Every tenant of the installation, for work that nobody in particular asked for.
     pub(crate) async fn every_tenant(&self) -> Result<Vec<TenantId>> {
@@ -59,26 +65,28 @@ impl App {
         }
     }
 
-    /// Those that the caller may see: the own one and those below it.
-    pub async fn tenant_list(&self, call: &Call, text: Option<String>) -> Result<Vec<Tenant>> {
+    /// Those that the caller may see, the own one and those below it, and where the list goes on. A page may
+    /// have fewer than were asked for, because some of them may not be seen, and still not be the last.
+    pub async fn tenant_list(
+        &self,
+        call: &Call,
+        filter: TenantFilter,
+    ) -> Result<(Vec<Tenant>, Option<(String, TenantId)>)> {
         self.note_read(call, operation::LIST_TENANTS).await?;
-        let filter = TenantFilter {
-            text,
-            limit: 500,
-            ..TenantFilter::default()
-        };
-        let all = self
+        let page = self
             .inner
             .store
             .tenant_tx(call.who.home, async |tx| tx.tenant_list(&filter).await)
             .await?;
-        Ok(all
-            .into_iter()
-            .filter(|tenant| {
-                nimbus_control_auth::access::Resource::in_tenant(&tenant.path, "tenants")
-                    .is_some_and(|resource| self.has(call, "tenant:definition:read", &resource))
-            })
-            .collect())
+        let next = page
+            .last()
+            .filter(|_| page.len() == filter.limit as usize)
+            .map(|last| (last.slug.clone(), last.id));
+        let visible = page.into_iter().filter(|tenant| {
+            Resource::in_tenant(&tenant.path, "tenants")
+                .is_some_and(|resource| self.has(call, "tenant:definition:read", &resource))
+        });
+        Ok((visible.collect(), next))
     }
 
     pub async fn tenant_get(&self, call: &Call, id: TenantId) -> Result<Tenant> {
@@ -105,9 +113,11 @@ impl App {
             parent,
             slug: new.slug,
             name: input::name("name", &new.name, 200)?,
-            settings: object("settings", new.settings)?,
+            settings: input::settings("settings", new.settings)?,
             quotas: json!({}),
         };
+        check_retention(&new.settings)?;
+        self.ensure_retention(call, &permit.resource, &json!({}), &new.settings)?;
         self.inner
             .store
             .registry_tx(parent, async |tx| {
@@ -133,7 +143,7 @@ impl App {
                 .transpose()?,
             settings: match patch.settings {
                 None => None,
-                given => Some(object("settings", given)?),
+                given => Some(input::settings("settings", given)?),
             },
             quotas: None,
             expected_generation: patch.expected_generation,
@@ -149,7 +159,7 @@ impl App {
     ) -> Result<Tenant> {
         let permit = self.permit(call, operation::SET_QUOTAS, id).await?;
         let change = TenantChange {
-            quotas: Some(object("quotas", Some(quotas))?),
+            quotas: Some(input::settings("quotas", Some(quotas))?),
             ..TenantChange::default()
         };
         self.change(call, permit, id, change).await
@@ -166,6 +176,10 @@ impl App {
             .store
             .registry_tx(id, async |tx| {
                 let before = tx.tenant_get(id).await?;
+                if let Some(settings) = &change.settings {
+                    check_retention(settings)?;
+                    self.ensure_retention(call, &permit.resource, &before.settings, settings)?;
+                }
                 let after = tx.tenant_update(id, &change).await?;
                 let record = permit
                     .record()
@@ -176,6 +190,26 @@ impl App {
                 Ok(after)
             })
             .await
+    }
+
+    /// Tenants change their settings, except how long their audit trail stays at hand.
+    fn ensure_retention(
+        &self,
+        call: &Call,
+        resource: &Resource,
+        before: &Value,
+        after: &Value,
+    ) -> Result<()> {
+        let key = "audit:retention:manage";
+        if before.get(RETENTION_SETTING) == after.get(RETENTION_SETTING)
+            || self.has(call, key, resource)
+        {
+            return Ok(());
+        }
+        Err(Failure::new(
+            ErrorCode::NOT_PERMITTED,
+            format!("changing {RETENTION_SETTING} needs the permission {key}"),
+        ))
     }
 
     /// Settings and limits in force, with what is used, whoever in the tree they come from.
@@ -196,14 +230,20 @@ impl App {
     }
 
     /// Deleted children that can still come back.
-    pub async fn tenant_deleted(&self, call: &Call, parent: TenantId) -> Result<Vec<Tenant>> {
+    pub async fn tenant_deleted(
+        &self,
+        call: &Call,
+        parent: TenantId,
+        slug: Option<String>,
+        page: ListPage<RowPlace>,
+    ) -> Result<Vec<Tenant>> {
         let permit = self
             .permit(call, operation::LIST_DELETED_TENANTS, parent)
             .await?;
         self.inner
             .store
             .registry_tx(parent, async |tx| {
-                let deleted = tx.tenants_deleted(parent).await?;
+                let deleted = tx.tenants_deleted(parent, slug.as_deref(), &page).await?;
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(deleted)
             })
@@ -221,8 +261,7 @@ impl App {
         self.inner
             .store
             .registry_tx(parent, async |tx| {
-                let deleted = tx.tenants_deleted(parent).await?;
-                if !deleted.iter().any(|tenant| tenant.id == id) {
+                if !tx.tenant_is_deleted_child(parent, id).await? {
                     return Err(Failure::not_found());
                 }
                 let tenant = tx.tenant_undelete(id).await?;
@@ -269,13 +308,20 @@ impl App {
     }
 }
 
-fn object(field: &'static str, value: Option<Value>) -> Result<Value> {
-    let value = value.unwrap_or_else(|| json!({}));
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Failure::field(field, "this is not an object"))
+/// How long the trail stays in the database is not the tenant's own choice, and has a range.
+fn check_retention(settings: &Value) -> Result<()> {
+    let days = settings.get(RETENTION_SETTING);
+    let valid = days.is_none_or(|days| {
+        days.as_u64()
+            .is_some_and(|days| (1..=MOST_RETENTION_DAYS).contains(&days))
+    });
+    if valid {
+        return Ok(());
     }
+    Err(Failure::field(
+        format!("settings.{RETENTION_SETTING}"),
+        format!("give 1 to {MOST_RETENTION_DAYS} days"),
+    ))
 }
 
 fn view(tenant: &Tenant) -> Value {

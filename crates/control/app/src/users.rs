@@ -3,9 +3,8 @@
 use nimbus_control_audit::Priority;
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation;
-use nimbus_control_auth::role::PROVIDER_ADMIN;
-use nimbus_control_store::{NewUser, Session, TenantTx, User, UserChange};
-use nimbus_core::{ErrorCode, TenantId, UserId};
+use nimbus_control_store::{ListPage, NewUser, RowPlace, Session, TenantTx, User, UserChange};
+use nimbus_core::{TenantId, UserId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -36,14 +35,20 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
-        after: Option<String>,
-        limit: u32,
+        email: Option<String>,
+        page: ListPage<String>,
     ) -> Result<Vec<User>> {
         let permit = self.permit(call, operation::LIST_USERS, tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let users = tx.user_list(after.as_deref(), limit).await?;
+                let users = match &email {
+                    Some(email) => {
+                        let found = tx.user_by_email(&email.to_lowercase()).await?;
+                        found.into_iter().collect()
+                    }
+                    None => tx.user_list(&page).await?,
+                };
                 self.audit(tx, &call.context, permit.record()).await?;
                 Ok(users)
             })
@@ -72,7 +77,7 @@ impl App {
                     "a service account has keys and no password",
                 ));
             }
-            (input::name("email", &new.email, 100)?.to_lowercase(), None)
+            (input::service_name("email", &new.email)?, None)
         } else {
             let email = input::email("email", &new.email)?;
             let password = new
@@ -85,7 +90,7 @@ impl App {
         let new = NewUser {
             service_account: new.service_account,
             email,
-            display_name: new.display_name.trim().chars().take(200).collect(),
+            display_name: input::optional_name("display_name", &new.display_name, 200)?,
             password_hash,
         };
         self.inner
@@ -135,13 +140,22 @@ impl App {
                         "a service account has keys and no password",
                     ));
                 }
-                self.ensure_above(call, tx, &permit.resource, id).await?;
-                if patch.disabled == Some(true) {
-                    self.ensure_not_last(tx, id).await?;
+                if new_password && id == call.who.user {
+                    return Err(Failure::field(
+                        "password",
+                        "your own password is changed where the current one is asked for",
+                    ));
                 }
-                let after = tx.user_update(id, &change).await?;
+                self.ensure_above(call, tx, &permit.resource, id, new_password)
+                    .await?;
+                let path = &permit.resource.path;
+                let after = self
+                    .keeping_administrator(tx, path, async |tx| {
+                        Ok(tx.user_update(id, &change).await?)
+                    })
+                    .await?;
                 if ends_sessions {
-                    tx.session_revoke_all(id).await?;
+                    tx.session_revoke_others(id, None).await?;
                 }
                 let mut record = permit
                     .record()
@@ -163,10 +177,12 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let before = tx.user_get(id).await?;
-                self.ensure_above(call, tx, &permit.resource, id).await?;
-                self.ensure_not_last(tx, id).await?;
-                tx.session_revoke_all(id).await?;
-                tx.user_delete(id).await?;
+                self.ensure_above(call, tx, &permit.resource, id, false)
+                    .await?;
+                tx.session_revoke_others(id, None).await?;
+                let path = &permit.resource.path;
+                self.keeping_administrator(tx, path, async |tx| Ok(tx.user_delete(id).await?))
+                    .await?;
                 let record = permit.record().on(id).before(view(&before));
                 self.audit(tx, &call.context, record).await.map(drop)
             })
@@ -178,13 +194,14 @@ impl App {
         call: &Call,
         tenant: TenantId,
         id: UserId,
+        page: ListPage<RowPlace>,
     ) -> Result<Vec<Session>> {
         let permit = self.permit(call, operation::LIST_SESSIONS, tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(id).await?;
-                let sessions = tx.session_list(id).await?;
+                let sessions = tx.session_list(id, &page).await?;
                 self.audit(tx, &call.context, permit.record().on(id))
                     .await?;
                 Ok(sessions)
@@ -205,15 +222,9 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(id).await?;
-                if !tx
-                    .session_list(id)
-                    .await?
-                    .iter()
-                    .any(|own| own.id == session)
-                {
+                if !tx.session_revoke(session, id).await? {
                     return Err(Failure::not_found());
                 }
-                tx.session_revoke(session, id).await?;
                 let record = permit
                     .record()
                     .on(id)
@@ -237,7 +248,7 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(id).await?;
-                let ended = tx.session_revoke_all(id).await?;
+                let ended = tx.session_revoke_others(id, None).await?;
                 let record = permit.record().on(id).after(json!({"ended": ended}));
                 self.audit(tx, &call.context, record).await?;
                 Ok(ended)
@@ -245,44 +256,22 @@ impl App {
             .await
     }
 
-    /// Whoever changes a user's password or takes a user over must have all that the user has;
-    /// otherwise it would be a way up.
+    /// Whoever changes a user must have the permissions that the user has, and whoever gets to act as the
+    /// user (`takes_over`) must have them as widely and as long; otherwise it would be a way up.
     pub(crate) async fn ensure_above(
         &self,
         call: &Call,
         tx: &mut TenantTx,
         resource: &Resource,
         user: UserId,
+        takes_over: bool,
     ) -> Result<()> {
         if user == call.who.user {
             return Ok(());
         }
         let rows = tx.role_assignments_of(user).await?;
-        for assignment in self.assignments(tx, &rows).await? {
-            self.ensure_covers(call, &assignment.role, assignment.reach, resource)?;
-        }
-        Ok(())
-    }
-
-    /// The installation always has somebody who runs it.
-    pub(crate) async fn ensure_not_last(&self, tx: &mut TenantTx, user: UserId) -> Result<()> {
-        let has_it = tx
-            .role_assignments_of(user)
-            .await?
-            .iter()
-            .any(|assignment| assignment.role == PROVIDER_ADMIN);
-        if has_it
-            && tx
-                .role_holders_besides(PROVIDER_ADMIN, None, Some(user))
-                .await?
-                == 0
-        {
-            return Err(Failure::new(
-                ErrorCode::NOT_PERMITTED,
-                "this is the last administrator of the installation",
-            ));
-        }
-        Ok(())
+        let assignments = self.assignments(tx, &rows).await?;
+        self.ensure_holds_all(call, &assignments, &resource.path, takes_over)
     }
 
     async fn path_name(&self, call: &Call, tenant: TenantId) -> Result<String> {

@@ -5,13 +5,11 @@
     reason = "helpers of tests fail like tests"
 )]
 
-use std::path::Path;
-
 use nimbus_control_app::{App, AppKeys, AppSettings, Failure};
 use nimbus_control_audit::SigningKey;
 use nimbus_control_auth::password::Cost;
 use nimbus_control_auth::{ServerKey, ServerKeys};
-use nimbus_control_store::Isolation;
+use nimbus_control_store::{Isolation, NewTenant, StoreError};
 use nimbus_control_testing::TestDatabase;
 use nimbus_control_vault::{FieldPath, KeyEncryptionKey, KeyRing};
 use nimbus_core::ErrorCode;
@@ -23,7 +21,9 @@ async fn open(database: &TestDatabase, ring: KeyRing) -> Result<App, nimbus_core
         audit: SigningKey::generate(),
         vault: ring,
     };
-    let mut settings = AppSettings::new("https://nimbus.example", Path::new("unused").to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = folder.path().join("checkpoints");
+    let mut settings = AppSettings::new("https://nimbus.example", checkpoints);
     settings.password_cost = Cost {
         memory_kib: 64,
         rounds: 1,
@@ -76,10 +76,33 @@ async fn the_outer_key_is_replaced_while_secrets_stay_readable() {
         .unwrap();
     assert!(!stored.windows(6).any(|window| window == b"canary"));
 
+    // A tenant that was deleted and can still come back has secrets too.
+    let new_tenant = NewTenant::new(database.root, "gone", "Gone");
+    let gone = database
+        .store
+        .registry_tx(database.root, async |tx| {
+            tx.tenant_create(&new_tenant).await
+        })
+        .await
+        .unwrap();
+    database
+        .store
+        .tenant_tx(gone.id, async |tx| before.seal(tx, &field, b"canary").await)
+        .await
+        .unwrap();
+    let grace = std::time::Duration::from_secs(3600);
+    let deleted: Result<u64, StoreError> = database
+        .store
+        .registry_tx(database.root, async |tx| {
+            tx.tenant_delete(gone.id, grace).await
+        })
+        .await;
+    deleted.unwrap();
+
     let both = open(&database, KeyRing::new(key(&new), vec![key(&old)]))
         .await
         .unwrap();
-    assert_eq!(both.rewrap_data_keys().await.unwrap(), 1);
+    assert_eq!(both.rewrap_data_keys().await.unwrap(), 2);
     assert_eq!(
         both.rewrap_data_keys().await.unwrap(),
         0,

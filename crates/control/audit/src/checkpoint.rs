@@ -73,10 +73,21 @@ impl SigningKey {
     }
 
     pub fn checkpoint(&self, entry: &Entry, at: Timestamp) -> Checkpoint {
+        self.checkpoint_at(entry.tenant, entry.sequence, entry.hash, at)
+    }
+
+    /// A checkpoint of an entry that is known by its number and its hash.
+    pub fn checkpoint_at(
+        &self,
+        tenant: TenantId,
+        sequence: u64,
+        hash: ChainHash,
+        at: Timestamp,
+    ) -> Checkpoint {
         let mut checkpoint = Checkpoint {
-            tenant: entry.tenant,
-            sequence: entry.sequence,
-            hash: entry.hash.to_string(),
+            tenant,
+            sequence,
+            hash: hash.to_string(),
             at,
             signature: String::new(),
         };

@@ -31,6 +31,10 @@ pub enum FaultKind {
     Unproven,
     /// A checkpoint is not ours, or was changed.
     CheckpointForged,
+    /// A checkpoint that this server wrote is not where it wrote it.
+    CheckpointMissing,
+    /// There are entries, and no checkpoint at all to hold them against.
+    Unwitnessed,
 }
 
 /// The first thing that is wrong.
@@ -63,6 +67,18 @@ impl fmt::Display for Fault {
             FaultKind::Unproven => {
                 write!(f, "entry {n} is critical and its signature is not valid")
             }
+            FaultKind::CheckpointMissing => {
+                write!(
+                    f,
+                    "the checkpoint at entry {n} is not in the server's file of checkpoints any more"
+                )
+            }
+            FaultKind::Unwitnessed => {
+                write!(
+                    f,
+                    "the trail has entries up to {n} and no checkpoint: they may all be others than were written"
+                )
+            }
             FaultKind::CheckpointForged => {
                 write!(
                     f,
@@ -90,6 +106,8 @@ pub struct Verifier {
     last: (u64, ChainHash),
     first: u64,
     expected: BTreeMap<u64, ChainHash>,
+    /// What whoever verifies wrote itself.
+    known: BTreeMap<u64, ChainHash>,
     checkpoints: u64,
     fault: Option<Fault>,
 }
@@ -113,6 +131,7 @@ impl Verifier {
             last,
             first: last.0,
             expected: BTreeMap::new(),
+            known: BTreeMap::new(),
             checkpoints: 0,
             fault: None,
         };
@@ -167,6 +186,13 @@ impl Verifier {
             }
             self.checkpoints += 1;
         }
+        if self
+            .known
+            .get(&entry.sequence)
+            .is_some_and(|known| *known != entry.hash)
+        {
+            return fault(FaultKind::Rewritten, entry.sequence);
+        }
         let proven = match &entry.proof {
             Some(proof) => self.key.accepts_proof(entry, proof),
             None => entry.record.priority != Priority::Critical,
@@ -174,6 +200,24 @@ impl Verifier {
         (!proven)
             .then_some(FaultKind::Unproven)
             .and_then(|kind| fault(kind, entry.sequence))
+    }
+
+    /// An entry that whoever verifies knows by itself, without a checkpoint.
+    pub fn expect_entry(&mut self, sequence: u64, hash: ChainHash) {
+        self.known.insert(sequence, hash);
+    }
+
+    /// A checkpoint should be where it is not.
+    pub fn checkpoint_missing(&mut self, sequence: u64) {
+        self.find(FaultKind::CheckpointMissing, sequence);
+    }
+
+    /// The chain is old enough to have checkpoints; one without any is not believed.
+    pub fn demand_witness(&mut self) {
+        let unwitnessed = self.expected.is_empty() && self.known.is_empty();
+        if unwitnessed && self.last.0 > self.first {
+            self.find(FaultKind::Unwitnessed, self.last.0);
+        }
     }
 
     /// In the place of the next entry there is something that cannot be read.
@@ -186,8 +230,10 @@ impl Verifier {
         let beyond = self
             .expected
             .keys()
-            .find(|sequence| **sequence > self.last.0)
-            .copied();
+            .chain(self.known.keys())
+            .copied()
+            .filter(|sequence| *sequence > self.last.0)
+            .min();
         if let Some(sequence) = beyond {
             self.find(FaultKind::Truncated, sequence);
         }
@@ -372,6 +418,41 @@ mod tests {
             "the chain alone cannot tell"
         );
         assert_eq!(chain.fault(&[checkpoint]), (FaultKind::Truncated, 8));
+    }
+
+    #[test]
+    fn a_cut_tail_shows_against_what_was_written_and_a_chain_alone_is_not_believed() {
+        let mut chain = Chain::of(6);
+        let last = chain.entries[5].hash;
+        let judged = |chain: &Chain, known: Option<(u64, ChainHash)>| {
+            let mut verifier = Verifier::new(chain.key.verifying_key(), chain.tenant, &[]);
+            if let Some((sequence, hash)) = known {
+                verifier.expect_entry(sequence, hash);
+            }
+            for entry in &chain.entries {
+                verifier.next(entry);
+            }
+            verifier.demand_witness();
+            verifier.finish()
+        };
+        let kind = |verdict| match verdict {
+            Verdict::Broken { fault } => Some((fault.kind, fault.sequence)),
+            Verdict::Intact { .. } => None,
+        };
+        assert_eq!(kind(judged(&chain, Some((6, last)))), None);
+        assert_eq!(
+            kind(judged(&chain, None)),
+            Some((FaultKind::Unwitnessed, 6))
+        );
+        chain.entries.truncate(5);
+        assert_eq!(
+            kind(judged(&chain, Some((6, last)))),
+            Some((FaultKind::Truncated, 6))
+        );
+        assert_eq!(
+            kind(judged(&chain, Some((5, last)))),
+            Some((FaultKind::Rewritten, 5))
+        );
     }
 
     #[test]

@@ -1,20 +1,24 @@
 //! How guessing passwords is slowed without locking the owner out.
 //!
-//! Two counts decide, both over the last quarter of an hour. Wrong attempts from one address make
-//! that address wait, longer each time. Wrong attempts on one account from everywhere make
-//! *strangers* wait; an address from which the owner signed in before is held to its own count
-//! alone. So an attacker who floods an account from many places stops other strangers, never the
-//! owner at the usual desk, and no wait is longer than the window.
+//! Four counts decide. Wrong attempts on an account from one network make that network wait, longer each
+//! time. Wrong attempts on the account from everywhere, from the network on whatever account, and on the
+//! whole installation make *strangers* wait; a network from which the owner signed in before is held to
+//! the first count alone. So an attacker who floods an account, or all of them, stops other strangers,
+//! never the owner at the usual desk, and no wait is longer than the window.
 
-/// What the last quarter of an hour saw.
+/// What the last while saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Times of wrong attempts on the account from this address, any order.
+    /// Times of wrong attempts on the account from this network, any order.
     pub from_here: Vec<i64>,
     /// Times of wrong attempts on the account from everywhere, any order.
     pub from_anywhere: Vec<i64>,
-    /// Whether the owner signed in from this address in the past.
+    /// Whether the owner signed in from this network in the past.
     pub known_here: bool,
+    /// Wrong attempts from this network on whatever account: how many, and the last one.
+    pub by_network: (usize, i64),
+    /// Wrong attempts on the whole installation in the last minute: how many, and the last one.
+    pub on_everything: (usize, i64),
 }
 
 /// Whether an attempt is made at all.
@@ -33,18 +37,28 @@ pub const WINDOW_SECONDS: i64 = 15 * 60;
 /// So many mistakes are free.
 const FREE_HERE: usize = 5;
 const FREE_ANYWHERE: usize = 20;
+/// An office behind one address makes some.
+const FREE_OF_NETWORK: usize = 50;
+/// More than people make; whoever guesses from everywhere at everybody makes them.
+const FREE_OF_ALL: usize = 1000;
+const FLOOD_SECONDS: i64 = 60;
 /// The first wait; each further mistake doubles it.
 const FIRST_WAIT_SECONDS: i64 = 5;
 
 impl History {
     pub fn judge(&self, now: i64) -> Verdict {
         let here = wait(&self.from_here, FREE_HERE, now);
-        let anywhere = if self.known_here {
+        let stranger = if self.known_here {
             0
         } else {
+            let network = wait_after(self.by_network, FREE_OF_NETWORK, WINDOW_SECONDS, now);
+            let (failed, last) = self.on_everything;
+            let flooded = failed >= FREE_OF_ALL && now - last < FLOOD_SECONDS;
             wait(&self.from_anywhere, FREE_ANYWHERE, now)
+                .max(network)
+                .max(if flooded { FLOOD_SECONDS } else { 0 })
         };
-        match here.max(anywhere) {
+        match here.max(stranger) {
             seconds if seconds > 0 => Verdict::Wait { seconds },
             _ => Verdict::Try,
         }
@@ -58,10 +72,17 @@ fn wait(mistakes: &[i64], free: usize, now: i64) -> i64 {
             .copied()
             .filter(|at| now - at < WINDOW_SECONDS)
     };
-    let beyond = recent().count().saturating_sub(free);
-    let (Some(last), true) = (recent().max(), beyond > 0) else {
+    match recent().max() {
+        Some(last) => wait_after((recent().count(), last), free, WINDOW_SECONDS, now),
+        None => 0,
+    }
+}
+
+fn wait_after((count, last): (usize, i64), free: usize, window: i64, now: i64) -> i64 {
+    let beyond = count.saturating_sub(free);
+    if beyond == 0 || now - last >= window {
         return 0;
-    };
+    }
     let doublings = u32::try_from(beyond - 1).unwrap_or(u32::MAX).min(20);
     let wait = (FIRST_WAIT_SECONDS << doublings).min(WINDOW_SECONDS);
     // A clock that went back must not make the wait longer.
@@ -115,8 +136,30 @@ mod tests {
             from_here: mistakes(50),
             from_anywhere: mistakes(50),
             known_here: true,
+            ..History::default()
         };
         assert!(matches!(history.judge(NOW), Verdict::Wait { .. }));
+    }
+
+    #[test]
+    fn guessing_one_password_for_many_accounts_or_from_many_networks_is_slowed_too() {
+        let spray = History {
+            by_network: (60, NOW),
+            ..History::default()
+        };
+        let storm = History {
+            on_everything: (1000, NOW),
+            ..History::default()
+        };
+        for history in [spray, storm] {
+            assert!(matches!(history.judge(NOW), Verdict::Wait { .. }));
+            assert_eq!(history.judge(NOW + WINDOW_SECONDS), Verdict::Try);
+            let at_home = History {
+                known_here: true,
+                ..history
+            };
+            assert_eq!(at_home.judge(NOW), Verdict::Try);
+        }
     }
 
     proptest! {
@@ -127,7 +170,7 @@ mod tests {
             known_here: bool,
         ) {
             let last = from_here.iter().chain(&from_anywhere).copied().max().unwrap_or(NOW);
-            let history = History { from_here, from_anywhere, known_here };
+            let history = History { from_here, from_anywhere, known_here, ..History::default() };
             if let Verdict::Wait { seconds } = history.judge(NOW) {
                 prop_assert!((1..=WINDOW_SECONDS).contains(&seconds));
             }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 /// An address and how many of its bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
     bits: u8,
@@ -55,6 +55,37 @@ impl Network {
     }
 }
 
+impl Network {
+    /// Whether every address of this network is in the other one.
+    pub fn within(&self, other: &Self) -> bool {
+        self.address.is_ipv4() == other.address.is_ipv4()
+            && other.bits <= self.bits
+            && other.contains(self.address)
+    }
+
+    /// The network by which callers are counted: an address of IPv4, and the /64 that one household or
+    /// machine of IPv6 has to itself.
+    pub fn of_caller(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self {
+                address: address.into(),
+                bits: 32,
+            },
+            IpAddr::V6(address) => Self {
+                address: std::net::Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))
+                    .into(),
+                bits: 64,
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +125,25 @@ mod tests {
         ] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn callers_are_counted_by_the_network_that_is_theirs() {
+        let counted = |text: &str| Network::of_caller(text.parse().unwrap()).to_string();
+        assert_eq!(counted("10.1.2.3"), "10.1.2.3/32");
+        assert_eq!(counted("::ffff:10.1.2.3"), "10.1.2.3/32");
+        assert_eq!(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+        assert_eq!(counted("2001:db8:1:2::9"), counted("2001:db8:1:2:ffff::1"));
+    }
+
+    #[test]
+    fn a_network_is_within_those_that_contain_all_of_it() {
+        let within = |own: &str, other: &str| {
+            let (own, other): (Network, Network) = (own.parse().unwrap(), other.parse().unwrap());
+            own.within(&other)
+        };
+        assert!(within("10.1.0.0/16", "10.0.0.0/8") && within("10.0.0.0/8", "0.0.0.0/0"));
+        assert!(!within("10.0.0.0/8", "10.1.0.0/16") && !within("10.0.0.0/8", "::/0"));
+        assert!(within("2001:db8::/48", "2001:db8::/32"));
     }
 }

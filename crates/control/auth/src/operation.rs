@@ -60,6 +60,7 @@ operations! {
     LOGOUT = "auth.logout" POST "/api/v1/auth/logout" SignIn;
     ME = "auth.me" GET "/api/v1/auth/me" SignIn;
     OWN_SESSIONS = "auth.sessions.list" GET "/api/v1/auth/sessions" SignIn;
+    REVOKE_OTHER_SESSIONS = "auth.sessions.revoke_others" DELETE "/api/v1/auth/sessions" SignIn;
     REVOKE_OWN_SESSION = "auth.sessions.revoke" DELETE "/api/v1/auth/sessions/{session}" SignIn;
     CHANGE_PASSWORD = "auth.password.change" POST "/api/v1/auth/password" SignIn;
     LIST_PERMISSIONS = "permissions.list" GET "/api/v1/permissions" SignIn;

@@ -101,6 +101,9 @@ pub const PROVIDER_ADMIN: &str = "provider_admin";
 /// The name of the role that runs a tenant.
 pub const TENANT_ADMIN: &str = "tenant_admin";
 
+/// The name of the role of document 004 that may everything inside a tenant.
+pub const ADMIN: &str = "admin";
+
 /// Names of the roles that every tenant has, with what they are for.
 pub const BUILT_IN: &[(&str, &str)] = &[
     (
@@ -113,7 +116,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "works in a tenant: the permissions of the user tier",
     ),
     ("read_only", "looks, and changes nothing"),
-    ("admin", "everything inside a tenant, in every environment"),
+    (ADMIN, "everything inside a tenant, in every environment"),
     (
         "developer",
         "deploys to and destroys dev and stage, reads prod",
@@ -131,7 +134,7 @@ pub fn built_in(name: &str) -> Option<Role> {
     let (name, description) = BUILT_IN.iter().find(|(own, _)| *own == name)?;
     let grants = match *name {
         PROVIDER_ADMIN => vec![anywhere(tier(Tier::Provider))],
-        TENANT_ADMIN | "admin" => vec![anywhere(tier(Tier::TenantAdmin))],
+        TENANT_ADMIN | ADMIN => vec![anywhere(tier(Tier::TenantAdmin))],
         "user" => vec![anywhere(tier(Tier::User))],
         "read_only" | "viewer" => vec![anywhere(tier(Tier::ReadOnly))],
         "developer" => developer(),

@@ -11,6 +11,24 @@ use crate::profile::{Profile, Profiles, Tokens};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The most items of one page.
+const LARGEST_PAGE: u32 = 500;
+/// Where an answer that is not JSON goes on.
+const NEXT_HEADER: &str = "x-nimbus-next";
+
+/// Text as part of a query.
+pub fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
 /// Where a client's credentials come from.
 #[derive(Debug)]
 enum Credentials {
@@ -93,6 +111,25 @@ impl Client {
         self.call(Method::GET, path, None).await
     }
 
+    /// A whole list, page after page.
+    pub async fn list(&mut self, path: &str) -> Result<Value, ClientError> {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let mut items = Vec::new();
+        let mut after = String::new();
+        loop {
+            let mut page = self
+                .get(&format!("{path}{joint}limit={LARGEST_PAGE}{after}"))
+                .await?;
+            if let Some(more) = page["items"].as_array_mut() {
+                items.append(more);
+            }
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={}", encoded(next)),
+                None => return Ok(json!({ "items": items })),
+            }
+        }
+    }
+
     pub async fn post(&mut self, path: &str, body: &Value) -> Result<Value, ClientError> {
         self.call(Method::POST, path, Some(body)).await
     }
@@ -109,11 +146,17 @@ impl Client {
         self.call(Method::DELETE, path, None).await
     }
 
-    /// An answer that is not JSON.
-    pub async fn get_text(&mut self, path: &str) -> Result<String, ClientError> {
+    /// An answer that is not JSON, and where it goes on if there is more.
+    pub async fn get_text(&mut self, path: &str) -> Result<(String, Option<String>), ClientError> {
         let response = self.send(Method::GET, path, None).await?;
         let response = self.check(response).await?;
-        response.text().await.map_err(|error| self.strange(&error))
+        let next = response
+            .headers()
+            .get(NEXT_HEADER)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let text = response.text().await;
+        Ok((text.map_err(|error| self.strange(&error))?, next))
     }
 
     async fn call(
@@ -355,6 +398,30 @@ mod tests {
             asked[2]
                 .to_lowercase()
                 .contains("authorization: bearer new")
+        );
+    }
+
+    #[test]
+    fn queries_carry_any_text() {
+        assert_eq!(encoded("a b&c=é"), "a%20b%26c%3D%C3%A9");
+    }
+
+    #[tokio::test]
+    async fn a_list_is_read_to_its_end() {
+        let (address, task) = server(vec![
+            (200, json!({"items": [1, 2], "next": "a b"})),
+            (200, json!({"items": [3], "next": "c"})),
+            (200, json!({"items": []})),
+        ])
+        .await;
+        let mut client = Client::with_token(&address, "nbk_x".to_owned()).unwrap();
+        let all = client.list("/things?kind=x").await.unwrap();
+        assert_eq!(all, json!({"items": [1, 2, 3]}));
+        let asked = task.await.unwrap();
+        assert!(
+            asked[1].contains("/things?kind=x&limit=500&after=a%20b "),
+            "{}",
+            asked[1]
         );
     }
 

@@ -10,6 +10,6 @@ mod client;
 mod error;
 mod profile;
 
-pub use client::Client;
+pub use client::{Client, encoded};
 pub use error::ClientError;
 pub use profile::{Profile, Profiles, Tokens};

@@ -1,12 +1,15 @@
 //! The API of a server: its keys, its use cases, its routes and what has to be done beside them.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::Router;
 use nimbus_control_api::{ApiState, Front, Limit, Limits};
-use nimbus_control_app::{App, AppKeys, AppSettings, ArchiveAddress, GivenKeys};
-use nimbus_control_store::Store;
+use nimbus_control_app::{
+    App, AppKeys, AppSettings, ArchiveAddress, GivenKeys, RecoverInput, Recovered,
+};
+use nimbus_control_store::{BackupManifest, RestoreKeys, Store, StoreError};
 use nimbus_core::Result;
 use tracing::{info, warn};
 
@@ -72,12 +75,8 @@ impl ApiOptions {
 /// Refuses to start without the keys that the database names.
 pub(crate) async fn open(options: &ServerOptions, store: Store) -> Result<App> {
     let data_dir = &options.database.data_dir;
-    let folder = options
-        .keys
-        .clone()
-        .unwrap_or_else(|| data_dir.join("keys"));
     let api = &options.api;
-    let keys = AppKeys::in_folder(&folder, api.given_keys.clone())?;
+    let keys = keys_of(&store, data_dir, options.keys.as_deref(), &api.given_keys).await?;
     let mut settings = AppSettings::new("nimbus", data_dir.join("audit"));
     settings.access_seconds = api.access_seconds;
     settings.refresh_seconds = api.refresh_seconds;
@@ -86,6 +85,56 @@ pub(crate) async fn open(options: &ServerOptions, store: Store) -> Result<App> {
         jiff::SignedDuration::from_hours(24 * i64::from(api.audit_retention_days));
     settings.tenant_grace = DAY * api.tenant_grace_days;
     App::open(store, keys, settings).await
+}
+
+/// The keys of an installation: in the folder that was given, or in its data directory.
+async fn keys_of(
+    store: &Store,
+    data_dir: &Path,
+    folder: Option<&Path>,
+    given: &GivenKeys,
+) -> Result<AppKeys> {
+    let folder = folder.map_or_else(|| data_dir.join("keys"), Path::to_owned);
+    AppKeys::of_installation(&folder, given.clone(), &store.outer_keys().await?)
+}
+
+/// Where an installation's keys are, for work on its machine beside a server.
+#[derive(Clone, Debug)]
+pub struct InstallationKeys {
+    pub data_dir: PathBuf,
+    pub folder: Option<PathBuf>,
+    pub given: GivenKeys,
+}
+
+/// Makes an administrator for an installation that lost its own.
+pub async fn recover(
+    store: Store,
+    keys: &InstallationKeys,
+    wanted: RecoverInput,
+) -> Result<Recovered> {
+    if store.restore_unfinished().await? {
+        return Err(StoreError::RestoreUnfinished.into());
+    }
+    let opened = keys_of(&store, &keys.data_dir, keys.folder.as_deref(), &keys.given).await?;
+    let settings = AppSettings::new("nimbus", keys.data_dir.join("audit"));
+    let app = App::open(store, opened, settings).await?;
+    let recovered = app.recover_administrator(wanted).await;
+    app.checkpoint_audit(jiff::Timestamp::now()).await;
+    recovered.map_err(|failure| failure.error)
+}
+
+/// Gives one tenant back what a backup has.
+pub async fn restore_tenant(
+    store: &Store,
+    keys: &InstallationKeys,
+    source: &Path,
+) -> Result<BackupManifest> {
+    let opened = keys_of(store, &keys.data_dir, keys.folder.as_deref(), &keys.given).await?;
+    let keys = RestoreKeys {
+        vault: &opened.vault,
+        audit: &opened.audit,
+    };
+    Ok(store.restore_tenant(source, &keys).await?)
 }
 
 pub(crate) fn router(app: &App, options: &ApiOptions, address: SocketAddr) -> Router {

@@ -184,7 +184,7 @@ async fn keep(mut cluster: Cluster, options: ClusterOptions, mut stopped: watch:
     }
 }
 
-async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+pub(crate) async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
     // An error is a keeper that was dropped.
     let _ = stopped.wait_for(|&stop| stop).await;
 }

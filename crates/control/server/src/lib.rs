@@ -6,13 +6,16 @@
 //! that know them.
 
 mod api;
+mod connections;
 mod database;
 mod http;
+mod readiness;
 mod server;
 
-pub use api::ApiOptions;
+pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
+pub use connections::ConnectionLimits;
 pub use database::{Database, DatabaseOptions, Place};
 pub use server::{Server, ServerOptions};
 
 pub use nimbus_control_api::{Front, Limit, openapi};
-pub use nimbus_control_app::{ArchiveAddress, GivenKeys};
+pub use nimbus_control_app::{ArchiveAddress, GivenKeys, RecoverInput, Recovered};

@@ -8,15 +8,17 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nimbus_control_app::App;
-use nimbus_control_store::SetupStatus;
+use nimbus_control_store::{SetupStatus, StoreError};
 use nimbus_core::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::api::{self, ApiOptions};
-use crate::database::{Database, DatabaseOptions};
+use crate::connections::{self, ConnectionLimits};
+use crate::database::{Database, DatabaseOptions, Place};
 use crate::http::{self, State};
+use crate::readiness::Readiness;
 
 /// How long requests may take to finish once the server was told to stop.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
@@ -31,6 +33,7 @@ pub struct ServerOptions {
     /// Name of the operator, as tenants see it.
     pub operator: String,
     pub api: ApiOptions,
+    pub connections: ConnectionLimits,
 }
 
 /// A server that is ready. Requests are answered by [`serve`](Self::serve).
@@ -41,6 +44,9 @@ pub struct Server {
     database: Database,
     app: App,
     api: ApiOptions,
+    connections: ConnectionLimits,
+    /// Where a private database is.
+    private: Option<PathBuf>,
     setup_token: Option<String>,
 }
 
@@ -57,6 +63,11 @@ impl Server {
             Ok((app, setup_token)) => Ok(Self {
                 app,
                 api: options.api.clone(),
+                connections: options.connections.within_open_files(),
+                private: match options.database.place {
+                    Place::Private { .. } => Some(options.database.data_dir.clone()),
+                    Place::External(_) => None,
+                },
                 listener,
                 address,
                 database,
@@ -92,40 +103,47 @@ impl Server {
     /// Answers requests until `stop` is ready, finishes those under way and closes everything.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let (draining, drained) = watch::channel(false);
-        let probes = http::router(State::new(self.database.store.clone(), drained.clone()));
+        let (readiness, looking) = Readiness::watch(self.database.store.clone(), self.private);
+        let probes = http::router(State::new(readiness, drained.clone()));
         let router = probes.merge(api::router(&self.app, &self.api, self.address));
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let chores = tokio::spawn(api::look_after(self.app.clone()));
-        let stopping = async move {
+        let stopping = tokio::spawn(async move {
             stop.await;
             info!("stopping: new requests are refused, those under way are finished");
             draining.send_replace(true);
-        };
-        let serving = axum::serve(self.listener, service).with_graceful_shutdown(stopping);
+        });
+        let front = self.api.front.clone();
+        let serving = connections::serve(
+            self.listener,
+            router,
+            front,
+            self.connections,
+            drained.clone(),
+        );
         let mut told = drained;
         let patience = async move {
             // An error is a server that ended by itself.
             let _ = told.wait_for(|&draining| draining).await;
             tokio::time::sleep(DRAIN_PATIENCE).await;
         };
-        let outcome = tokio::select! {
-            ended = serving => ended,
-            () = patience => {
-                warn!("requests that did not finish in time were dropped");
-                Ok(())
-            }
-        };
+        tokio::select! {
+            () = serving => {}
+            () = patience => warn!("requests that did not finish in time were dropped"),
+        }
+        stopping.abort();
+        looking.abort();
         chores.abort();
         self.app.checkpoint_audit(jiff::Timestamp::now()).await;
         self.database.close().await;
-        outcome.map_err(|error| {
-            Error::new(ErrorCode::INTERNAL, "the server stopped by itself").with_source(error)
-        })
+        Ok(())
     }
 }
 
 async fn prepare(database: &Database, options: &ServerOptions) -> Result<(App, Option<String>)> {
     let store = &database.store;
+    if store.restore_unfinished().await? {
+        return Err(StoreError::RestoreUnfinished.into());
+    }
     store.operator_ensure(&options.operator).await?;
     let app = api::open(options, store.clone()).await?;
     if store.setup_status().await? != SetupStatus::Open {

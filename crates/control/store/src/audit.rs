@@ -2,9 +2,11 @@
 
 use jiff::Timestamp as Time;
 use nimbus_control_audit::{Actor, ChainHash, Entry, Priority, Record, SigningKey};
-use sqlx::FromRow;
+use nimbus_core::TenantId;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
 
-use crate::{RegistryTx, StoreError, TenantTx, Timestamp};
+use crate::{RegistryTx, Store, StoreError, TenantTx, Timestamp};
 
 /// Which entries a list has. Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +43,97 @@ impl AuditFilter {
             && self.until.is_none_or(|until| entry.at < until.0)
             && entry.sequence > self.after
     }
+}
+
+/// Where a chain ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainHead {
+    pub sequence: u64,
+    pub hash: ChainHash,
+}
+
+impl Store {
+    /// Remembers what was committed: nobody who owns the database can take it back from here.
+    pub(crate) fn note_head(&self, tenant: TenantId, head: Option<ChainHead>) {
+        if let Some(head) = head {
+            let mut heads = self.heads.lock();
+            let known = heads.entry(tenant).or_insert(head);
+            if known.sequence < head.sequence {
+                *known = head;
+            }
+        }
+    }
+
+    /// The last entry that this process committed to a chain since the ends were last taken.
+    pub fn audit_head(&self, tenant: TenantId) -> Option<ChainHead> {
+        self.heads.lock().get(&tenant).copied()
+    }
+
+    /// The ends of the chains that grew since the last call.
+    pub fn audit_heads_take(&self) -> Vec<(TenantId, ChainHead)> {
+        self.heads.lock().drain().collect()
+    }
+
+    /// Puts back what could not be used.
+    pub fn audit_head_keep(&self, tenant: TenantId, head: ChainHead) {
+        self.note_head(tenant, Some(head));
+    }
+}
+
+/// Adds a record to a chain on a connection that acts for its tenant.
+pub(crate) async fn append(
+    connection: &mut PgConnection,
+    tenant: TenantId,
+    key: &SigningKey,
+    now: Time,
+    record: Record,
+) -> Result<Entry, StoreError> {
+    let (sequence, hash): (i64, Option<Vec<u8>>) = sqlx::query_as(
+        "INSERT INTO nimbus_core.audit_chains AS c (tenant_id) VALUES (nimbus_core.current_tenant())
+         ON CONFLICT (tenant_id) DO UPDATE SET sequence = c.sequence RETURNING sequence, hash",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let last = hash.map(|hash| (sequence.unsigned_abs(), hash_of(&hash)));
+    let mut entry = Entry::append(tenant, last, now, record);
+    if entry.record.priority == Priority::Critical {
+        entry.proof = Some(key.prove(&entry));
+    }
+    insert(connection, &entry).await?;
+    Ok(entry)
+}
+
+async fn insert(connection: &mut PgConnection, entry: &Entry) -> Result<(), StoreError> {
+    let record = &entry.record;
+    sqlx::query(
+        "WITH entry AS (
+             INSERT INTO nimbus_core.audit_logs (sequence, actor_kind, user_id, original_user, action,
+                 resource_type, resource_id, outcome, priority, old_value, new_value, trace_id, ip_address,
+                 timestamp, previous_hash, hash, proof)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::json, $11::json, $12, $13, $14, $15, $16, $17))
+         UPDATE nimbus_core.audit_chains SET sequence = $1, hash = $16
+         WHERE tenant_id = nimbus_core.current_tenant()",
+    )
+    .bind(entry.sequence.cast_signed())
+    .bind(record.actor.kind.as_str())
+    .bind(&record.actor.id)
+    .bind(&record.actor.original)
+    .bind(&record.action)
+    .bind(&record.resource_type)
+    .bind(&record.resource_id)
+    .bind(record.outcome.as_str())
+    .bind(record.priority.as_str())
+    .bind(record.old_value())
+    .bind(record.new_value())
+    .bind(&record.trace_id)
+    .bind(&record.ip_address)
+    .bind(Timestamp(entry.at))
+    .bind(entry.previous.0.as_slice())
+    .bind(entry.hash.0.as_slice())
+    .bind(&entry.proof)
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 #[derive(FromRow)]
@@ -119,51 +212,41 @@ impl TenantTx {
         now: Time,
         record: Record,
     ) -> Result<Entry, StoreError> {
-        let (sequence, hash): (i64, Option<Vec<u8>>) = sqlx::query_as(
-            "INSERT INTO nimbus_core.audit_chains AS c (tenant_id) VALUES (nimbus_core.current_tenant())
-             ON CONFLICT (tenant_id) DO UPDATE SET sequence = c.sequence RETURNING sequence, hash",
-        )
-        .fetch_one(self.connection())
-        .await?;
-        let last = hash.map(|hash| (sequence.unsigned_abs(), hash_of(&hash)));
-        let mut entry = Entry::append(self.tenant(), last, now, record);
-        if entry.record.priority == Priority::Critical {
-            entry.proof = Some(key.prove(&entry));
-        }
-        self.audit_insert(&entry).await?;
+        let tenant = self.tenant();
+        let entry = append(self.connection(), tenant, key, now, record).await?;
+        self.head = Some(ChainHead {
+            sequence: entry.sequence,
+            hash: entry.hash,
+        });
         Ok(entry)
     }
 
-    async fn audit_insert(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        let record = &entry.record;
+    /// Keeps a signed checkpoint where other servers and backups find it.
+    pub async fn checkpoint_add(
+        &mut self,
+        server: Uuid,
+        sequence: u64,
+        line: &str,
+    ) -> Result<(), StoreError> {
         sqlx::query(
-            "WITH entry AS (
-                 INSERT INTO nimbus_core.audit_logs (sequence, actor_kind, user_id, original_user, action,
-                     resource_type, resource_id, outcome, priority, old_value, new_value, trace_id, ip_address,
-                     timestamp, previous_hash, hash, proof)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::json, $11::json, $12, $13, $14, $15, $16, $17))
-             UPDATE nimbus_core.audit_chains SET sequence = $1, hash = $16",
+            "INSERT INTO nimbus_core.audit_checkpoints (server, sequence, line) VALUES ($1, $2, $3)
+             ON CONFLICT DO NOTHING",
         )
-        .bind(entry.sequence.cast_signed())
-        .bind(record.actor.kind.as_str())
-        .bind(&record.actor.id)
-        .bind(&record.actor.original)
-        .bind(&record.action)
-        .bind(&record.resource_type)
-        .bind(&record.resource_id)
-        .bind(record.outcome.as_str())
-        .bind(record.priority.as_str())
-        .bind(record.old_value())
-        .bind(record.new_value())
-        .bind(&record.trace_id)
-        .bind(&record.ip_address)
-        .bind(Timestamp(entry.at))
-        .bind(entry.previous.0.as_slice())
-        .bind(entry.hash.0.as_slice())
-        .bind(&entry.proof)
+        .bind(server)
+        .bind(sequence.cast_signed())
+        .bind(line)
         .execute(self.connection())
         .await?;
         Ok(())
+    }
+
+    /// Every checkpoint that is kept here, with the server that made it.
+    pub async fn checkpoints(&mut self) -> Result<Vec<(Uuid, String)>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT server, line FROM nimbus_core.audit_checkpoints ORDER BY sequence",
+        )
+        .fetch_all(self.connection())
+        .await?)
     }
 
     pub async fn audit_list(&mut self, filter: &AuditFilter) -> Result<Vec<Entry>, StoreError> {
@@ -195,7 +278,7 @@ impl TenantTx {
             .bind(filter.from)
             .bind(filter.until)
             .bind(filter.after.cast_signed())
-            .bind(i64::from(filter.limit.clamp(1, 5000)))
+            .bind(i64::from(filter.limit))
             .fetch_all(self.connection())
             .await?;
         Ok(rows.into_iter().map(|row| self.audit_entry(row)).collect())

@@ -14,8 +14,11 @@ mod restore;
 
 use std::path::Path;
 
+use nimbus_control_audit::SigningKey;
+use nimbus_control_vault::KeyRing;
 use nimbus_core::TenantId;
 use serde::{Deserialize, Serialize};
+use sqlx::Connection as _;
 use uuid::Uuid;
 
 use crate::{Store, StoreError};
@@ -87,15 +90,55 @@ impl Store {
         dump::run(self, scope, target).await
     }
 
-    /// Fills an installation that has no operator yet from a backup of everything.
+    /// Fills an installation that has no operator yet from a backup of everything, or goes on with that.
     pub async fn restore(&self, source: &Path) -> Result<BackupManifest, StoreError> {
         restore::everything(self, source).await
     }
 
-    /// Gives a tenant the rows of a backup, in place of those it has. Everybody else goes on meanwhile.
-    pub async fn restore_tenant(&self, source: &Path) -> Result<BackupManifest, StoreError> {
-        restore::one_tenant(self, source).await
+    /// Whether a restore was begun and not finished. Nothing may be served then.
+    pub async fn restore_unfinished(&self) -> Result<bool, StoreError> {
+        restore::is_unfinished(self).await
     }
+
+    /// Gives a tenant the rows of a backup, in place of those it has. Everybody else goes on meanwhile. Its
+    /// audit trail goes on, nobody is let in again who was shut out since, and everybody signs in again.
+    pub async fn restore_tenant(
+        &self,
+        source: &Path,
+        keys: &RestoreKeys<'_>,
+    ) -> Result<BackupManifest, StoreError> {
+        restore::one_tenant(self, source, keys).await
+    }
+
+    /// Ends every session of every tenant, after a restore of everything: which of them were ended since the
+    /// backup, nobody knows.
+    pub async fn sessions_end_all(&self) -> Result<u64, StoreError> {
+        let mut connection = self.owner_connection().await?;
+        let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM nimbus_core.tenants")
+            .fetch_all(&mut connection)
+            .await?;
+        let mut ended = 0;
+        for tenant in tenants {
+            let mut tx = connection.begin().await?;
+            dump::act_as(&mut tx, &tenant.to_string()).await?;
+            let updated = sqlx::query(
+                "UPDATE nimbus_core.sessions SET revoked_at = now() WHERE revoked_at IS NULL",
+            )
+            .execute(&mut *tx)
+            .await?;
+            ended += updated.rows_affected();
+            tx.commit().await?;
+        }
+        connection.close().await?;
+        Ok(ended)
+    }
+}
+
+/// What a restore of one tenant is checked and recorded with.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreKeys<'a> {
+    pub vault: &'a KeyRing,
+    pub audit: &'a SigningKey,
 }
 
 /// The newest backup format that is understood, and the one that is written.

@@ -6,6 +6,7 @@
 use secrecy::ExposeSecret as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
+use tracing::{info, warn};
 
 use crate::store::run_script;
 use crate::{StoreConfig, StoreError};
@@ -23,12 +24,70 @@ pub(crate) async fn prepare(config: &StoreConfig) -> Result<(), StoreError> {
             create_database(config).await?;
             PgConnection::connect_with(&config.administrator_options()).await?
         }
+        // The administrator's password was changed and the settings were not: what Nimbus needs every day
+        // are its own roles, whose passwords are as they were.
+        Err(error) if is_refused(&error) && roles_log_in(config).await => {
+            warn!(
+                "the database's administrator cannot log in with the given password; going on without"
+            );
+            return Ok(());
+        }
         Err(error) => return Err(connecting(error)),
     };
     check_version(&mut connection).await?;
     ensure_roles(&mut connection, config).await?;
     claim_database(&mut connection, config).await?;
+    renew_passwords(&mut connection, config).await?;
     connection.close().await?;
+    Ok(())
+}
+
+/// Whether a log-in failed for its user or password.
+fn is_refused(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("28P01" | "28000"))
+}
+
+async fn logs_in(config: &StoreConfig, role: &str) -> Result<(), sqlx::Error> {
+    let options = config.options(&config.role_credentials(role));
+    PgConnection::connect_with(&options).await?.close().await
+}
+
+async fn roles_log_in(config: &StoreConfig) -> bool {
+    logs_in(config, &config.roles.owner).await.is_ok()
+        && logs_in(config, &config.roles.app).await.is_ok()
+}
+
+/// The roles' passwords follow from the administrator's, so a new one of the administrator's would lock them
+/// out: whoever may log in as the administrator gives them their new ones.
+async fn renew_passwords(
+    connection: &mut PgConnection,
+    config: &StoreConfig,
+) -> Result<(), StoreError> {
+    for role in [&config.roles.owner, &config.roles.app] {
+        let Some(password) = config.role_credentials(role).password else {
+            continue;
+        };
+        match logs_in(config, role).await {
+            Err(error) if is_refused(&error) => {}
+            _ => continue,
+        }
+        let renew = format!(
+            "ALTER ROLE {} PASSWORD {}",
+            quoted(role),
+            literal(password.expose_secret())
+        );
+        run_script(connection, renew)
+            .await
+            .map_err(|source| StoreError::Bootstrap {
+                what: format!("the role {role} cannot be given its new password"),
+                source,
+            })?;
+        info!(
+            role,
+            "the role was given a new password, after the administrator's was changed"
+        );
+    }
     Ok(())
 }
 

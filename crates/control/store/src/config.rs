@@ -29,16 +29,55 @@ pub enum Host {
     Tcp(String),
 }
 
-/// How a connection over the network is protected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How a connection over the network is protected, by the names that PostgreSQL's own programs have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
     Disable,
+    /// In clear unless the server wants it otherwise.
+    Allow,
     /// Encrypted if the server can; the certificate is not checked.
-    #[default]
     Prefer,
+    /// Encrypted; the certificate is not checked.
     Require,
-    /// Encrypted, and the server proves its name.
+    /// Encrypted, by a server whose certificate an authority signed that is trusted.
+    VerifyCa,
+    /// The same, and the server proves its name.
     VerifyFull,
+}
+
+impl Tls {
+    pub const NAMES: [(&str, Self); 6] = [
+        ("disable", Self::Disable),
+        ("allow", Self::Allow),
+        ("prefer", Self::Prefer),
+        ("require", Self::Require),
+        ("verify-ca", Self::VerifyCa),
+        ("verify-full", Self::VerifyFull),
+    ];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, tls)| *tls)
+    }
+
+    /// What is used when nobody says: a server on another machine proves who it is.
+    pub fn for_host(host: &Host) -> Self {
+        match host {
+            Host::Socket(_) => Self::Disable,
+            Host::Tcp(name) if is_this_machine(name) => Self::Prefer,
+            Host::Tcp(_) => Self::VerifyFull,
+        }
+    }
+}
+
+fn is_this_machine(name: &str) -> bool {
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    bare.eq_ignore_ascii_case("localhost")
+        || bare
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 /// A role and its password, if it has one.
@@ -103,6 +142,8 @@ pub struct StoreConfig {
     pub administrator: Credentials,
     pub roles: Roles,
     pub isolation: Isolation,
+    /// File with the authorities that sign the server's certificate; without it those of the system.
+    pub tls_authorities: Option<PathBuf>,
     /// Connections for requests.
     pub pool_size: u32,
     /// How long a request waits for a connection before it is told that the database is away.
@@ -117,6 +158,7 @@ impl StoreConfig {
             administrator,
             roles,
             isolation: Isolation::default(),
+            tls_authorities: None,
             pool_size: 20,
             acquire_timeout: Duration::from_secs(3),
         }
@@ -142,13 +184,6 @@ impl StoreConfig {
                 .find(|(key, _)| key == name)
                 .map(|pair| pair.1)
         };
-        let tls = match query("sslmode").as_deref() {
-            None | Some("prefer" | "allow") => Tls::Prefer,
-            Some("disable") => Tls::Disable,
-            Some("require") => Tls::Require,
-            Some("verify-ca" | "verify-full") => Tls::VerifyFull,
-            Some(_) => return Err(bad("sslmode is not one that PostgreSQL knows")),
-        };
         let host = match (
             query("host"),
             url.host_str().filter(|host| !host.is_empty()),
@@ -156,6 +191,12 @@ impl StoreConfig {
             (Some(folder), _) if folder.starts_with('/') => Host::Socket(folder.as_ref().into()),
             (_, Some(host)) => Host::Tcp(decoded(host)?),
             _ => return Err(bad("it names no host")),
+        };
+        let tls = match query("sslmode").as_deref() {
+            None => Tls::for_host(&host),
+            Some(name) => {
+                Tls::parse(name).ok_or_else(|| bad("sslmode is not one that PostgreSQL knows"))?
+            }
         };
         let password = url
             .password()
@@ -168,7 +209,9 @@ impl StoreConfig {
             database,
             tls,
         };
-        Ok(Self::new(address, Credentials { user, password }))
+        let mut config = Self::new(address, Credentials { user, password });
+        config.tls_authorities = query("sslrootcert").map(|path| path.as_ref().into());
+        Ok(config)
     }
 
     pub(crate) fn administrator_options(&self) -> PgConnectOptions {
@@ -204,10 +247,15 @@ impl StoreConfig {
             .application_name("nimbus")
             .ssl_mode(match self.address.tls {
                 Tls::Disable => PgSslMode::Disable,
+                Tls::Allow => PgSslMode::Allow,
                 Tls::Prefer => PgSslMode::Prefer,
                 Tls::Require => PgSslMode::Require,
+                Tls::VerifyCa => PgSslMode::VerifyCa,
                 Tls::VerifyFull => PgSslMode::VerifyFull,
             });
+        if let Some(file) = &self.tls_authorities {
+            options = options.ssl_root_cert(file);
+        }
         options = match &self.address.host {
             Host::Socket(folder) => options.socket(folder),
             Host::Tcp(host) => options.host(host),
@@ -260,6 +308,25 @@ mod tests {
             "p/w"
         );
         assert_eq!(config.roles, Roles::for_database("nimbus"));
+    }
+
+    #[test]
+    fn a_server_on_another_machine_proves_who_it_is_unless_told_otherwise() {
+        let tls = |text: &str| {
+            let url = format!("postgres://u@{text}");
+            StoreConfig::from_url(&url).unwrap().address.tls
+        };
+        assert_eq!(tls("db.example/n"), Tls::VerifyFull);
+        assert_eq!(tls("192.0.2.1/n"), Tls::VerifyFull);
+        for here in ["localhost/n", "127.0.0.1/n", "[::1]/n"] {
+            assert_eq!(tls(here), Tls::Prefer, "{here}");
+        }
+        assert_eq!(tls("x/n?host=/run/pg"), Tls::Disable);
+        for (name, mode) in Tls::NAMES {
+            assert_eq!(tls(&format!("db.example/n?sslmode={name}")), mode);
+        }
+        let own = StoreConfig::from_url("postgres://u@h/n?sslrootcert=/etc/own.pem").unwrap();
+        assert_eq!(own.tls_authorities, Some("/etc/own.pem".into()));
     }
 
     #[test]

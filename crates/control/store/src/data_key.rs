@@ -1,7 +1,9 @@
 //! Data keys of tenants, in the form in which they may be stored.
 
 use nimbus_control_vault::{KekId, VaultError, WrappedKey};
-use sqlx::FromRow;
+use nimbus_core::TenantId;
+use sqlx::{Connection as _, FromRow};
+use uuid::Uuid;
 
 use crate::{Store, StoreError, TenantTx};
 
@@ -28,6 +30,59 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Wraps every data key again that `rewrap` has another form for, tenant by tenant, those of deleted
+    /// tenants included: they can still come back. How many there were.
+    pub async fn data_keys_rewrap(
+        &self,
+        rewrap: impl Fn(&WrappedKey) -> Result<Option<WrappedKey>, VaultError>,
+    ) -> Result<usize, StoreError> {
+        let mut connection = self.owner_connection().await?;
+        let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM nimbus_core.tenants")
+            .fetch_all(&mut connection)
+            .await?;
+        let mut rewrapped = 0;
+        for tenant in tenants {
+            let mut tx = connection.begin().await?;
+            sqlx::query("SELECT set_config('nimbus.tenant_id', $1, true)")
+                .bind(tenant.to_string())
+                .execute(&mut *tx)
+                .await?;
+            let rows: Vec<Row> = sqlx::query_as(
+                "SELECT number, kek_id, wrapped FROM nimbus_core.data_keys FOR UPDATE",
+            )
+            .fetch_all(&mut *tx)
+            .await?;
+            for row in rows {
+                let key = row.key(tenant.into())?;
+                if let Some(again) = rewrap(&key).map_err(damaged)? {
+                    sqlx::query("UPDATE nimbus_core.data_keys SET kek_id = $2, wrapped = $3 WHERE number = $1")
+                        .bind(again.number.cast_signed())
+                        .bind(again.kek.as_str())
+                        .bind(&again.bytes)
+                        .execute(&mut *tx)
+                        .await?;
+                    rewrapped += 1;
+                }
+            }
+            tx.commit().await?;
+        }
+        connection.close().await?;
+        Ok(rewrapped)
+    }
+}
+
+impl Row {
+    fn key(self, tenant: TenantId) -> Result<WrappedKey, StoreError> {
+        Ok(WrappedKey {
+            tenant,
+            number: self.number.unsigned_abs(),
+            kek: KekId::parse(&self.kek_id).map_err(damaged)?,
+            bytes: self.wrapped,
+        })
+    }
+}
+
 impl TenantTx {
     /// The tenant's data keys, the newest first.
     pub async fn data_keys(&mut self) -> Result<Vec<WrappedKey>, StoreError> {
@@ -37,16 +92,7 @@ impl TenantTx {
         .fetch_all(self.connection())
         .await?;
         let tenant = self.tenant();
-        rows.into_iter()
-            .map(|row| {
-                Ok(WrappedKey {
-                    tenant,
-                    number: row.number.unsigned_abs(),
-                    kek: KekId::parse(&row.kek_id).map_err(damaged)?,
-                    bytes: row.wrapped,
-                })
-            })
-            .collect()
+        rows.into_iter().map(|row| row.key(tenant)).collect()
     }
 
     /// Stores a new data key. False if one of its number is there already, which stays.
@@ -60,17 +106,6 @@ impl TenantTx {
         .execute(self.connection())
         .await?;
         Ok(added.rows_affected() == 1)
-    }
-
-    /// Stores the same data key under another outer key.
-    pub async fn data_key_rewrap(&mut self, key: &WrappedKey) -> Result<(), StoreError> {
-        sqlx::query("UPDATE nimbus_core.data_keys SET kek_id = $2, wrapped = $3 WHERE number = $1")
-            .bind(key.number.cast_signed())
-            .bind(key.kek.as_str())
-            .bind(&key.bytes)
-            .execute(self.connection())
-            .await?;
-        Ok(())
     }
 }
 

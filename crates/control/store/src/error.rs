@@ -46,6 +46,8 @@ pub enum StoreError {
     Invalid { what: String, why: String },
     #[error("a tenant cannot be below itself")]
     Cycle,
+    #[error("the tree of tenants would be too deep")]
+    TooDeep,
     #[error("the operator's own tenant cannot be moved or deleted")]
     Root,
     #[error("the tenant is not deleted")]
@@ -58,6 +60,10 @@ pub enum StoreError {
     Backup(String),
     #[error("the installation that the backup would go to is in use")]
     RestoreTarget,
+    #[error("a restore of this installation was begun and not finished")]
+    RestoreUnfinished,
+    #[error("the database has no room left")]
+    Full(#[source] sqlx::Error),
     #[error("the database refused a statement")]
     Database(#[source] sqlx::Error),
 }
@@ -66,7 +72,7 @@ impl StoreError {
     /// Whether the same call may succeed later without any change.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Unavailable(_) => true,
+            Self::Unavailable(_) | Self::Full(_) => true,
             Self::Database(sqlx::Error::Database(error)) => {
                 // Serialization failure and deadlock: the transaction left nothing behind.
                 matches!(error.code().as_deref(), Some("40001" | "40P01"))
@@ -94,6 +100,7 @@ impl From<sqlx::Error> for StoreError {
         };
         match (&error, code.as_deref()) {
             (_, Some("NB001")) => Self::TenantUnknown,
+            (_, Some("53100")) => Self::Full(error),
             // Too many connections, and the ways in which a server says that it is starting or going.
             (_, Some("53300" | "57P01" | "57P02" | "57P03")) => Self::Unavailable(error),
             (
@@ -158,7 +165,7 @@ impl From<StoreError> for Error {
             }
             StoreError::Exists(_) => (ErrorCode::RESOURCE_EXISTS, "choose another name".to_owned()),
             StoreError::Invalid { .. } => (ErrorCode::INPUT_INVALID, String::new()),
-            StoreError::Cycle | StoreError::Root | StoreError::NotDeleted => {
+            StoreError::Cycle | StoreError::TooDeep | StoreError::Root | StoreError::NotDeleted => {
                 (ErrorCode::TENANT_REFUSED, String::new())
             }
             StoreError::Stale(_) => (
@@ -173,6 +180,15 @@ impl From<StoreError> for Error {
             StoreError::RestoreTarget => (
                 ErrorCode::RESTORE_TARGET_IN_USE,
                 "give a --data-dir that does not exist yet, or an empty database".to_owned(),
+            ),
+            StoreError::RestoreUnfinished => (
+                ErrorCode::RESTORE_UNFINISHED,
+                "run `nimbus restore` again with the same file: it goes on where it stopped"
+                    .to_owned(),
+            ),
+            StoreError::Full(_) => (
+                ErrorCode::DATABASE_FULL,
+                "free some room where the database is".to_owned(),
             ),
             StoreError::Database(_) => (ErrorCode::DATABASE_FAILED, String::new()),
         };

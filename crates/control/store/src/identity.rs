@@ -4,7 +4,7 @@ use nimbus_core::UserId;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{StoreError, TenantTx, Timestamp};
+use crate::{ListPage, StoreError, TenantTx, Timestamp};
 
 /// A user or a service account, without the password.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -59,6 +59,15 @@ fn user_query(statement: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(statement.replace("{}", USER))
 }
 
+fn groups(rest: &str) -> sqlx::AssertSqlSafe<String> {
+    sqlx::AssertSqlSafe(format!(
+        "SELECT g.id, g.name, g.description, g.created_at,
+                (SELECT count(*) FROM nimbus_core.group_members m
+                 WHERE m.tenant_id = g.tenant_id AND m.group_id = g.id) AS members
+         FROM nimbus_core.groups g {rest}"
+    ))
+}
+
 impl TenantTx {
     pub async fn user_create(&mut self, new: &NewUser) -> Result<User, StoreError> {
         let kind = if new.service_account {
@@ -91,19 +100,25 @@ impl TenantTx {
         user.ok_or(StoreError::NotFound("user"))
     }
 
-    /// In the order of their names, after the given one.
-    pub async fn user_list(
-        &mut self,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<User>, StoreError> {
+    /// In the order of their addresses, after the given one.
+    pub async fn user_list(&mut self, page: &ListPage<String>) -> Result<Vec<User>, StoreError> {
         Ok(sqlx::query_as(user_query(
             "SELECT {} FROM nimbus_core.users
              WHERE deleted_at IS NULL AND ($1::text IS NULL OR email > $1) ORDER BY email LIMIT $2",
         ))
-        .bind(after)
-        .bind(i64::from(limit.clamp(1, 500)))
+        .bind(&page.after)
+        .bind(i64::from(page.limit))
         .fetch_all(self.connection())
+        .await?)
+    }
+
+    /// The one with this address, or of this name for a service account.
+    pub async fn user_by_email(&mut self, email: &str) -> Result<Option<User>, StoreError> {
+        Ok(sqlx::query_as(user_query(
+            "SELECT {} FROM nimbus_core.users WHERE email = $1 AND deleted_at IS NULL",
+        ))
+        .bind(email)
+        .fetch_optional(self.connection())
         .await?)
     }
 
@@ -174,72 +189,112 @@ impl TenantTx {
         Ok(())
     }
 
+    /// `looks_like` is the same for names that look the same.
     pub async fn group_create(
         &mut self,
         name: &str,
+        looks_like: &str,
         description: &str,
     ) -> Result<Group, StoreError> {
         sqlx::query_as(
-            "INSERT INTO nimbus_core.groups (id, name, description) VALUES ($1, $2, $3)
+            "INSERT INTO nimbus_core.groups (id, name, looks_like, description) VALUES ($1, $2, $3, $4)
              RETURNING id, name, description, 0::bigint AS members, created_at",
         )
         .bind(Uuid::new_v4())
         .bind(name)
+        .bind(looks_like)
         .bind(description)
         .fetch_one(self.connection())
         .await
-        .map_err(|error| StoreError::from(error).exists_if_taken(|| format!("the group {name}")))
+        .map_err(|error| {
+            StoreError::from(error).exists_if_taken(|| format!("a group that looks like {name}"))
+        })
     }
 
-    pub async fn group_list(&mut self) -> Result<Vec<Group>, StoreError> {
-        Ok(sqlx::query_as(
-            "SELECT g.id, g.name, g.description, g.created_at,
-                    (SELECT count(*) FROM nimbus_core.group_members m WHERE m.group_id = g.id) AS members
-             FROM nimbus_core.groups g ORDER BY g.name LIMIT 500",
-        )
+    /// By name, after the given one.
+    pub async fn group_list(&mut self, page: &ListPage<String>) -> Result<Vec<Group>, StoreError> {
+        Ok(sqlx::query_as(groups(
+            "WHERE $1::text IS NULL OR lower(g.name) > lower($1) ORDER BY lower(g.name) LIMIT $2",
+        ))
+        .bind(&page.after)
+        .bind(i64::from(page.limit))
         .fetch_all(self.connection())
         .await?)
     }
 
+    pub async fn group_by_name(&mut self, name: &str) -> Result<Option<Group>, StoreError> {
+        Ok(sqlx::query_as(groups("WHERE lower(g.name) = lower($1)"))
+            .bind(name)
+            .fetch_optional(self.connection())
+            .await?)
+    }
+
+    async fn group_get(&mut self, id: Uuid) -> Result<Group, StoreError> {
+        let group = sqlx::query_as(groups("WHERE g.id = $1"))
+            .bind(id)
+            .fetch_optional(self.connection())
+            .await?;
+        group.ok_or(StoreError::NotFound("group"))
+    }
+
+    /// A group that nobody else gives roles or members until the transaction ends.
+    pub async fn group_lock(&mut self, id: Uuid) -> Result<(), StoreError> {
+        let found: Option<Uuid> =
+            sqlx::query_scalar("SELECT id FROM nimbus_core.groups WHERE id = $1 FOR UPDATE")
+                .bind(id)
+                .fetch_optional(self.connection())
+                .await?;
+        found.map(drop).ok_or(StoreError::NotFound("group"))
+    }
+
+    /// The group before and after. A new name comes with what it looks like.
     pub async fn group_update(
         &mut self,
         id: Uuid,
-        name: Option<&str>,
+        name: Option<(&str, &str)>,
         description: Option<&str>,
     ) -> Result<(Group, Group), StoreError> {
-        let find = |groups: Vec<Group>| groups.into_iter().find(|group| group.id == id);
-        let before = find(self.group_list().await?).ok_or(StoreError::NotFound("group"))?;
+        let before = self.group_get(id).await?;
+        let (name, looks_like) = name.unzip();
         sqlx::query(
-            "UPDATE nimbus_core.groups SET name = COALESCE($2, name), description = COALESCE($3, description)
+            "UPDATE nimbus_core.groups SET name = COALESCE($2, name), looks_like = COALESCE($3, looks_like),
+                    description = COALESCE($4, description)
              WHERE id = $1",
         )
         .bind(id)
         .bind(name)
+        .bind(looks_like)
         .bind(description)
         .execute(self.connection())
         .await
         .map_err(|error| {
-            StoreError::from(error)
-                .exists_if_taken(|| format!("the group {}", name.unwrap_or_default()))
+            StoreError::from(error).exists_if_taken(|| {
+                format!("a group that looks like {}", name.unwrap_or_default())
+            })
         })?;
-        let after = find(self.group_list().await?).ok_or(StoreError::NotFound("group"))?;
+        let after = self.group_get(id).await?;
         Ok((before, after))
     }
 
-    pub async fn group_members(&mut self, id: Uuid) -> Result<Vec<UserId>, StoreError> {
-        let found: Option<Uuid> =
-            sqlx::query_scalar("SELECT id FROM nimbus_core.groups WHERE id = $1")
-                .bind(id)
-                .fetch_optional(self.connection())
-                .await?;
-        found.ok_or(StoreError::NotFound("group"))?;
-        let members: Vec<Uuid> = sqlx::query_scalar(
-            "SELECT user_id FROM nimbus_core.group_members WHERE group_id = $1 ORDER BY user_id",
-        )
+    /// In the order of their addresses, after the given one.
+    pub async fn group_members(
+        &mut self,
+        id: Uuid,
+        page: &ListPage<String>,
+    ) -> Result<Vec<User>, StoreError> {
+        self.group_get(id).await?;
+        Ok(sqlx::query_as(user_query(
+            "SELECT {} FROM nimbus_core.users u
+             WHERE deleted_at IS NULL AND ($2::text IS NULL OR email > $2)
+               AND EXISTS (SELECT FROM nimbus_core.group_members m
+                           WHERE m.tenant_id = u.tenant_id AND m.group_id = $1 AND m.user_id = u.id)
+             ORDER BY email LIMIT $3",
+        ))
         .bind(id)
+        .bind(&page.after)
+        .bind(i64::from(page.limit))
         .fetch_all(self.connection())
-        .await?;
-        Ok(members.into_iter().map(UserId::from).collect())
+        .await?)
     }
 
     pub async fn group_delete(&mut self, id: Uuid) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{StoreError, TenantTx, Timestamp};
+use crate::{ListPage, RowPlace, StoreError, TenantTx, Timestamp};
 
 /// A custom role; what its grants mean is not known here.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -34,10 +34,26 @@ pub struct RoleAssignment {
     pub group_name: Option<String>,
     pub reach: String,
     pub conditions: Value,
+    /// When it ends; none is never.
+    pub expires_at: Option<Timestamp>,
     pub created_at: Timestamp,
 }
 
-const ASSIGNMENT: &str = "a.id, a.role, a.user_id, a.group_id, g.name AS group_name, a.reach, a.conditions, a.created_at";
+/// How a role is held: by how far, when and how long.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct RoleHolding {
+    pub reach: String,
+    pub conditions: Value,
+    pub expires_at: Option<Timestamp>,
+}
+
+const ROLE: &str = "id, name, description, grants, created_at";
+const ASSIGNMENT: &str = "a.id, a.role, a.user_id, a.group_id, g.name AS group_name, a.reach, a.conditions, \
+    a.expires_at, a.created_at";
+
+fn roles(rest: &str) -> sqlx::AssertSqlSafe<String> {
+    sqlx::AssertSqlSafe(format!("SELECT {ROLE} FROM nimbus_core.roles {rest}"))
+}
 
 fn assignments(rest: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!(
@@ -87,10 +103,50 @@ impl TenantTx {
         }
     }
 
-    pub async fn role_list(&mut self) -> Result<Vec<CustomRole>, StoreError> {
+    /// By name, after the given one.
+    pub async fn role_list(
+        &mut self,
+        page: &ListPage<String>,
+    ) -> Result<Vec<CustomRole>, StoreError> {
+        Ok(sqlx::query_as(roles(
+            "WHERE $1::text IS NULL OR name > $1 ORDER BY name LIMIT $2",
+        ))
+        .bind(&page.after)
+        .bind(i64::from(page.limit))
+        .fetch_all(self.connection())
+        .await?)
+    }
+
+    /// Those of these names that exist.
+    pub async fn roles_named(&mut self, names: &[String]) -> Result<Vec<CustomRole>, StoreError> {
+        Ok(sqlx::query_as(roles("WHERE name = ANY ($1)"))
+            .bind(names)
+            .fetch_all(self.connection())
+            .await?)
+    }
+
+    /// A role that nobody changes until the transaction ends.
+    pub async fn role_hold(&mut self, name: &str) -> Result<Option<CustomRole>, StoreError> {
+        Ok(sqlx::query_as(roles("WHERE name = $1 FOR SHARE"))
+            .bind(name)
+            .fetch_optional(self.connection())
+            .await?)
+    }
+
+    /// A role that this transaction changes: nobody gives it to anybody meanwhile.
+    pub async fn role_lock(&mut self, name: &str) -> Result<Option<CustomRole>, StoreError> {
+        Ok(sqlx::query_as(roles("WHERE name = $1 FOR UPDATE"))
+            .bind(name)
+            .fetch_optional(self.connection())
+            .await?)
+    }
+
+    /// Every different way in which a role is held by somebody.
+    pub async fn role_holdings(&mut self, role: &str) -> Result<Vec<RoleHolding>, StoreError> {
         Ok(sqlx::query_as(
-            "SELECT id, name, description, grants, created_at FROM nimbus_core.roles ORDER BY name LIMIT 500",
+            "SELECT DISTINCT reach, conditions, expires_at FROM nimbus_core.role_assignments WHERE role = $1",
         )
+        .bind(role)
         .fetch_all(self.connection())
         .await?)
     }
@@ -124,8 +180,7 @@ impl TenantTx {
         &mut self,
         role: &str,
         holder: Holder,
-        reach: &str,
-        conditions: &Value,
+        held: &RoleHolding,
     ) -> Result<RoleAssignment, StoreError> {
         let (user, group) = match holder {
             Holder::User(user) => (Some(Uuid::from(user)), None),
@@ -133,15 +188,16 @@ impl TenantTx {
         };
         let id = Uuid::new_v4();
         let inserted = sqlx::query(
-            "INSERT INTO nimbus_core.role_assignments (id, role, user_id, group_id, reach, conditions)
-             VALUES ($1, $2, $3, $4, $5, $6)",
+            "INSERT INTO nimbus_core.role_assignments (id, role, user_id, group_id, reach, conditions, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
         .bind(id)
         .bind(role)
         .bind(user)
         .bind(group)
-        .bind(reach)
-        .bind(conditions)
+        .bind(&held.reach)
+        .bind(&held.conditions)
+        .bind(held.expires_at)
         .execute(self.connection())
         .await;
         if let Err(error) = inserted {
@@ -174,46 +230,71 @@ impl TenantTx {
         Ok(())
     }
 
-    pub async fn role_assignments(&mut self) -> Result<Vec<RoleAssignment>, StoreError> {
-        Ok(
-            sqlx::query_as(assignments("ORDER BY a.role, a.created_at LIMIT 1000"))
-                .fetch_all(self.connection())
-                .await?,
-        )
+    /// Newest first, after the given place.
+    pub async fn role_assignments(
+        &mut self,
+        page: &ListPage<RowPlace>,
+    ) -> Result<Vec<RoleAssignment>, StoreError> {
+        let (at, id) = RowPlace::parts(page.after);
+        Ok(sqlx::query_as(assignments(
+            "WHERE $1::timestamptz IS NULL OR (a.created_at, a.id) < ($1, $2)
+             ORDER BY a.created_at DESC, a.id DESC LIMIT $3",
+        ))
+        .bind(at)
+        .bind(id)
+        .bind(i64::from(page.limit))
+        .fetch_all(self.connection())
+        .await?)
     }
 
-    /// What a user has, directly and through groups.
+    /// What a group carries.
+    pub async fn role_assignments_of_group(
+        &mut self,
+        group: Uuid,
+    ) -> Result<Vec<RoleAssignment>, StoreError> {
+        Ok(sqlx::query_as(assignments("WHERE a.group_id = $1"))
+            .bind(group)
+            .fetch_all(self.connection())
+            .await?)
+    }
+
+    /// What a user has and did not end, directly and through groups.
     pub async fn role_assignments_of(
         &mut self,
         user: UserId,
     ) -> Result<Vec<RoleAssignment>, StoreError> {
         Ok(sqlx::query_as(assignments(
-            "WHERE a.user_id = $1
-                OR a.group_id IN (SELECT m.group_id FROM nimbus_core.group_members m WHERE m.user_id = $1)",
+            "WHERE (a.expires_at IS NULL OR a.expires_at > now())
+               AND (a.user_id = $1
+                 OR a.group_id IN (SELECT m.group_id FROM nimbus_core.group_members m WHERE m.user_id = $1))",
         ))
         .bind(Uuid::from(user))
         .fetch_all(self.connection())
         .await?)
     }
 
-    /// How many users who can sign in have a role without condition, not counting one assignment.
-    /// Whoever would take the last one away is told.
-    pub async fn role_holders_besides(
+    /// How many people can sign in who have one of these roles without condition and for ever. Whoever may
+    /// change the answer waits until this transaction ends, so that two who remove each other take turns.
+    pub async fn administrators(
         &mut self,
-        role: &str,
-        assignment: Option<Uuid>,
-        user: Option<UserId>,
+        roles: &[&str],
+        subtree_only: bool,
     ) -> Result<i64, StoreError> {
+        sqlx::query(
+            "SELECT pg_advisory_xact_lock(hashtextextended('nimbus/administrators/' || nimbus_core.current_tenant(), 0))",
+        )
+        .execute(self.connection())
+        .await?;
         Ok(sqlx::query_scalar(
             "SELECT count(DISTINCT u.id) FROM nimbus_core.role_assignments a
-             LEFT JOIN nimbus_core.group_members m ON m.group_id = a.group_id
-             JOIN nimbus_core.users u ON u.id = COALESCE(a.user_id, m.user_id)
-             WHERE a.role = $1 AND a.conditions = '{}' AND u.deleted_at IS NULL AND u.disabled_at IS NULL
-               AND u.kind = 'user' AND ($2::uuid IS NULL OR a.id <> $2) AND ($3::uuid IS NULL OR u.id <> $3)",
+             LEFT JOIN nimbus_core.group_members m ON m.tenant_id = a.tenant_id AND m.group_id = a.group_id
+             JOIN nimbus_core.users u ON u.tenant_id = a.tenant_id AND u.id = COALESCE(a.user_id, m.user_id)
+             WHERE a.role = ANY ($1) AND a.conditions = '{}' AND a.expires_at IS NULL
+               AND ($2 = false OR a.reach = 'subtree')
+               AND u.kind = 'user' AND u.deleted_at IS NULL AND u.disabled_at IS NULL AND u.password_hash IS NOT NULL",
         )
-        .bind(role)
-        .bind(assignment)
-        .bind(user.map(Uuid::from))
+        .bind(roles)
+        .bind(subtree_only)
         .fetch_one(self.connection())
         .await?)
     }

@@ -1,10 +1,10 @@
-//! Sessions, API keys, and the memory of sign-ins that failed.
+//! Sessions and API keys.
 
 use nimbus_core::UserId;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{StoreError, TenantTx, Timestamp};
+use crate::{ListPage, RowPlace, StoreError, TenantTx, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Session {
@@ -42,14 +42,6 @@ pub struct NewApiKey {
     pub hash: [u8; 32],
     pub scopes: Vec<String>,
     pub expires_at: Option<Timestamp>,
-}
-
-/// Sign-ins of the last while, for one account.
-#[derive(Clone, Debug, Default)]
-pub struct Attempts {
-    pub failed_here: Vec<Timestamp>,
-    pub failed_anywhere: Vec<Timestamp>,
-    pub succeeded_here: bool,
 }
 
 const SESSION: &str = "id, user_id, seed, generation, rotated_at, expires_at, ip_address, user_agent, \
@@ -120,16 +112,43 @@ impl TenantTx {
         Ok(user.map(UserId::from))
     }
 
-    /// Those that are alive, newest first.
-    pub async fn session_list(&mut self, user: UserId) -> Result<Vec<Session>, StoreError> {
+    /// Those that are alive, newest first, after the given place.
+    pub async fn session_list(
+        &mut self,
+        user: UserId,
+        page: &ListPage<RowPlace>,
+    ) -> Result<Vec<Session>, StoreError> {
+        let (at, id) = RowPlace::parts(page.after);
         Ok(sqlx::query_as(filled(
             "SELECT {} FROM nimbus_core.sessions
-             WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now() ORDER BY created_at DESC LIMIT 500",
+             WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
+               AND ($2::timestamptz IS NULL OR (created_at, id) < ($2, $3))
+             ORDER BY created_at DESC, id DESC LIMIT $4",
             SESSION,
         ))
         .bind(Uuid::from(user))
+        .bind(at)
+        .bind(id)
+        .bind(i64::from(page.limit))
         .fetch_all(self.connection())
         .await?)
+    }
+
+    /// Ends every session of a user but one; how many there were.
+    pub async fn session_revoke_others(
+        &mut self,
+        user: UserId,
+        kept: Option<Uuid>,
+    ) -> Result<u64, StoreError> {
+        let revoked = sqlx::query(
+            "UPDATE nimbus_core.sessions SET revoked_at = now()
+             WHERE user_id = $1 AND revoked_at IS NULL AND ($2::uuid IS NULL OR id <> $2)",
+        )
+        .bind(Uuid::from(user))
+        .bind(kept)
+        .execute(self.connection())
+        .await?;
+        Ok(revoked.rows_affected())
     }
 
     /// Whether it was alive.
@@ -142,17 +161,6 @@ impl TenantTx {
         .execute(self.connection())
         .await?;
         Ok(revoked.rows_affected() == 1)
-    }
-
-    /// Ends every session of a user; how many there were.
-    pub async fn session_revoke_all(&mut self, user: UserId) -> Result<u64, StoreError> {
-        let revoked = sqlx::query(
-            "UPDATE nimbus_core.sessions SET revoked_at = now() WHERE user_id = $1 AND revoked_at IS NULL",
-        )
-        .bind(Uuid::from(user))
-        .execute(self.connection())
-        .await?;
-        Ok(revoked.rows_affected())
     }
 
     pub async fn key_create(&mut self, new: &NewApiKey) -> Result<ApiKey, StoreError> {
@@ -171,11 +179,18 @@ impl TenantTx {
         .await?)
     }
 
-    pub async fn key_list(&mut self) -> Result<Vec<ApiKey>, StoreError> {
+    /// Those that were not revoked, newest first, after the given place.
+    pub async fn key_list(&mut self, page: &ListPage<RowPlace>) -> Result<Vec<ApiKey>, StoreError> {
+        let (at, id) = RowPlace::parts(page.after);
         Ok(sqlx::query_as(filled(
-            "SELECT {} FROM nimbus_core.api_keys WHERE revoked_at IS NULL ORDER BY created_at DESC LIMIT 500",
+            "SELECT {} FROM nimbus_core.api_keys
+             WHERE revoked_at IS NULL AND ($1::timestamptz IS NULL OR (created_at, id) < ($1, $2))
+             ORDER BY created_at DESC, id DESC LIMIT $3",
             KEY,
         ))
+        .bind(at)
+        .bind(id)
+        .bind(i64::from(page.limit))
         .fetch_all(self.connection())
         .await?)
     }
@@ -223,56 +238,7 @@ impl TenantTx {
         }
     }
 
-    pub async fn attempt_note(
-        &mut self,
-        email: &str,
-        ip: &str,
-        succeeded: bool,
-    ) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO nimbus_core.sign_in_attempts (id, email, ip_address, succeeded) VALUES ($1, $2, $3, $4)",
-        )
-        .bind(Uuid::new_v4())
-        .bind(email)
-        .bind(ip)
-        .bind(succeeded)
-        .execute(self.connection())
-        .await?;
-        Ok(())
-    }
-
-    pub async fn attempt_history(&mut self, email: &str, ip: &str) -> Result<Attempts, StoreError> {
-        let failed: Vec<(Timestamp, bool)> = sqlx::query_as(
-            "SELECT at, ip_address = $2 FROM nimbus_core.sign_in_attempts a
-             WHERE email = $1 AND NOT succeeded AND at > now() - interval '15 minutes'
-               AND at > COALESCE((SELECT max(s.at) FROM nimbus_core.sign_in_attempts s
-                                  WHERE s.email = $1 AND s.ip_address = a.ip_address AND s.succeeded), '-infinity')
-             ORDER BY at DESC LIMIT 200",
-        )
-        .bind(email)
-        .bind(ip)
-        .fetch_all(self.connection())
-        .await?;
-        let succeeded_here: bool = sqlx::query_scalar(
-            "SELECT EXISTS (SELECT FROM nimbus_core.sign_in_attempts
-                            WHERE email = $1 AND ip_address = $2 AND succeeded AND at > now() - interval '30 days')",
-        )
-        .bind(email)
-        .bind(ip)
-        .fetch_one(self.connection())
-        .await?;
-        Ok(Attempts {
-            failed_here: failed
-                .iter()
-                .filter(|(_, here)| *here)
-                .map(|(at, _)| *at)
-                .collect(),
-            failed_anywhere: failed.into_iter().map(|(at, _)| at).collect(),
-            succeeded_here,
-        })
-    }
-
-    /// Removes what is of no use any more: ended sessions and old attempts.
+    /// Removes sessions that ended a while ago.
     pub async fn session_clean_up(&mut self) -> Result<u64, StoreError> {
         let sessions = sqlx::query(
             "DELETE FROM nimbus_core.sessions
@@ -280,12 +246,6 @@ impl TenantTx {
         )
         .execute(self.connection())
         .await?;
-        let attempts = sqlx::query(
-            "DELETE FROM nimbus_core.sign_in_attempts
-             WHERE at < now() - CASE WHEN succeeded THEN interval '30 days' ELSE interval '1 day' END",
-        )
-        .execute(self.connection())
-        .await?;
-        Ok(sessions.rows_affected() + attempts.rows_affected())
+        Ok(sessions.rows_affected())
     }
 }

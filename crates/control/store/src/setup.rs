@@ -24,27 +24,20 @@ impl Store {
     /// From now on this token, and no earlier one, opens the first run. False if it is complete.
     pub async fn setup_offer(&self, token: &str) -> Result<bool, StoreError> {
         let mut connection = self.app().acquire().await?;
-        let updated = sqlx::query(
-            "UPDATE nimbus_core.installation SET setup_token_hash = $1 WHERE setup_completed_at IS NULL",
-        )
-        .bind(hash(token))
-        .execute(&mut *connection)
-        .await?;
-        Ok(updated.rows_affected() == 1)
+        Ok(sqlx::query_scalar("SELECT nimbus_core.setup_offer($1)")
+            .bind(hash(token))
+            .fetch_one(&mut *connection)
+            .await?)
     }
 }
 
 impl crate::TenantTx {
     /// Completes the first run in this transaction. False if the token is wrong or it was complete.
     pub async fn setup_complete(&mut self, token: &str) -> Result<bool, StoreError> {
-        let updated = sqlx::query(
-            "UPDATE nimbus_core.installation SET setup_completed_at = now(), setup_token_hash = NULL
-             WHERE setup_completed_at IS NULL AND setup_token_hash = $1",
-        )
-        .bind(hash(token))
-        .execute(self.connection())
-        .await?;
-        Ok(updated.rows_affected() == 1)
+        Ok(sqlx::query_scalar("SELECT nimbus_core.setup_complete($1)")
+            .bind(hash(token))
+            .fetch_one(self.connection())
+            .await?)
     }
 }
 

@@ -1,12 +1,16 @@
 //! Opening the store.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nimbus_core::TenantId;
+use parking_lot::Mutex;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tracing::warn;
 
+use crate::audit::ChainHead;
 use crate::config::{Credentials, Isolation};
 use crate::migrate::{MigrationReport, Migrator};
 use crate::weakness::{self, Weakness};
@@ -30,6 +34,7 @@ pub struct Store {
     app: PgPool,
     owner: PgPool,
     unclean: Arc<AtomicU64>,
+    pub(crate) heads: Arc<Mutex<HashMap<TenantId, ChainHead>>>,
 }
 
 impl Store {
@@ -54,6 +59,7 @@ impl Store {
             app,
             owner,
             unclean,
+            heads: Arc::default(),
         }
     }
 

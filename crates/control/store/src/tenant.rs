@@ -14,7 +14,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{RegistryTx, Store, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, RegistryTx, RowPlace, Store, StoreError, TenantTx, Timestamp};
 
 pub use change::{NewTenant, TenantChange};
 
@@ -48,6 +48,8 @@ pub struct TenantFilter {
     pub parent: Option<TenantId>,
     /// Only those whose name or slug contains this.
     pub text: Option<String>,
+    /// Only those with this slug, wherever they are in the tree.
+    pub slug: Option<String>,
     /// Only those after this slug and id, the last of the page before.
     pub after: Option<(String, TenantId)>,
     pub limit: u32,
@@ -56,9 +58,6 @@ pub struct TenantFilter {
 /// Columns of a [`Row`], in the order of its fields.
 const COLUMNS: &str = "id, parent_id, path, slug, name, isolation_type, schema_name, settings, quotas, \
     generation, created_at, updated_at, deleted_at, purge_after";
-
-/// Longest page of a list.
-const LARGEST_PAGE: u32 = 500;
 
 #[derive(FromRow)]
 struct Row {
@@ -104,16 +103,45 @@ fn with_columns(statement: &str) -> sqlx::AssertSqlSafe<String> {
 }
 
 impl RegistryTx {
-    /// Deleted tenants below one that still exists, for as long as they can come back.
-    pub async fn tenants_deleted(&mut self, parent: TenantId) -> Result<Vec<Tenant>, StoreError> {
+    /// Deleted tenants below one that still exists, for as long as they can come back; those deleted last
+    /// come first.
+    pub async fn tenants_deleted(
+        &mut self,
+        parent: TenantId,
+        slug: Option<&str>,
+        page: &ListPage<RowPlace>,
+    ) -> Result<Vec<Tenant>, StoreError> {
+        let (at, id) = RowPlace::parts(page.after);
         let rows: Vec<Row> = sqlx::query_as(with_columns(
             "SELECT {} FROM nimbus_core.tenants
-             WHERE parent_id = $1 AND deleted_at IS NOT NULL ORDER BY deleted_at DESC, slug LIMIT 500",
+             WHERE parent_id = $1 AND deleted_at IS NOT NULL AND ($2::text IS NULL OR slug = $2)
+               AND ($3::timestamptz IS NULL OR (deleted_at, id) < ($3, $4))
+             ORDER BY deleted_at DESC, id DESC LIMIT $5",
         ))
         .bind(Uuid::from(parent))
+        .bind(slug)
+        .bind(at)
+        .bind(id)
+        .bind(i64::from(page.limit))
         .fetch_all(self.connection())
         .await?;
         Ok(rows.into_iter().map(Tenant::from).collect())
+    }
+
+    /// Whether a deleted tenant is a child of this one.
+    pub async fn tenant_is_deleted_child(
+        &mut self,
+        parent: TenantId,
+        id: TenantId,
+    ) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM nimbus_core.tenants
+                            WHERE id = $2 AND parent_id = $1 AND deleted_at IS NOT NULL)",
+        )
+        .bind(Uuid::from(parent))
+        .bind(Uuid::from(id))
+        .fetch_one(self.connection())
+        .await?)
     }
 }
 
@@ -150,13 +178,15 @@ impl TenantTx {
                AND ($1::uuid IS NULL OR parent_id = $1)
                AND ($2::text IS NULL OR name ILIKE $2 OR slug LIKE $2)
                AND ($3::text IS NULL OR (slug, id) > ($3, $4))
+               AND ($6::text IS NULL OR slug = $6)
              ORDER BY slug, id LIMIT $5",
         ))
         .bind(filter.parent.map(Uuid::from))
         .bind(pattern)
         .bind(after)
         .bind(after_id.map(Uuid::from))
-        .bind(i64::from(filter.limit.clamp(1, LARGEST_PAGE)))
+        .bind(i64::from(filter.limit))
+        .bind(&filter.slug)
         .fetch_all(self.connection())
         .await?;
         Ok(rows.into_iter().map(Tenant::from).collect())

@@ -7,6 +7,7 @@ use sqlx::postgres::Postgres;
 use sqlx::{PgConnection, PgPool, Transaction};
 use uuid::Uuid;
 
+use crate::audit::ChainHead;
 use crate::{Store, StoreError};
 
 /// A transaction for one tenant. Queries are its methods, one file per resource.
@@ -14,6 +15,8 @@ use crate::{Store, StoreError};
 pub struct TenantTx {
     inner: Transaction<'static, Postgres>,
     tenant: TenantId,
+    /// The last entry of the audit trail that this transaction wrote.
+    pub(crate) head: Option<ChainHead>,
 }
 
 impl TenantTx {
@@ -32,7 +35,11 @@ impl TenantTx {
             .bind(Uuid::from(tenant))
             .execute(&mut *inner)
             .await?;
-        Ok(Self { inner, tenant })
+        Ok(Self {
+            inner,
+            tenant,
+            head: None,
+        })
     }
 }
 
@@ -73,7 +80,9 @@ impl Store {
         let mut tx = TenantTx::begin(self.app(), tenant).await?;
         // What is not committed is rolled back when it is dropped.
         let value = work(&mut tx).await?;
+        let head = tx.head.take();
         tx.inner.commit().await.map_err(StoreError::from)?;
+        self.note_head(tenant, head);
         Ok(value)
     }
 
@@ -91,7 +100,9 @@ impl Store {
             store: self.clone(),
         };
         let value = work(&mut tx).await?;
+        let head = tx.inner.head.take();
         tx.inner.inner.commit().await.map_err(StoreError::from)?;
+        self.note_head(acting, head);
         Ok(value)
     }
 }

@@ -7,16 +7,24 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use crate::TestDatabase;
 
 impl TestDatabase {
+    /// Runs statements on a database that is open nowhere.
+    ///
+    /// # Panics
+    /// If one of them fails.
+    pub async fn run_on(config: &StoreConfig, statements: &str) {
+        let mut connection = connect(config).await;
+        sqlx::raw_sql(AssertSqlSafe(statements.to_owned()))
+            .execute(&mut connection)
+            .await
+            .expect("the administrator may do anything");
+    }
+
     /// Runs statements.
     ///
     /// # Panics
     /// If one of them fails.
     pub async fn run_as_administrator(&self, statements: &str) {
-        let mut connection = connect(&self.config).await;
-        sqlx::raw_sql(AssertSqlSafe(statements.to_owned()))
-            .execute(&mut connection)
-            .await
-            .expect("the administrator may do anything");
+        Self::run_on(&self.config, statements).await;
     }
 
     /// The rows of a query that has one column of text.

@@ -18,7 +18,7 @@ pub struct TcpCluster {
     pub port: u16,
     pub user: &'static str,
     pub password: &'static str,
-    _cluster: Cluster,
+    cluster: Cluster,
     _claim: DataDir,
     _folder: TempDir,
 }
@@ -49,15 +49,27 @@ impl TcpCluster {
         }
         let (cluster, port) = started.expect("PostgreSQL starts on some port");
         let (user, password) = ("nimbus_operator", "a password of the test");
-        make_role(&cluster, port, user, password).await;
+        let role = format!(
+            "CREATE ROLE {user} LOGIN NOSUPERUSER CREATEROLE CREATEDB PASSWORD '{password}'"
+        );
+        run(&cluster, port, role).await;
         Self {
             port,
             user,
             password,
-            _cluster: cluster,
+            cluster,
             _claim: claim,
             _folder: folder,
         }
+    }
+
+    /// Gives the role another password, as somebody else would.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn set_password(&self, password: &str) {
+        let statement = format!("ALTER ROLE {} PASSWORD '{password}'", self.user);
+        run(&self.cluster, self.port, statement).await;
     }
 }
 
@@ -66,7 +78,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-async fn make_role(cluster: &Cluster, port: u16, user: &str, password: &str) {
+async fn run(cluster: &Cluster, port: u16, statement: String) {
     let address = Address {
         host: Host::Socket(cluster.socket().to_owned()),
         port,
@@ -78,8 +90,6 @@ async fn make_role(cluster: &Cluster, port: u16, user: &str, password: &str) {
         password: None,
     };
     let mut connection = connect(&StoreConfig::new(address, administrator)).await;
-    let statement =
-        format!("CREATE ROLE {user} LOGIN NOSUPERUSER CREATEROLE CREATEDB PASSWORD '{password}'");
     sqlx::raw_sql(AssertSqlSafe(statement))
         .execute(&mut connection)
         .await

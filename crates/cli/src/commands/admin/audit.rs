@@ -1,9 +1,10 @@
 //! `nimbus audit`: the audit trail.
 
+use nimbus_control_client::encoded;
 use nimbus_core::{Error, ErrorCode, Result};
 
 use super::AdminReport;
-use super::server::{Connection, ServerArgs, encoded};
+use super::server::{Connection, ServerArgs};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -107,7 +108,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 encoded(&format),
                 filter.query()
             );
-            context.output.raw(&client.get_text(&path).await?)?;
+            let mut after = String::new();
+            loop {
+                let (part, next) = client.get_text(&format!("{path}{after}")).await?;
+                // Every part of a table begins with its header.
+                let part = match part.split_once('\n') {
+                    Some((_, rest)) if format == "csv" && !after.is_empty() => rest,
+                    _ => &part,
+                };
+                context.output.raw(part)?;
+                match next {
+                    Some(next) => after = format!("&after={}", encoded(&next)),
+                    None => break,
+                }
+            }
         }
         Command::Verify => {
             let verdict = client.get(&format!("{tenant}/audit/verify")).await?;

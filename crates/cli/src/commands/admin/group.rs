@@ -75,7 +75,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let tenant = server.tenant().await?;
     let groups = format!("{tenant}/groups");
     let report = match args.command {
-        Command::List => AdminReport::list(server.client.get(&groups).await?, FIELDS),
+        Command::List => AdminReport::list(server.client.list(&groups).await?, FIELDS),
         Command::Create { name, description } => {
             let body = json!({"name": name, "description": description});
             AdminReport::item(server.client.post(&groups, &body).await?, FIELDS)
@@ -94,7 +94,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
         Command::Members { group } => {
             let id = server.find_group(&tenant, &group).await?;
-            let members = server.client.get(&format!("{groups}/{id}/members")).await?;
+            let members = server
+                .client
+                .list(&format!("{groups}/{id}/members"))
+                .await?;
             AdminReport::list(members, &["email", "display_name", "kind", "id"])
         }
         Command::Add { group, user } => {

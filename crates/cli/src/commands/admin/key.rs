@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let tenant = server.tenant().await?;
     let report = match args.command {
         Command::List => AdminReport::list(
-            server.client.get(&format!("{tenant}/keys")).await?,
+            server.client.list(&format!("{tenant}/keys")).await?,
             &["id", "name", "scopes", "expires_at", "last_used_at"],
         ),
         Command::Create {

@@ -15,3 +15,4 @@ pub(crate) mod tenant;
 pub(crate) mod user;
 
 pub(crate) use report::AdminReport;
+pub(super) use server::read_password;

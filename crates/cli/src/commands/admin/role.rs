@@ -71,6 +71,9 @@ enum Command {
         /// Also for the tenants below
         #[arg(long)]
         subtree: bool,
+        /// Until this time, such as 2026-01-31T12:00:00Z; without it for ever
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
         #[command(flatten)]
         conditions: ConditionArgs,
     },
@@ -103,12 +106,22 @@ enum Command {
     },
 }
 
+const ASSIGNMENT_FIELDS: &[&str] = &[
+    "id",
+    "role",
+    "user_id",
+    "group_id",
+    "reach",
+    "conditions",
+    "expires_at",
+];
+
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
         Command::List => {
-            let roles = server.client.get(&format!("{tenant}/roles")).await?;
+            let roles = server.client.list(&format!("{tenant}/roles")).await?;
             AdminReport::list(roles, &["name", "built_in", "description"])
         }
         Command::Permissions => {
@@ -153,24 +166,23 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         Command::Assignments => {
             let assignments = server
                 .client
-                .get(&format!("{tenant}/role-assignments"))
+                .list(&format!("{tenant}/role-assignments"))
                 .await?;
-            AdminReport::list(
-                assignments,
-                &["id", "role", "user_id", "group_id", "reach", "conditions"],
-            )
+            AdminReport::list(assignments, ASSIGNMENT_FIELDS)
         }
         Command::Assign {
             role,
             user,
             group,
             subtree,
+            until,
             conditions,
         } => {
             let mut body = json!({
                 "role": role,
                 "subtree": subtree,
                 "conditions": conditions.conditions()?,
+                "expires_at": until,
             });
             match (user, group) {
                 (_, Some(group)) => {
@@ -185,10 +197,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .client
                 .post(&format!("{tenant}/role-assignments"), &body)
                 .await?;
-            AdminReport::item(
-                assignment,
-                &["id", "role", "user_id", "group_id", "reach", "conditions"],
-            )
+            AdminReport::item(assignment, ASSIGNMENT_FIELDS)
         }
         Command::Unassign { assignment } => {
             server

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
-use nimbus_control_client::{Client, Profiles};
+use nimbus_control_client::{Client, Profiles, encoded};
 use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::Value;
 
@@ -64,35 +64,37 @@ impl Connection {
 
     /// The id of a tenant that was named by its id or its slug.
     pub(super) async fn find_tenant(&mut self, wanted: &str) -> Result<String> {
-        let all = self.client.get("/api/v1/tenants").await?;
-        find(&all, wanted, "slug", "tenant")
+        self.find("/api/v1/tenants", wanted, "slug", "tenant").await
     }
 
     /// The id of a group that was named by id or name.
     pub(super) async fn find_group(&mut self, tenant: &str, wanted: &str) -> Result<String> {
-        let all = self.client.get(&format!("{tenant}/groups")).await?;
-        find(&all, wanted, "name", "group")
+        let path = format!("{tenant}/groups");
+        self.find(&path, wanted, "name", "group").await
     }
 
     /// The id of a user that was named by id or address.
     pub(super) async fn find_user(&mut self, tenant: &str, wanted: &str) -> Result<String> {
+        let path = format!("{tenant}/users");
+        self.find(&path, wanted, "email", "user").await
+    }
+
+    /// The id of the one item that has this id or this name. The server looks it up, however long the list.
+    pub(super) async fn find(
+        &mut self,
+        path: &str,
+        wanted: &str,
+        field: &str,
+        kind: &str,
+    ) -> Result<String> {
         if is_id(wanted) {
             return Ok(wanted.to_owned());
         }
-        let mut after = String::new();
-        loop {
-            let page = self
-                .client
-                .get(&format!("{tenant}/users?limit=500{after}"))
-                .await?;
-            if let Ok(found) = find(&page, &wanted.to_lowercase(), "email", "user") {
-                return Ok(found);
-            }
-            match page["next"].as_str() {
-                Some(next) => after = format!("&after={}", encoded(next)),
-                None => return Err(missing("user", wanted)),
-            }
-        }
+        let found = self
+            .client
+            .list(&format!("{path}?{field}={}", encoded(wanted)))
+            .await?;
+        only(&found, wanted, field, kind)
     }
 }
 
@@ -103,17 +105,12 @@ fn is_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// The id of the one item that has this id or this name.
-pub(super) fn find(list: &Value, wanted: &str, field: &str, kind: &str) -> Result<String> {
+fn only(list: &Value, wanted: &str, field: &str, kind: &str) -> Result<String> {
     let items = list["items"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let found: Vec<_> = items
-        .iter()
-        .filter(|item| item["id"] == *wanted || item[field] == *wanted)
-        .collect();
-    match found.as_slice() {
+    match items {
         [one] => text(one, "id"),
         [] => Err(missing(kind, wanted)),
         _ => Err(Error::new(
@@ -141,19 +138,6 @@ pub(super) fn text(value: &Value, field: &str) -> Result<String> {
     })
 }
 
-/// Text as part of a query.
-pub(super) fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
-}
-
 /// The files in the user's configuration folder.
 pub(super) fn profiles() -> Result<Profiles> {
     if let Some(folder) = env::var_os("NIMBUS_CONFIG_HOME") {
@@ -170,7 +154,7 @@ pub(super) fn profiles() -> Result<Profiles> {
 }
 
 /// A password: from standard input when asked, otherwise from the terminal, without an echo.
-pub(super) fn read_password(question: &str, from_stdin: bool) -> Result<String> {
+pub(crate) fn read_password(question: &str, from_stdin: bool) -> Result<String> {
     let unreadable = |error: std::io::Error| {
         Error::new(
             ErrorCode::FILE_UNREADABLE,
@@ -198,18 +182,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_are_found_by_id_and_by_name_and_never_guessed() {
-        let list = json!({"items": [
-            {"id": "1", "slug": "a"}, {"id": "2", "slug": "b"}, {"id": "3", "slug": "b"},
-        ]});
-        assert_eq!(find(&list, "2", "slug", "tenant").unwrap(), "2");
-        assert_eq!(find(&list, "a", "slug", "tenant").unwrap(), "1");
-        assert!(find(&list, "b", "slug", "tenant").is_err());
-        assert!(find(&list, "c", "slug", "tenant").is_err());
-    }
-
-    #[test]
-    fn queries_carry_any_text() {
-        assert_eq!(encoded("a b&c=é"), "a%20b%26c%3D%C3%A9");
+    fn a_name_of_several_things_is_not_guessed() {
+        let list = |items: Value| json!({ "items": items });
+        let one = list(json!([{"id": "1"}]));
+        assert_eq!(only(&one, "a", "slug", "tenant").unwrap(), "1");
+        let two = list(json!([{"id": "1"}, {"id": "2"}]));
+        assert!(only(&two, "a", "slug", "tenant").is_err());
+        assert!(only(&list(json!([])), "a", "slug", "tenant").is_err());
     }
 }

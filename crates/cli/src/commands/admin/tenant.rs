@@ -4,7 +4,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::{Map, Value, json};
 
 use super::AdminReport;
-use super::server::{Connection, ServerArgs, find};
+use super::server::{Connection, ServerArgs};
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -86,7 +86,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let tenant = server.tenant().await?;
     let client = &mut server.client;
     let report = match args.command {
-        Command::List => AdminReport::list(client.get("/api/v1/tenants").await?, COLUMNS),
+        Command::List => AdminReport::list(client.list("/api/v1/tenants").await?, COLUMNS),
         Command::Show => AdminReport::item(client.get(&tenant).await?, FIELDS),
         Command::Create { slug, name } => {
             let body = json!({"slug": slug, "name": name.as_ref().unwrap_or(&slug)});
@@ -100,14 +100,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             AdminReport::item(effective, &["settings", "quotas"])
         }
         Command::Deleted => AdminReport::list(
-            client.get(&format!("{tenant}/deleted")).await?,
+            client.list(&format!("{tenant}/deleted")).await?,
             &["slug", "name", "id", "deleted_at", "gone_at"],
         ),
         Command::Restore { deleted } => {
-            let all = client.get(&format!("{tenant}/deleted")).await?;
-            let id = find(&all, &deleted, "slug", "deleted tenant")?;
-            let path = format!("{tenant}/deleted/{id}/restore");
-            AdminReport::item(client.post(&path, &json!({})).await?, FIELDS)
+            let list = format!("{tenant}/deleted");
+            let id = server
+                .find(&list, &deleted, "slug", "deleted tenant")
+                .await?;
+            let path = format!("{list}/{id}/restore");
+            AdminReport::item(server.client.post(&path, &json!({})).await?, FIELDS)
         }
         Command::Rename { name } => {
             AdminReport::item(client.patch(&tenant, &json!({"name": name})).await?, FIELDS)

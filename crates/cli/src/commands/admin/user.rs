@@ -98,10 +98,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let tenant = server.tenant().await?;
     let report = match args.command {
         Command::List => AdminReport::list(
-            server
-                .client
-                .get(&format!("{tenant}/users?limit=500"))
-                .await?,
+            server.client.list(&format!("{tenant}/users")).await?,
             &[
                 "email",
                 "display_name",
@@ -150,7 +147,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             let id = server.find_user(&tenant, &user).await?;
             let sessions = server
                 .client
-                .get(&format!("{tenant}/users/{id}/sessions"))
+                .list(&format!("{tenant}/users/{id}/sessions"))
                 .await?;
             AdminReport::list(
                 sessions,

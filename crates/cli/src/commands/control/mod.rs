@@ -3,10 +3,12 @@
 pub(crate) mod backup;
 pub(crate) mod migrate;
 mod place;
+pub(crate) mod recover;
 pub(crate) mod restore;
 pub(crate) mod up;
 
 pub(crate) use backup::BackupReport;
 pub(crate) use migrate::MigrateReport;
+pub(crate) use recover::RecoverReport;
 pub(crate) use restore::RestoreReport;
 pub(crate) use up::UpReport;

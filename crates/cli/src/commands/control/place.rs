@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
-use nimbus_config::{Isolation as Configured, Settings};
-use nimbus_control_server::{DatabaseOptions, Place};
+use nimbus_config::{Isolation as Configured, Secret, Settings};
+use nimbus_control_server::{DatabaseOptions, GivenKeys, InstallationKeys, Place};
 use nimbus_control_store::{Address, Credentials, Host, Isolation, StoreConfig, Tls};
 use nimbus_core::{Error, ErrorCode, Result};
+use zeroize::Zeroizing;
 
 use crate::context::Context;
 
@@ -33,7 +34,7 @@ impl PlaceArgs {
                 nimbus_telemetry::register_secret(url);
                 Place::External(StoreConfig::from_url(url)?)
             }
-            (None, Some(host)) => Place::External(configured(settings, host)),
+            (None, Some(host)) => Place::External(configured(settings, host)?),
             (None, None) => Place::Private {
                 binaries: settings.db.binaries.value.as_ref().map(PathBuf::from),
             },
@@ -50,17 +51,28 @@ impl PlaceArgs {
     }
 }
 
-fn configured(settings: &Settings, host: &str) -> StoreConfig {
+fn configured(settings: &Settings, host: &str) -> Result<StoreConfig> {
     let db = &settings.db;
+    let host = if host.starts_with('/') {
+        Host::Socket(host.into())
+    } else {
+        Host::Tcp(host.to_owned())
+    };
+    let tls = match &db.sslmode.value {
+        None => Tls::for_host(&host),
+        Some(name) => Tls::parse(name).ok_or_else(|| {
+            let names = Tls::NAMES.map(|(name, _)| name).join(", ");
+            Error::new(
+                ErrorCode::CONFIG_BAD_VALUE,
+                format!("db.sslmode is one of {names}"),
+            )
+        })?,
+    };
     let address = Address {
-        host: if host.starts_with('/') {
-            Host::Socket(host.into())
-        } else {
-            Host::Tcp(host.to_owned())
-        },
+        host,
         port: db.port.value,
         database: db.name.value.clone(),
-        tls: Tls::Prefer,
+        tls,
     };
     let administrator = Credentials {
         user: db.user.value.clone(),
@@ -70,7 +82,32 @@ fn configured(settings: &Settings, host: &str) -> StoreConfig {
             .as_ref()
             .map(|password| password.expose().into()),
     };
-    StoreConfig::new(address, administrator)
+    let mut config = StoreConfig::new(address, administrator);
+    config.tls_authorities = db.sslrootcert.value.as_ref().map(PathBuf::from);
+    Ok(config)
+}
+
+/// The keys of the installation that a command is about, as `nimbus up` would find them.
+pub(super) fn installation_keys(
+    context: &Context,
+    options: &DatabaseOptions,
+    folder: Option<PathBuf>,
+) -> Result<InstallationKeys> {
+    let settings = &context.settings()?.settings;
+    let secret = |setting: &Option<Secret>| {
+        setting
+            .as_ref()
+            .map(|secret| Zeroizing::new(secret.expose().to_owned()))
+    };
+    Ok(InstallationKeys {
+        data_dir: options.data_dir.clone(),
+        folder: folder.map(|folder| context.directory.join(folder)),
+        given: GivenKeys {
+            token_secret: secret(&settings.auth.jwt_secret.value),
+            previous_token_secret: secret(&settings.auth.jwt_previous_secret.value),
+            secret_key: secret(&settings.app.secret_key.value),
+        },
+    })
 }
 
 /// Where the system keeps the data of services, or the user's own data.

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use nimbus_control_server::Database;
+use nimbus_control_server::{Database, InstallationKeys, restore_tenant};
 use nimbus_control_store::Store;
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::PlaceArgs;
+use super::place::{PlaceArgs, installation_keys};
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -25,23 +25,31 @@ pub(crate) struct Args {
     /// The file is of one tenant: replace what that tenant has
     #[arg(long)]
     tenant: bool,
+
+    /// Folder with the keys of the installation, for --tenant; without it, in the data directory
+    #[arg(long, value_name = "DIR", requires = "tenant")]
+    keys: Option<PathBuf>,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let options = args.place.options(context)?;
     let source = context.directory.join(&args.file);
-    let report = match (Database::of_running(&options).await?, args.tenant) {
-        (Some(store), true) => read(&store, &source, true).await?,
-        (Some(_), false) => {
+    let keys = args
+        .tenant
+        .then(|| installation_keys(context, &options, args.keys))
+        .transpose()?;
+    let report = match (Database::of_running(&options).await?, &keys) {
+        (Some(store), Some(keys)) => read(&store, &source, Some(keys)).await?,
+        (Some(_), None) => {
             return Err(Error::new(
                 ErrorCode::RESTORE_TARGET_IN_USE,
                 "a server runs on this installation",
             )
             .with_help("stop it, or give a --data-dir that does not exist yet"));
         }
-        (None, tenant) => {
+        (None, keys) => {
             let database = Database::open(&options).await?;
-            let report = read(&database.store, &source, tenant).await;
+            let report = read(&database.store, &source, keys.as_ref()).await;
             database.close().await;
             report?
         }
@@ -50,10 +58,18 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-async fn read(store: &Store, source: &std::path::Path, tenant: bool) -> Result<RestoreReport> {
-    let manifest = match tenant {
-        true => store.restore_tenant(source).await?,
-        false => store.restore(source).await?,
+async fn read(
+    store: &Store,
+    source: &std::path::Path,
+    keys: Option<&InstallationKeys>,
+) -> Result<RestoreReport> {
+    let manifest = match keys {
+        Some(keys) => restore_tenant(store, keys, source).await?,
+        None => {
+            let manifest = store.restore(source).await?;
+            store.sessions_end_all().await?;
+            manifest
+        }
     };
     Ok(RestoreReport {
         tables: manifest.tables(),

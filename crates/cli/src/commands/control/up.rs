@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use nimbus_config::{Origin, Rate, RatePeriod, Secret, Settings};
 use nimbus_control_server::{
-    ApiOptions, ArchiveAddress, Front, GivenKeys, Limit, Server, ServerOptions,
+    ApiOptions, ArchiveAddress, ConnectionLimits, Front, GivenKeys, Limit, Server, ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
@@ -43,6 +43,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         database: args.place.options(context)?,
         operator: context.settings()?.settings.app.name.value.clone(),
         api: api_options(&context.settings()?.settings)?,
+        connections: ConnectionLimits::default(),
     };
     // Heard from the beginning, so that a start can be given up.
     let stop = stop_requested()?;

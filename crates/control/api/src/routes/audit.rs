@@ -10,29 +10,43 @@ use nimbus_core::TenantId;
 use super::Answer;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Filter, Segments};
+use crate::extract::{Filter, Segments, page_size};
 use crate::route::Route;
 use crate::wire::{AuditEntry, AuditQuery, AuditVerdict, Page};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(operation::LIST_AUDIT, list).gives::<Page<AuditEntry>>(),
-        Route::new(operation::EXPORT_AUDIT, export),
+        Route::new(operation::LIST_AUDIT, list)
+            .asks::<AuditQuery>()
+            .gives::<Page<AuditEntry>>(),
+        Route::new(operation::EXPORT_AUDIT, export).asks::<AuditQuery>(),
         Route::new(operation::VERIFY_AUDIT, verify).gives::<AuditVerdict>(),
     ]
 }
 
 const PAGE: u32 = 100;
+const LARGEST_PAGE: u32 = 1000;
+/// Where an export goes on that has more than one answer holds.
+const NEXT_HEADER: &str = "x-nimbus-next";
 
 fn filter(query: AuditQuery) -> Result<AuditFilter, Failure> {
     let time = |field, text: Option<String>| {
         text.map(|text| {
-            text.parse().map(Timestamp).map_err(|_| {
-                Failure::field(field, "this is not a time such as 2026-01-31T12:00:00Z")
-            })
+            text.parse()
+                .ok()
+                // Nothing was recorded before, and the database does not know every time that is older.
+                .filter(|at| *at >= jiff::Timestamp::UNIX_EPOCH)
+                .map(Timestamp)
+                .ok_or_else(|| {
+                    Failure::field(field, "this is not a time such as 2026-01-31T12:00:00Z")
+                })
         })
         .transpose()
     };
+    let after = query.after.unwrap_or_default();
+    if i64::try_from(after).is_err() {
+        return Err(Failure::field("after", "this is not the `next` of a page"));
+    }
     Ok(AuditFilter {
         from: time("from", query.from)?,
         until: time("until", query.until)?,
@@ -42,9 +56,9 @@ fn filter(query: AuditQuery) -> Result<AuditFilter, Failure> {
         user_id: query.user_id,
         outcome: query.outcome,
         trace_id: query.trace_id,
-        after: query.after.unwrap_or_default(),
+        after,
         newest_first: query.newest_first,
-        limit: query.limit.unwrap_or(PAGE).clamp(1, 1000),
+        limit: page_size(query.limit, PAGE, LARGEST_PAGE)?,
     })
 }
 
@@ -78,11 +92,15 @@ async fn export(
             return Err(Failure::field("format", "this is neither `jsonl` nor `csv`").into());
         }
     };
-    let text = state
+    let export = state
         .app
         .audit_export(&call, tenant, filter(query)?, format)
         .await?;
-    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+    let mut response = ([(header::CONTENT_TYPE, kind)], export.text).into_response();
+    if let Some(next) = export.next {
+        response.headers_mut().insert(NEXT_HEADER, next.into());
+    }
+    Ok(response)
 }
 
 async fn verify(

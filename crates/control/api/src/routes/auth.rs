@@ -12,11 +12,11 @@ use uuid::Uuid;
 
 use super::Answer;
 use crate::caller::{Circumstances, SignedCall, ensure_own_origin};
-use crate::extract::{Body, Segments};
+use crate::extract::{Body, Filter, PageQuery, Segments};
 use crate::route::Route;
 use crate::wire::{
-    ChangePassword, CompleteSetup, Login, Me, Page, Permission, Refresh, Session, SetupStatus,
-    SignedIn,
+    ChangePassword, CompleteSetup, Ended, Login, Me, Page, Permission, Refresh, Session,
+    SetupStatus, SignedIn,
 };
 use crate::{ApiState, cookies};
 
@@ -37,7 +37,10 @@ pub(super) fn routes() -> Vec<Route> {
             .gives::<SignedIn>(),
         Route::new(operation::LOGOUT, logout),
         Route::new(operation::ME, me).gives::<Me>(),
-        Route::new(operation::OWN_SESSIONS, own_sessions).gives::<Page<Session>>(),
+        Route::new(operation::OWN_SESSIONS, own_sessions)
+            .asks::<PageQuery>()
+            .gives::<Page<Session>>(),
+        Route::new(operation::REVOKE_OTHER_SESSIONS, revoke_other_sessions).gives::<Ended>(),
         Route::new(operation::REVOKE_OWN_SESSION, revoke_own_session),
         Route::new(operation::CHANGE_PASSWORD, change_password).takes::<ChangePassword>(),
         Route::new(operation::DESCRIBE_API, describe),
@@ -166,15 +169,20 @@ async fn me(State(state): State<ApiState>, SignedCall(call): SignedCall) -> Answ
 async fn own_sessions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
+    Filter(query): Filter<PageQuery>,
 ) -> Answer<Json<Page<Session>>> {
-    let sessions = state.app.own_sessions(&call).await?;
-    let current = call.who.session;
-    Ok(Json(Page::whole(
-        sessions
-            .into_iter()
-            .map(|session| Session::new(session, current))
-            .collect(),
-    )))
+    let page = query.page()?;
+    let limit = page.limit;
+    let sessions = state.app.own_sessions(&call, page).await?;
+    Ok(Json(Page::of_sessions(sessions, limit, call.who.session)))
+}
+
+async fn revoke_other_sessions(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+) -> Answer<Json<Ended>> {
+    let ended = state.app.end_other_sessions(&call).await?;
+    Ok(Json(Ended { ended }))
 }
 
 async fn revoke_own_session(

@@ -10,13 +10,15 @@ use uuid::Uuid;
 use super::{Answer, id};
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Segments};
+use crate::extract::{Body, Filter, PageQuery, Segments};
 use crate::route::Route;
-use crate::wire::{ApiKey, NewKey, Page};
+use crate::wire::{ApiKey, NewKey, Page, place};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(operation::LIST_KEYS, list).gives::<Page<ApiKey>>(),
+        Route::new(operation::LIST_KEYS, list)
+            .asks::<PageQuery>()
+            .gives::<Page<ApiKey>>(),
         Route::new(operation::CREATE_KEY, create)
             .takes::<NewKey>()
             .gives::<ApiKey>(),
@@ -28,11 +30,14 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
+    Filter(query): Filter<PageQuery>,
 ) -> Answer<Json<Page<ApiKey>>> {
-    let keys = state.app.key_list(&call, tenant).await?;
-    Ok(Json(Page::whole(
-        keys.into_iter().map(ApiKey::from).collect(),
-    )))
+    let page = query.page()?;
+    let limit = page.limit;
+    let keys = state.app.key_list(&call, tenant, page).await?;
+    Ok(Json(Page::part(keys, limit, |key| {
+        place(key.created_at, key.id)
+    })))
 }
 
 async fn create(

@@ -13,15 +13,18 @@ use uuid::Uuid;
 use super::{Answer, id};
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Segments};
+use crate::extract::{Body, Filter, PageQuery, Segments};
 use crate::route::Route;
 use crate::wire::{
     Explain, Explanation, Grant, NewAssignment, NewRole, Page, ReplaceRole, Role, RoleAssignment,
+    place,
 };
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(operation::LIST_ROLES, list).gives::<Page<Role>>(),
+        Route::new(operation::LIST_ROLES, list)
+            .asks::<PageQuery>()
+            .gives::<Page<Role>>(),
         Route::new(operation::CREATE_ROLE, create)
             .takes::<NewRole>()
             .gives::<Role>(),
@@ -29,7 +32,9 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<ReplaceRole>()
             .gives::<Role>(),
         Route::new(operation::DELETE_ROLE, delete),
-        Route::new(operation::LIST_ASSIGNMENTS, assignments).gives::<Page<RoleAssignment>>(),
+        Route::new(operation::LIST_ASSIGNMENTS, assignments)
+            .asks::<PageQuery>()
+            .gives::<Page<RoleAssignment>>(),
         Route::new(operation::ASSIGN_ROLE, assign)
             .takes::<NewAssignment>()
             .gives::<RoleAssignment>(),
@@ -62,11 +67,21 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
+    Filter(query): Filter<PageQuery>,
 ) -> Answer<Json<Page<Role>>> {
-    let roles = state.app.role_list(&call, tenant).await?;
-    Ok(Json(Page::whole(
-        roles.into_iter().map(Role::from).collect(),
-    )))
+    let page = query.page()?;
+    let limit = page.limit as usize;
+    let roles = state.app.role_list(&call, tenant, page).await?;
+    // Built-in roles come on top of the first page.
+    let own = roles.iter().filter(|view| !view.built_in).count();
+    let next = roles
+        .last()
+        .filter(|_| own >= limit)
+        .map(|view| view.role.name.clone());
+    Ok(Json(Page {
+        items: roles.into_iter().map(Role::from).collect(),
+        next,
+    }))
 }
 
 async fn create(
@@ -124,11 +139,14 @@ async fn assignments(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
+    Filter(query): Filter<PageQuery>,
 ) -> Answer<Json<Page<RoleAssignment>>> {
-    let assignments = state.app.assignment_list(&call, tenant).await?;
-    Ok(Json(Page::whole(
-        assignments.into_iter().map(RoleAssignment::from).collect(),
-    )))
+    let page = query.page()?;
+    let limit = page.limit;
+    let assignments = state.app.assignment_list(&call, tenant, page).await?;
+    Ok(Json(Page::part(assignments, limit, |row| {
+        place(row.created_at, row.id)
+    })))
 }
 
 async fn assign(
@@ -146,6 +164,11 @@ async fn assign(
             .transpose()?,
         subtree: body.subtree,
         conditions: body.conditions.unwrap_or_else(|| json!({})),
+        expires_at: read(
+            "expires_at",
+            "a time such as 2026-01-31T12:00:00Z",
+            body.expires_at,
+        )?,
     };
     let assignment = state.app.role_assign(&call, tenant, input).await?;
     Ok((StatusCode::CREATED, Json(assignment.into())))

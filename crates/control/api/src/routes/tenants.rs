@@ -3,20 +3,23 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use nimbus_control_app::{TenantInput, TenantPatch, operation};
+use nimbus_control_app::{TenantFilter, TenantInput, TenantPatch, operation};
 use nimbus_core::TenantId;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Answer, id};
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, Segments};
+use crate::extract::{Body, Filter, Segments, page};
 use crate::route::Route;
-use crate::wire::{Effective, MoveTenant, NewTenant, Page, PatchTenant, SetQuotas, Tenant};
+use crate::wire::{Effective, MoveTenant, NewTenant, Page, PatchTenant, SetQuotas, Tenant, place};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(operation::LIST_TENANTS, list).gives::<Page<Tenant>>(),
+        Route::new(operation::LIST_TENANTS, list)
+            .asks::<TenantQuery>()
+            .gives::<Page<Tenant>>(),
         Route::new(operation::GET_TENANT, get).gives::<Tenant>(),
         Route::new(operation::CREATE_TENANT, create)
             .takes::<NewTenant>()
@@ -32,26 +35,63 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<SetQuotas>()
             .gives::<Tenant>(),
         Route::new(operation::TENANT_EFFECTIVE, effective).gives::<Effective>(),
-        Route::new(operation::LIST_DELETED_TENANTS, deleted).gives::<Page<Tenant>>(),
+        Route::new(operation::LIST_DELETED_TENANTS, deleted)
+            .asks::<DeletedQuery>()
+            .gives::<Page<Tenant>>(),
         Route::new(operation::RESTORE_TENANT, restore).gives::<Tenant>(),
     ]
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+struct TenantQuery {
+    /// Only those whose name or slug has this in it.
     text: Option<String>,
+    /// Only those with this slug, wherever they are.
+    slug: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DeletedQuery {
+    /// Only those that had this slug.
+    slug: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+/// Slugs are not unique in the tree, so a place in the list is a slug and an id.
+struct TenantPlace(String, TenantId);
+
+impl std::str::FromStr for TenantPlace {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (slug, id) = text.split_once('/').ok_or(())?;
+        Ok(Self(slug.to_owned(), id.parse().map_err(|_| ())?))
+    }
 }
 
 async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
-    Filter(query): Filter<ListQuery>,
+    Filter(query): Filter<TenantQuery>,
 ) -> Answer<Json<Page<Tenant>>> {
-    let tenants = state.app.tenant_list(&call, query.text).await?;
-    Ok(Json(Page::whole(
-        tenants.into_iter().map(Tenant::from).collect(),
-    )))
+    let page = page::<TenantPlace>(query.after, query.limit)?;
+    let filter = TenantFilter {
+        text: query.text,
+        slug: query.slug,
+        after: page.after.map(|TenantPlace(slug, id)| (slug, id)),
+        limit: page.limit,
+        ..TenantFilter::default()
+    };
+    let (tenants, next) = state.app.tenant_list(&call, filter).await?;
+    Ok(Json(Page {
+        items: tenants.into_iter().map(Tenant::from).collect(),
+        next: next.map(|(slug, id)| format!("{slug}/{id}")),
+    }))
 }
 
 async fn get(
@@ -142,11 +182,18 @@ async fn deleted(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(parent): Segments<TenantId>,
+    Filter(query): Filter<DeletedQuery>,
 ) -> Answer<Json<Page<Tenant>>> {
-    let deleted = state.app.tenant_deleted(&call, parent).await?;
-    Ok(Json(Page::whole(
-        deleted.into_iter().map(Tenant::from).collect(),
-    )))
+    let page = page(query.after, query.limit)?;
+    let limit = page.limit;
+    let deleted = state
+        .app
+        .tenant_deleted(&call, parent, query.slug, page)
+        .await?;
+    Ok(Json(Page::part(deleted, limit, |tenant| {
+        let at = tenant.deleted.map_or(tenant.updated_at, |(at, _)| at);
+        place(at, tenant.id.into())
+    })))
 }
 
 async fn restore(

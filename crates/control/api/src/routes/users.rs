@@ -5,19 +5,22 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use nimbus_control_app::{UserInput, UserPatch, operation};
 use nimbus_core::{TenantId, UserId};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::Answer;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, Segments};
+use crate::extract::{Body, Filter, PageQuery, Segments, page};
 use crate::route::Route;
 use crate::wire::{Ended, NewUser, Page, PatchUser, Session, User};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(operation::LIST_USERS, list).gives::<Page<User>>(),
+        Route::new(operation::LIST_USERS, list)
+            .asks::<UserQuery>()
+            .gives::<Page<User>>(),
         Route::new(operation::GET_USER, get).gives::<User>(),
         Route::new(operation::CREATE_USER, create)
             .takes::<NewUser>()
@@ -26,17 +29,19 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<PatchUser>()
             .gives::<User>(),
         Route::new(operation::DELETE_USER, delete),
-        Route::new(operation::LIST_SESSIONS, sessions).gives::<Page<Session>>(),
+        Route::new(operation::LIST_SESSIONS, sessions)
+            .asks::<PageQuery>()
+            .gives::<Page<Session>>(),
         Route::new(operation::REVOKE_SESSION, revoke_session),
         Route::new(operation::REVOKE_SESSIONS, revoke_sessions).gives::<Ended>(),
     ]
 }
 
-const PAGE: u32 = 100;
-
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+struct UserQuery {
+    /// Only the one with this address, or of this name for a service account.
+    email: Option<String>,
     after: Option<String>,
     limit: Option<u32>,
 }
@@ -45,17 +50,15 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<ListQuery>,
+    Filter(query): Filter<UserQuery>,
 ) -> Answer<Json<Page<User>>> {
-    let limit = query.limit.unwrap_or(PAGE).clamp(1, 500);
+    let page = page(query.after, query.limit)?;
+    let limit = page.limit;
     let users = state
         .app
-        .user_list(&call, tenant, query.after, limit)
+        .user_list(&call, tenant, query.email, page)
         .await?;
-    let full = users.len() == limit as usize;
-    let next = users.last().filter(|_| full).map(|user| user.email.clone());
-    let items = users.into_iter().map(User::from).collect();
-    Ok(Json(Page { items, next }))
+    Ok(Json(Page::part(users, limit, |user| user.email.clone())))
 }
 
 async fn get(
@@ -115,15 +118,12 @@ async fn sessions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user)): Segments<(TenantId, UserId)>,
+    Filter(query): Filter<PageQuery>,
 ) -> Answer<Json<Page<Session>>> {
-    let sessions = state.app.user_sessions(&call, tenant, user).await?;
-    let current = call.who.session;
-    Ok(Json(Page::whole(
-        sessions
-            .into_iter()
-            .map(|session| Session::new(session, current))
-            .collect(),
-    )))
+    let page = query.page()?;
+    let limit = page.limit;
+    let sessions = state.app.user_sessions(&call, tenant, user, page).await?;
+    Ok(Json(Page::of_sessions(sessions, limit, call.who.session)))
 }
 
 async fn revoke_session(

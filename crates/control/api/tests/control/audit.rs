@@ -151,3 +151,86 @@ async fn a_checkpoint_that_was_changed_is_found() {
     let verdict = verdict(&nimbus, &owner, &acme).await;
     assert!(text(&verdict["fault"]).contains("not signed"), "{verdict}");
 }
+
+#[tokio::test]
+async fn a_tail_that_is_cut_before_its_checkpoint_is_missed() {
+    let nimbus = installation!();
+    let (owner, acme) = trail(&nimbus).await;
+    nimbus.user(&owner, &acme, "late@acme.example", None).await;
+    // Nothing was signed since; whoever owns the database cuts the entry off and turns the chain back.
+    nimbus
+        .database
+        .run_as_administrator(&format!(
+            "ALTER TABLE nimbus_core.audit_chains DISABLE TRIGGER ALL;
+             DELETE FROM nimbus_core.audit_logs WHERE tenant_id = '{acme}' AND sequence = 6;
+             UPDATE nimbus_core.audit_chains c SET sequence = 5,
+                 hash = (SELECT hash FROM nimbus_core.audit_logs WHERE tenant_id = '{acme}' AND sequence = 5)
+                 WHERE tenant_id = '{acme}'"
+        ))
+        .await;
+    let found = verdict(&nimbus, &owner, &acme).await;
+    assert_eq!(
+        (&found["intact"], &found["fault_sequence"]),
+        (&json!(false), &json!(6)),
+        "{found}"
+    );
+    // And still after the next checkpoint, which signs what was written and not what is there.
+    nimbus.app.checkpoint_audit(jiff::Timestamp::now()).await;
+    let found = verdict(&nimbus, &owner, &acme).await;
+    assert_eq!(found["intact"], false, "{found}");
+}
+
+#[tokio::test]
+async fn a_file_of_checkpoints_that_is_gone_or_cut_is_told() {
+    let nimbus = installation!();
+    let (owner, acme) = trail(&nimbus).await;
+    nimbus.user(&owner, &acme, "late@acme.example", None).await;
+    nimbus.app.checkpoint_audit(jiff::Timestamp::now()).await;
+    let file = nimbus.checkpoints.join(format!("{acme}.jsonl"));
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let (first, _) = whole.split_once('\n').unwrap();
+    for left in [Some(format!("{first}\n")), Some(String::new()), None] {
+        match &left {
+            Some(text) => std::fs::write(&file, text).unwrap(),
+            None => std::fs::remove_file(&file).unwrap(),
+        }
+        let found = verdict(&nimbus, &owner, &acme).await;
+        assert_eq!(found["intact"], false, "{left:?}: {found}");
+        assert!(text(&found["fault"]).contains("checkpoint"), "{found}");
+    }
+    // Nor are entries without any checkpoint believed, once they are old enough to have had one.
+    nimbus
+        .database
+        .run_as_administrator("DELETE FROM nimbus_core.audit_checkpoints")
+        .await;
+    let found = verdict(&nimbus, &owner, &acme).await;
+    assert_eq!(found["intact"], true, "they are new: {found}");
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_was_written_in_part_is_repaired_and_every_other_server_has_the_whole() {
+    let nimbus = installation!();
+    let (owner, acme) = trail(&nimbus).await;
+    let file = nimbus.checkpoints.join(format!("{acme}.jsonl"));
+    let whole = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{whole}{{\"tenant\":\"torn")).unwrap();
+    assert_eq!(verdict(&nimbus, &owner, &acme).await["intact"], true);
+    nimbus.user(&owner, &acme, "late@acme.example", None).await;
+    nimbus.app.checkpoint_audit(jiff::Timestamp::now()).await;
+    let found = verdict(&nimbus, &owner, &acme).await;
+    assert_eq!(
+        (&found["intact"], &found["checkpoints"]),
+        (&json!(true), &json!(2)),
+        "{found}"
+    );
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("torn"));
+    // Another server has no file of this tenant, and the same checkpoints.
+    let other = nimbus.another_server("elsewhere").await;
+    let path = format!("/api/v1/tenants/{acme}/audit/verify");
+    let found = other.get(&path, &owner).await.ok();
+    assert_eq!(
+        (&found["intact"], &found["checkpoints"]),
+        (&json!(true), &json!(2)),
+        "{found}"
+    );
+}

@@ -6,10 +6,14 @@
     reason = "helpers of tests end the test"
 )]
 
+mod administrators;
 mod archive;
 mod audit;
 mod canary;
+mod delegation;
 mod first_run;
+mod guessing;
+mod hostile;
 mod keys;
 mod matrix;
 mod roles;

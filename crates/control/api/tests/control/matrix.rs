@@ -10,7 +10,7 @@ use crate::support::{Installation, PASSWORD, installation};
 
 /// A body that the operation understands, on things that do not exist. An operation that takes a
 /// body and has no row here fails the test.
-fn body(operation: Operation) -> Option<Value> {
+pub(crate) fn body(operation: Operation) -> Option<Value> {
     let nobody = Uuid::new_v4().to_string();
     let unique = format!("n{}", &Uuid::new_v4().simple().to_string()[..12]);
     Some(match operation.id {
@@ -46,7 +46,7 @@ fn body(operation: Operation) -> Option<Value> {
     })
 }
 
-fn path(operation: Operation, tenant: &str) -> String {
+pub(crate) fn path(operation: Operation, tenant: &str) -> String {
     let mut path = operation.path.replace("{tenant}", tenant);
     for name in [
         "{user}",

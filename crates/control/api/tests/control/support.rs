@@ -55,12 +55,41 @@ impl Answer {
     }
 }
 
+/// Keys, as texts that can be read more than once.
+#[derive(Clone)]
+struct TestSecrets {
+    tokens: Vec<u8>,
+    audit: String,
+    vault: String,
+}
+
+impl TestSecrets {
+    fn new() -> Self {
+        let vault = KeyEncryptionKey::generate().to_text().to_string();
+        Self {
+            tokens: vault.clone().into_bytes(),
+            audit: SigningKey::generate().to_text().to_string(),
+            vault,
+        }
+    }
+
+    fn keys(&self) -> AppKeys {
+        let vault = KeyEncryptionKey::from_text(&self.vault, "test").unwrap();
+        AppKeys {
+            tokens: ServerKeys::new(ServerKey::new(&self.tokens).unwrap(), Vec::new()),
+            audit: SigningKey::from_text(&self.audit).unwrap(),
+            vault: KeyRing::new(vault, Vec::new()),
+        }
+    }
+}
+
 pub(crate) struct Installation {
     pub(crate) database: TestDatabase,
     pub(crate) app: App,
     pub(crate) root: TenantId,
     pub(crate) checkpoints: PathBuf,
     router: Router,
+    secrets: TestSecrets,
     pub(crate) folder: tempfile::TempDir,
 }
 
@@ -77,11 +106,33 @@ impl Installation {
         let database = TestDatabase::new(binaries, Isolation::SchemaWithRls).await;
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = folder.path().join("checkpoints");
-        let keys = AppKeys {
-            tokens: ServerKeys::new(ServerKey::generate(), Vec::new()),
-            audit: SigningKey::generate(),
-            vault: KeyRing::new(KeyEncryptionKey::generate(), Vec::new()),
-        };
+        let secrets = TestSecrets::new();
+        Self::on(database, folder, checkpoints, secrets, adjust).await
+    }
+
+    /// A second server on the same database with the same keys, and files of its own.
+    pub(crate) async fn another_server(&self, name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = folder.path().join(name);
+        let database = self.database.clone();
+        Self::on(
+            database,
+            folder,
+            checkpoints,
+            self.secrets.clone(),
+            |_, _| (),
+        )
+        .await
+    }
+
+    async fn on(
+        database: TestDatabase,
+        folder: tempfile::TempDir,
+        checkpoints: PathBuf,
+        secrets: TestSecrets,
+        adjust: impl FnOnce(&mut AppSettings, &Path),
+    ) -> Self {
+        let keys = secrets.keys();
         let mut settings = AppSettings::new(ORIGIN, checkpoints.clone());
         settings.password_cost = Cost {
             memory_kib: 64,
@@ -102,12 +153,23 @@ impl Installation {
             database,
             app,
             checkpoints,
+            secrets,
             folder,
         }
     }
 
     pub(crate) async fn send(
         &self,
+        request: axum::http::request::Builder,
+        body: Option<&Value>,
+    ) -> Answer {
+        self.send_from("10.1.2.3:4567", request, body).await
+    }
+
+    /// From another address than usual.
+    pub(crate) async fn send_from(
+        &self,
+        peer: &str,
         request: axum::http::request::Builder,
         body: Option<&Value>,
     ) -> Answer {
@@ -119,7 +181,7 @@ impl Installation {
             .header(header::CONTENT_TYPE, "application/json")
             .body(body)
             .unwrap();
-        let peer: SocketAddr = "10.1.2.3:4567".parse().unwrap();
+        let peer: SocketAddr = peer.parse().unwrap();
         request.extensions_mut().insert(ConnectInfo(peer));
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();

@@ -69,6 +69,28 @@ impl Conditions {
         self.time.as_ref().map_or(Ok(()), TimeWindow::check)
     }
 
+    /// Whether these hold only when the others do too.
+    pub fn within(&self, outer: &Self) -> bool {
+        let networks = outer.ip.is_empty()
+            || !self.ip.is_empty()
+                && self
+                    .ip
+                    .iter()
+                    .all(|own| outer.ip.iter().any(|other| is_within(own, other)));
+        let time = match (&self.time, &outer.time) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(own), Some(other)) => own.within(other),
+        };
+        let places = outer.location.is_empty()
+            || !self.location.is_empty() && self.location.is_subset(&outer.location);
+        let tags = outer
+            .tags
+            .iter()
+            .all(|(tag, value)| self.tags.get(tag) == Some(value));
+        networks && time && places && tags
+    }
+
     /// The Cedar expression; `true` for no condition. Values are quoted, never pasted.
     pub(super) fn expression(&self) -> String {
         let mut all = Vec::new();
@@ -104,7 +126,37 @@ impl Conditions {
     }
 }
 
+fn is_within(own: &str, other: &str) -> bool {
+    matches!(
+        (own.parse::<Network>(), other.parse::<Network>()),
+        (Ok(own), Ok(other)) if own.within(&other)
+    )
+}
+
 impl TimeWindow {
+    /// Whether this window is open only while the other one is. Windows of different zones are not
+    /// compared: their difference changes with the season.
+    fn within(&self, outer: &Self) -> bool {
+        let days = outer.weekdays.is_empty()
+            || !self.weekdays.is_empty() && self.weekdays.is_subset(&outer.weekdays);
+        let (Some(own), Some(other)) = (self.minutes(), outer.minutes()) else {
+            return false;
+        };
+        self.zone == outer.zone && days && (0..DAY).all(|minute| !own(minute) || other(minute))
+    }
+
+    /// Whether a minute of the day is in the window, by the rule of its expression.
+    fn minutes(&self) -> Option<impl Fn(i64) -> bool> {
+        let (from, to) = (minute_of(&self.from)?, minute_of(&self.to)?);
+        Some(move |minute| {
+            if from <= to {
+                from <= minute && minute < to
+            } else {
+                from <= minute || minute < to
+            }
+        })
+    }
+
     fn check(&self) -> Result<(), ConditionError> {
         for time in [&self.from, &self.to] {
             minute_of(time).ok_or_else(|| ConditionError::Time(time.clone()))?;
@@ -138,9 +190,12 @@ impl TimeWindow {
     }
 }
 
+/// Minutes of a day.
+const DAY: i64 = 24 * 60;
+
 fn minute_of(text: &str) -> Option<i64> {
     if text == "24:00" {
-        return Some(24 * 60);
+        return Some(DAY);
     }
     let time = Time::strptime("%H:%M", text).ok()?;
     Some(i64::from(time.hour()) * 60 + i64::from(time.minute()))

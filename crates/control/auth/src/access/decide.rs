@@ -31,6 +31,8 @@ pub struct Assignment {
     pub tenant: TenantId,
     pub reach: Reach,
     pub conditions: Conditions,
+    /// When it ends; `None` is never.
+    pub until: Option<Timestamp>,
     /// The group through which it came.
     pub via: Option<String>,
 }
@@ -42,6 +44,8 @@ pub struct Caller {
     pub assignments: Vec<Assignment>,
     /// The keys that an API key is limited to.
     pub limit: Option<BTreeSet<String>>,
+    /// When what the caller proves itself with ends; `None` is never.
+    pub until: Option<Timestamp>,
 }
 
 /// What it is about.
@@ -100,7 +104,7 @@ impl Engine {
         resource: &Resource,
         circumstances: &Circumstances,
     ) -> Decision {
-        let policies = Policies::of(caller, true);
+        let policies = Policies::of(caller, circumstances.now, true);
         match self.ask(&policies, caller, permission, resource, circumstances) {
             Some((allowed, mut reasons)) => {
                 if reasons.is_empty() {
@@ -123,7 +127,7 @@ impl Engine {
         resource: &Resource,
         circumstances: &Circumstances,
     ) -> Vec<String> {
-        let unconditional = Policies::of(caller, false);
+        let unconditional = Policies::of(caller, circumstances.now, false);
         match self.ask(&unconditional, caller, permission, resource, circumstances) {
             Some((true, roles)) => roles
                 .into_iter()

@@ -5,11 +5,13 @@
 //! policies that decided, so that it can be explained.
 //!
 //! Reading order: `condition` (attributes that a role may depend on), `policies` (how roles become
-//! Cedar), `decide` (the question and the answer).
+//! Cedar), `decide` (the question and the answer), `delegate` (what of it may be passed on).
 
 mod condition;
 mod decide;
+mod delegate;
 mod policies;
 
 pub use condition::{ConditionError, Conditions, TimeWindow};
 pub use decide::{Assignment, Caller, Circumstances, Decision, Engine, Reach, Resource};
+pub use delegate::{Delegation, Excess, Validity};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cedar_policy::{Policy, PolicyId, PolicySet};
+use jiff::Timestamp;
 
 use super::condition::quoted;
 use super::decide::{Assignment, Caller, Reach};
@@ -17,12 +18,13 @@ pub(super) struct Policies {
 
 impl Policies {
     /// `with_conditions` false leaves conditions out, to find out whether one of them decided.
-    pub(super) fn of(caller: &Caller, with_conditions: bool) -> Self {
+    pub(super) fn of(caller: &Caller, now: Timestamp, with_conditions: bool) -> Self {
         let mut policies = Self {
             set: PolicySet::new(),
             words: BTreeMap::new(),
         };
-        for (number, assignment) in caller.assignments.iter().enumerate() {
+        let current = |assignment: &&Assignment| assignment.until.is_none_or(|until| now < until);
+        for (number, assignment) in caller.assignments.iter().filter(current).enumerate() {
             for (part, grant) in assignment.role.grants.iter().enumerate() {
                 let environments = environment_rule(&grant.environments);
                 let conditions = if with_conditions {

@@ -1,9 +1,14 @@
 //! Argon2id, with the cost written into every hash, so that it can be raised: a hash of a lower
 //! cost still verifies, and the caller is told to store a new one.
 
+use std::sync::Arc;
+
+use argon2::password_hash::PasswordHasher as _;
 use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use parking_lot::Mutex;
+
+use crate::secret;
 
 /// Longer input is refused before any hashing: nobody remembers it, and it would cost memory.
 pub const MAX_BYTES: usize = 1024;
@@ -38,12 +43,19 @@ pub struct Hasher {
     cost: Cost,
     /// A hash of nothing in particular, for accounts that do not exist.
     decoy: String,
+    /// Memory of comparisons that are done, for the next ones: an allocator that is given and asked for so
+    /// much by many threads keeps it for each of them. There is as much as was ever used at once.
+    memory: Arc<Mutex<Vec<Vec<Block>>>>,
 }
 
 impl Hasher {
     pub fn new(cost: Cost) -> Self {
         let decoy = hash_with(cost, &rand::random::<[u8; 16]>());
-        Self { cost, decoy }
+        Self {
+            cost,
+            decoy,
+            memory: Arc::default(),
+        }
     }
 
     /// The text to store. `None` for a password that is too long to be hashed.
@@ -61,14 +73,35 @@ impl Hasher {
         let Ok(parsed) = PasswordHash::new(text) else {
             return Verified::No;
         };
-        let equal = argon2(self.cost)
-            .verify_password(password.as_bytes(), &parsed)
-            .is_ok();
+        let equal = self.compare(password, &parsed).unwrap_or(false);
         match (equal && stored.is_some(), self.is_current(&parsed)) {
             (false, _) => Verified::No,
             (true, true) => Verified::Yes,
             (true, false) => Verified::YesOutdated,
         }
+    }
+
+    /// `None` for a hash that this version cannot make.
+    fn compare(&self, password: &str, stored: &PasswordHash) -> Option<bool> {
+        let algorithm = Algorithm::try_from(stored.algorithm.as_str()).ok()?;
+        let version = match stored.version {
+            Some(version) => Version::try_from(version).ok()?,
+            None => Version::default(),
+        };
+        let params = Params::try_from(stored).ok()?;
+        let (salt, expected) = (stored.salt.as_ref()?, stored.hash.as_ref()?);
+        let mut blocks = self.memory.lock().pop().unwrap_or_default();
+        blocks.resize(params.block_count(), Block::default());
+        let mut made = vec![0; expected.as_ref().len()];
+        let done = Argon2::new(algorithm, version, params).hash_password_into_with_memory(
+            password.as_bytes(),
+            salt,
+            &mut made,
+            &mut blocks,
+        );
+        self.memory.lock().push(blocks);
+        done.ok()?;
+        Some(secret::equal(&made, expected.as_ref()))
     }
 
     fn is_current(&self, hash: &PasswordHash) -> bool {
@@ -139,6 +172,7 @@ mod tests {
                 rounds: 100,
             },
             decoy: String::new(),
+            memory: Arc::default(),
         };
         let endless = "x".repeat(1_000_000);
         assert_eq!(hasher.hash(&endless), None);

@@ -1,7 +1,5 @@
 //! Whether the server lives and whether it can take requests.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -11,9 +9,7 @@ use nimbus_core::ErrorCode;
 use serde::Serialize;
 
 use super::State;
-
-/// A probe must not hang with what it asks about.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::readiness::Condition;
 
 #[derive(Serialize)]
 struct Health {
@@ -38,32 +34,30 @@ pub(crate) async fn ready(state: axum::extract::State<State>) -> Response {
     if *state.draining.borrow() {
         return away(ErrorCode::SERVER_UNREACHABLE, "the server is stopping");
     }
-    if database_answers(&state).await {
-        return "ready\n".into_response();
+    match state.readiness.now().await.problem() {
+        None => "ready\n".into_response(),
+        Some((code, message)) => away(code, message),
     }
-    let message = "the database does not answer";
-    away(ErrorCode::DATABASE_UNAVAILABLE, message)
 }
 
 pub(crate) async fn health(state: axum::extract::State<State>) -> Response {
-    let database = database_answers(&state).await;
+    let condition = state.readiness.now().await;
+    let ready = condition == Condition::Ready;
     let health = Health {
-        status: if database { "healthy" } else { "unhealthy" },
+        status: if ready { "healthy" } else { "unhealthy" },
         version: env!("CARGO_PKG_VERSION"),
         checks: Checks {
-            database: if database { "up" } else { "down" },
+            database: match condition {
+                Condition::Ready => "up",
+                Condition::Away => "down",
+                Condition::Full => "full",
+            },
         },
     };
-    let status = if database {
+    let status = if ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
     (status, Json(health)).into_response()
-}
-
-async fn database_answers(state: &State) -> bool {
-    tokio::time::timeout(PATIENCE, state.store.ping())
-        .await
-        .is_ok_and(|answer| answer.is_ok())
 }

@@ -11,20 +11,24 @@ use axum::response::Response;
 use axum::routing::get;
 use nimbus_control_api::refusal;
 use nimbus_control_app::Failure;
-use nimbus_control_store::Store;
 use nimbus_core::ErrorCode;
 use tokio::sync::watch;
+
+use crate::readiness::Readiness;
 
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct State {
-    store: Store,
+    readiness: Readiness,
     draining: watch::Receiver<bool>,
 }
 
 impl State {
-    pub(crate) fn new(store: Store, draining: watch::Receiver<bool>) -> Self {
-        Self { store, draining }
+    pub(crate) fn new(readiness: Readiness, draining: watch::Receiver<bool>) -> Self {
+        Self {
+            readiness,
+            draining,
+        }
     }
 }
 

@@ -125,8 +125,18 @@ async fn while_the_database_is_away_requests_are_told_to_come_back() {
         kill(*process, Signal::SIGSTOP).unwrap();
     }
     let asked = Instant::now();
-    let answer = server.get("/api/v1/ready").await;
-    assert_eq!(answer.status, 503);
+    // What was seen a moment ago may still be told.
+    let answer = loop {
+        let answer = server.get("/api/v1/ready").await;
+        if answer.status == 503 {
+            break answer;
+        }
+        assert!(
+            asked.elapsed() < PATIENCE,
+            "a database that is away is ready"
+        );
+        tokio::task::yield_now().await;
+    };
     assert!(answer.head.contains("retry-after:"), "{}", answer.head);
     assert_eq!(answer.json()["error"]["code"], "UNAVAILABLE");
     assert!(asked.elapsed() < PATIENCE, "{:?}", asked.elapsed());
@@ -152,4 +162,102 @@ fn children(parent: Pid) -> Vec<Pid> {
         .filter_map(|number| number.parse().ok())
         .map(Pid::from_raw)
         .collect()
+}
+
+/// Every connection for requests is taken by somebody who does not give it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn probes_need_none_of_the_connections_for_requests() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let root = server.store.tenant_find(&[]).await.unwrap();
+    let (done, wait) = watch::channel(false);
+    let mut holders = Vec::new();
+    let (taken, mut all) = watch::channel(0);
+    for _ in 0..options.database.pool_size {
+        let (store, mut wait, taken) = (server.store.clone(), wait.clone(), taken.clone());
+        holders.push(tokio::spawn(async move {
+            let held: Result<(), StoreError> = store
+                .tenant_tx(root, async |tx| {
+                    tx.compartment_list().await?;
+                    taken.send_modify(|count| *count += 1);
+                    let _ = wait.wait_for(|done| *done).await;
+                    Ok(())
+                })
+                .await;
+            held
+        }));
+    }
+    let pool = options.database.pool_size;
+    timeout(PATIENCE, all.wait_for(|count| *count == pool))
+        .await
+        .unwrap()
+        .unwrap();
+    for path in ["/live", "/ready", "/health"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    done.send_replace(true);
+    for holder in holders {
+        holder.await.unwrap().unwrap();
+    }
+    server.stop().await;
+}
+
+/// A disk of its own that is full: whoever may mount one tries it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_not_ready_and_is_again_when_there_is_room() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let Some(_disk) = SmallDisk::mount(&options.database.data_dir) else {
+        nimbus_test_tools::record_skip(
+            "mounting a small disk needs rights that this user has not",
+            "a_full_disk_is_not_ready_and_is_again_when_there_is_room",
+        );
+        return;
+    };
+    let server = Running::start(&options).await;
+    assert_eq!(server.get("/ready").await.status, 200);
+    let filler = options.database.data_dir.join("filler");
+    let mut file = std::fs::File::create(&filler).unwrap();
+    let block = vec![1_u8; 1024 * 1024];
+    while std::io::Write::write_all(&mut file, &block).is_ok() {}
+    drop(file);
+    let full = async || server.get("/ready").await.status == 503;
+    let started = Instant::now();
+    while !full().await {
+        assert!(started.elapsed() < PATIENCE, "a full disk is ready");
+        tokio::task::yield_now().await;
+    }
+    let told = server.get("/ready").await;
+    assert_eq!(
+        told.json()["error"]["reference"],
+        "NIM-0818",
+        "{}",
+        told.body
+    );
+    assert_eq!(server.get("/live").await.status, 200);
+    std::fs::remove_file(&filler).unwrap();
+    assert!(ready(&server, PATIENCE, || true).await);
+    server.stop().await;
+}
+
+/// A file system of its own, as large as a cluster and a little more.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &std::path::Path) -> Option<Self> {
+        use nix::mount::{MsFlags, mount};
+        std::fs::create_dir_all(at).ok()?;
+        let size = Some("size=300m,mode=755");
+        mount(Some("tmpfs"), at, Some("tmpfs"), MsFlags::empty(), size).ok()?;
+        Some(Self(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
 }

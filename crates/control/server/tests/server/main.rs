@@ -5,6 +5,7 @@
     reason = "helpers of tests fail like tests"
 )]
 
+mod connections;
 mod faults;
 mod http;
 mod start;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nimbus_control_server::{Database, Place, Server};
 use nimbus_control_store::{Isolation, NewTenant, StoreError};
-use nimbus_control_testing::TestDatabase;
+use nimbus_control_testing::{TcpCluster, TestDatabase};
 use nimbus_core::ErrorCode;
 use nimbus_test_tools::{Tool, tool_or_skip};
 
@@ -160,4 +160,92 @@ async fn two_servers_on_one_database_are_one() {
     one.stop().await;
     assert_eq!(two.get("/ready").await.status, 200);
     two.stop().await;
+}
+
+#[tokio::test]
+async fn a_restore_without_its_keys_says_what_to_copy_and_makes_none() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let (folder, place) = (folder(), tempfile::tempdir().unwrap());
+    let first = options(folder.path(), &binaries);
+    let server = Running::start(&first).await;
+    let file = place.path().join("backup.tar.gz");
+    server
+        .store
+        .backup(nimbus_control_store::BackupScope::Everything, &file)
+        .await
+        .unwrap();
+    server.stop().await;
+    let mut second = first.clone();
+    second.database.data_dir = folder.path().join("second");
+    let database = Database::open(&second.database).await.unwrap();
+    database.store.restore(&file).await.unwrap();
+    database.close().await;
+    let refused = Server::start(&second).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::VAULT_KEY_MISSING);
+    assert!(refused.help().unwrap_or_default().contains("copy keys/"));
+    let keys = second.database.data_dir.join("keys");
+    assert!(
+        !keys.exists(),
+        "a new key would hide that the old one is lost"
+    );
+    std::fs::create_dir(&keys).unwrap();
+    for name in ["vault", "audit", "tokens"] {
+        std::fs::copy(
+            first.database.data_dir.join("keys").join(name),
+            keys.join(name),
+        )
+        .unwrap();
+    }
+    Running::start(&second).await.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_does_not_start_on_half_a_restore() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let config = TestDatabase::vacant(&binaries, Isolation::SchemaWithRls);
+    let mut options = options;
+    options.database.place = Place::External(config.clone());
+    let database = Database::open(&options.database).await.unwrap();
+    database.close().await;
+    TestDatabase::run_on(
+        &config,
+        "INSERT INTO nimbus_core.restores (archive) VALUES ('x')",
+    )
+    .await;
+    let refused = Server::start(&options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::RESTORE_UNFINISHED);
+    assert!(
+        refused
+            .help()
+            .unwrap_or_default()
+            .contains("nimbus restore")
+    );
+}
+
+/// A person may change the administrator's password in the database, in the settings, or in both.
+#[tokio::test]
+async fn a_changed_password_of_the_databases_administrator_locks_nobody_out() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let cluster = TcpCluster::start(&binaries).await;
+    let folder = folder();
+    let mut options = options(folder.path(), &binaries);
+    let config = |password: &str| {
+        let (user, port) = (cluster.user, cluster.port);
+        let password = password.replace(' ', "%20");
+        let url = format!("postgres://{user}:{password}@127.0.0.1:{port}/nimbus?sslmode=disable");
+        nimbus_control_store::StoreConfig::from_url(&url).unwrap()
+    };
+    options.database.place = Place::External(config(cluster.password));
+    Running::start(&options).await.stop().await;
+    cluster.set_password("another one").await;
+    // The settings still have the old one: Nimbus's own roles are as they were.
+    Running::start(&options).await.stop().await;
+    // Now the settings have the new one: the roles get theirs.
+    options.database.place = Place::External(config("another one"));
+    Running::start(&options).await.stop().await;
+    options.database.place = Place::External(config("never was one"));
+    let refused = Server::start(&options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::DATABASE_BOOTSTRAP);
 }

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use nimbus_control_server::{ApiOptions, DatabaseOptions, Place, Server, ServerOptions};
+use nimbus_control_server::{
+    ApiOptions, ConnectionLimits, DatabaseOptions, Place, Server, ServerOptions,
+};
 use nimbus_control_store::{Isolation, Store};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -34,6 +36,7 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
         },
         keys: None,
         api: ApiOptions::default(),
+        connections: ConnectionLimits::default(),
         operator: "Operator".to_owned(),
     }
 }

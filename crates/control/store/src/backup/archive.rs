@@ -61,6 +61,12 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// Names the archive by what is in it.
+    pub(super) fn digest(&self) -> Result<String, StoreError> {
+        let text = serde_json::to_vec(&self.manifest).map_err(unusable)?;
+        Ok(hex(&Sha256::digest(text)))
+    }
+
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -19,8 +19,17 @@ use crate::migrate::CORE;
 use crate::store::run_script;
 use crate::{Store, StoreError};
 
-/// Made anew by whoever restores.
-pub(super) const LEDGERS: [&str; 2] = ["migrations", "tenant_migrations"];
+/// Made anew by whoever restores, or of no use anywhere else.
+pub(super) const LEDGERS: [&str; 8] = [
+    "migrations",
+    "tenant_migrations",
+    "heartbeat",
+    "room",
+    "purges",
+    "restores",
+    "restored_tenants",
+    "sign_ins",
+];
 
 pub(super) async fn run(
     store: &Store,

@@ -7,13 +7,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use nimbus_control_audit::{Actor, Priority, Record};
+use nimbus_control_vault::KekId;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
 
 use super::archive::{self, Opened};
 use super::dump::act_as;
-use super::{BackupManifest, DumpedTable, TablePlace, unusable};
+use super::{BackupManifest, DumpedTable, RestoreKeys, TablePlace, unusable};
 use crate::bootstrap::quoted;
 use crate::catalog;
 use crate::migrate::{CORE, provision};
@@ -21,20 +23,77 @@ use crate::migrations::{GLOBAL, TENANT};
 use crate::store::run_script;
 use crate::{Store, StoreError};
 
+/// Fills an installation. What cannot be one transaction, because schemas of many tenants are more than one
+/// can hold, is one that goes on: which archive and which tenants are done is in the database itself.
 pub(super) async fn everything(store: &Store, source: &Path) -> Result<BackupManifest, StoreError> {
     let opened = archive::open(source)?;
     check(&opened.manifest, store)?;
     if opened.manifest.tenant.is_some() {
         return Err(unusable("it is of one tenant, not of an installation"));
     }
+    let digest = opened.digest()?;
     let mut connection = store.owner_connection().await?;
+    match begun(&mut connection).await? {
+        Some(archive) if archive == digest => {}
+        Some(_) => return Err(StoreError::RestoreUnfinished),
+        None => begin(&mut connection, &opened, &digest).await?,
+    }
+    let tenants: Vec<(Uuid, String)> = sqlx::query_as(
+        "SELECT id, schema_name FROM nimbus_core.tenants
+         WHERE id NOT IN (SELECT id FROM nimbus_core.restored_tenants) ORDER BY path",
+    )
+    .fetch_all(&mut connection)
+    .await?;
+    for (tenant, schema) in &tenants {
+        let mut tx = connection.begin().await?;
+        provision(&mut tx, store, schema).await?;
+        rows_of(&mut tx, &opened, *tenant, schema).await?;
+        sqlx::query("INSERT INTO nimbus_core.restored_tenants (id) VALUES ($1)")
+            .bind(tenant)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+    }
+    let done = "DELETE FROM nimbus_core.restored_tenants; DELETE FROM nimbus_core.restores";
+    let mut tx = connection.begin().await?;
+    run_script(&mut tx, done.to_owned()).await?;
+    tx.commit().await?;
+    connection.close().await?;
+    Ok(opened.manifest)
+}
+
+/// The archive of a restore that is not finished.
+async fn begun(connection: &mut PgConnection) -> Result<Option<String>, StoreError> {
+    Ok(
+        sqlx::query_scalar("SELECT archive FROM nimbus_core.restores")
+            .fetch_optional(connection)
+            .await?,
+    )
+}
+
+pub(super) async fn is_unfinished(store: &Store) -> Result<bool, StoreError> {
+    let mut connection = store.owner_connection().await?;
+    let unfinished = begun(&mut connection).await?.is_some();
+    connection.close().await?;
+    Ok(unfinished)
+}
+
+async fn begin(
+    connection: &mut PgConnection,
+    opened: &Opened,
+    digest: &str,
+) -> Result<(), StoreError> {
+    let mut tx = connection.begin().await?;
     let taken: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM nimbus_core.tenants)")
-        .fetch_one(&mut connection)
+        .fetch_one(&mut *tx)
         .await?;
     if taken {
         return Err(StoreError::RestoreTarget);
     }
-    let mut tx = connection.begin().await?;
+    sqlx::query("INSERT INTO nimbus_core.restores (archive) VALUES ($1)")
+        .bind(digest)
+        .execute(&mut *tx)
+        .await?;
     // The first start wrote one; the backup's takes its place.
     run_script(&mut tx, "DELETE FROM nimbus_core.installation".to_owned()).await?;
     for table in opened
@@ -43,25 +102,19 @@ pub(super) async fn everything(store: &Store, source: &Path) -> Result<BackupMan
         .iter()
         .filter(|file| file.place == TablePlace::Installation)
     {
-        load(&mut tx, &opened, table, CORE).await?;
+        load(&mut tx, opened, table, CORE, Taken::Fails).await?;
     }
     numbers_go_on(&mut tx).await?;
     tx.commit().await?;
-    let tenants: Vec<(Uuid, String)> =
-        sqlx::query_as("SELECT id, schema_name FROM nimbus_core.tenants ORDER BY path")
-            .fetch_all(&mut connection)
-            .await?;
-    for (tenant, schema) in &tenants {
-        let mut tx = connection.begin().await?;
-        provision(&mut tx, store, schema).await?;
-        rows_of(&mut tx, &opened, *tenant, schema).await?;
-        tx.commit().await?;
-    }
-    connection.close().await?;
-    Ok(opened.manifest)
+    Ok(())
 }
 
-pub(super) async fn one_tenant(store: &Store, source: &Path) -> Result<BackupManifest, StoreError> {
+/// Gives a tenant back what a backup has, and takes nothing back that was done since to keep somebody out.
+pub(super) async fn one_tenant(
+    store: &Store,
+    source: &Path,
+    keys: &RestoreKeys<'_>,
+) -> Result<BackupManifest, StoreError> {
     let opened = archive::open(source)?;
     check(&opened.manifest, store)?;
     let tenant = opened
@@ -70,39 +123,161 @@ pub(super) async fn one_tenant(store: &Store, source: &Path) -> Result<BackupMan
         .ok_or_else(|| unusable("it is of an installation, not of one tenant"))?;
     let mut connection = store.owner_connection().await?;
     let mut tx = connection.begin().await?;
-    let schema: Option<String> =
+    let known: Option<String> =
         sqlx::query_scalar("SELECT schema_name FROM nimbus_core.tenants WHERE id = $1 FOR UPDATE")
             .bind(tenant)
             .fetch_optional(&mut *tx)
             .await?;
-    let schema = match schema {
-        Some(schema) => {
-            delete_rows(&mut tx, tenant, &schema).await?;
-            schema
-        }
-        None => {
-            for table in opened
-                .manifest
-                .files
-                .iter()
-                .filter(|file| file.table == "tenants")
-            {
-                load(&mut tx, &opened, table, CORE).await?;
-            }
-            let schema: String =
-                sqlx::query_scalar("SELECT schema_name FROM nimbus_core.tenants WHERE id = $1")
-                    .bind(tenant)
-                    .fetch_one(&mut *tx)
-                    .await?;
-            provision(&mut tx, store, &schema).await?;
-            schema
-        }
+    let schema = match &known {
+        Some(schema) => schema.clone(),
+        None => tenant_again(&mut tx, store, &opened, tenant).await?,
     };
-    rows_of(&mut tx, &opened, tenant, &schema).await?;
+    act_as(&mut tx, &tenant.to_string()).await?;
+    // Before anything is replaced: secrets that nobody can open are no backup.
+    check_keys(&mut tx, &opened, tenant, keys).await?;
+    if known.is_some() {
+        run_script(&mut tx, REMEMBER.to_owned()).await?;
+        delete_rows(&mut tx, tenant, &schema).await?;
+    }
+    load_tenant(&mut tx, &opened, tenant, &schema, known.is_some()).await?;
+    run_script(&mut tx, END_SESSIONS.to_owned()).await?;
+    if known.is_some() {
+        run_script(&mut tx, KEEP_OUT.to_owned()).await?;
+    } else {
+        run_script(&mut tx, END_KEYS.to_owned()).await?;
+    }
+    let record = Record::new(Actor::system(), "tenants.restore_backup", "tenants")
+        .on(tenant)
+        .after(serde_json::json!({"backup_of": opened.manifest.created_at}))
+        .priority(Priority::Critical);
+    crate::audit::append(
+        &mut tx,
+        tenant.into(),
+        keys.audit,
+        jiff::Timestamp::now(),
+        record,
+    )
+    .await?;
+    act_as(&mut tx, "").await?;
     tx.commit().await?;
     connection.close().await?;
     Ok(opened.manifest)
 }
+
+/// What may have been done to keep somebody out since the backup was made.
+const REMEMBER: &str = "
+    CREATE TEMP TABLE users_now ON COMMIT DROP AS
+        SELECT id, password_hash, disabled_at, deleted_at FROM nimbus_core.users;
+    CREATE TEMP TABLE keys_now ON COMMIT DROP AS
+        SELECT id FROM nimbus_core.api_keys WHERE revoked_at IS NULL";
+
+const END_SESSIONS: &str =
+    "UPDATE nimbus_core.sessions SET revoked_at = now() WHERE revoked_at IS NULL";
+
+const END_KEYS: &str =
+    "UPDATE nimbus_core.api_keys SET revoked_at = now() WHERE revoked_at IS NULL";
+
+/// A password that was changed stays changed, one that was taken away stays away, whoever was disabled stays
+/// disabled, and a key that was revoked stays revoked.
+const KEEP_OUT: &str = "
+    UPDATE nimbus_core.users u
+        SET password_hash = CASE WHEN n.deleted_at IS NULL THEN n.password_hash END,
+            disabled_at = COALESCE(n.disabled_at, u.disabled_at)
+        FROM pg_temp.users_now n WHERE n.id = u.id AND u.kind = 'user';
+    UPDATE nimbus_core.users u SET disabled_at = COALESCE(n.disabled_at, u.disabled_at)
+        FROM pg_temp.users_now n WHERE n.id = u.id AND u.kind <> 'user';
+    UPDATE nimbus_core.api_keys SET revoked_at = now()
+        WHERE revoked_at IS NULL AND id NOT IN (SELECT id FROM pg_temp.keys_now)";
+
+/// The row of a tenant that is gone, with its schema.
+async fn tenant_again(
+    connection: &mut PgConnection,
+    store: &Store,
+    opened: &Opened,
+    tenant: Uuid,
+) -> Result<String, StoreError> {
+    for table in opened
+        .manifest
+        .files
+        .iter()
+        .filter(|file| file.table == "tenants")
+    {
+        load(connection, opened, table, CORE, Taken::Fails).await?;
+    }
+    let schema: String =
+        sqlx::query_scalar("SELECT schema_name FROM nimbus_core.tenants WHERE id = $1")
+            .bind(tenant)
+            .fetch_one(&mut *connection)
+            .await?;
+    provision(connection, store, &schema).await?;
+    Ok(schema)
+}
+
+async fn check_keys(
+    connection: &mut PgConnection,
+    opened: &Opened,
+    tenant: Uuid,
+    keys: &RestoreKeys<'_>,
+) -> Result<(), StoreError> {
+    let of_tenant = TablePlace::Core { tenant };
+    let Some(table) = opened
+        .manifest
+        .files
+        .iter()
+        .find(|file| file.table == "data_keys" && file.place == of_tenant && file.rows > 0)
+    else {
+        return Ok(());
+    };
+    copy_in(connection, opened, table, CORE).await?;
+    let named: Vec<String> = sqlx::query_scalar("SELECT DISTINCT kek_id FROM pg_temp.restoring")
+        .fetch_all(&mut *connection)
+        .await?;
+    run_script(connection, "DROP TABLE pg_temp.restoring".to_owned()).await?;
+    for name in named {
+        let id = KekId::parse(&name).map_err(unusable)?;
+        keys.vault.check_complete([&id]).map_err(|error| {
+            unusable(format!(
+                "{error}; copy keys/ from where the backup was made, as a vault.old* file if there is a newer one"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// The trail of a tenant that is here goes on: what happened since the backup happened.
+async fn load_tenant(
+    connection: &mut PgConnection,
+    opened: &Opened,
+    tenant: Uuid,
+    schema: &str,
+    known: bool,
+) -> Result<(), StoreError> {
+    for table in &opened.manifest.files {
+        let place = match table.place {
+            TablePlace::Core { tenant: of } if of == tenant => CORE,
+            TablePlace::Own { tenant: of } if of == tenant => schema,
+            _ => continue,
+        };
+        if place == CORE && known && KEPT.contains(&table.table.as_str()) {
+            if table.table == "data_keys" {
+                load(connection, opened, table, place, Taken::Stays).await?;
+            }
+            continue;
+        }
+        load(connection, opened, table, place, Taken::Fails).await?;
+    }
+    Ok(())
+}
+
+/// Tables of the core whose rows of a tenant outlive a restore: the trail, the keys of what is sealed, and
+/// what its ancestors count as well.
+const KEPT: [&str; 5] = [
+    "audit_logs",
+    "audit_chains",
+    "audit_checkpoints",
+    "data_keys",
+    "quota_usage",
+];
 
 /// A backup of a newer version may have rows that have no place here.
 fn check(manifest: &BackupManifest, store: &Store) -> Result<(), StoreError> {
@@ -131,10 +306,10 @@ async fn rows_of(
     for table in &opened.manifest.files {
         match table.place {
             TablePlace::Core { tenant: of } if of == tenant => {
-                load(connection, opened, table, CORE).await?;
+                load(connection, opened, table, CORE, Taken::Fails).await?;
             }
             TablePlace::Own { tenant: of } if of == tenant => {
-                load(connection, opened, table, schema).await?;
+                load(connection, opened, table, schema, Taken::Fails).await?;
             }
             _ => {}
         }
@@ -147,8 +322,8 @@ async fn delete_rows(
     tenant: Uuid,
     schema: &str,
 ) -> Result<(), StoreError> {
-    act_as(connection, &tenant.to_string()).await?;
     let mut tables = catalog::tenant_tables(connection, CORE).await?;
+    tables.retain(|table| !KEPT.contains(&table.name.as_str()));
     tables.extend(catalog::tenant_tables(connection, schema).await?);
     for table in tables.iter().rev() {
         let delete = format!("DELETE FROM {} WHERE tenant_id = $1", table.qualified());
@@ -157,23 +332,28 @@ async fn delete_rows(
             .execute(&mut *connection)
             .await?;
     }
-    act_as(connection, "").await
+    Ok(())
 }
 
-async fn load(
+/// What becomes of a row that is there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Stays,
+    Fails,
+}
+
+/// Puts a file's rows into a temporary table `restoring`.
+async fn copy_in(
     connection: &mut PgConnection,
     opened: &Opened,
     table: &DumpedTable,
     schema: &str,
 ) -> Result<(), StoreError> {
-    if table.rows == 0 {
-        return Ok(());
-    }
     let target = format!("{}.{}", quoted(schema), quoted(&table.table));
     let columns: Vec<_> = table.columns.iter().map(|column| quoted(column)).collect();
-    let columns = columns.join(", ");
     let prepare = format!(
-        "CREATE TEMP TABLE restoring ON COMMIT DROP AS SELECT {columns} FROM {target} WITH NO DATA"
+        "CREATE TEMP TABLE restoring ON COMMIT DROP AS SELECT {} FROM {target} WITH NO DATA",
+        columns.join(", ")
     );
     run_script(connection, prepare).await?;
     let mut file = File::open(opened.file(&table.file)).map_err(unusable)?;
@@ -189,12 +369,34 @@ async fn load(
         copy.send(&buffer[..read]).await?;
     }
     copy.finish().await?;
-    let insert =
-        format!("INSERT INTO {target} ({columns}) SELECT {columns} FROM pg_temp.restoring");
+    Ok(())
+}
+
+async fn load(
+    connection: &mut PgConnection,
+    opened: &Opened,
+    table: &DumpedTable,
+    schema: &str,
+    taken: Taken,
+) -> Result<(), StoreError> {
+    if table.rows == 0 {
+        return Ok(());
+    }
+    copy_in(connection, opened, table, schema).await?;
+    let target = format!("{}.{}", quoted(schema), quoted(&table.table));
+    let columns: Vec<_> = table.columns.iter().map(|column| quoted(column)).collect();
+    let columns = columns.join(", ");
+    let conflict = match taken {
+        Taken::Stays => " ON CONFLICT DO NOTHING",
+        Taken::Fails => "",
+    };
+    let insert = format!(
+        "INSERT INTO {target} ({columns}) SELECT {columns} FROM pg_temp.restoring{conflict}"
+    );
     let inserted = sqlx::query(sqlx::AssertSqlSafe(insert))
         .execute(&mut *connection)
         .await?;
-    if inserted.rows_affected() != table.rows {
+    if taken == Taken::Fails && inserted.rows_affected() != table.rows {
         return Err(unusable(format!(
             "{} has another number of rows than it says",
             table.table

@@ -15,7 +15,12 @@ use crate::migrate::{SHARED, provision};
 use crate::{RegistryTx, Store, StoreError};
 
 /// Held by whoever changes the shape of the tree, until the transaction ends.
-const TREE_LOCK: i64 = 0x006e_696d_6275_7302;
+pub(super) const TREE_LOCK: i64 = 0x006e_696d_6275_7302;
+
+/// Levels of the tree, the operator's own included. Every request reads the whole way down.
+const DEEPEST: usize = 16;
+/// Limits that a tenant may have.
+const MOST_QUOTAS: usize = 100;
 
 /// A tenant to be created below `parent`.
 #[derive(Clone, Debug)]
@@ -59,6 +64,9 @@ impl RegistryTx {
         check_quotas(&new.quotas)?;
         lock(self.connection(), TREE_LOCK).await?;
         let parent = self.tenant_get(new.parent).await?;
+        if parent.path.len() >= DEEPEST {
+            return Err(StoreError::TooDeep);
+        }
         let provider = self.provider_of(new.parent).await?;
         let store = self.store.clone();
         let id = TenantId::random();
@@ -123,6 +131,16 @@ impl RegistryTx {
         }
         if target.path.contains(&id) {
             return Err(StoreError::Cycle);
+        }
+        let below: i32 = sqlx::query_scalar(
+            "SELECT max(cardinality(path)) - $2 FROM nimbus_core.tenants WHERE path @> ARRAY[$1]",
+        )
+        .bind(Uuid::from(id))
+        .bind(i32::try_from(tenant.path.len()).unwrap_or(i32::MAX))
+        .fetch_one(self.connection())
+        .await?;
+        if target.path.len() + 1 + usize::try_from(below).unwrap_or_default() > DEEPEST {
+            return Err(StoreError::TooDeep);
         }
         self.move_usage(&tenant, &target).await?;
         let path: Vec<Uuid> = target.path.iter().map(|&id| id.into()).collect();
@@ -305,8 +323,29 @@ fn check_object(what: &str, value: &Value) -> Result<(), StoreError> {
 
 fn check_quotas(value: &Value) -> Result<(), StoreError> {
     check_object("quotas", value)?;
+    if value
+        .as_object()
+        .is_some_and(|limits| limits.len() > MOST_QUOTAS)
+    {
+        return Err(StoreError::Invalid {
+            what: "quotas".to_owned(),
+            why: format!("are more than {MOST_QUOTAS}"),
+        });
+    }
     let entries = value.as_object().into_iter().flatten();
     for (resource, limit) in entries {
+        let named = (1..=63).contains(&resource.len())
+            && resource.starts_with(|first: char| first.is_ascii_lowercase())
+            && resource
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !named {
+            return Err(StoreError::Invalid {
+                what: "the name of a quota".to_owned(),
+                why: "must be up to 63 lower-case letters, digits and `_`, a letter first"
+                    .to_owned(),
+            });
+        }
         if limit.as_i64().is_none_or(|limit| limit < 0) {
             return Err(StoreError::Invalid {
                 what: format!("the quota for `{}`", resource.escape_debug()),

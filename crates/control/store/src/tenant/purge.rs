@@ -2,14 +2,17 @@
 //!
 //! Which tables have rows of a tenant comes from the catalog, so a new table cannot be forgotten.
 //! One tenant per transaction, children before parents: a process that dies in between leaves whole
-//! tenants, and locks on the tables of one schema at a time.
+//! tenants, and locks on the tables of one schema at a time. Whether a tenant is to go is asked again under
+//! the lock of the tree: somebody may have taken the deletion back. What it had outside of the database goes
+//! afterwards, and is remembered until then.
 
 use nimbus_core::TenantId;
 use sqlx::{Connection as _, PgConnection};
-use tracing::info;
+use tracing::{error, info};
 use uuid::Uuid;
 
-use crate::bootstrap::quoted;
+use super::change::TREE_LOCK;
+use crate::bootstrap::{lock, quoted};
 use crate::catalog;
 use crate::migrate::{CORE, SHARED};
 use crate::store::run_script;
@@ -18,19 +21,8 @@ use crate::{Store, StoreError};
 const DUE: &str = "purge_after <= now() AND $1::uuid IS NULL";
 
 impl Store {
-    /// Tenants whose time of grace is over.
-    pub async fn tenants_due(&self) -> Result<Vec<TenantId>, StoreError> {
-        let mut connection = self.owner_connection().await?;
-        let select = format!("SELECT id FROM nimbus_core.tenants WHERE {DUE}");
-        let due: Vec<Uuid> = sqlx::query_scalar(sqlx::AssertSqlSafe(select))
-            .bind(None::<Uuid>)
-            .fetch_all(&mut connection)
-            .await?;
-        connection.close().await?;
-        Ok(due.into_iter().map(TenantId::from).collect())
-    }
-
-    /// Deletes for good every tenant whose time of grace is over. Returns how many.
+    /// Deletes for good every tenant whose time of grace is over. Returns how many. One that cannot be
+    /// deleted keeps no other from it.
     pub async fn tenant_purge_due(&self) -> Result<usize, StoreError> {
         self.purge(DUE, None).await
     }
@@ -47,24 +39,83 @@ impl Store {
         }
     }
 
+    /// Tenants that are gone and may have left something outside of the database.
+    pub async fn purges_open(&self) -> Result<Vec<TenantId>, StoreError> {
+        let mut connection = self.owner().acquire().await?;
+        let open: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM nimbus_core.purges ORDER BY at")
+            .fetch_all(&mut *connection)
+            .await?;
+        Ok(open.into_iter().map(TenantId::from).collect())
+    }
+
+    /// Nothing of the tenant is left anywhere.
+    pub async fn purge_done(&self, id: TenantId) -> Result<(), StoreError> {
+        let mut connection = self.owner().acquire().await?;
+        sqlx::query("DELETE FROM nimbus_core.purges WHERE id = $1")
+            .bind(Uuid::from(id))
+            .execute(&mut *connection)
+            .await?;
+        Ok(())
+    }
+
     async fn purge(&self, which: &str, id: Option<TenantId>) -> Result<usize, StoreError> {
         let mut connection = self.owner_connection().await?;
         let select = format!(
-            "SELECT id, schema_name, path FROM nimbus_core.tenants WHERE {which} ORDER BY cardinality(path) DESC"
+            "SELECT id FROM nimbus_core.tenants WHERE {which} ORDER BY cardinality(path) DESC"
         );
-        let due: Vec<(Uuid, String, Vec<Uuid>)> = sqlx::query_as(sqlx::AssertSqlSafe(select))
+        let due: Vec<Uuid> = sqlx::query_scalar(sqlx::AssertSqlSafe(select))
             .bind(id.map(Uuid::from))
             .fetch_all(&mut connection)
             .await?;
-        for (id, schema, path) in &due {
-            let mut tx = connection.begin().await?;
-            purge_one(&mut tx, *id, schema, path).await?;
-            tx.commit().await?;
-            info!(tenant = %id, "a tenant was deleted for good");
+        let mut purged = 0;
+        for tenant in due {
+            match purge_if(&mut connection, which, id, tenant).await {
+                Ok(true) => {
+                    purged += 1;
+                    info!(%tenant, "a tenant was deleted for good");
+                }
+                Ok(false) => info!(%tenant, "a tenant came back before it was deleted for good"),
+                Err(error) => {
+                    error!(%error, %tenant, "a tenant could not be deleted for good");
+                    // It may be the connection that failed.
+                    connection = self.owner_connection().await?;
+                }
+            }
         }
         connection.close().await?;
-        Ok(due.len())
+        Ok(purged)
     }
+}
+
+/// One tenant, if it still is to be deleted now that nobody can change that.
+async fn purge_if(
+    connection: &mut PgConnection,
+    which: &str,
+    id: Option<TenantId>,
+    tenant: Uuid,
+) -> Result<bool, StoreError> {
+    let mut tx = connection.begin().await?;
+    lock(&mut tx, TREE_LOCK).await?;
+    let again = format!(
+        "SELECT schema_name, path FROM nimbus_core.tenants
+         WHERE id = $2 AND {which}
+           AND NOT EXISTS (SELECT FROM nimbus_core.tenants below WHERE below.parent_id = $2) FOR UPDATE"
+    );
+    let still: Option<(String, Vec<Uuid>)> = sqlx::query_as(sqlx::AssertSqlSafe(again))
+        .bind(id.map(Uuid::from))
+        .bind(tenant)
+        .fetch_optional(&mut *tx)
+        .await?;
+    let Some((schema, path)) = still else {
+        return Ok(false);
+    };
+    purge_one(&mut tx, tenant, &schema, &path).await?;
+    sqlx::query("INSERT INTO nimbus_core.purges (id) VALUES ($1) ON CONFLICT DO NOTHING")
+        .bind(tenant)
+        .execute(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 async fn purge_one(

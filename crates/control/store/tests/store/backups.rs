@@ -1,10 +1,37 @@
 //! Dump, wipe, restore, verify.
 
-use nimbus_control_store::{BackupScope, Store, StoreError};
+use nimbus_control_audit::{Actor, Record, SigningKey};
+use nimbus_control_store::{
+    BackupScope, Holder, Isolation, ListPage, NewApiKey, NewUser, RestoreKeys, RoleHolding, Store,
+    StoreError, UserChange,
+};
 use nimbus_control_testing::TestDatabase;
+use nimbus_control_vault::{DataKey, KeyEncryptionKey, KeyRing};
+use nimbus_test_tools::{Tool, tool_or_skip};
 
 use crate::catalog::{drop_checks, fill};
 use crate::support::{administrator, execute, tenant, tenant_below, texts};
+
+struct TestKeys {
+    vault: KeyRing,
+    audit: SigningKey,
+}
+
+impl TestKeys {
+    fn new() -> Self {
+        Self {
+            vault: KeyRing::new(KeyEncryptionKey::generate(), Vec::new()),
+            audit: SigningKey::generate(),
+        }
+    }
+
+    fn borrowed(&self) -> RestoreKeys<'_> {
+        RestoreKeys {
+            vault: &self.vault,
+            audit: &self.audit,
+        }
+    }
+}
 
 /// Every row of every table, as text, apart from the ledgers' times.
 async fn everything(config: &nimbus_control_store::StoreConfig) -> Vec<String> {
@@ -107,6 +134,7 @@ async fn drop_references(administrator: &mut sqlx::PgConnection) {
 
 crate::for_both_isolations!(one_tenant_goes_back_while_others_go_on, one_tenant);
 async fn one_tenant(database: TestDatabase) {
+    let keys = TestKeys::new();
     let store = &database.store;
     let (a, b) = (
         tenant(&database, "alpha").await,
@@ -134,7 +162,7 @@ async fn one_tenant(database: TestDatabase) {
     store.backup(BackupScope::Tenant(a), &file).await.unwrap();
     add(a, "mistake").await;
     add(b, "later").await;
-    store.restore_tenant(&file).await.unwrap();
+    store.restore_tenant(&file, &keys.borrowed()).await.unwrap();
     assert_eq!(
         (names(a).await, names(b).await),
         (
@@ -150,13 +178,14 @@ async fn one_tenant(database: TestDatabase) {
         .await
         .unwrap();
     store.tenant_purge(a).await.unwrap();
-    store.restore_tenant(&file).await.unwrap();
+    store.restore_tenant(&file, &keys.borrowed()).await.unwrap();
     assert_eq!(names(a).await, ["kept"]);
     assert_eq!(names(b).await, ["later", "other"]);
 }
 
 crate::for_both_isolations!(a_damaged_backup_changes_nothing, damaged);
 async fn damaged(database: TestDatabase) {
+    let keys = TestKeys::new();
     let store = &database.store;
     let a = tenant(&database, "alpha").await;
     store
@@ -170,7 +199,7 @@ async fn damaged(database: TestDatabase) {
     for length in [0, 10, whole.len() / 2, whole.len() - 30] {
         std::fs::write(&file, &whole[..length]).unwrap();
         assert!(
-            store.restore_tenant(&file).await.is_err(),
+            store.restore_tenant(&file, &keys.borrowed()).await.is_err(),
             "{length} of {}",
             whole.len()
         );
@@ -179,10 +208,201 @@ async fn damaged(database: TestDatabase) {
     let middle = changed.len() / 2;
     changed[middle] ^= 1;
     std::fs::write(&file, &changed).unwrap();
-    assert!(store.restore_tenant(&file).await.is_err());
+    assert!(store.restore_tenant(&file, &keys.borrowed()).await.is_err());
     let left = store
         .tenant_tx(a, async |tx| tx.compartment_list().await)
         .await
         .unwrap();
     assert_eq!(left.len(), 1);
+}
+
+#[tokio::test]
+async fn a_restore_that_was_ended_halfway_goes_on_and_nothing_else_does() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let database = TestDatabase::new(&binaries, Isolation::SchemaWithRls).await;
+    let mut tenants = Vec::new();
+    for slug in ["alpha", "beta", "gamma"] {
+        let id = tenant(&database, slug).await;
+        database
+            .store
+            .tenant_tx(id, async |tx| tx.compartment_create("kept", None).await)
+            .await
+            .unwrap();
+        tenants.push(id);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (file, other) = (
+        folder.path().join("one.tar.gz"),
+        folder.path().join("two.tar.gz"),
+    );
+    let store = &database.store;
+    store.backup(BackupScope::Everything, &file).await.unwrap();
+    store.backup(BackupScope::Everything, &other).await.unwrap();
+    let mut empty = database.config.clone();
+    empty.address.database.push_str("_halfway");
+    let (restored, _) = Store::open(empty.clone()).await.unwrap();
+    // Somebody is in the way of the second tenant's schema, as a crash would be.
+    let mut admin = administrator(&empty).await;
+    execute(
+        &mut admin,
+        "CREATE SCHEMA nimbus_tenant_003; CREATE TABLE nimbus_tenant_003.compartments (x int)",
+    )
+    .await
+    .unwrap();
+    assert!(restored.restore(&file).await.is_err());
+    assert!(restored.restore_unfinished().await.unwrap());
+    let another = restored.restore(&other).await;
+    assert!(
+        matches!(another, Err(StoreError::RestoreUnfinished)),
+        "{another:?}"
+    );
+    execute(&mut admin, "DROP SCHEMA nimbus_tenant_003 CASCADE")
+        .await
+        .unwrap();
+    restored.restore(&file).await.unwrap();
+    assert!(!restored.restore_unfinished().await.unwrap());
+    for id in tenants {
+        let kept = restored
+            .tenant_tx(id, async |tx| tx.compartment_list().await)
+            .await
+            .unwrap();
+        assert_eq!(kept.len(), 1);
+    }
+    assert!(matches!(
+        restored.restore(&file).await,
+        Err(StoreError::RestoreTarget)
+    ));
+}
+
+/// Somebody was shut out after the backup was made, and the backup is given back.
+#[tokio::test]
+async fn a_tenants_restore_lets_nobody_in_again_and_keeps_what_was_recorded_since() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let database = TestDatabase::new(&binaries, Isolation::SchemaWithRls).await;
+    let (store, keys) = (&database.store, TestKeys::new());
+    let acme = tenant(&database, "acme").await;
+    let hash = |text: &str| Some(text.to_owned());
+    let new = |email: &str, service_account: bool| NewUser {
+        service_account,
+        email: email.to_owned(),
+        display_name: String::new(),
+        password_hash: if service_account {
+            None
+        } else {
+            hash("old hash")
+        },
+    };
+    let record = |action: &str| Record::new(Actor::system(), action, "test");
+    let now = jiff::Timestamp::now;
+    let data_key = DataKey::generate(acme, 1);
+    let (changed, disabled, deleted, key, session) = store
+        .tenant_tx(acme, async |tx| {
+            let changed = tx
+                .user_create(&new("changed@acme.example", false))
+                .await?
+                .user_id();
+            let disabled = tx
+                .user_create(&new("disabled@acme.example", false))
+                .await?
+                .user_id();
+            let deleted = tx
+                .user_create(&new("deleted@acme.example", false))
+                .await?
+                .user_id();
+            let robot = tx.user_create(&new("robot", true)).await?.user_id();
+            let key = NewApiKey {
+                id: uuid::Uuid::new_v4(),
+                user: robot,
+                name: "ci".to_owned(),
+                hash: [7; 32],
+                scopes: vec!["users:read".to_owned()],
+                expires_at: None,
+            };
+            let key = tx.key_create(&key).await?.id;
+            let session = tx.session_create(changed, 3600, None, None).await?.id;
+            tx.data_key_add(&data_key.wrap(&keys.vault)).await?;
+            let held = RoleHolding {
+                reach: "own".to_owned(),
+                conditions: serde_json::json!({}),
+                expires_at: None,
+            };
+            tx.role_assign("tenant_admin", Holder::User(changed), &held)
+                .await?;
+            tx.audit_append(&keys.audit, now(), record("before"))
+                .await?;
+            Ok::<_, StoreError>((changed, disabled, deleted, key, session))
+        })
+        .await
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("acme.tar.gz");
+    store
+        .backup(BackupScope::Tenant(acme), &file)
+        .await
+        .unwrap();
+    store
+        .tenant_tx(acme, async |tx| {
+            let new_password = UserChange {
+                password_hash: hash("new hash"),
+                ..UserChange::default()
+            };
+            tx.user_update(changed, &new_password).await?;
+            let shut_out = UserChange {
+                disabled: Some(true),
+                ..UserChange::default()
+            };
+            tx.user_update(disabled, &shut_out).await?;
+            tx.user_delete(deleted).await?;
+            tx.key_revoke(key).await?;
+            tx.audit_append(&keys.audit, now(), record("since")).await?;
+            Ok::<_, StoreError>(())
+        })
+        .await
+        .unwrap();
+    // Without the key of its secrets nothing happens.
+    let strangers = TestKeys::new();
+    let refused = store
+        .restore_tenant(&file, &strangers.borrowed())
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("copy keys/"), "{refused}");
+    store.restore_tenant(&file, &keys.borrowed()).await.unwrap();
+    let filter = nimbus_control_store::AuditFilter {
+        limit: 100,
+        ..Default::default()
+    };
+    store
+        .tenant_tx(acme, async |tx| {
+            let credentials = tx.user_credentials("changed@acme.example").await?;
+            assert_eq!(credentials, Some((changed, "new hash".to_owned())));
+            for gone in ["disabled@acme.example", "deleted@acme.example"] {
+                assert_eq!(tx.user_credentials(gone).await?, None, "{gone}");
+            }
+            let listed = ListPage {
+                after: None,
+                limit: 100,
+            };
+            assert!(
+                tx.key_list(&listed).await?.is_empty(),
+                "the key stays revoked"
+            );
+            assert_eq!(
+                tx.session_user(session).await?,
+                None,
+                "everybody signs in again"
+            );
+            assert_eq!(tx.role_assignments_of(changed).await?.len(), 1);
+            let entries = tx.audit_list(&filter).await?;
+            let actions: Vec<_> = entries
+                .iter()
+                .map(|entry| entry.record.action.as_str())
+                .collect();
+            assert_eq!(actions, ["before", "since", "tenants.restore_backup"]);
+            let mut verifier =
+                nimbus_control_audit::Verifier::new(keys.audit.verifying_key(), acme, &[]);
+            assert!(entries.iter().all(|entry| verifier.next(entry)));
+            Ok::<_, StoreError>(())
+        })
+        .await
+        .unwrap();
 }

@@ -271,6 +271,14 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.outer_keys()",
         "nimbus_core.quota_release(text,bigint)",
         "nimbus_core.quota_reserve(text,bigint)",
+        // About the installation: whether its first run is over.
+        "nimbus_core.setup_complete(bytea)",
+        "nimbus_core.setup_offer(bytea)",
+        // About attempts, which belong to nobody: they take a digest and give times and counts.
+        "nimbus_core.sign_in_begin(bytea,text)",
+        "nimbus_core.sign_in_clean_up()",
+        "nimbus_core.sign_in_not_made(bigint)",
+        "nimbus_core.sign_in_succeeded(bigint)",
     ];
     let app = &database.config.roles.app;
     let found = texts(

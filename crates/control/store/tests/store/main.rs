@@ -14,6 +14,7 @@ mod migrations;
 mod names;
 mod pool;
 mod quotas;
+mod rights;
 mod shape;
 mod support;
 mod tree;

@@ -17,9 +17,11 @@ fn caller(role: &str, tenant: TenantId, reach: Reach) -> Caller {
             tenant,
             reach,
             conditions: Conditions::default(),
+            until: None,
             via: None,
         }],
         limit: None,
+        until: None,
     }
 }
 
@@ -56,6 +58,7 @@ fn nothing_is_allowed_without_a_role() {
         id: "x".to_owned(),
         assignments: Vec::new(),
         limit: None,
+        until: None,
     };
     for permission in PERMISSIONS {
         assert!(!allowed(&nobody, permission.key, &in_tenant(&path)));
