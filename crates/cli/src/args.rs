@@ -88,7 +88,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Programs and their state",
-        &["program", "state", "stack-config", "plugin"],
+        &["program", "state", "stack-config", "plugin", "sandbox"],
     ),
     (
         "Environments",

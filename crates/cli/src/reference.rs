@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::commands::{
-    AllReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
+    AllReport, AuditReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
     ConfigValueReport, DeployedReport, DeploymentsReport, DiffReport, DoctorReport,
     EnvironmentsReport, ExplainReport, ExportStateReport, GraphReport, HistoryReport, ImportReport,
     InitReport, LatenciesReport, ListReport, LocksReport, MigrateReport, MigrationReport,
@@ -102,6 +102,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<ConfigValueReport>(),
         report_schema::<ConfigListReport>(),
         report_schema::<DoctorReport>(),
+        report_schema::<AuditReport>(),
         report_schema::<ShowReport>(),
         report_schema::<ExplainReport>(),
         report_schema::<ListReport>(),

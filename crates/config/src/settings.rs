@@ -6,8 +6,8 @@
 
 use crate::setting::{Descriptor, Origin, Setting, Slot};
 use crate::types::{
-    EmailProvider, Endpoint, Environment, Isolation, LogFormat, LogLevel, PackageNames, Rate,
-    RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel, PackageNames,
+    Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };
 use crate::value::Value as _;
 
@@ -231,6 +231,10 @@ settings! {
         /// What programs in a sandbox can reach. With `full` that includes everything that listens
         /// on this machine, which `strict` does not accept.
         sandbox_network: SandboxNetwork = SandboxNetwork::None, "NIMBUS_ENGINE_SANDBOX_NETWORK";
+        /// Folders of the operator that strangers' projects may lead into, with `:` between them:
+        /// packages that several projects share, installations of interpreters, the root of a
+        /// workspace. With `strict` nothing else outside of a project's own folder is read for it.
+        sandbox_roots: Option<Folders> = None, "NIMBUS_ENGINE_SANDBOX_ROOTS";
         /// Memory that a program in a sandbox may use, all its processes together, in MiB.
         sandbox_memory_mib: u32 = 4096, "NIMBUS_ENGINE_SANDBOX_MEMORY_MIB";
         /// Processes and threads that a program in a sandbox may have at a time.

@@ -1,6 +1,7 @@
 //! The types of settings that are more than a text, a number or a switch.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use nimbus_document::did_you_mean;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -373,9 +374,58 @@ impl JsonSchema for PackageNames {
     }
 }
 
+/// Folders of this machine, with colons between them as in `PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+impl Value for Folders {
+    fn parse(text: &str) -> Result<Self, String> {
+        let folders: Vec<PathBuf> = text.split(':').map(str::trim).map(PathBuf::from).collect();
+        match folders.iter().all(|folder| folder.is_absolute()) {
+            true => Ok(Self(folders)),
+            false => Err("write absolute paths of folders with `:` between them".to_owned()),
+        }
+    }
+
+    fn show(&self) -> serde_json::Value {
+        let folders = self.0.iter().map(|folder| folder.display().to_string());
+        folders.collect::<Vec<_>>().join(":").into()
+    }
+}
+
+impl JsonSchema for Folders {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Folders".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^/[^:]*(:/[^:]*)*$" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_are_absolute() {
+        let folders = Folders::parse("/srv/a:/srv/b").expect("two folders");
+        assert_eq!(folders.paths().len(), 2);
+        assert_eq!(folders.show(), "/srv/a:/srv/b");
+        for text in ["", "a", "/a:", "/a:b", "~/x"] {
+            assert!(Folders::parse(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn schedules_are_five_fields_in_range() {

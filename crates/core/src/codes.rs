@@ -133,6 +133,7 @@ codes! {
     OFFICIAL_CLI_UNUSABLE = 310, Unavailable, final, "The official Pulumi command line is missing or too old";
     OFFICIAL_CLI_UNSUPPORTED = 311, Invalid, final, "The official Pulumi command line cannot do this";
     OFFICIAL_CLI_FAILED = 312, Failed, final, "The official Pulumi command line failed";
+    PLUGIN_NOT_OPERATORS = 313, Refused, final, "A plugin is not the operator's";
 
     // Programs and their launchers.
     RUNTIME_UNSUPPORTED = 400, Invalid, final, "Programs of this runtime cannot be run";
@@ -142,6 +143,9 @@ codes! {
     PROGRAM_MISSING = 404, NotFound, final, "The program's entry does not exist";
     PROGRAM_NOT_STARTED = 405, Unavailable, final, "The program could not be started";
     PACKAGES_NOT_INSTALLED = 406, Unavailable, final, "The program's packages could not be installed";
+    OUTSIDE_PROJECT = 407, Refused, final, "A stranger's project names a file that is not its own";
+    SANDBOX_ROOT = 408, Invalid, final, "A root that programs may read is no folder, or too wide";
+    TENANT_BACKEND = 409, Refused, final, "A stranger's project names where its state is kept";
     ISOLATION_WEAK = 450, Refused, final, "This machine cannot isolate programs as it is asked to";
     SANDBOX_FAILED = 451, Unavailable, final, "The sandbox could not be closed around a program";
 

@@ -20,7 +20,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-config", &["nimbus-core", "nimbus-document"]),
     ("nimbus-telemetry", &["nimbus-core"]),
     ("nimbus-engine-model", &["nimbus-core"]),
-    ("nimbus-engine-sandbox", &["nimbus-core"]),
+    (
+        "nimbus-engine-sandbox",
+        &["nimbus-core", "nimbus-engine-files"],
+    ),
+    ("nimbus-engine-files", &[]),
     ("nimbus-engine-install", &["nimbus-core"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
@@ -47,10 +51,12 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "nimbus-core",
             "nimbus-document",
+            "nimbus-engine-files",
             "nimbus-engine-model",
             "nimbus-engine-ports",
             "nimbus-engine-process",
             "nimbus-engine-proto",
+            "nimbus-engine-sandbox",
             "nimbus-engine-wire",
         ],
     ),
@@ -68,6 +74,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-engine-language",
         &[
             "nimbus-core",
+            "nimbus-engine-files",
             "nimbus-engine-model",
             "nimbus-engine-monitor",
             "nimbus-engine-ports",
@@ -82,6 +89,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "nimbus-core",
             "nimbus-document",
+            "nimbus-engine-files",
             "nimbus-engine-model",
             "nimbus-engine-ports",
             "nimbus-aws",
@@ -114,6 +122,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-engine-deploy",
             "nimbus-engine-display",
             "nimbus-engine-language",
+            "nimbus-engine-files",
             "nimbus-engine-model",
             "nimbus-engine-monitor",
             "nimbus-engine-plugin",
@@ -246,6 +255,7 @@ const ON_THE_DATABASE: &[&str] = &[
 const ON_THE_WIRE: &[&str] = &[
     "nimbus-core",
     "nimbus-document",
+    "nimbus-engine-files",
     "nimbus-engine-model",
     "nimbus-engine-ports",
     "nimbus-engine-proto",

@@ -14,6 +14,7 @@ mod markdown;
 mod paths;
 mod sources;
 mod spec_rows;
+mod starts;
 
 use std::fmt;
 
@@ -99,6 +100,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<Finding>> {
         findings.extend(manifests::check(file));
         findings.extend(sources::check(file));
         findings.extend(paths::check(file));
+        findings.extend(starts::check(file));
         findings.extend(lockfiles::check(file));
         findings.extend(markdown::check(file, &files));
     }

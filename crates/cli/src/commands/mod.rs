@@ -21,6 +21,7 @@ mod migration;
 mod plugin;
 mod program;
 mod registration;
+mod sandbox;
 mod stack_config;
 mod state;
 mod template;
@@ -63,6 +64,7 @@ pub(crate) use program::{CancelReport, OutputsReport};
 pub(crate) use registration::StackReport;
 pub(crate) use registration::all::AllReport;
 pub(crate) use registration::scaffold::NewStackReport;
+pub(crate) use sandbox::audit::AuditReport;
 pub(crate) use stack_config::{
     ChangeReport, GetReport as ConfigValueReport, ListReport as ConfigListReport,
 };
@@ -79,6 +81,9 @@ pub(crate) use workspace::{WorkspaceBackupReport, WorkspaceRestoreReport};
 pub(crate) enum Command {
     /// Check what this machine has, and how to get what it lacks
     Doctor(doctor::Args),
+    /// Look at what a sandbox lets programs do
+    #[command(subcommand)]
+    Sandbox(sandbox::Command),
     /// Make a workspace with the shipped components and templates
     New(deployment::new::Args),
     /// Make a deployment from a template
@@ -272,6 +277,7 @@ impl Command {
             | Self::ValidateAws(_)
             | Self::Why(_) => Weight::Heavy,
             Self::Doctor(_)
+            | Self::Sandbox(_)
             | Self::Setup(_)
             | Self::Login(_)
             | Self::Logout(_)
@@ -326,6 +332,7 @@ impl Command {
     pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
         match self {
             Self::Doctor(args) => doctor::run(args, context).await,
+            Self::Sandbox(command) => sandbox::run(command, context).await,
             Self::New(args) => deployment::new::run(args, context).await,
             Self::Init(args) => deployment::init::run(args, context).await,
             Self::Deploy(args) => deployment::run::deploy(args, context).await,

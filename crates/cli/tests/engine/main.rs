@@ -14,12 +14,15 @@ mod programs;
 mod rehearsal;
 mod run_program;
 mod sandbox;
+mod sandbox_audit;
 mod sandbox_credentials;
 mod sandbox_limits;
 mod sandbox_types;
 mod sandbox_weak;
 mod stack_config;
 mod states;
+mod strict;
+mod strict_plugins;
 mod support;
 mod terminal;
 #[path = "../shared/terminal.rs"]

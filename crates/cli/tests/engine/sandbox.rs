@@ -184,29 +184,6 @@ pulumi.CustomResource("random:index:Thing", "thief", {"file": pulumi.FileAsset("
     }
 }
 
-/// Dynamic providers are code of the program and run outside, so strangers may not have any.
-#[test]
-fn strict_refuses_dynamic_providers_and_best_effort_runs_them() {
-    let test = "dynamic providers";
-    if !isolates(test) {
-        return;
-    }
-    let Some(sdk) = node_sdk(test) else {
-        return;
-    };
-    let site = Site::notes(&sdk);
-    let ran = up(&site, &STRICT);
-    assert_ne!(ran.code, 0);
-    assert!(
-        said(&ran).contains("runs only in the sandbox"),
-        "{}",
-        said(&ran)
-    );
-    assert!(site.cloud().is_empty());
-    up(&site, &["--sandbox", "best-effort"]).ok();
-    assert_eq!(site.cloud(), ["first.note", "second.note"]);
-}
-
 #[test]
 fn settings_choose_the_sandbox_too() {
     let typescript = r#"

@@ -1,10 +1,10 @@
 //! X7 and F9 through the real binary, on a machine that truly lacks what a sandbox needs and whose
 //! disk is as small as we like: the inside of a sandbox.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nimbus_engine_sandbox::{Helper, Limits, Mode, Network, Probe, Sandbox, Settings};
+use nimbus_engine_sandbox::{Helper, Limits, Mode, Network, Probe, Readable, Sandbox, Settings};
 use serde_json::Value;
 
 use crate::sandbox::{isolates, said};
@@ -19,6 +19,9 @@ const VARIABLES: [(&str, &str); 3] = [
     ("PULUMI_STACK", "dev"),
 ];
 
+/// What programs in there may lead into.
+const ROOTS: &str = "NIMBUS_ENGINE_SANDBOX_ROOTS";
+
 const GIB: u64 = 1 << 30;
 
 /// Runs Nimbus where namespaces cannot be made and all disks together have so much room.
@@ -31,7 +34,13 @@ fn inside(site: &Site, room: u64, readable: &[&Path], arguments: &[&str]) -> Ran
             temporary_bytes: room,
             ..Limits::default()
         },
-        environment: VARIABLES.map(|(name, _)| name.to_owned()).to_vec(),
+        environment: VARIABLES
+            .iter()
+            .map(|(name, _)| *name)
+            .chain([ROOTS])
+            .map(str::to_owned)
+            .collect(),
+        roots: Vec::new(),
     };
     let sandbox = Sandbox::new(helper.clone(), &Probe::run(&helper), settings).unwrap();
     let mut room = sandbox.open().unwrap();
@@ -41,9 +50,12 @@ fn inside(site: &Site, room: u64, readable: &[&Path], arguments: &[&str]) -> Ran
         .current_dir(site.path("program"))
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .envs(VARIABLES);
+    if !readable.is_empty() {
+        command.env(ROOTS, std::env::join_paths(readable).unwrap());
+    }
     let own = [Path::new(NIMBUS).to_owned(), site.path("program")];
     let more = readable.iter().map(|path| path.to_path_buf());
-    let readable: Vec<PathBuf> = own.into_iter().chain(more).collect();
+    let readable = Readable::default().and(own.into_iter().chain(more));
     let mut command = room.enclose(&command, &readable, &[]).unwrap();
     let output = command.stdin(Stdio::null()).output();
     finish(output.unwrap())

@@ -144,6 +144,8 @@ impl Site {
             .env("PULUMI_BACKEND_URL", backend)
             .env("PULUMI_CONFIG_PASSPHRASE", "correct horse")
             .env("PULUMI_STACK", "dev")
+            // Packages and interpreters of tests are shared by their projects, as an operator's are.
+            .env("NIMBUS_ENGINE_SANDBOX_ROOTS", shared_roots())
             .current_dir(self.path("program"))
             .stdin(Stdio::null());
         // Compiled TypeScript is kept for all tests of one machine.
@@ -191,6 +193,22 @@ impl Site {
 
     pub(crate) fn go(&self) {
         self.write("cloud/go", "");
+    }
+}
+
+/// Folders with the SDKs and the interpreter behind them.
+fn shared_roots() -> std::ffi::OsString {
+    let folder = |path: PathBuf| path.parent()?.parent().map(Path::to_owned);
+    let python = std::env::var_os("NIMBUS_TEST_PYTHON").map(PathBuf::from);
+    let behind = python
+        .as_ref()
+        .and_then(|python| python.canonicalize().ok());
+    let sdk = std::env::var_os("NIMBUS_TEST_NODE_SDK").map(PathBuf::from);
+    let roots = [sdk, python.and_then(folder), behind.and_then(folder)];
+    let roots: Vec<PathBuf> = roots.into_iter().flatten().collect();
+    match roots.is_empty() {
+        true => env!("CARGO_MANIFEST_DIR").into(),
+        false => std::env::join_paths(roots).unwrap(),
     }
 }
 

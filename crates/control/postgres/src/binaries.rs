@@ -51,6 +51,7 @@ impl Binaries {
         if !folder.join("initdb").exists() {
             return None;
         }
+        // tidy-allow(start): PostgreSQL, the operator's
         let output = Command::new(&postgres).arg("--version").output().ok()?;
         let major = major_version(&String::from_utf8_lossy(&output.stdout))?;
         Some(Self { folder, major })

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nimbus_engine_process::{Origin, Walls, spawn};
 use nimbus_engine_transpile::{Cache, Key};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -42,7 +43,7 @@ pub struct TypeChecker {
 }
 
 /// A program whose types are to be checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct CheckRequest {
     pub(crate) node: PathBuf,
     /// The SDK's entry point; from there it finds its compiler.
@@ -206,16 +207,17 @@ impl Server {
     fn start(node: &Path, cache: &Cache) -> Result<Self, String> {
         let told = |error: std::io::Error| format!("types cannot be checked: {error}");
         let script = scripts::place(cache).map_err(told)?;
-        let mut process = Command::new(node)
+        let mut command = Command::new(node);
+        command
             .arg(script)
             .env(OUTLINES, cache.root().join("outlines"))
             .env(KEPT_CODE, cache.root().join("code"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(told)?;
+            .stderr(Stdio::null());
+        // The compiler is one of the project's packages.
+        let origin = Origin::Tenants(Walls::OwnProject);
+        let mut process = spawn(&mut command, origin).map_err(told)?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or("the process that checks types has no pipes")?;
         Ok(Self {

@@ -13,6 +13,7 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
+use nimbus_engine_process::{Origin, Walls, run};
 use nimbus_engine_transpile::Key;
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::Value;
@@ -146,14 +147,14 @@ impl Project {
             fs::create_dir_all(parent).map_err(told)?;
             fs::copy(self.root.join(&file), &copy).map_err(told)?;
         }
-        let output = Command::new(npm)
+        let mut command = Command::new(npm);
+        command
             .args(["ci", "--no-audit", "--no-fund", "--prefer-offline"])
             .current_dir(work.path())
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .map_err(told)?;
+            .stdin(Stdio::null());
+        // Packages run scripts of theirs when they are installed.
+        let origin = Origin::Tenants(Walls::OwnProject);
+        let output = run(&mut command, origin).await.map_err(told)?;
         if !output.status.success() {
             return Err(self.failed(&String::from_utf8_lossy(&output.stderr)));
         }
@@ -181,7 +182,8 @@ fn last_lines(message: &str) -> String {
 /// Compiled packages depend on it.
 async fn version(npm: &Path) -> String {
     let node = which::which("node").unwrap_or_else(|_| npm.to_owned());
-    let output = Command::new(node).arg("--version").output().await;
+    let mut command = Command::new(node);
+    let output = run(command.arg("--version"), Origin::Operators).await;
     let output = output.map(|output| output.stdout).unwrap_or_default();
     let version = String::from_utf8_lossy(&output);
     version.split('.').next().unwrap_or_default().to_owned()

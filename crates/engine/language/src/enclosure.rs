@@ -2,20 +2,22 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_monitor::{Confinement, Dial, Listen};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProgramError, Severity};
 use nimbus_engine_sandbox::{
-    Cause, Dialer, Intervention, Room, Sandbox, SandboxError, explain, readable_by_program,
+    Cause, Dialer, Intervention, Readable, Room, Sandbox, SandboxError, explain,
 };
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
+use crate::entry::Entry;
 use crate::process::ProgramProcess;
+use crate::spec::ProgramSpec;
 
 pub(crate) struct Enclosure {
     room: Room,
@@ -49,33 +51,34 @@ impl Enclosure {
         self.room.policy().limits.output_bytes
     }
 
-    /// What the engine does not do for a program in here.
-    pub(crate) fn confinement(&self, directories: &[&Path]) -> Confinement {
-        let real = |path: &&Path| path.canonicalize().unwrap_or_else(|_| (*path).to_owned());
-        Confinement {
-            directories: directories.iter().map(real).collect(),
+    /// What the engine does not do for a program in here. For a program of one's own, its code may
+    /// be anywhere, and what it uses as assets lies there or in the project.
+    pub(crate) fn confinement(
+        &self,
+        spec: &ProgramSpec,
+        entry: &Entry,
+    ) -> Result<Confinement, SandboxError> {
+        let files = match spec.files.is_restricted() {
+            true => spec.files.clone(),
+            false => ProjectFiles::beneath(&spec.root, std::slice::from_ref(&entry.directory))?,
+        };
+        Ok(Confinement {
+            files,
             dial: self
                 .room
                 .dialer()
                 .map(|dialer| Arc::new(Inside(dialer)) as _),
-        }
+        })
     }
 
-    /// The command in the room. `more` is read by the program beside its own files.
+    /// The command in the room.
     pub(crate) fn enclose(
         &mut self,
         command: &Command,
-        root: &Path,
-        directory: &Path,
-        more: &[PathBuf],
+        readable: &Readable,
     ) -> Result<Command, SandboxError> {
-        let command = command.as_std();
-        let interpreter = Path::new(command.get_program());
-        let mut read_only = readable_by_program(root, directory, interpreter);
-        read_only.extend_from_slice(more);
-        self.room
-            .enclose(command, &read_only, &[])
-            .map(Command::from)
+        let enclosed = self.room.enclose(command.as_std(), readable, &[]);
+        enclosed.map(Command::from)
     }
 
     /// How the program ended, with what the sandbox knows about it.

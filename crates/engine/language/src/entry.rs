@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::{ProjectFiles, is_outside};
+
 use crate::error::LaunchError;
 
 /// The directory a program is run in, and what is run there.
@@ -14,7 +16,11 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Relative paths inside a program start at the directory of its entry.
-    pub(crate) fn find(root: &Path, main: Option<&str>) -> Result<Self, LaunchError> {
+    pub(crate) fn find(
+        files: &ProjectFiles,
+        root: &Path,
+        main: Option<&str>,
+    ) -> Result<Self, LaunchError> {
         let path = match main {
             None | Some("") => root.to_owned(),
             Some(main) => root.join(main),
@@ -23,8 +29,13 @@ impl Entry {
             path,
             help: "correct main in Pulumi.yaml: it names a file or directory below it",
         };
-        let path = path.canonicalize().map_err(|_| missing(path))?;
-        if path.is_dir() {
+        let path = files.canonicalize(&path).map_err(|error| {
+            if is_outside(&error) {
+                return LaunchError::outside(error);
+            }
+            missing(path)
+        })?;
+        if files.is_dir(&path) {
             return Ok(Self {
                 directory: path,
                 name: ".".to_owned(),
@@ -51,7 +62,8 @@ mod tests {
         let root = root.path().canonicalize().expect("it exists");
         std::fs::create_dir(root.join("src")).expect("a directory");
         std::fs::write(root.join("src/app.ts"), "").expect("a file");
-        let find = |main| Entry::find(&root, main).expect("it exists");
+        let files = ProjectFiles::unrestricted();
+        let find = |main| Entry::find(&files, &root, main).expect("it exists");
         assert_eq!(
             find(None),
             Entry {
@@ -75,8 +87,33 @@ mod tests {
             }
         );
         assert!(matches!(
-            Entry::find(&root, Some("absent")),
+            Entry::find(&files, &root, Some("absent")),
             Err(LaunchError::EntryMissing { .. })
         ));
+    }
+
+    #[test]
+    fn a_strangers_program_starts_in_its_own_folder() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let project = root.path().join("project");
+        std::fs::create_dir_all(project.join("src")).expect("directories");
+        std::fs::write(root.path().join("secret.ts"), "").expect("a file");
+        std::os::unix::fs::symlink("..", project.join("up")).expect("a link");
+        let files = ProjectFiles::beneath(&project, &[]).expect("a kernel with openat2");
+        assert!(Entry::find(&files, &project, Some("src")).is_ok());
+        for out in [
+            "/etc",
+            "..",
+            "up",
+            "../secret.ts",
+            "up/secret.ts",
+            "/proc/self/root",
+        ] {
+            let refused = Entry::find(&files, &project, Some(out)).expect_err(out);
+            assert!(
+                matches!(refused, LaunchError::Outside(_)),
+                "{out}: {refused}"
+            );
+        }
     }
 }

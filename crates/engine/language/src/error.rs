@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
+use nimbus_engine_files::OutsideProject;
 use nimbus_engine_sandbox::SandboxError;
 
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,13 @@ pub enum LaunchError {
     #[error("there is no program at {}", path.display())]
     EntryMissing { path: PathBuf, help: &'static str },
     #[error(transparent)]
+    Outside(OutsideProject),
+    #[error(
+        "{} wants poetry to be asked for its virtual environment, and poetry runs what the project \
+         says", directory.display()
+    )]
+    PoetryNotAsked { directory: PathBuf },
+    #[error(transparent)]
     Sandbox(#[from] SandboxError),
     #[error("{what} could not be started")]
     NotStarted {
@@ -54,6 +62,17 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// From what the reader of a project's files says.
+    pub(crate) fn outside(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(outside) => Self::Outside(OutsideProject::clone(outside)),
+            None => Self::NotStarted {
+                what: "the program".to_owned(),
+                source: error,
+            },
+        }
+    }
+
     fn code(&self) -> ErrorCode {
         match self {
             Self::UnsupportedRuntime { .. } => ErrorCode::RUNTIME_UNSUPPORTED,
@@ -65,6 +84,8 @@ impl LaunchError {
             }
             Self::PackagesNotInstalled { .. } => ErrorCode::PACKAGES_NOT_INSTALLED,
             Self::EntryMissing { .. } => ErrorCode::PROGRAM_MISSING,
+            Self::Outside(_) => ErrorCode::OUTSIDE_PROJECT,
+            Self::PoetryNotAsked { .. } => ErrorCode::VIRTUALENV_MISSING,
             Self::Sandbox(error) => error.code(),
             Self::NotStarted { .. } => ErrorCode::PROGRAM_NOT_STARTED,
         }
@@ -103,6 +124,14 @@ impl LaunchError {
                 }
             }
             Self::EntryMissing { help, .. } => (*help).to_owned(),
+            Self::Outside(outside) => {
+                let error = SandboxError::Outside(outside.clone());
+                error.help().to_owned()
+            }
+            Self::PoetryNotAsked { directory } => format!(
+                "run: cd {} && poetry config virtualenvs.in-project true --local && poetry install",
+                directory.display()
+            ),
             Self::Sandbox(error) => error.help().to_owned(),
             Self::NotStarted { .. } => {
                 "look at the cause; the machine may be out of processes, memory or descriptors"

@@ -21,6 +21,7 @@ use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
 use crate::python::python_environment;
 use crate::spec::Runtime;
+use crate::trust::ProjectTrust;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -37,17 +38,20 @@ pub async fn required_packages(
     options: &RuntimeOptions,
     root: &Path,
     main: Option<&str>,
+    trust: &ProjectTrust,
 ) -> Result<RequiredPackages, LaunchError> {
-    let entry = Entry::find(root, main)?;
+    let files = trust.files().clone();
+    let entry = Entry::find(&files, root, main)?;
     let mut found = match runtime {
         Runtime::Node => {
             let directory = entry.directory;
-            let search = tokio::task::spawn_blocking(move || node::search(&directory));
+            let search = tokio::task::spawn_blocking(move || node::search(&files, &directory));
             search.await.unwrap_or_default()
         }
         Runtime::Python => {
-            let environment = python_environment(root, &entry.directory, options).await?;
-            let directories = environment.package_directories().await;
+            let environment = python_environment(root, &entry.directory, options, trust).await?;
+            let directories = environment.package_directories(root, trust);
+            let directories = directories.await;
             let search = tokio::task::spawn_blocking(move || python::search(&directories));
             search.await.unwrap_or_default()
         }

@@ -14,6 +14,7 @@ use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, Program, ProgramError, Registrar, Severity,
 };
 use nimbus_engine_process::Exit;
+use nimbus_engine_sandbox::{Interpreter, readable_by_program};
 use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -48,6 +49,14 @@ enum Launch {
 }
 
 impl Launch {
+    /// Which interpreter runs the program, and who chose it.
+    fn interpreter(&self) -> Interpreter<'_> {
+        match self {
+            Self::Node(launch) => Interpreter::Operators(launch.node()),
+            Self::Python(launch) => launch.interpreter(),
+        }
+    }
+
     /// What the process reads besides the program and what is installed for it.
     fn reads(&self) -> Vec<PathBuf> {
         match self {
@@ -78,7 +87,7 @@ impl LanguageProgram {
     /// Finds everything that is needed to run the program. Nothing is started yet, so what is
     /// missing is known before anything is changed.
     pub async fn prepare(spec: ProgramSpec, ports: ProgramPorts) -> Result<Self, LaunchError> {
-        let entry = Entry::find(&spec.root, spec.main.as_deref())?;
+        let entry = Entry::find(&spec.files, &spec.root, spec.main.as_deref())?;
         let launch = match spec.runtime {
             Runtime::Node => Launch::Node(Box::new(NodeLaunch::prepare(&spec, &entry).await?)),
             Runtime::Python => Launch::Python(PythonLaunch::prepare(&spec, &entry).await?),
@@ -106,10 +115,10 @@ impl LanguageProgram {
         registrar: Arc<dyn Registrar>,
     ) -> Result<Running, LaunchError> {
         let mut enclosure = self.enclosure()?;
-        let confined = enclosure.as_ref().map(|enclosure| {
-            let directories = [self.spec.root.as_path(), &self.entry.directory];
-            enclosure.confinement(&directories)
-        });
+        let confined = enclosure
+            .as_ref()
+            .map(|enclosure| enclosure.confinement(&self.spec, &self.entry));
+        let confined = confined.transpose()?;
         let events = match &enclosure {
             Some(enclosure) => enclosure.events(),
             None => Arc::clone(&self.ports.events),
@@ -143,12 +152,15 @@ impl LanguageProgram {
             let (root, directory) = (&self.spec.root, &self.entry.directory);
             let mut readable = self.spec.readable.clone();
             readable.extend(launch.reads());
-            command = enclosure.enclose(&command, root, directory, &readable)?;
+            let interpreter = launch.interpreter();
+            let visible = readable_by_program(&self.spec.files, root, directory, interpreter)?;
+            command = enclosure.enclose(&command, &visible.and(readable))?;
         }
         let process = match self.started_ahead(launch, &command) {
             Some(spare) => ProgramProcess::adopt(spare, &events, most_output),
             None => {
-                let process = ProgramProcess::start(command, &events, most_output).await;
+                let process =
+                    ProgramProcess::start(command, self.spec.origin(), &events, most_output).await;
                 process.map_err(failed("the program"))?
             }
         };

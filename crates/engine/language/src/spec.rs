@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{AssetReader, HookRegistry, Listen, RunningResources};
 use nimbus_engine_ports::{DeploymentContext, EventSink};
+use nimbus_engine_process::{Origin, Walls};
 use nimbus_engine_sandbox::Sandbox;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::check::TypeChecker;
 use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
+use crate::trust::ProjectTrust;
 use crate::warm::WarmStarts;
 
 /// A program and the deployment that it is run for.
@@ -46,10 +49,33 @@ pub struct ProgramSpec {
     pub packages: BTreeMap<String, PackageDescriptor>,
     /// Where the program runs; `None`: among everything else, as its user.
     pub sandbox: Option<Sandbox>,
+    /// Opens the files of the project.
+    pub files: ProjectFiles,
     /// What it reads beside its own files, in a sandbox.
     pub readable: Vec<PathBuf>,
     /// How long a program may take to end when asked to, before it is made to.
     pub grace: Duration,
+}
+
+impl ProgramSpec {
+    /// Whose the project is.
+    pub(crate) fn trust(&self) -> ProjectTrust {
+        match (&self.sandbox, self.files.is_restricted()) {
+            (Some(sandbox), true) => ProjectTrust::Stranger {
+                files: self.files.clone(),
+                sandbox: Box::new(sandbox.without_network()),
+            },
+            _ => ProjectTrust::Own,
+        }
+    }
+
+    /// Whose code the program's process runs.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin::Tenants(match self.sandbox {
+            Some(_) => Walls::Sandbox,
+            None => Walls::OwnProject,
+        })
+    }
 }
 
 /// The languages whose programs can be run.

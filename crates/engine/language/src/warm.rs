@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nimbus_engine_process::{Process, Started};
+use nimbus_engine_process::{Origin, Process, Started, Walls};
 use nix::sys::stat::Mode;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -188,7 +188,7 @@ impl Spare {
             .envs(&kind.variables)
             .env(ORDERS, &pipe)
             .current_dir("/");
-        let started = Process::start(command).await?;
+        let started = Process::start(command, Origin::Tenants(Walls::OwnProject)).await?;
         Ok(Self { started, orders })
     }
 

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
 use sha2::{Digest as _, Sha256};
 
@@ -20,10 +21,19 @@ use crate::packages::hex;
 
 pub(crate) use archive::Fetched;
 
+/// What is held in memory as a whole. Larger assets are read piece by piece.
+const LARGEST: u64 = 1 << 30;
+
 /// Reads what is behind the address of a remote asset or archive.
 #[async_trait]
 pub trait AssetReader: Send + Sync {
     async fn read(&self, uri: &str) -> Result<Vec<u8>, String>;
+
+    /// Whether anything at a network address may be named at all. Whoever gets the name, such as a
+    /// provider, might read what is there.
+    fn reaches_out(&self) -> bool {
+        true
+    }
 }
 
 /// For runs that must not reach out: remote assets are refused.
@@ -33,6 +43,10 @@ pub struct NoRemoteAssets;
 impl AssetReader for NoRemoteAssets {
     async fn read(&self, _uri: &str) -> Result<Vec<u8>, String> {
         Err("assets at network addresses cannot be read here".to_owned())
+    }
+
+    fn reaches_out(&self) -> bool {
+        false
     }
 }
 
@@ -57,8 +71,13 @@ impl Monitor {
             fetched.insert(uri, content);
         }
         let directory = self.settings.program_dir.clone();
+        let files = self.files();
         let hashed = tokio::task::spawn_blocking(move || {
-            let hasher = Hasher { directory, fetched };
+            let hasher = Hasher {
+                files,
+                directory,
+                fetched,
+            };
             hasher.map(properties)
         });
         hashed.await.unwrap_or(Err(MonitorError::Ending))
@@ -76,8 +95,18 @@ impl Monitor {
         let path = url
             .to_file_path()
             .map_err(|()| failed("it is not a path on this machine".to_owned()))?;
-        let content = tokio::fs::read(path).await;
+        let files = self.files();
+        let content = tokio::task::spawn_blocking(move || files.read_at_most(&path, LARGEST));
+        let content = content.await.map_err(|error| failed(error.to_string()))?;
         content.map_err(|error| failed(error.to_string()))
+    }
+
+    /// Opens what the program may use.
+    fn files(&self) -> ProjectFiles {
+        let confinement = self.settings.confinement.as_ref();
+        confinement.map_or(ProjectFiles::UNRESTRICTED, |confined| {
+            confined.files.clone()
+        })
     }
 }
 
@@ -115,6 +144,7 @@ fn asset_lacks_hash(asset: &Asset) -> bool {
 }
 
 pub(crate) struct Hasher {
+    pub(crate) files: ProjectFiles,
     pub(crate) directory: PathBuf,
     pub(crate) fetched: Fetched,
 }
@@ -149,7 +179,9 @@ impl Hasher {
         }
         let hash = match &asset {
             // Of any size, and so read piece by piece.
-            Asset::Path { path, .. } => archive::file_hash(&self.directory.join(path))?,
+            Asset::Path { path, .. } => {
+                archive::file_hash(&self.files, &self.directory.join(path))?
+            }
             other => hex(&Sha256::digest(self.content(other)?)),
         };
         Ok(match asset {
@@ -197,7 +229,8 @@ impl Hasher {
             Asset::Text { text, .. } => Ok(text.clone().into_bytes()),
             Asset::Path { path, .. } => {
                 let full = self.directory.join(path);
-                std::fs::read(&full).map_err(|error| unreadable(&full, &error))
+                let content = self.files.read_at_most(&full, LARGEST);
+                content.map_err(|error| unreadable(&full, &error))
             }
             Asset::Uri { uri, .. } => self.fetched(uri).map(<[u8]>::to_vec),
             Asset::HashOnly { hash } => Err(MonitorError::Asset {

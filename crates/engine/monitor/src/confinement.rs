@@ -5,7 +5,6 @@
 //! files must be the program's own, links followed, and calls back go to the program and nobody
 //! else.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use nimbus_engine_files::{ProjectFiles, is_outside};
 use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
 use tokio::net::TcpStream;
-use walkdir::WalkDir;
 
 use crate::error::MonitorError;
 use crate::monitor::Monitor;
@@ -30,8 +29,8 @@ pub trait Dial: fmt::Debug + Send + Sync {
 /// Where a program is confined to.
 #[derive(Clone, Debug)]
 pub struct Confinement {
-    /// The directories whose files are its own.
-    pub directories: Vec<PathBuf>,
+    /// Opens files that are its own, and no others.
+    pub files: ProjectFiles,
     /// How it is reached; `None` if its loopback is this machine's.
     pub dial: Option<Arc<dyn Dial>>,
 }
@@ -48,30 +47,15 @@ impl Confinement {
     }
 
     fn check(&self, path: &Path) -> Result<(), MonitorError> {
-        self.check_once(path, &mut BTreeSet::new())
-    }
-
-    /// Links may lead back to where they are, so every folder is looked through once.
-    fn check_once(&self, path: &Path, seen: &mut BTreeSet<PathBuf>) -> Result<(), MonitorError> {
-        let refused = |path: &Path, reason: String| MonitorError::Asset {
+        self.files.check_links(path).map_err(|error| MonitorError::Asset {
             path: path.display().to_string(),
-            reason,
-        };
-        let real = path
-            .canonicalize()
-            .map_err(|error| refused(path, error.to_string()))?;
-        if !self.directories.iter().any(|own| real.starts_with(own)) {
-            let reason = "the program runs in a sandbox and may use only files of its own folder";
-            return Err(refused(path, reason.to_owned()));
-        }
-        if real.is_dir() && seen.insert(real.clone()) {
-            // What is no link lies below and is therefore its own as well.
-            let links = WalkDir::new(&real).into_iter().flatten();
-            for link in links.filter(|entry| entry.path_is_symlink()) {
-                self.check_once(link.path(), seen)?;
-            }
-        }
-        Ok(())
+            reason: match is_outside(&error) {
+                true => format!(
+                    "the program runs in a sandbox and may use only files of its own folder: {error}"
+                ),
+                false => error.to_string(),
+            },
+        })
     }
 }
 
@@ -84,9 +68,18 @@ impl Monitor {
         let Some(confinement) = self.settings.confinement.clone() else {
             return Ok(());
         };
-        let mut paths = Vec::new();
+        let (mut paths, mut addresses) = (Vec::new(), Vec::new());
         for value in properties.values() {
-            collect(value, &mut paths);
+            collect(value, &mut paths, &mut addresses);
+        }
+        if let Some(address) = addresses.into_iter().next()
+            && !self.ports.assets.reaches_out()
+        {
+            let reason = "assets at network addresses cannot be read here".to_owned();
+            return Err(MonitorError::Asset {
+                path: address,
+                reason,
+            });
         }
         if paths.is_empty() {
             return Ok(());
@@ -102,17 +95,22 @@ impl Monitor {
     }
 }
 
-/// Every file that a value names.
-fn collect(value: &PropertyValue, paths: &mut Vec<PathBuf>) {
+/// Every file that a value names, and every address that is no file's.
+fn collect(value: &PropertyValue, paths: &mut Vec<PathBuf>, addresses: &mut Vec<String>) {
     match value {
         PropertyValue::Asset(Asset::Path { path, .. })
         | PropertyValue::Archive(Archive::Path { path, .. }) => paths.push(path.into()),
         PropertyValue::Asset(Asset::Uri { uri, .. })
         | PropertyValue::Archive(Archive::Uri { uri, .. }) => {
             let file = url::Url::parse(uri).ok();
-            paths.extend(file.and_then(|url| url.to_file_path().ok()));
+            match file.and_then(|url| url.to_file_path().ok()) {
+                Some(path) => paths.push(path),
+                None => addresses.push(uri.clone()),
+            }
         }
-        other => other.parts().for_each(|part| collect(part, paths)),
+        other => other
+            .parts()
+            .for_each(|part| collect(part, paths, addresses)),
     }
 }
 
@@ -130,9 +128,9 @@ mod tests {
             fs::create_dir_all(file.parent().expect("a parent")).expect("directories");
             fs::write(file, "x").expect("a file");
         }
-        let own = root.path().join("own").canonicalize().expect("it is there");
+        let files = ProjectFiles::beneath(&root.path().join("own"), &[]);
         let confinement = Confinement {
-            directories: vec![own],
+            files: files.expect("a kernel with openat2"),
             dial: None,
         };
         (root, confinement)
@@ -214,8 +212,15 @@ mod tests {
             uri,
             archive,
         ]);
-        let mut found = Vec::new();
-        collect(&value, &mut found);
+        let (mut found, mut addresses) = (Vec::new(), Vec::new());
+        collect(&value, &mut found, &mut addresses);
         assert_eq!(found, ["/a", "/b", "/c"].map(PathBuf::from));
+        assert_eq!(addresses, Vec::<String>::new());
+        let remote = PropertyValue::Asset(Asset::Uri {
+            hash: "known".to_owned(),
+            uri: "http://169.254.169.254/".to_owned(),
+        });
+        collect(&remote, &mut found, &mut addresses);
+        assert_eq!(addresses, ["http://169.254.169.254/"]);
     }
 }

@@ -18,6 +18,7 @@ impl Monitor {
 
     async fn read_unguarded(&self, call: ReadCall) -> Result<ReadDone, MonitorError> {
         check_type(&call.type_)?;
+        self.refuse_foreign_files(&call.properties).await?;
         let provider = self.read_provider(&call).await?;
         let origin = self.positions.origin(&call.origin);
         let parent = call.parent.clone();

@@ -1,6 +1,7 @@
 //! Addresses at which shared plugins find the engine.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,6 +16,18 @@ pub(crate) struct Ports;
 impl EngineDoors for Ports {
     async fn open(&self, audience: Arc<dyn EventSink>) -> io::Result<EngineDoor> {
         let endpoint = EngineEndpoint::start(&Listen::Loopback, audience).await?;
+        Ok(EngineDoor {
+            address: endpoint.address().to_owned(),
+            server: Box::new(endpoint),
+        })
+    }
+
+    async fn open_at(
+        &self,
+        socket: PathBuf,
+        audience: Arc<dyn EventSink>,
+    ) -> io::Result<EngineDoor> {
+        let endpoint = EngineEndpoint::start(&Listen::UnixSocket(socket), audience).await?;
         Ok(EngineDoor {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),

@@ -60,6 +60,7 @@ mod tests {
             network: Network::Full,
             limits: Limits::default(),
             environment: Vec::new(),
+            roots: Vec::new(),
         };
         let accepted = settings(Mode::Strict { allow_weak: true });
         let told = warning(&probe, &accepted).expect("a warning");

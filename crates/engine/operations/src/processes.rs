@@ -11,8 +11,8 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::{PluginPath, Project};
 use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
-    Environment, LanguageProgram, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions, TypeChecker,
-    WarmStarts, default_packages, install_dependencies, install_python_dependencies,
+    Environment, LanguageProgram, ProgramPorts, ProgramSpec, ProjectTrust, Runtime, RuntimeOptions,
+    TypeChecker, WarmStarts, default_packages, install_dependencies, install_python_dependencies,
     python_environment,
 };
 use nimbus_engine_model::PackageDescriptor;
@@ -21,7 +21,7 @@ use nimbus_engine_monitor::{
 };
 use nimbus_engine_plugin::{
     HostOptions, KeepWarm, Limits, PluginHost, PluginKind, PluginSearch, PolicyPackOptions,
-    ProjectPlugin, ProviderPool, SharedPlugins, Tenancy,
+    ProjectPlugin, ProviderPool, SharedPlugins, StrangersCode, Tenancy,
 };
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
@@ -118,14 +118,17 @@ impl Default for Processes {
 impl Workbench for Processes {
     async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
         let language = Language::of(&setup.workspace.project, setup.request.needs_program())?;
+        let isolation = Isolation::of(&setup).await?;
         self.dependencies(&setup, language.as_ref()).await?;
-        let packages = self.packages(&setup, language.as_ref()).await?;
+        let packages = self
+            .packages(&setup, language.as_ref(), &isolation.trust)
+            .await?;
         let endpoint = EngineEndpoint::start(&Listen::Loopback, Arc::clone(&setup.events)).await;
         let endpoint = endpoint.map_err(|error| {
             Error::new(ErrorCode::INTERNAL, "no local port can be opened").with_source(error)
         })?;
         let options = self
-            .host_options(&setup, language.as_ref(), endpoint.address())
+            .host_options(&setup, language.as_ref(), endpoint.address(), &isolation)
             .await?;
         let plugins = Arc::new(PluginHost::new(options));
         let resources = Arc::new(RunningResources::default());
@@ -145,7 +148,7 @@ impl Workbench for Processes {
             packages,
         };
         match self
-            .complete(&mut running, setup, language, resources)
+            .complete(&mut running, setup, language, resources, isolation)
             .await
         {
             Ok(()) => Ok(Box::new(running)),
@@ -165,6 +168,7 @@ impl Processes {
         setup: Setup<'_>,
         language: Option<Language>,
         resources: Arc<RunningResources>,
+        isolation: Isolation,
     ) -> Result<()> {
         for pack in &setup.request.options.policy_packs {
             let pack = running
@@ -185,17 +189,7 @@ impl Processes {
             resources,
             cancel: setup.cancellation.stop_token().clone(),
         };
-        let sandbox = match &setup.request.options.sandbox {
-            Some(settings) => {
-                let decided = isolation::decide(settings.clone()).await?;
-                if let Some(warning) = &decided.warning {
-                    warn(setup.events.as_ref(), warning);
-                }
-                Some(decided.sandbox)
-            }
-            None => None,
-        };
-        let spec = self.program_spec(setup, language, running.packages.clone(), sandbox);
+        let spec = self.program_spec(setup, language, running.packages.clone(), isolation);
         let program = LanguageProgram::prepare(spec, ports).await?;
         running.program = Some(Arc::new(program));
         Ok(())
@@ -206,7 +200,7 @@ impl Processes {
         setup: Setup<'_>,
         language: Language,
         packages: BTreeMap<String, PackageDescriptor>,
-        sandbox: Option<Sandbox>,
+        isolation: Isolation,
     ) -> ProgramSpec {
         let mut environment = self.environment.clone();
         environment.retain(|name, _| !NOT_FOR_PROGRAMS.iter().any(|hidden| name == hidden));
@@ -225,7 +219,8 @@ impl Processes {
             checker: self.checker.clone(),
             warm: Some(Arc::clone(&self.warm)),
             packages,
-            sandbox,
+            files: isolation.trust.files().clone(),
+            sandbox: isolation.sandbox,
             readable: Vec::new(),
             grace: PROGRAM_GRACE,
         }
@@ -258,13 +253,14 @@ impl Processes {
         &self,
         setup: &Setup<'_>,
         language: Option<&Language>,
+        trust: &ProjectTrust,
     ) -> Result<BTreeMap<String, PackageDescriptor>> {
         let Some(language) = language else {
             return Ok(BTreeMap::new());
         };
         let project = &setup.workspace.project;
         let needed = setup.request.needs_program();
-        let found = packages_of(project, language, needed).await?;
+        let found = packages_of(project, language, needed, trust).await?;
         for problem in &found.problems {
             warn(setup.events.as_ref(), problem);
         }
@@ -276,12 +272,14 @@ impl Processes {
         setup: &Setup<'_>,
         language: Option<&Language>,
         engine_address: &str,
+        isolation: &Isolation,
     ) -> Result<HostOptions> {
         let project = &setup.workspace.project;
         let folder = program_folder(project);
         let python = match language {
             Some(language) if language.runtime == Runtime::Python => {
-                let found = python_environment(project.directory(), &folder, &language.options);
+                let (root, trust) = (project.directory(), &isolation.trust);
+                let found = python_environment(root, &folder, &language.options, trust);
                 match found.await {
                     Ok(environment) => Some(environment.interpreter().to_owned()),
                     Err(_) if !setup.request.needs_program() => None,
@@ -302,10 +300,46 @@ impl Processes {
             config_json: Some(config_json(&setup.config.values)),
             environment: self.environment.clone(),
             tenancy: tenancy(&setup.request.options),
+            strangers: isolation.strangers_code(&setup.request.options),
             search,
             limits: self.limits,
             shared: Some(self.shared.clone()),
             events: Arc::clone(&setup.events),
+        })
+    }
+}
+
+/// How the program of one operation is kept from everything else.
+struct Isolation {
+    sandbox: Option<Sandbox>,
+    trust: ProjectTrust,
+}
+
+impl Isolation {
+    async fn of(setup: &Setup<'_>) -> Result<Self> {
+        let settings = setup.request.options.sandbox.as_ref();
+        let sandbox = match settings {
+            Some(settings) => {
+                let decided = isolation::decide(settings.clone()).await?;
+                if let Some(warning) = &decided.warning {
+                    warn(setup.events.as_ref(), warning);
+                }
+                Some(decided.sandbox)
+            }
+            None => None,
+        };
+        let root = setup.workspace.project.directory();
+        let trust = ProjectTrust::of(settings, sandbox.as_ref(), root)?;
+        Ok(Self { sandbox, trust })
+    }
+
+    /// Where dynamic providers and policy packs run, if they are strangers'.
+    fn strangers_code(&self, options: &RunOptions) -> Option<StrangersCode> {
+        let (settings, sandbox) = (options.sandbox.as_ref()?, self.sandbox.clone()?);
+        sandbox.is_strict().then(|| StrangersCode {
+            sandbox,
+            roots: settings.roots.clone(),
+            doors: Arc::new(Ports),
         })
     }
 }

@@ -5,20 +5,33 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
-use nimbus_engine_language::{RequiredPackages, required_packages};
+use nimbus_engine_language::{ProjectTrust, RequiredPackages, required_packages};
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_plugin::PluginSearch;
+use nimbus_engine_sandbox::Settings;
 
+use crate::isolation;
 use crate::processes::Language;
 
 /// The packages that a program has installed, as far as they have plugins. What could not be
 /// understood comes second.
-pub async fn required_plugins(directory: &Path) -> Result<(Vec<PackageDescriptor>, Vec<String>)> {
+pub async fn required_plugins(
+    directory: &Path,
+    sandbox: Option<&Settings>,
+) -> Result<(Vec<PackageDescriptor>, Vec<String>)> {
     let project = Project::find(directory)?;
+    let trust = match sandbox {
+        Some(settings) => {
+            let decided = isolation::decide(settings.clone()).await?;
+            let root = project.directory();
+            ProjectTrust::of(Some(settings), Some(&decided.sandbox), root)?
+        }
+        None => ProjectTrust::Own,
+    };
     let Some(language) = Language::of(&project, true)? else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let found = packages_of(&project, &language, true).await?;
+    let found = packages_of(&project, &language, true, &trust).await?;
     Ok((found.packages, found.problems))
 }
 
@@ -28,12 +41,14 @@ pub(crate) async fn packages_of(
     project: &Project,
     language: &Language,
     needed: bool,
+    trust: &ProjectTrust,
 ) -> Result<RequiredPackages> {
     let found = required_packages(
         language.runtime,
         &language.options,
         project.directory(),
         project.main.as_deref(),
+        trust,
     );
     match found.await {
         Err(_) if !needed => Ok(RequiredPackages::default()),

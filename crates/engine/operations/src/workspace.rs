@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nimbus_core::Result;
-use nimbus_engine_backend::project::{Project, ResolvedConfig, StackSettings, resolve};
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::project::{
+    Project, ResolvedConfig, StackSettings, find_project_file, resolve,
+};
 use nimbus_engine_backend::store::Address;
 use nimbus_engine_backend::{
     Backend, BackendError, BackendOptions, Environment, Keyring, Stack, StackRef, StackSecrets,
 };
+
+use nimbus_engine_files::ProjectFiles;
+use nimbus_engine_sandbox::Settings;
 
 use crate::request::StackLocation;
 
@@ -45,7 +50,6 @@ impl StackAccess {
 
     /// With keys that others use too: deriving one is slow.
     pub async fn with_keys(location: &StackLocation, keyring: &Arc<Keyring>) -> Result<Self> {
-        let environment = keyring.environment();
         let found = Project::find(&location.directory);
         let full_name = location.stack.matches('/').count() == 2;
         let project = match found {
@@ -53,6 +57,15 @@ impl StackAccess {
             Err(_) if full_name => None,
             Err(error) => return Err(error),
         };
+        Self::of_project(location, keyring, project).await
+    }
+
+    async fn of_project(
+        location: &StackLocation,
+        keyring: &Arc<Keyring>,
+        project: Option<Project>,
+    ) -> Result<Self> {
+        let environment = keyring.environment();
         let own_project = project.as_ref().map_or("", |project| &project.name);
         let name = StackRef::parse(&location.stack, own_project).map_err(BackendError::from)?;
         let backend = open_backend(location, project.as_ref(), environment).await?;
@@ -128,18 +141,73 @@ fn chosen_address(
     }
 }
 
+/// Where a stranger's state is kept is for the operator to say.
+fn refuse_backend(
+    location: &StackLocation,
+    project: &Project,
+    environment: &Environment,
+) -> Result<()> {
+    let said = location.backend.is_some() || environment.non_empty(BACKEND_VARIABLE).is_some();
+    match &project.backend_url {
+        Some(url) if !said => {
+            let message = format!(
+                "the project keeps its state at {url}, which is not for a stranger's project to say"
+            );
+            let help = format!("say where it is kept with --backend or {BACKEND_VARIABLE}");
+            Err(Error::new(ErrorCode::TENANT_BACKEND, message).with_help(help))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn real(folder: &Path) -> Result<PathBuf> {
+    folder.canonicalize().map_err(|error| {
+        let message = format!("cannot read {}: {error}", folder.display());
+        Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+    })
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf> {
+    match folder.is_absolute() {
+        true => Ok(folder.to_owned()),
+        false => real(folder),
+    }
+}
+
 fn project_folder(project: Option<&Project>, otherwise: &Path) -> PathBuf {
     project.map_or(otherwise, Project::directory).to_owned()
 }
 
 impl Workspace {
-    pub async fn open(location: &StackLocation, keyring: &Arc<Keyring>) -> Result<Self> {
-        let mut project = Project::find(&location.directory)?;
-        let access = StackAccess::with_keys(location, keyring).await?;
+    /// With the settings of the sandbox that its program runs in: of a stranger's project nothing is
+    /// read but its own files, and it does not decide where its state is.
+    pub async fn open(
+        location: &StackLocation,
+        keyring: &Arc<Keyring>,
+        sandbox: Option<&Settings>,
+    ) -> Result<Self> {
+        let found = find_project_file(&location.directory)?;
+        let root = found.parent().unwrap_or(&location.directory);
+        let files = match sandbox {
+            Some(settings) => settings.files_of(&absolute(root)?)?,
+            None => ProjectFiles::UNRESTRICTED,
+        };
+        let mut project = match files.is_restricted() {
+            true => {
+                // Under its real name, by which everybody will know it.
+                let file = real(root)?.join(found.file_name().unwrap_or_default());
+                Project::read_with(&files, &file)?
+            }
+            false => Project::read(&found)?,
+        };
+        if files.is_restricted() {
+            refuse_backend(location, &project, keyring.environment())?;
+        }
+        let access = StackAccess::of_project(location, keyring, Some(project.clone())).await?;
         // A stack may be run under another project's name than the program's own.
         project.name = access.name.project().to_owned();
         let file = project.stack_file(access.name.stack());
-        let settings = StackSettings::read(&file, &project.name)?;
+        let settings = StackSettings::read_with(&files, &file, &project.name)?;
         Ok(Self {
             access,
             project,

@@ -21,9 +21,9 @@ pub enum PluginError {
         missing: String,
         help: String,
     },
-    /// A tenant's own code, where code of tenants runs only in the sandbox.
-    #[error("{plugin} is code of the program itself, and that runs only in the sandbox here")]
-    BroughtAlong { plugin: String },
+    /// Not the operator's, where only the operator's plugins run outside of the sandbox.
+    #[error("{plugin} is not the operator's, and others run only in the sandbox here: {why}")]
+    BroughtAlong { plugin: String, why: String },
     #[error("nothing is started any more: the run is ending")]
     Ending,
     #[error("{plugin} did not start: {reason}")]
@@ -38,7 +38,7 @@ impl PluginError {
             Self::NotFound { .. } => ErrorCode::PLUGIN_NOT_FOUND,
             Self::Manifest { source, .. } => source.code(),
             Self::Runtime { .. } => ErrorCode::PLUGIN_RUNTIME_MISSING,
-            Self::BroughtAlong { .. } => ErrorCode::ISOLATION_WEAK,
+            Self::BroughtAlong { .. } => ErrorCode::PLUGIN_NOT_OPERATORS,
             Self::NotStarted { .. } | Self::Ending => ErrorCode::PLUGIN_NOT_STARTED,
             Self::Refused { .. } => ErrorCode::PLUGIN_REFUSED,
         }
@@ -100,7 +100,9 @@ impl From<PluginError> for Error {
                      Pulumi.yaml",
             ),
             PluginError::BroughtAlong { .. } => Error::new(error.code(), error.to_string())
-                .with_help("use an installed provider, or run without engine.sandbox: strict"),
+                .with_help(
+                    "install it with `nimbus plugin install`, or run without engine.sandbox: strict",
+                ),
             other => Error::new(other.code(), other.to_string()),
         }
     }
@@ -109,9 +111,9 @@ impl From<PluginError> for Error {
 impl From<LookupError> for Error {
     fn from(error: LookupError) -> Self {
         let code = match error {
-            LookupError::NotFound { .. } | LookupError::Folder { .. } => {
-                ErrorCode::PLUGIN_NOT_FOUND
-            }
+            LookupError::NotFound { .. }
+            | LookupError::Folder { .. }
+            | LookupError::Name { .. } => ErrorCode::PLUGIN_NOT_FOUND,
             LookupError::DebugProviders { .. } => ErrorCode::CONFIG_BAD_VALUE,
         };
         Error::new(code, error.to_string())

@@ -26,6 +26,7 @@ mod provider;
 mod runtime;
 mod sharing;
 mod start;
+mod strangers;
 mod tenancy;
 
 pub use error::PluginError;
@@ -35,4 +36,5 @@ pub use options::{HostOptions, Limits};
 pub use policy::{PolicyPack, PolicyPackOptions};
 pub use pool::{EngineDoor, EngineDoors, KeepWarm, ProviderPool};
 pub use sharing::{SHARED_EVERYWHERE, SharedPlugins};
+pub use strangers::StrangersCode;
 pub use tenancy::Tenancy;

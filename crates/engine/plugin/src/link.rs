@@ -22,6 +22,7 @@ use hyper_util::rt::TokioIo;
 use nimbus_engine_proto::MAX_MESSAGE_BYTES;
 use nimbus_engine_proto::analyzer_client::AnalyzerClient;
 use nimbus_engine_proto::resource_provider_client::ResourceProviderClient;
+use nimbus_engine_sandbox::Dialer;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tonic::body::Body;
@@ -64,11 +65,12 @@ impl Link {
         label: &str,
         port: NonZeroU16,
         process: Option<PluginProcess>,
+        inside: Option<&Dialer>,
         patience: Duration,
     ) -> Result<Self, String> {
         let deadline = Instant::now() + patience;
         loop {
-            let error = match dial(port).await {
+            let error = match dial(port, inside).await {
                 Ok(channel) => {
                     let channel = Observed(channel);
                     return Ok(Self {
@@ -158,16 +160,25 @@ impl Link {
     }
 }
 
-async fn dial(port: NonZeroU16) -> Result<Channel, tonic::transport::Error> {
+async fn dial(
+    port: NonZeroU16,
+    inside: Option<&Dialer>,
+) -> Result<Channel, tonic::transport::Error> {
     Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?
         .http2_adaptive_window(true)
-        .connect_with_connector(Once { port, used: false })
+        .connect_with_connector(Once {
+            port,
+            inside: inside.cloned(),
+            used: false,
+        })
         .await
 }
 
 /// Dials once and never again.
 struct Once {
     port: NonZeroU16,
+    /// Reaches a plugin that is alone in its network.
+    inside: Option<Dialer>,
     used: bool,
 }
 
@@ -183,6 +194,7 @@ impl Service<http::Uri> for Once {
     fn call(&mut self, _: http::Uri) -> Self::Future {
         let used = std::mem::replace(&mut self.used, true);
         let port = self.port.get();
+        let inside = self.inside.clone();
         Box::pin(async move {
             if used {
                 return Err(io::Error::new(
@@ -190,7 +202,15 @@ impl Service<http::Uri> for Once {
                     "the connection is lost",
                 ));
             }
-            let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+            let stream = match inside {
+                Some(dialer) => {
+                    let dialled = tokio::task::spawn_blocking(move || dialer.connect(port));
+                    let stream = dialled.await.map_err(io::Error::other)??;
+                    stream.set_nonblocking(true)?;
+                    TcpStream::from_std(stream)?
+                }
+                None => TcpStream::connect(("127.0.0.1", port)).await?,
+            };
             stream.set_nodelay(true)?;
             Ok(TokioIo::new(stream))
         })

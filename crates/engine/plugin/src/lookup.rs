@@ -66,6 +66,8 @@ pub enum LookupError {
     },
     #[error("its folder {} {reason}", folder.display())]
     Folder { folder: PathBuf, reason: String },
+    #[error("{name:?} is no name of a plugin: letters, digits, -, _ and . are")]
+    Name { name: String },
     #[error("PULUMI_DEBUG_PROVIDERS: {entry:?} is not <package>:<port>")]
     DebugProviders { entry: String },
 }
@@ -108,6 +110,13 @@ impl PluginSearch {
         name: &str,
         version: Option<&Version>,
     ) -> Result<Located, LookupError> {
+        // A name becomes part of a file's name, and is whatever a program or a state says.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(LookupError::Name {
+                name: name.to_owned(),
+            });
+        }
         if let (PluginKind::Resource, Some(port)) = (kind, self.running.get(name)) {
             return Ok(Located::Running { port: *port });
         }

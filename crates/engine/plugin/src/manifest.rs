@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nimbus_core::Error;
+use nimbus_core::{Error, ErrorCode};
 use nimbus_document::{Document, View};
+use nimbus_engine_files::ProjectFiles;
 
 /// What is needed of `PulumiPlugin.yaml` or `PulumiPolicy.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +18,12 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    pub(crate) fn read(file: &Path) -> Result<Self, Error> {
-        let document = Document::read(file)?;
+    pub(crate) fn read(files: &ProjectFiles, file: &Path) -> Result<Self, Error> {
+        let text = files.read_to_string(file).map_err(|error| {
+            let message = format!("cannot read {}: {error}", file.display());
+            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+        })?;
+        let document = Document::parse(&file.display().to_string(), &text)?;
         let root = document.view();
         let version = root.optional("version")?;
         let version = version

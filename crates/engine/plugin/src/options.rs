@@ -10,6 +10,7 @@ use nimbus_engine_ports::EventSink;
 
 use crate::lookup::PluginSearch;
 use crate::sharing::SharedPlugins;
+use crate::strangers::StrangersCode;
 use crate::tenancy::Tenancy;
 
 /// Everything that the plugins of one run have in common. It holds secrets, so it cannot be printed.
@@ -33,6 +34,8 @@ pub struct HostOptions {
     pub environment: BTreeMap<OsString, OsString>,
     /// Whether plugins get all of that, and whether a program's own code may be one.
     pub tenancy: Tenancy,
+    /// Where code of strangers' projects runs, if programs are strangers'.
+    pub strangers: Option<StrangersCode>,
     pub search: PluginSearch,
     pub limits: Limits,
     /// Processes that other operations use too; `None`: all are this run's own.

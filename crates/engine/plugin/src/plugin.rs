@@ -14,6 +14,7 @@ use crate::link::{CallError, Link};
 use crate::lookup::parse_version;
 use crate::options::Limits;
 use crate::process::PluginProcess;
+use crate::strangers::Enclosed;
 
 pub(crate) struct Plugin {
     pub(crate) link: Link,
@@ -23,6 +24,8 @@ pub(crate) struct Plugin {
     pub(crate) version: Option<Version>,
     /// Serves the address at which the plugin finds the engine, if it has one of its own.
     pub(crate) engine: Option<Box<dyn Send + Sync>>,
+    /// Where it runs, if that is a sandbox.
+    _enclosed: Option<Enclosed>,
 }
 
 /// What a provider understands.
@@ -82,11 +85,15 @@ impl Plugin {
     pub(crate) async fn reach(
         port: NonZeroU16,
         process: Option<PluginProcess>,
+        enclosed: Option<Enclosed>,
         greeting: &Greeting<'_>,
     ) -> Result<Self, String> {
         let attached = process.is_none();
         let limit = greeting.limits.start;
-        let link = Link::open(greeting.label, port, process, limit).await?;
+        let inside = enclosed
+            .as_ref()
+            .and_then(|enclosed| enclosed.dialer.as_ref());
+        let link = Link::open(greeting.label, port, process, inside, limit).await?;
         let protocol = handshake(&link, greeting).await?;
         if attached {
             attach(&link, greeting).await?;
@@ -100,6 +107,7 @@ impl Plugin {
             protocol,
             version,
             engine: None,
+            _enclosed: enclosed,
         })
     }
 

@@ -10,8 +10,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
+use nimbus_engine_process::Origin;
 use semver::Version;
 
 use crate::error::PluginError;
@@ -24,6 +26,7 @@ use crate::pool::{Digest, Fields};
 use crate::process::{Launch, Output, PluginProcess};
 use crate::runtime::{Dynamic, Runtimes, Source};
 use crate::sharing::Reach;
+use crate::strangers::StrangersCode;
 use crate::tenancy::{self, Tenancy};
 
 /// Files in the home folder from which providers take credentials without being told.
@@ -46,12 +49,14 @@ struct Start {
     /// Compiled plugins have the engine's address as their only argument. It is not known before
     /// they are started.
     compiled: bool,
+    /// A stranger's code, and where it runs.
+    strangers: Option<StrangersCode>,
 }
 
 #[derive(Clone)]
 enum Found {
     Running(NonZeroU16),
-    Start(Start),
+    Start(Box<Start>),
 }
 
 /// How the provider of a package is started. It holds an environment, so it cannot be printed.
@@ -140,15 +145,47 @@ impl Plan {
         audience: Arc<dyn EventSink>,
     ) -> Result<Plugin, PluginError> {
         let label = self.label;
+        let mut engine_address = engine_address;
+        let mut enclosed = None;
         let (port, process, folder) = match self.found {
             Found::Running(port) => (port, None, None),
+            Found::Start(start) if start.strangers.is_some() => {
+                let not_started = |reason| PluginError::NotStarted {
+                    plugin: label.clone(),
+                    reason,
+                };
+                let output = Output::new(Arc::clone(&audience), start.severity);
+                let Start {
+                    launch,
+                    folder,
+                    strangers,
+                    ..
+                } = *start;
+                let prepared = match &strangers {
+                    Some(strangers) => {
+                        let root = &launch.directory;
+                        let audience = Arc::clone(&audience);
+                        strangers
+                            .enclose(&launch, root, &engine_address, audience)
+                            .await
+                    }
+                    None => Err("it has no sandbox".to_owned()),
+                };
+                let mut prepared = prepared.map_err(not_started)?;
+                let started = prepared.start(&label, output, self.limits.start).await;
+                let (process, port) = started.map_err(not_started)?;
+                engine_address.clone_from(&prepared.address);
+                enclosed = Some(prepared);
+                (port, Some(process), Some(folder))
+            }
             Found::Start(mut start) => {
                 let output = Output::new(Arc::clone(&audience), start.severity);
                 if start.compiled {
                     start.launch.arguments.push(engine_address.clone().into());
                 }
-                let started =
-                    PluginProcess::start(start.launch, &label, output, self.limits.start).await;
+                let (command, patience) = (start.launch.command(), self.limits.start);
+                let origin = Origin::Operators;
+                let started = PluginProcess::start(command, origin, &label, output, patience).await;
                 let (process, port) = started.map_err(|error| PluginError::NotStarted {
                     plugin: label.clone(),
                     reason: error.to_string(),
@@ -164,7 +201,7 @@ impl Plan {
             knows_itself: self.reach != Reach::Everywhere,
             limits: self.limits,
         };
-        let plugin = Plugin::reach(port, process, &greeting).await;
+        let plugin = Plugin::reach(port, process, enclosed, &greeting).await;
         let plugin = plugin.map_err(|reason| PluginError::Refused {
             plugin: label,
             reason,
@@ -196,6 +233,7 @@ fn locate(
             folder: options.program_folder.clone(),
             severity: Severity::Info,
             compiled: false,
+            strangers: options.strangers.clone(),
         },
         (Ok(Located::Program { path }), None) => Start {
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
@@ -207,19 +245,23 @@ fn locate(
             },
             severity: Severity::Debug,
             compiled: true,
+            strangers: None,
         },
         (Ok(Located::Source { folder }), None) => {
             let file = folder.join("PulumiPlugin.yaml");
-            let manifest = Manifest::read(&file).map_err(|source| PluginError::Manifest {
-                manifest: file,
-                source,
-            })?;
+            let files = ProjectFiles::UNRESTRICTED;
+            let manifest =
+                Manifest::read(&files, &file).map_err(|source| PluginError::Manifest {
+                    manifest: file,
+                    source,
+                })?;
             let launch = runtimes.source(Source::Provider, &folder, &manifest, label)?;
             Start {
                 launch,
                 folder,
                 severity: Severity::Debug,
                 compiled: false,
+                strangers: None,
             }
         }
         (Err(source), None) => {
@@ -229,13 +271,13 @@ fn locate(
             });
         }
     };
-    refuse_strangers(options, &start, dynamic, label)?;
+    refuse_strangers(options, package, &start, label)?;
     let reach = reach(options, package, &start).min(widest);
     let start = match reach {
         Reach::Everywhere => start.anywhere(options),
         Reach::Operation | Reach::Folder => start,
     };
-    Ok((Found::Start(start), reach))
+    Ok((Found::Start(Box::new(start)), reach))
 }
 
 impl Start {
@@ -275,21 +317,33 @@ fn reach(options: &HostOptions, package: &PackageDescriptor, start: &Start) -> R
     }
 }
 
-/// Plugins run outside of any sandbox, so a tenant's own code may not be one.
+/// Plugins run outside of any sandbox and hold credentials, so where programs are strangers' they
+/// come from the operator's own folders, whatever a project, a package or a state says.
 fn refuse_strangers(
     options: &HostOptions,
+    package: &PackageDescriptor,
     start: &Start,
-    dynamic: Option<Dynamic>,
     label: &str,
 ) -> Result<(), PluginError> {
-    let project = [options.directory.as_path(), &options.program_folder];
-    let brought_along = dynamic.is_some() || tenancy::is_brought_along(&start.folder, &project);
-    if options.tenancy == Tenancy::Several && brought_along {
-        return Err(PluginError::BroughtAlong {
-            plugin: label.to_owned(),
-        });
+    if options.tenancy == Tenancy::Single || start.strangers.is_some() {
+        return Ok(());
     }
-    Ok(())
+    let refused = |why: String| PluginError::BroughtAlong {
+        plugin: label.to_owned(),
+        why,
+    };
+    let (kind, version) = (PluginKind::Resource, package.version.as_ref());
+    if options.search.is_in_project(kind, &package.name, version) {
+        let why = "Pulumi.yaml says where it is";
+        return Err(refused(why.to_owned()));
+    }
+    let project = [options.directory.as_path(), &options.program_folder];
+    // Of a plugin in source its folder counts: what interprets it is found on the search path.
+    let plugin = match start.compiled {
+        true => &start.launch.program,
+        false => &start.folder,
+    };
+    tenancy::check_operators(plugin, &options.search, &project).map_err(refused)
 }
 
 pub(crate) fn runtimes<'a>(

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::lookup::PluginSearch;
 
 /// Whether this machine runs programs of strangers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +93,55 @@ pub(crate) fn is_brought_along(plugin: &Path, project: &[&Path]) -> bool {
         .any(|folder| plugin.starts_with(real(folder)))
 }
 
+/// Why a plugin is not one of the operator's: it has to lie in the folder of installed plugins or in
+/// a folder of the search path, outside of the project, and nobody else may be able to change it.
+pub(crate) fn check_operators(
+    plugin: &Path,
+    search: &PluginSearch,
+    project: &[&Path],
+) -> Result<(), String> {
+    let real = |path: &Path| path.canonicalize();
+    let unreadable = |error: std::io::Error| format!("{}: {error}", plugin.display());
+    let place = real(plugin).map_err(unreadable)?;
+    if is_brought_along(&place, project) {
+        return Err(format!("{} lies in the project", place.display()));
+    }
+    let path = search.path.iter().flat_map(std::env::split_paths);
+    // A relative folder of the search path is one of whoever chooses the working directory.
+    let folders = path
+        .filter(|folder| folder.is_absolute())
+        .chain(search.installed.clone());
+    let plain = plugin.components().all(|part| part != Component::ParentDir);
+    let found_in =
+        |folder: PathBuf| (plain && plugin.starts_with(&folder)) || is_below(&place, &folder);
+    if !folders.into_iter().any(found_in) {
+        let place = place.display();
+        return Err(format!(
+            "{place} lies in no folder of the operator's plugins"
+        ));
+    }
+    let own = nix::unistd::geteuid().as_raw();
+    for changed in [place.as_path(), place.parent().unwrap_or(&place)] {
+        let found = changed.metadata().map_err(unreadable)?;
+        let changed = changed.display();
+        if found.uid() != 0 && found.uid() != own {
+            return Err(format!("{changed} belongs to user {}", found.uid()));
+        }
+        // A folder in which everybody may write and nobody may replace what is another's.
+        let sticky = found.is_dir() && found.mode() & 0o1000 != 0;
+        if found.mode() & 0o002 != 0 && !sticky {
+            return Err(format!("everybody can write to {changed}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_below(place: &Path, folder: &Path) -> bool {
+    folder
+        .canonicalize()
+        .is_ok_and(|folder| place.starts_with(folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +185,46 @@ mod tests {
     #[test]
     fn alone_everything_is_ones_own() {
         assert_eq!(kept("aws", Tenancy::Single).len(), 8);
+    }
+
+    #[test]
+    fn only_the_operators_plugins_run_outside() {
+        use std::fs::{self, Permissions};
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let path = |path: &str| root.path().join(path);
+        for plugin in [
+            "plugins/resource-x-v1.0.0/p",
+            "bin/p",
+            "project/p",
+            "evil/p",
+        ] {
+            fs::create_dir_all(path(plugin).parent().expect("a folder")).expect("folders");
+            fs::write(path(plugin), "").expect("a file");
+        }
+        symlink(path("evil"), path("plugins/resource-y-v1.0.0")).expect("a link");
+        let search = PluginSearch {
+            installed: Some(path("plugins")),
+            path: Some(std::env::join_paths([path("bin"), ".".into()]).expect("a path")),
+            ..PluginSearch::default()
+        };
+        let project = path("project");
+        let check = |plugin: &str| check_operators(&path(plugin), &search, &[&project]);
+        assert_eq!(check("plugins/resource-x-v1.0.0/p"), Ok(()));
+        assert_eq!(check("bin/p"), Ok(()));
+        // The operator's own link into another folder is the operator's word.
+        assert_eq!(check("plugins/resource-y-v1.0.0/p"), Ok(()));
+        for refused in [
+            "project/p",
+            "evil/p",
+            "absent",
+            "bin/../evil/p",
+            "bin/../project/p",
+        ] {
+            assert!(check(refused).is_err(), "{refused}");
+        }
+        fs::set_permissions(path("bin/p"), Permissions::from_mode(0o757)).expect("a mode");
+        assert!(check("bin/p").expect_err("writable").contains("everybody"));
     }
 
     #[test]

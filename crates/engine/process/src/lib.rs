@@ -9,10 +9,12 @@
 //! to say.
 
 mod group;
+mod origin;
 mod output;
 mod process;
 mod start;
 
+pub use origin::{Origin, Walls, run, run_blocking, spawn, spawn_blocking};
 pub use output::{Pump, Tail, for_each_line};
 pub use process::{Exit, Process, Started};
 

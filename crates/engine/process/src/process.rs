@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::group::{Ended, Group};
+use crate::origin::Origin;
 use crate::start;
 
 /// The thread that waits for a child does nothing else.
@@ -46,7 +47,8 @@ impl Process {
     /// Starts the command with nothing to read and with pipes for its output.
     ///
     /// Whoever calls may go away in the middle: then the child is killed.
-    pub async fn start(command: Command) -> io::Result<Started> {
+    pub async fn start(command: Command, origin: Origin) -> io::Result<Started> {
+        origin.admit(&command)?;
         // Somebody may have started us with the end of children ignored, and then the system does
         // not keep their exit codes. Listening, even without interest, undoes that.
         let _ = signal(SignalKind::child())?;

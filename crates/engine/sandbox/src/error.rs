@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
+use nimbus_engine_files::{OutsideProject, RootsError};
 
 use crate::probe::Primitive;
 
@@ -15,6 +16,16 @@ pub enum SandboxError {
     SharedNetwork,
     #[error("the sandbox cannot show {}: the program would see everything", path.display())]
     TooWide { path: PathBuf },
+    #[error(transparent)]
+    Outside(OutsideProject),
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    #[error("{} cannot be shown to the program: {source}", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("the sandbox could not be prepared: {what}")]
     Prepare {
         what: &'static str,
@@ -34,9 +45,13 @@ impl SandboxError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Weak { .. } | Self::SharedNetwork => ErrorCode::ISOLATION_WEAK,
-            Self::TooWide { .. } | Self::Prepare { .. } | Self::Setup { .. } => {
-                ErrorCode::SANDBOX_FAILED
-            }
+            Self::Outside(_) => ErrorCode::OUTSIDE_PROJECT,
+            Self::Roots(RootsError::Kernel) => ErrorCode::ISOLATION_WEAK,
+            Self::Roots(_) => ErrorCode::SANDBOX_ROOT,
+            Self::TooWide { .. }
+            | Self::Unreadable { .. }
+            | Self::Prepare { .. }
+            | Self::Setup { .. } => ErrorCode::SANDBOX_FAILED,
         }
     }
 
@@ -51,6 +66,16 @@ impl SandboxError {
                  or --allow-weak-isolation"
             }
             Self::TooWide { .. } => "move the program into a directory of its own",
+            Self::Outside(_) => {
+                "put it into the project's folder; if it is the operator's and every program may \
+                 read it, such as packages that several projects share or the root of a workspace, \
+                 name its folder in engine.sandbox_roots"
+            }
+            Self::Roots(RootsError::Kernel) => {
+                "use Linux 5.6 or newer, in a container whose profile allows openat2"
+            }
+            Self::Roots(_) => "correct engine.sandbox_roots: absolute paths of folders",
+            Self::Unreadable { .. } => "see that it is there and that Nimbus may read it",
             Self::Prepare { .. } | Self::Setup { .. } => {
                 "`nimbus doctor` shows what this machine offers; without a sandbox the program \
                  runs with engine.sandbox = off"

@@ -14,12 +14,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nimbus_engine_files::ProjectFiles;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use tempfile::TempDir;
 
 use crate::cgroup::{Group, Offer};
 use crate::environment;
 use crate::error::SandboxError;
+use crate::paths::Readable;
 use crate::plan::{Measures, Plan};
 use crate::policy::{Limits, Mode, Network, SandboxPolicy};
 use crate::probe::{Probe, Tried};
@@ -27,6 +29,7 @@ use crate::verdict::{Cause, Report, explain};
 
 /// The first argument that makes a program the helper.
 pub(crate) const HELPER: &str = "internal-sandbox";
+pub(crate) const OBSERVE: &str = "observe";
 pub(crate) const PROBE: &str = "probe";
 pub(crate) const RUN: &str = "run";
 
@@ -60,6 +63,7 @@ impl Helper {
             .env_clear()
             .stdin(Stdio::null())
             .stderr(Stdio::null())
+            // tidy-allow(start): our own program, which closes the sandbox
             .output()
             .map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer.stdout).map_err(|_| "the helper did not answer".to_owned())
@@ -74,6 +78,18 @@ pub struct Settings {
     pub limits: Limits,
     /// Names of variables that programs get beside the usual ones.
     pub environment: Vec<String>,
+    /// Folders of the operator that strangers' projects may lead into.
+    pub roots: Vec<PathBuf>,
+}
+
+impl Settings {
+    /// Opens files for a project: for a stranger's only its own and those in the operator's roots.
+    pub fn files_of(&self, project: &Path) -> Result<ProjectFiles, SandboxError> {
+        match self.mode {
+            Mode::Strict { .. } => Ok(ProjectFiles::beneath(project, &self.roots)?),
+            Mode::BestEffort => Ok(ProjectFiles::unrestricted()),
+        }
+    }
 }
 
 /// How programs are run on this machine.
@@ -115,6 +131,11 @@ impl Sandbox {
         let mut alone = self.clone();
         alone.settings.network = Network::None;
         alone
+    }
+
+    /// Whether its programs are strangers'.
+    pub fn is_strict(&self) -> bool {
+        matches!(self.settings.mode, Mode::Strict { .. })
     }
 
     pub fn limits(&self) -> &Limits {
@@ -193,14 +214,15 @@ impl Room {
     pub fn enclose(
         &mut self,
         command: &Command,
-        read_only: &[PathBuf],
+        readable: &Readable,
         writable: &[PathBuf],
     ) -> Result<Command, SandboxError> {
-        let shown = read_only.iter().chain(writable);
+        let shown = readable.named.iter().chain(&readable.exact).chain(writable);
         if let Some(path) = shown.into_iter().find(|path| is_too_wide(path)) {
             return Err(SandboxError::TooWide { path: path.clone() });
         }
-        self.policy.read_only = read_only.to_vec();
+        self.policy.read_only.clone_from(&readable.named);
+        self.policy.exact.clone_from(&readable.exact);
         self.policy.writable = writable.to_vec();
         let socket = self.socket();
         self.policy.sockets = Vec::from_iter(socket.exists().then_some(socket));
@@ -233,6 +255,7 @@ impl Room {
             control: place("control"),
             dial: place("dial"),
             cgroup: self.group.as_ref().map(|group| group.path().to_owned()),
+            sealed_memory: self.sandbox.is_strict() && self.group.is_none(),
         }
     }
 

@@ -17,6 +17,7 @@ mod error;
 #[cfg(target_os = "linux")]
 mod helper;
 mod launch;
+mod observe;
 mod paths;
 mod plan;
 mod policy;
@@ -25,7 +26,8 @@ mod verdict;
 
 pub use error::SandboxError;
 pub use launch::{Dialer, Helper, Intervention, Room, Sandbox, Settings};
-pub use paths::{code_of_program, readable_by_program};
+pub use observe::{Observation, ObservedPlace};
+pub use paths::{Interpreter, Readable, code_of_program, readable_by_program};
 pub use policy::{Limits, Mode, Network, SandboxPolicy};
 pub use probe::{Primitive, Probe};
 pub use verdict::{Cause, explain};

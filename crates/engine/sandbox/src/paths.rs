@@ -2,37 +2,139 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::{OutsideProject, ProjectFiles, is_outside};
+
+use crate::error::SandboxError;
+
+/// An interpreter, and who chose it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpreter<'a> {
+    /// Ours, or found on the operator's search path.
+    Operators(&'a Path),
+    /// Named by the project, such as that of its virtual environment. It leads where the project
+    /// says.
+    Projects(&'a Path),
+}
+
+/// What a program is shown to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readable {
+    /// By these names, links followed: ours, the operator's, and those of one's own project.
+    pub named: Vec<PathBuf>,
+    /// Exactly these, which have no links in them: those of a stranger's project.
+    pub exact: Vec<PathBuf>,
+}
+
+impl Readable {
+    /// One more thing of ours.
+    #[must_use]
+    pub fn and(mut self, more: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.named.extend(more);
+        self
+    }
+
+    fn chosen_by(files: &ProjectFiles, paths: BTreeSet<PathBuf>) -> Self {
+        let paths = paths
+            .into_iter()
+            .filter(|path| path.is_absolute())
+            .collect();
+        match files.is_restricted() {
+            true => Self {
+                exact: paths,
+                named: Vec::new(),
+            },
+            false => Self {
+                named: paths,
+                exact: Vec::new(),
+            },
+        }
+    }
+}
+
 /// Everything that a program needs to read beside what the system has. `root` is where its
-/// `Pulumi.yaml` is, `directory` where its code is.
-pub fn readable_by_program(root: &Path, directory: &Path, interpreter: &Path) -> Vec<PathBuf> {
-    let mut paths = BTreeSet::from_iter(code_of_program(root, directory));
-    paths.extend(interpreter_paths(interpreter));
-    paths.retain(|path| path.is_absolute());
-    paths.into_iter().collect()
+/// `Pulumi.yaml` is, `directory` where its code is. What a stranger's project leads to and may not
+/// have is an error: a program that lacks it would fail later, and nobody would know why.
+pub fn readable_by_program(
+    files: &ProjectFiles,
+    root: &Path,
+    directory: &Path,
+    interpreter: Interpreter<'_>,
+) -> Result<Readable, SandboxError> {
+    let mut paths = BTreeSet::from_iter(code_of_program(files, root, directory)?);
+    let path = match interpreter {
+        Interpreter::Projects(path) if files.is_restricted() => {
+            paths.extend(named_interpreter(files, path)?);
+            return Ok(Readable::chosen_by(files, paths));
+        }
+        Interpreter::Operators(path) | Interpreter::Projects(path) => path,
+    };
+    let interpreter = interpreter_paths(path).into_iter();
+    let interpreter = interpreter.filter(|path| path.is_absolute());
+    Ok(Readable::chosen_by(files, paths).and(interpreter))
 }
 
 /// The program itself and its packages, without what interprets them.
-pub fn code_of_program(root: &Path, directory: &Path) -> Vec<PathBuf> {
+pub fn code_of_program(
+    files: &ProjectFiles,
+    root: &Path,
+    directory: &Path,
+) -> Result<Vec<PathBuf>, SandboxError> {
     let mut paths = BTreeSet::new();
     for own in [root, directory] {
-        paths.insert(real(own));
+        paths.insert(files.canonicalize(own).or_else(|error| {
+            if files.is_restricted() {
+                return Err(unreadable(own, error));
+            }
+            Ok(own.to_owned())
+        })?);
         // Tools look at files by the name that they were called with.
-        paths.insert(own.to_owned());
+        if !files.is_restricted() {
+            paths.insert(own.to_owned());
+        }
     }
-    let modules: Vec<PathBuf> = directory
-        .ancestors()
-        .map(|ancestor| ancestor.join("node_modules"))
-        .filter(|modules| modules.is_dir())
-        .collect();
-    for modules in modules {
-        paths.extend(linked_packages(&modules));
-        paths.insert(real(&modules));
-        paths.insert(modules);
+    for ancestor in directory.ancestors() {
+        let modules = ancestor.join("node_modules");
+        if !files.is_dir(&modules) {
+            refuse_link_out(files, &modules)?;
+            continue;
+        }
+        paths.extend(linked_packages(files, &modules)?);
+        paths.insert(
+            files
+                .canonicalize(&modules)
+                .unwrap_or_else(|_| modules.clone()),
+        );
+        if !files.is_restricted() {
+            paths.insert(modules);
+        }
     }
     paths.retain(|path| path.is_absolute());
-    paths.into_iter().collect()
+    Ok(paths.into_iter().collect())
+}
+
+fn unreadable(path: &Path, source: io::Error) -> SandboxError {
+    match source.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(outside) => SandboxError::Outside(OutsideProject::clone(outside)),
+        None => SandboxError::Unreadable {
+            path: path.to_owned(),
+            source,
+        },
+    }
+}
+
+/// What is not there may be a link of the project that leads out of it. What lies above the project
+/// is not the project's, and only looked for.
+fn refuse_link_out(files: &ProjectFiles, path: &Path) -> Result<(), SandboxError> {
+    let is_link = files
+        .symlink_metadata(path)
+        .is_ok_and(|found| found.is_symlink());
+    match files.metadata(path) {
+        Err(error) if is_link && is_outside(&error) => Err(unreadable(path, error)),
+        _ => Ok(()),
+    }
 }
 
 fn real(path: &Path) -> PathBuf {
@@ -40,31 +142,44 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Packages that lie elsewhere and are linked in, as in workspaces.
-fn linked_packages(modules: &Path) -> Vec<PathBuf> {
-    let entries = |directory: &Path| {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+fn linked_packages(files: &ProjectFiles, modules: &Path) -> Result<Vec<PathBuf>, SandboxError> {
+    let is_link = |path: &Path| {
+        let itself = files.symlink_metadata(path);
+        itself.is_ok_and(|itself| itself.is_symlink())
     };
-    let (scopes, packages): (Vec<_>, Vec<_>) = entries(modules).into_iter().partition(|path| {
-        let name = path.file_name().unwrap_or_default();
-        name.to_string_lossy().starts_with('@') && !path.is_symlink()
-    });
-    let scoped = scopes.iter().flat_map(|scope| entries(scope));
-    packages
+    let (scopes, packages): (Vec<_>, Vec<_>) = files
+        .entries(modules)
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().starts_with('@') && !is_link(path)
+        });
+    let scoped = scopes
+        .iter()
+        .flat_map(|scope| files.entries(scope).unwrap_or_default());
+    let mut linked = Vec::new();
+    for path in packages
         .into_iter()
         .chain(scoped)
-        .filter(|path| path.is_symlink())
-        .filter_map(|path| fs::canonicalize(path).ok())
-        .collect()
+        .filter(|path| is_link(path))
+    {
+        match files.canonicalize(&path) {
+            Ok(real) => linked.push(real),
+            Err(error) if is_outside(&error) => return Err(unreadable(&path, error)),
+            // A link to nothing shows nothing.
+            Err(_) => {}
+        }
+    }
+    Ok(linked)
 }
 
 /// An interpreter is a chain of links that ends in an installation. Each place on the way is seen,
 /// as little of it as will do.
 fn interpreter_paths(interpreter: &Path) -> Vec<PathBuf> {
-    const LONGEST: usize = 16;
     let mut paths = Vec::new();
     let mut next = Some(interpreter.to_owned());
-    for _ in 0..LONGEST {
+    for _ in 0..LONGEST_CHAIN {
         let Some(path) = next else { break };
         paths.push(installation(&path));
         next = fs::read_link(&path).ok().map(|target| {
@@ -80,6 +195,50 @@ fn interpreter_paths(interpreter: &Path) -> Vec<PathBuf> {
         .chain(reals)
         .filter(|path| !is_system(path))
         .collect()
+}
+
+const LONGEST_CHAIN: usize = 16;
+
+/// The same chain where a stranger laid it: it may lead through the project, through the operator's
+/// roots and to the system's own programs, which everybody sees.
+fn named_interpreter(
+    files: &ProjectFiles,
+    interpreter: &Path,
+) -> Result<Vec<PathBuf>, SandboxError> {
+    let mut paths = Vec::new();
+    let mut next = interpreter.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        // By the folder's real name, which is the one that the program will see.
+        let folder = next.parent().unwrap_or_else(|| Path::new("/"));
+        let name = next.file_name().unwrap_or_default();
+        if is_system(&real(folder)) {
+            return Ok(paths);
+        }
+        let folder = files
+            .canonicalize(folder)
+            .map_err(|error| unreadable(&next, error))?;
+        let path = folder.join(name);
+        let itself = files
+            .symlink_metadata(&path)
+            .map_err(|error| unreadable(&next, error))?;
+        paths.extend(shown_installation(files, &path));
+        if !itself.is_symlink() {
+            return Ok(paths);
+        }
+        let target = fs::read_link(&path).map_err(|error| unreadable(&path, error))?;
+        next = folder.join(target);
+    }
+    let source = io::Error::from(nix::errno::Errno::ELOOP);
+    Err(unreadable(interpreter, source))
+}
+
+/// As much of the installation as may be read.
+fn shown_installation(files: &ProjectFiles, interpreter: &Path) -> Vec<PathBuf> {
+    let wide = installation(interpreter);
+    match files.canonicalize(&wide) {
+        Ok(real) => vec![real],
+        Err(_) => files.canonicalize(interpreter).into_iter().collect(),
+    }
 }
 
 /// The directory that an interpreter and its libraries are in, or the interpreter alone: with
@@ -126,11 +285,88 @@ mod tests {
         (root, path)
     }
 
+    fn own(root: &Path, directory: &Path) -> Vec<PathBuf> {
+        let node = Interpreter::Operators(Path::new("/usr/bin/node"));
+        readable_by_program(&ProjectFiles::unrestricted(), root, directory, node)
+            .expect("everything may be read")
+            .named
+    }
+
+    fn strangers(root: &Path, roots: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
+        let files = ProjectFiles::beneath(root, roots).expect("a kernel with openat2");
+        let node = Interpreter::Operators(Path::new("/usr/bin/node"));
+        readable_by_program(&files, root, root, node).map(|readable| readable.exact)
+    }
+
+    #[test]
+    fn a_strangers_packages_are_the_projects_or_the_operators() {
+        let (_guard, root) = tree(&[
+            "repo/node_modules/hoisted/i.js",
+            "repo/app/node_modules/own/i.js",
+            "shared/a/i.js",
+            "stranger/secret",
+        ]);
+        let app = root.join("repo/app");
+        let modules = app.join("node_modules");
+        assert_eq!(
+            strangers(&app, &[]).expect("its own"),
+            [app.clone(), modules.clone()],
+            "what lies above was not named by the operator"
+        );
+        let repo = [root.join("repo")];
+        let paths = strangers(&app, &repo).expect("a workspace");
+        assert!(paths.contains(&root.join("repo/node_modules")), "{paths:?}");
+        symlink(root.join("shared/a"), modules.join("a")).expect("a link");
+        let refused = strangers(&app, &[]).expect_err("it leads out");
+        assert!(refused.to_string().contains("shared/a"), "{refused}");
+        let paths = strangers(&app, &[root.join("shared")]).expect("the operator's");
+        assert!(paths.contains(&root.join("shared/a")), "{paths:?}");
+        for out in [root.join("stranger"), "/etc".into()] {
+            fs::remove_file(modules.join("a")).expect("a link");
+            symlink(&out, modules.join("a")).expect("a link");
+            strangers(&app, &[root.join("shared")]).expect_err("it leads out");
+        }
+        fs::remove_dir_all(&modules).expect("its packages");
+        symlink(root.join("stranger"), &modules).expect("a link");
+        strangers(&app, &[]).expect_err("all of it leads out");
+    }
+
+    #[test]
+    fn a_strangers_interpreter_leads_to_the_system_or_to_the_operators_roots() {
+        let (_guard, root) = tree(&[
+            "app/venv/pyvenv.cfg",
+            "app/venv/bin/x",
+            "py/bin/python3.11",
+            "py/lib/python3.11/os.py",
+            "home/bin/python",
+            "home/lib/python3.1/secret",
+        ]);
+        let app = root.join("app");
+        let python = app.join("venv/bin/python");
+        let seen = |roots: &[PathBuf], target: &Path| {
+            let _ = fs::remove_file(&python);
+            symlink(target, &python).expect("a link");
+            let files = ProjectFiles::beneath(&app, roots).expect("a kernel with openat2");
+            named_interpreter(&files, &python)
+        };
+        let installed = root.join("py/bin/python3.11");
+        assert!(seen(&[], &installed).is_err());
+        let paths = seen(&[root.join("py")], &installed).expect("the operator's");
+        assert!(paths.contains(&app.join("venv")) && paths.contains(&root.join("py")));
+        // Of a root that is narrower, no more than the root.
+        let paths = seen(&[root.join("py/bin")], &installed).expect("the operator's");
+        assert!(!paths.contains(&root.join("py")), "{paths:?}");
+        let paths = seen(&[], Path::new("/usr/bin/env")).expect("the system's");
+        assert_eq!(paths, [app.join("venv")]);
+        assert!(seen(&[], &root.join("home/bin/python")).is_err());
+        assert!(seen(&[], Path::new("python")).is_err(), "a circle");
+    }
+
     #[test]
     fn a_program_sees_its_code_and_the_packages_above_it() {
         let (_guard, root) = tree(&["work/node_modules/x/i.js", "work/app/infra/index.ts", "me"]);
         let app = root.join("work/app");
-        let paths = readable_by_program(&app, &app.join("infra"), Path::new("/usr/bin/node"));
+        let paths = own(&app, &app.join("infra"));
         assert!(paths.contains(&app) && paths.contains(&app.join("infra")));
         assert!(paths.contains(&root.join("work/node_modules")));
         assert!(!paths.iter().any(|path| root.join("me").starts_with(path)));
@@ -143,7 +379,7 @@ mod tests {
         symlink(root.join("shared/a"), modules.join("a")).expect("a link");
         symlink(root.join("shared/b"), modules.join("@own/b")).expect("a link");
         let app = root.join("app");
-        let paths = readable_by_program(&app, &app, Path::new("/usr/bin/node"));
+        let paths = own(&app, &app);
         assert!(paths.contains(&root.join("shared/a")), "{paths:?}");
         assert!(paths.contains(&root.join("shared/b")), "{paths:?}");
         assert!(!paths.contains(&root.join("shared")));

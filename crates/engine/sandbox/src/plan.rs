@@ -41,6 +41,9 @@ pub(crate) struct Plan {
     /// Where the helper takes requests to connect to the program.
     pub(crate) dial: PathBuf,
     pub(crate) cgroup: Option<PathBuf>,
+    /// Memory that no count would see is not given: nobody but the supervisor counts, and the
+    /// program is a stranger's.
+    pub(crate) sealed_memory: bool,
 }
 
 impl Measures {

@@ -70,6 +70,9 @@ pub struct SandboxPolicy {
     /// Its code, its packages and its interpreter. The system's own programs and libraries are
     /// visible without being named.
     pub read_only: Vec<PathBuf>,
+    /// The same, where the project of a stranger chose them. They have no links in them: one that
+    /// has was put there since they were looked at.
+    pub exact: Vec<PathBuf>,
     /// What it may change. Empty for programs: they have a temporary directory.
     pub writable: Vec<PathBuf>,
     /// Sockets that it may connect to.

@@ -93,12 +93,13 @@ impl Usage {
     pub(crate) fn judge(&self, limits: &Limits) -> Option<Cause> {
         // A program that opens as many files as it may has one more to open.
         let open_files = limits.open_files.saturating_sub(1);
-        if self.memory_bytes > limits.memory_bytes {
-            let bytes = limits.memory_bytes;
-            Some(Cause::Memory { bytes })
-        } else if self.processes >= limits.processes {
+        // Processes first: many of them have much memory together, which is not what is wrong.
+        if self.processes >= limits.processes {
             let count = limits.processes;
             Some(Cause::Processes { count })
+        } else if self.memory_bytes > limits.memory_bytes {
+            let bytes = limits.memory_bytes;
+            Some(Cause::Memory { bytes })
         } else if self.open_files >= open_files {
             let count = limits.open_files;
             Some(Cause::OpenFiles { count })

@@ -53,6 +53,7 @@ fn engine(server: &ProviderServer) -> PluginHost {
         runtime_options: BTreeMap::new(),
         config_json: None,
         environment: BTreeMap::new(),
+        strangers: None,
         tenancy: Tenancy::Single,
         search: PluginSearch {
             running: [("aws".to_owned(), server.port())].into(),

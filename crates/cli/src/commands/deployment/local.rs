@@ -116,6 +116,10 @@ pub(crate) fn sandbox_of(
             .as_ref()
             .map(|settings| settings.limits)
             .unwrap_or_default(),
+        roots: settings
+            .as_ref()
+            .map(|settings| settings.roots.clone())
+            .unwrap_or_default(),
         environment: settings
             .map(|settings| settings.environment)
             .unwrap_or_default(),

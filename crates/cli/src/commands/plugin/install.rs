@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::progress::Follower;
 use super::{Named, store};
+use crate::commands::program::sandbox_settings;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Report;
@@ -118,7 +119,9 @@ impl Args {
     }
 
     async fn needed(&self, source: Option<Source>, context: &Context) -> Result<Vec<Order>> {
-        let (packages, problems) = required_plugins(&context.directory.join(&self.dir)).await?;
+        let sandbox = sandbox_settings(context)?;
+        let folder = context.directory.join(&self.dir);
+        let (packages, problems) = required_plugins(&folder, sandbox.as_ref()).await?;
         for problem in problems {
             context.output.note(&problem);
         }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs};
 use super::rehearse::RehearsalArgs;
 use super::run::Asked;
+use super::sandbox::SandboxArgs;
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     effort: EffortArgs,
     #[command(flatten)]
+    sandbox: SandboxArgs,
+    #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
     rehearsal: RehearsalArgs,
@@ -67,6 +70,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     }
     let mut options = RunOptions::default();
     args.effort.apply(&mut options);
+    // Without the program there is still its code: dynamic providers that the state names.
+    options.sandbox = args.sandbox.settings(context)?;
     let asked = Asked {
         location: &args.location,
         action: Action::Import(items),

@@ -37,7 +37,7 @@ pub(crate) use orders::OrderArgs;
 pub(crate) use outputs::OutputsReport;
 pub(crate) use processes::shared_providers;
 pub(crate) use rehearse::refuse_rehearsed;
-pub(crate) use sandbox::from_settings as sandbox_settings;
+pub(crate) use sandbox::{SandboxArgs, from_settings as sandbox_settings};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -6,6 +6,7 @@ use nimbus_engine_operations::{Action, RunOptions};
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
 use super::run::Asked;
+use super::sandbox::SandboxArgs;
 use crate::context::Context;
 use crate::exit::Outcome;
 
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     effort: EffortArgs,
     #[command(flatten)]
+    sandbox: SandboxArgs,
+    #[command(flatten)]
     consent: ConsentArgs,
     #[command(flatten)]
     rehearsal: RehearsalArgs,
@@ -47,6 +50,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     };
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
+    // Without the program there is still its code: dynamic providers that the state names.
+    options.sandbox = args.sandbox.settings(context)?;
     let asked = Asked {
         location: &args.location,
         action: Action::Refresh,

@@ -77,7 +77,7 @@ impl RehearsalArgs {
             backend: Some(format!("file://{}", folder.display())),
             ..real
         };
-        let workspace = Workspace::open(&location, &keys).await?;
+        let workspace = Workspace::open(&location, &keys, None).await?;
         let file = World::file_in(&folder, workspace.access.name.stack());
         let rehearsal = Rehearsal::new(
             World::open(&file)?,

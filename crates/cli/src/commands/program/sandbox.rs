@@ -1,5 +1,7 @@
 //! How a program is kept from everything else: flags first, then the settings.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use nimbus_config::{Engine, SandboxMode, SandboxNetwork};
 use nimbus_core::{Error, ErrorCode, Result};
@@ -63,6 +65,7 @@ impl SandboxArgs {
         )?;
         Ok(decided.map(|settings| Settings {
             limits: limits(chosen),
+            roots: roots(chosen),
             ..settings
         }))
     }
@@ -101,8 +104,16 @@ impl SandboxArgs {
             },
             limits: Limits::default(),
             environment: Vec::new(),
+            roots: Vec::new(),
         }))
     }
+}
+
+fn roots(chosen: &Engine) -> Vec<PathBuf> {
+    let roots = chosen.sandbox_roots.value.as_ref();
+    roots
+        .map(|roots| roots.paths().to_vec())
+        .unwrap_or_default()
 }
 
 fn limits(chosen: &Engine) -> Limits {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_document::{Document, NodeKind, View};
+use nimbus_engine_files::{ProjectFiles, is_outside};
 use serde_json::{Map, Value};
 
 use super::declaration::{self, Declaration};
@@ -32,6 +33,16 @@ pub struct Project {
     pub packages: BTreeMap<String, PackageSpec>,
     pub plugins: Plugins,
     pub required_pulumi_version: Option<String>,
+}
+
+/// Why a file of a project was not read.
+pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    let code = match is_outside(&error) {
+        true => ErrorCode::OUTSIDE_PROJECT,
+        false => ErrorCode::FILE_UNREADABLE,
+    };
+    let message = format!("cannot read {}: {error}", path.display());
+    Error::new(code, message).with_source(error)
 }
 
 /// The language of a program.
@@ -77,6 +88,14 @@ impl Project {
 
     pub fn read(path: &Path) -> Result<Self> {
         Self::from_document(path, &Document::read(path)?)
+    }
+
+    /// The same through the reader of a stranger's files.
+    pub fn read_with(files: &ProjectFiles, path: &Path) -> Result<Self> {
+        let text = files
+            .read_to_string(path)
+            .map_err(|error| unreadable(path, error))?;
+        Self::from_document(path, &Document::parse(&path.display().to_string(), &text)?)
     }
 
     pub(super) fn from_document(path: &Path, document: &Document) -> Result<Self> {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{ErrorCode, Result};
 use nimbus_document::{Document, Node, NodeKind, View};
+use nimbus_engine_files::ProjectFiles;
 
 use super::config::ConfigMap;
 use super::key::ConfigKey;
@@ -26,15 +27,17 @@ pub struct StackSettings {
 impl StackSettings {
     /// Reads a stack's settings; a file that is not there means none.
     pub fn read(path: &Path, project: &str) -> Result<Self> {
-        match std::fs::read_to_string(path) {
+        Self::read_with(&ProjectFiles::UNRESTRICTED, path, project)
+    }
+
+    /// The same through the reader of the project's files.
+    pub fn read_with(files: &ProjectFiles, path: &Path, project: &str) -> Result<Self> {
+        match files.read_to_string(path) {
             Ok(text) => Self::parse(path, project, text),
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
                 Ok(Self::empty(path, project))
             }
-            Err(source) => {
-                let message = format!("cannot read {}: {source}", path.display());
-                Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(source))
-            }
+            Err(source) => Err(super::file::unreadable(path, source)),
         }
     }
 

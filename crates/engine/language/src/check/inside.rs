@@ -12,15 +12,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nimbus_engine_process::{Process, Started};
-use nimbus_engine_sandbox::{Intervention, Sandbox, code_of_program, readable_by_program};
+use nimbus_engine_files::ProjectFiles;
+use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_sandbox::{
+    Interpreter, Intervention, Sandbox, code_of_program, readable_by_program,
+};
 use nimbus_engine_transpile::Key;
-use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
-use tokio::time::timeout;
 
 use super::{Answer, CheckRequest, Found, REVISION, TypeChecker, Verdict, scripts};
 use crate::contents::Contents;
+use crate::inquiry::{self, Unanswered};
 
 /// A list of errors is not megabytes.
 const MOST_BYTES: u64 = 16 << 20;
@@ -28,9 +29,10 @@ const MOST_BYTES: u64 = 16 << 20;
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Where a program's types are checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) sandbox: Sandbox,
+    pub(crate) files: ProjectFiles,
     pub(crate) root: PathBuf,
     pub(crate) directory: PathBuf,
 }
@@ -58,7 +60,7 @@ impl TypeChecker {
     /// The digest of everything that the verdict depends on.
     async fn key(&self, request: &CheckRequest, place: &Place) -> Option<Key> {
         // Of the interpreter, which is not the program's, path, size and time will do.
-        let seen = code_of_program(&place.root, &place.directory);
+        let seen = code_of_program(&place.files, &place.root, &place.directory).ok()?;
         let contents = Contents::clone(&self.contents);
         let digest = tokio::task::spawn_blocking(move || contents.digest(&seen));
         let digest = digest.await.ok()??;
@@ -84,17 +86,17 @@ impl TypeChecker {
             .arg(&script)
             .arg(request.line())
             .current_dir(&place.directory);
-        let mut readable = readable_by_program(&place.root, &place.directory, &request.node);
-        readable.extend(script.parent().map(Path::to_owned));
+        let node = Interpreter::Operators(&request.node);
+        let readable = readable_by_program(&place.files, &place.root, &place.directory, node);
+        let readable = readable.map_err(|error| told(&error))?;
+        let readable = readable.and(script.parent().map(Path::to_owned));
         let room = place.sandbox.without_network().open();
         let mut room = room.map_err(|error| told(&error))?;
         let enclosed = room.enclose(&command, &readable, &[]);
         let enclosed = enclosed.map_err(|error| told(&error))?;
-        let answered = timeout(PATIENCE, answer(enclosed.into())).await;
-        let answer = match answered {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(reason)) => return Err(told(&because(room.intervention(), reason))),
-            Err(_) => return Err(told(&"the compiler takes too long")),
+        let answer = match answer(enclosed).await {
+            Ok(answer) => answer,
+            Err(reason) => return Err(told(&because(room.intervention(), reason))),
         };
         match (answer.result, answer.failure) {
             (Some(found), _) => Ok(found),
@@ -104,29 +106,13 @@ impl TypeChecker {
 }
 
 /// The only answer of a process, which is gone afterwards with everything that it started.
-async fn answer(command: Command) -> Result<Answer, String> {
-    let failed = |error: std::io::Error| error.to_string();
-    let started = Process::start(command.into_std()).await.map_err(failed)?;
-    let Started {
-        process,
-        stdout,
-        mut stderr,
-    } = started;
-    let mut text = Vec::new();
-    let mut stdout = stdout.take(MOST_BYTES);
-    let mut nowhere = tokio::io::sink();
-    let said = async {
-        tokio::select! {
-            read = stdout.read_to_end(&mut text) => read.map(|_| ()),
-            // It may have closed the one and still write to the other.
-            error = async {
-                let _ = tokio::io::copy(&mut stderr, &mut nowhere).await;
-                std::future::pending().await
-            } => error,
-        }
+async fn answer(command: std::process::Command) -> Result<Answer, String> {
+    let origin = Origin::Tenants(Walls::Sandbox);
+    let text = match inquiry::answer(command, origin, MOST_BYTES, PATIENCE).await {
+        Ok(text) => text,
+        Err(Unanswered::TooLate) => return Err("the compiler takes too long".to_owned()),
+        Err(Unanswered::Failed(reason)) => return Err(reason),
     };
-    said.await.map_err(failed)?;
-    drop(process);
     let lines = text.split(|byte| *byte == b'\n');
     // Whatever else a package prints, it is not an answer.
     let mut answers = lines.filter_map(|line| serde_json::from_slice(line).ok());

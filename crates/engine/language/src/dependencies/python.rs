@@ -18,6 +18,7 @@ use super::{forget_old, last_lines, link_tree, tell, touch, turn};
 use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
 use crate::python::{Missing, missing_environment};
+use nimbus_engine_process::{Origin, Walls};
 
 /// What somebody would do by hand.
 const INSTALL: &str = "pip install -r requirements.txt";
@@ -204,7 +205,7 @@ async fn version(python: &Path) -> io::Result<String> {
 
 async fn run(mut command: Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).kill_on_drop(true);
-    command.output().await
+    nimbus_engine_process::run(&mut command, Origin::Tenants(Walls::OwnProject)).await
 }
 
 fn finished(folder: &Path, command: &'static str, output: Output) -> Result<(), LaunchError> {

@@ -8,16 +8,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use nimbus_engine_sandbox::{Sandbox, readable_by_program};
-use nimbus_engine_transpile::{Cache, Compiler, Request, transpile};
+use nimbus_engine_files::ProjectFiles;
+use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_sandbox::{Interpreter, Sandbox, readable_by_program};
+use nimbus_engine_transpile::{Cache, Compiler, Request, entry_file, transpile};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
-use tokio::time::timeout;
+
+use crate::inquiry::{self, Unanswered};
 
 /// The first argument that makes a program the translator.
 const TRANSLATE: &str = "internal-translate";
@@ -28,9 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is translated.
 pub(crate) struct Wanted<'a> {
+    pub(crate) files: &'a ProjectFiles,
     pub(crate) root: &'a Path,
     pub(crate) directory: &'a Path,
-    pub(crate) entry: &'a Path,
+    /// What `Pulumi.yaml` says is run in the directory.
+    pub(crate) name: &'a str,
     pub(crate) tsconfig: &'a Path,
     /// The compiler's version, and whether the SDK asks it to take modules as Node.js does.
     pub(crate) version: &'a str,
@@ -39,6 +42,8 @@ pub(crate) struct Wanted<'a> {
 
 /// A program as it was translated.
 pub(crate) struct Translated {
+    /// The file that the program begins with.
+    pub(crate) entry: PathBuf,
     pub(crate) program: String,
     /// Whether there was any TypeScript in it.
     pub(crate) has_files: bool,
@@ -53,7 +58,11 @@ pub(crate) async fn translate(
     let mut command = std::process::Command::new(&own);
     command
         .arg(TRANSLATE)
-        .args([wanted.entry, wanted.tsconfig])
+        .args([
+            wanted.directory.as_os_str(),
+            wanted.name.as_ref(),
+            wanted.tsconfig.as_os_str(),
+        ])
         .args([
             wanted.version,
             if wanted.node_modules { "node" } else { "" },
@@ -61,17 +70,35 @@ pub(crate) async fn translate(
         .current_dir(wanted.directory);
     let room = sandbox.without_network().open();
     let mut room = room.map_err(|error| error.to_string())?;
-    let readable = readable_by_program(wanted.root, wanted.directory, &own);
+    let interpreter = Interpreter::Operators(&own);
+    let readable = readable_by_program(wanted.files, wanted.root, wanted.directory, interpreter);
+    let readable = readable.map_err(|error| error.to_string())?;
     let enclosed = room
         .enclose(&command, &readable, &[])
         .map_err(|error| error.to_string())?;
-    let run = run(Command::from(enclosed));
-    let translated = timeout(PATIENCE, run).await;
-    let translated = translated.map_err(|_| "its translation takes too long".to_owned())?;
-    let failed = |error| format!("its translation failed: {error}");
-    let program = translated.map_err(failed)?;
+    // It is our own program that parses what a stranger wrote.
+    let origin = Origin::Tenants(Walls::Sandbox);
+    let failed = |error: std::io::Error| format!("its translation failed: {error}");
+    let text = match inquiry::answer(enclosed, origin, MOST_BYTES, PATIENCE).await {
+        Ok(text) => {
+            String::from_utf8(text).map_err(|error| failed(std::io::Error::other(error)))?
+        }
+        Err(Unanswered::TooLate) => return Err("its translation takes too long".to_owned()),
+        Err(Unanswered::Failed(reason)) => return Err(failed(std::io::Error::other(reason))),
+    };
+    let Some((entry, program)) = text.split_once('\n') else {
+        let reason = text.lines().next().unwrap_or("it ended early").to_owned();
+        return Err(failed(std::io::Error::other(reason)));
+    };
+    // Named by what the project says of itself, so it has to be the project's.
+    let entry = wanted
+        .files
+        .canonicalize(Path::new(entry))
+        .map_err(failed)?;
+    let program = program.to_owned();
     let bundle: Bundle = serde_json::from_str(&program).map_err(|error| failed(error.into()))?;
     Ok(Translated {
+        entry,
         has_files: !bundle.files.is_empty(),
         program,
     })
@@ -83,24 +110,6 @@ struct Bundle {
     files: BTreeMap<String, IgnoredAny>,
 }
 
-async fn run(mut command: Command) -> std::io::Result<String> {
-    let mut process = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let mut text = String::new();
-    if let Some(output) = process.stdout.take() {
-        output.take(MOST_BYTES).read_to_string(&mut text).await?;
-    }
-    if process.wait().await?.success() {
-        return Ok(text);
-    }
-    let reason = text.lines().next().unwrap_or("it ended early").to_owned();
-    Err(std::io::Error::other(reason))
-}
-
 /// Does the translator's work if the arguments of this process ask for it. A program that runs
 /// programs in sandboxes calls this before it does anything else.
 pub fn translate_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
@@ -109,8 +118,13 @@ pub fn translate_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Opti
         return None;
     }
     let mut next = || arguments.next().unwrap_or_default();
-    let (entry, tsconfig) = (PathBuf::from(next()), PathBuf::from(next()));
+    let (directory, name) = (PathBuf::from(next()), next());
+    let tsconfig = PathBuf::from(next());
     let (version, modules) = (next(), next());
+    let Some(entry) = entry_file(&directory, &name.to_string_lossy()) else {
+        let _ = std::io::stdout().write_all(b"there is no file to begin with");
+        return Some(ExitCode::FAILURE);
+    };
     let compiler = Compiler::of_version(&version.to_string_lossy(), !modules.is_empty());
     let request = Request {
         entry: &entry,
@@ -121,7 +135,7 @@ pub fn translate_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Opti
     let cache = Cache::at(std::env::temp_dir().join("translated"));
     let (text, code) = match transpile(&request, &cache) {
         Ok(bundle) => match serde_json::to_string(&bundle) {
-            Ok(text) => (text, ExitCode::SUCCESS),
+            Ok(text) => (format!("{}\n{text}", entry.display()), ExitCode::SUCCESS),
             Err(error) => (error.to_string(), ExitCode::FAILURE),
         },
         Err(unsupported) => (unsupported.to_string(), ExitCode::FAILURE),

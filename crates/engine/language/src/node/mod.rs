@@ -11,7 +11,9 @@ mod words;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::{ProjectFiles, is_outside};
 use nimbus_engine_ports::DeploymentContext;
+use nimbus_engine_process::{Origin, Walls, run};
 use tokio::process::Command;
 
 use crate::check::CheckRequest;
@@ -45,7 +47,7 @@ impl NodeLaunch {
         })?;
         let package_manager = PackageManager::parse(options.text("packagemanager")?)?;
         let node = node_binary()?;
-        let run_module = resolve(&entry.directory, "cmd/run", package_manager).await?;
+        let run_module = resolve(&spec.files, &entry.directory, "cmd/run", package_manager).await?;
         let project = Project {
             spec,
             entry,
@@ -88,6 +90,10 @@ impl NodeLaunch {
             TypeScript::Ours(prepared) => prepared.check.as_ref(),
             TypeScript::BySdk { .. } => None,
         }
+    }
+
+    pub(crate) fn node(&self) -> &Path {
+        &self.node
     }
 
     /// What the process reads besides the program and what is installed for it.
@@ -272,19 +278,29 @@ impl PackageManager {
 }
 
 /// A module of the SDK that a program in this directory uses, such as `cmd/dynamic-provider`.
-pub async fn node_module_path(directory: &Path, module: &str) -> Result<PathBuf, LaunchError> {
-    resolve(directory, module, PackageManager::Auto).await
+pub async fn node_module_path(
+    files: &ProjectFiles,
+    directory: &Path,
+    module: &str,
+) -> Result<PathBuf, LaunchError> {
+    resolve(files, directory, module, PackageManager::Auto).await
 }
 
 async fn resolve(
+    files: &ProjectFiles,
     directory: &Path,
     module: &str,
     package_manager: PackageManager,
 ) -> Result<PathBuf, LaunchError> {
-    if let Some(found) = in_node_modules(directory, module) {
+    if let Some(found) = in_node_modules(files, directory, module)? {
         return Ok(found);
     }
-    let asked = ask_node(directory, module).await?;
+    // Whoever is asked runs in the project's folder and loads what lies there, so for strangers'
+    // projects nobody is.
+    let asked = match files.is_restricted() {
+        true => None,
+        false => ask_node(directory, module).await?,
+    };
     asked.ok_or_else(|| LaunchError::NodeSdkMissing {
         directory: directory.to_owned(),
         install: package_manager.install_command(directory),
@@ -293,15 +309,25 @@ async fn resolve(
 
 /// What Node.js itself would find in the usual places. Starting it to ask costs a tenth of a
 /// second.
-fn in_node_modules(directory: &Path, module: &str) -> Option<PathBuf> {
-    let candidates = directory.ancestors().map(|ancestor| {
+fn in_node_modules(
+    files: &ProjectFiles,
+    directory: &Path,
+    module: &str,
+) -> Result<Option<PathBuf>, LaunchError> {
+    for ancestor in directory.ancestors() {
         let package = ancestor.join("node_modules/@pulumi/pulumi");
-        package.join(module).join("index.js")
-    });
-    // Modules are known by their real path, so that one linked in twice is loaded once.
-    candidates
-        .filter(|path| path.is_file())
-        .find_map(|path| path.canonicalize().ok())
+        let path = package.join(module).join("index.js");
+        // Modules are known by their real path, so that one linked in twice is loaded once.
+        match files.canonicalize(&path) {
+            Ok(found) if files.is_file(&found) => return Ok(Some(found)),
+            // A link of the project's own that leads out of it, or what merely lies above it.
+            Err(error) if is_outside(&error) && files.exists(ancestor) => {
+                return Err(LaunchError::outside(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Some package managers keep packages elsewhere and teach Node.js to find them.
@@ -313,8 +339,7 @@ async fn ask_node(directory: &Path, module: &str) -> Result<Option<PathBuf>, Lau
         .arg(script)
         .current_dir(directory)
         .kill_on_drop(true);
-    let answer = command
-        .output()
+    let answer = run(&mut command, Origin::Tenants(Walls::OwnProject))
         .await
         .map_err(|source| LaunchError::NotStarted {
             what: "node".to_owned(),
@@ -354,10 +379,14 @@ mod tests {
         let program = root.path().join("packages/infra");
         std::fs::create_dir_all(&module).expect("directories");
         std::fs::create_dir_all(&program).expect("directories");
-        assert_eq!(in_node_modules(&program, "cmd/run"), None);
+        let found = || {
+            let files = ProjectFiles::unrestricted();
+            in_node_modules(&files, &program, "cmd/run").expect("nothing is refused")
+        };
+        assert_eq!(found(), None);
         std::fs::write(module.join("index.js"), "").expect("a file");
         let expected = module.join("index.js").canonicalize().expect("it exists");
-        assert_eq!(in_node_modules(&program, "cmd/run"), Some(expected));
+        assert_eq!(found(), Some(expected));
     }
 
     #[test]

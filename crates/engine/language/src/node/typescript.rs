@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::check::{CheckRequest, Place};
 use crate::entry::Entry;
 use crate::error::LaunchError;
-use crate::node::inside::{self, Wanted};
+use crate::node::inside::{self, Translated, Wanted};
 use crate::spec::ProgramSpec;
 
 /// Runs in the program's process before the SDK does.
@@ -108,22 +108,20 @@ impl Project<'_> {
                 check: None,
             }));
         }
-        let Some(entry) = entry_file(&self.entry.directory, &self.entry.name) else {
-            return by_sdk("there is no file to begin with");
-        };
         let file = self
             .entry
             .directory
             .join(tsconfig.unwrap_or("tsconfig.json"));
-        if tsconfig.is_some() && !file.is_file() {
+        if tsconfig.is_some() && !self.spec.files.is_file(&file) {
             return by_sdk("the file that the option tsconfig names is not there");
         }
         let (compiler, version, node_modules) = self.compiler();
         if let Some(sandbox) = &self.spec.sandbox {
             let wanted = Wanted {
+                files: &self.spec.files,
                 root: &self.spec.root,
                 directory: &self.entry.directory,
-                entry: &entry,
+                name: &self.entry.name,
                 tsconfig: &file,
                 version: &version,
                 node_modules,
@@ -131,12 +129,16 @@ impl Project<'_> {
             return match inside::translate(sandbox, &wanted).await {
                 Ok(translated) => {
                     let checked = !self.spec.transpile_only && translated.has_files;
+                    let Translated { entry, program, .. } = translated;
                     let check = checked.then(|| self.check(entry, file, compiler, version));
-                    self.ours(&cache, start, &translated.program, check)
+                    self.ours(&cache, start, &program, check)
                 }
                 Err(reason) => by_sdk(&reason),
             };
         }
+        let Some(entry) = entry_file(&self.entry.directory, &self.entry.name) else {
+            return by_sdk("there is no file to begin with");
+        };
         let (work_cache, work_entry, work_file) = (cache.clone(), entry.clone(), file.clone());
         let translated = tokio::task::spawn_blocking(move || {
             let request = Request {
@@ -190,10 +192,15 @@ impl Project<'_> {
             tsconfig,
             node_modules: compiler.knows_nodenext(),
             compiler: version,
-            locked: locked(&self.entry.directory),
+            // In a sandbox the list is not believed, and so not looked for.
+            locked: match self.spec.sandbox {
+                Some(_) => None,
+                None => locked(&self.entry.directory),
+            },
             place: self.spec.sandbox.clone().map(|sandbox| {
                 Box::new(Place {
                     sandbox,
+                    files: self.spec.files.clone(),
                     root: self.spec.root.clone(),
                     directory: self.entry.directory.clone(),
                 })
@@ -218,10 +225,12 @@ impl Project<'_> {
     /// modules as Node.js does.
     fn compiler(&self) -> (Compiler, String, bool) {
         let sources = self.run_module.with_file_name("run.js");
-        let asks = std::fs::read_to_string(sources).is_ok_and(|text| text.contains("\"nodenext\""));
+        let files = &self.spec.files;
+        let asks = files.read_to_string(&sources);
+        let asks = asks.is_ok_and(|text| text.contains("\"nodenext\""));
         let found = self.run_module.ancestors().find_map(|folder| {
             let file = folder.join("node_modules/typescript/package.json");
-            let manifest: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+            let manifest: Value = serde_json::from_slice(&files.read(&file).ok()?).ok()?;
             manifest["version"].as_str().map(str::to_owned)
         });
         let version = found.unwrap_or_else(|| "3.8.3".to_owned());

@@ -1,9 +1,9 @@
 //! Packages of Node.js programs.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::ProjectFiles;
 use serde::Deserialize;
 
 use super::{PluginInfo, RequiredPackages, parse};
@@ -18,28 +18,32 @@ struct PackageJson {
 }
 
 /// Looks through everything that the program could load: its `node_modules` and those above it.
-pub(super) fn search(program_dir: &Path) -> RequiredPackages {
-    let mut search = Search::default();
+pub(super) fn search(files: &ProjectFiles, program_dir: &Path) -> RequiredPackages {
+    let mut search = Search {
+        files,
+        found: RequiredPackages::default(),
+        visited: BTreeSet::new(),
+    };
     for ancestor in program_dir.ancestors() {
         search.modules(&ancestor.join("node_modules"));
     }
     search.found
 }
 
-#[derive(Default)]
-struct Search {
+struct Search<'a> {
+    files: &'a ProjectFiles,
     found: RequiredPackages,
     /// Real paths: packages may be linked to in circles.
     visited: BTreeSet<PathBuf>,
 }
 
-impl Search {
+impl Search<'_> {
     /// A directory of packages, and of scopes that are directories of packages.
     fn modules(&mut self, directory: &Path) {
-        for path in children(directory) {
+        for path in self.children(directory) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with('@') {
-                children(&path)
+                self.children(&path)
                     .iter()
                     .for_each(|package| self.package(package));
             } else if !name.starts_with('.') {
@@ -48,26 +52,32 @@ impl Search {
         }
         // One package manager keeps the real packages here and links to them.
         let store = directory.join(".pnpm");
-        children(&store)
+        self.children(&store)
             .iter()
             .for_each(|package| self.modules(&package.join("node_modules")));
     }
 
     fn package(&mut self, directory: &Path) {
-        let Ok(real) = directory.canonicalize() else {
+        let Ok(real) = self.files.canonicalize(directory) else {
             return;
         };
         if !self.visited.insert(real.clone()) {
             return;
         }
         let manifest = real.join("package.json");
-        if let Ok(text) = fs::read(&manifest)
+        if let Ok(text) = self.files.read(&manifest)
             && let Err(problem) = self.manifest(&text)
         {
             let problem = format!("{}: {problem}", manifest.display());
             self.found.problems.push(problem);
         }
         self.modules(&real.join("node_modules"));
+    }
+
+    fn children(&self, directory: &Path) -> Vec<PathBuf> {
+        let mut paths = self.files.entries(directory).unwrap_or_default();
+        paths.retain(|path| self.files.is_dir(path));
+        paths
     }
 
     fn manifest(&mut self, text: &[u8]) -> Result<(), String> {
@@ -104,21 +114,17 @@ fn plugin_name(info: &PluginInfo, package: &str) -> Result<String, String> {
     official.ok_or_else(|| "its pulumi section names no plugin".to_owned())
 }
 
-fn children(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.is_dir());
-    paths.sort();
-    paths
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use semver::Version;
 
     use super::*;
+
+    fn search(program_dir: &Path) -> RequiredPackages {
+        super::search(&ProjectFiles::unrestricted(), program_dir)
+    }
 
     fn install(root: &Path, path: &str, manifest: &str) {
         let directory = root.join(path);

@@ -1,9 +1,9 @@
 //! Packages of Python programs.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::PackageDescriptor;
 use semver::Version;
 
@@ -13,12 +13,13 @@ use super::{PluginInfo, RequiredPackages};
 const WITHOUT_PLUGIN: [&str; 2] = ["pulumi_policy", "pulumi_esc_sdk"];
 
 /// Looks through directories of installed packages.
-pub(super) fn search(directories: &[PathBuf]) -> RequiredPackages {
+pub(super) fn search(directories: &[(ProjectFiles, PathBuf)]) -> RequiredPackages {
     let mut found = RequiredPackages::default();
-    for directory in directories {
-        let installed = installed_versions(directory);
-        for module in modules(directory, &installed) {
-            match describe(directory, &module, &installed) {
+    for (files, directory) in directories {
+        let names = names(files, directory);
+        let installed = installed_versions(&names);
+        for module in modules(files, directory, names, &installed) {
+            match describe(files, directory, &module, &installed) {
                 Ok(package) => found.packages.extend(package),
                 Err(problem) => {
                     let path = directory.join(&module);
@@ -32,17 +33,26 @@ pub(super) fn search(directories: &[PathBuf]) -> RequiredPackages {
     found
 }
 
+/// What lies in a folder of packages.
+fn names(files: &ProjectFiles, directory: &Path) -> Vec<String> {
+    let entries = files.entries(directory).unwrap_or_default();
+    let names = entries.iter().filter_map(|entry| entry.file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
 /// Modules that say something about a plugin, and those of old packages that only look like it.
-fn modules(directory: &Path, installed: &BTreeMap<String, String>) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let names = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+fn modules(
+    files: &ProjectFiles,
+    directory: &Path,
+    names: Vec<String>,
+    installed: &BTreeMap<String, String>,
+) -> Vec<String> {
     let mut modules: Vec<_> = names
+        .into_iter()
         .filter(|name| {
-            let says = directory.join(name).join("pulumi-plugin.json").is_file();
+            let says = files.is_file(&directory.join(name).join("pulumi-plugin.json"));
             let looks = name.starts_with("pulumi_") && installed.contains_key(name);
             says || (looks && !WITHOUT_PLUGIN.contains(&name.as_str()))
         })
@@ -52,6 +62,7 @@ fn modules(directory: &Path, installed: &BTreeMap<String, String>) -> Vec<String
 }
 
 fn describe(
+    files: &ProjectFiles,
     directory: &Path,
     module: &str,
     installed: &BTreeMap<String, String>,
@@ -61,7 +72,7 @@ fn describe(
         .strip_prefix("pulumi_")
         .unwrap_or(module)
         .replace('_', "-");
-    let info = match fs::read(directory.join(module).join("pulumi-plugin.json")) {
+    let info = match files.read(&directory.join(module).join("pulumi-plugin.json")) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| error.to_string())?,
         Err(_) => PluginInfo {
             resource: true,
@@ -72,14 +83,9 @@ fn describe(
 }
 
 /// Versions by module, from the names of the directories that installers leave.
-fn installed_versions(directory: &Path) -> BTreeMap<String, String> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return BTreeMap::new();
-    };
-    let names = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+fn installed_versions(names: &[String]) -> BTreeMap<String, String> {
     names
+        .iter()
         .filter_map(|name| {
             let (module, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
             Some((
@@ -118,6 +124,8 @@ fn semantic(version: &str) -> Option<Version> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn install(root: &Path, module: &str, version: &str, plugin: Option<&str>) {
@@ -155,7 +163,7 @@ mod tests {
         install(root, "pulumi_policy", "1.0.0", None);
         install(root, "requests", "2.0.0", None);
         install(root, "broken", "1.0.0", Some("{"));
-        let found = search(&[root.to_owned()]);
+        let found = search(&[(ProjectFiles::unrestricted(), root.to_owned())]);
         let names: Vec<_> = found
             .packages
             .iter()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_engine_ports::EventSink;
-use nimbus_engine_process::{Exit, Process, Signal, Started};
+use nimbus_engine_process::{Exit, Origin, Process, Signal, Started};
 use tokio::process::Command;
 
 use crate::warm::{Orders, Spare};
@@ -28,10 +28,11 @@ impl ProgramProcess {
     /// Starts the command; what it prints becomes diagnostics, as far as it may print so much.
     pub(crate) async fn start(
         command: Command,
+        origin: Origin,
         events: &Arc<dyn EventSink>,
         most_output: u64,
     ) -> io::Result<Self> {
-        let started = Process::start(command.into_std()).await?;
+        let started = Process::start(command.into_std(), origin).await?;
         Ok(Self::of(started, None, events, most_output))
     }
 
@@ -98,7 +99,7 @@ mod tests {
         let events: Arc<dyn EventSink> = sink.clone();
         let mut command = Command::new("sh");
         command.args(["-c", "echo bye; echo oops >&2; exit 5"]);
-        let process = ProgramProcess::start(command, &events, u64::MAX).await;
+        let process = ProgramProcess::start(command, Origin::Ours, &events, u64::MAX).await;
         let mut process = process.expect("a shell");
         assert_eq!(process.wait().await, Exit::Code(5));
         let mut printed = sink.messages(Severity::Info);
@@ -116,7 +117,7 @@ mod tests {
         let events: Arc<dyn EventSink> = sink.clone();
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do echo flood; echo flood >&2; done"]);
-        let process = ProgramProcess::start(command, &events, MOST).await;
+        let process = ProgramProcess::start(command, Origin::Ours, &events, MOST).await;
         let mut process = process.expect("a shell");
         assert_eq!(process.wait().await, Exit::Signal(9));
         assert!(process.flooded());

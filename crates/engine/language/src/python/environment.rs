@@ -6,11 +6,21 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
+use nimbus_engine_files::{ProjectFiles, is_outside};
+use nimbus_engine_process::{Origin, Walls, run};
+use nimbus_engine_sandbox::{Interpreter, Sandbox, readable_by_program};
 use tokio::process::Command;
 
 use crate::error::LaunchError;
+use crate::inquiry;
 use crate::options::RuntimeOptions;
+use crate::trust::ProjectTrust;
+
+/// What an interpreter is asked is answered in a line.
+const MOST_BYTES: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An interpreter, and the virtual environment that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,18 +43,24 @@ pub async fn python_environment(
     root: &Path,
     program_dir: &Path,
     options: &RuntimeOptions,
+    trust: &ProjectTrust,
 ) -> Result<PythonEnvironment, LaunchError> {
+    let files = trust.files();
     let virtualenv = options.text("virtualenv")?.map(|path| root.join(path));
-    match (toolchain(program_dir, options)?, virtualenv) {
-        (Toolchain::Poetry, _) => poetry(program_dir).await,
-        (Toolchain::Uv, given) => uv(program_dir, given),
-        (Toolchain::Pip, Some(given)) => pip(root, program_dir, &given),
-        (Toolchain::Pip, None) => ambient(root, program_dir),
+    match (toolchain(files, program_dir, options)?, virtualenv) {
+        (Toolchain::Poetry, _) => poetry(files, program_dir).await,
+        (Toolchain::Uv, given) => uv(files, program_dir, given),
+        (Toolchain::Pip, Some(given)) => pip(files, root, program_dir, &given),
+        (Toolchain::Pip, None) => ambient(files, root, program_dir),
     }
 }
 
 /// What the project says, else what the lock files say.
-fn toolchain(program_dir: &Path, options: &RuntimeOptions) -> Result<Toolchain, LaunchError> {
+fn toolchain(
+    files: &ProjectFiles,
+    program_dir: &Path,
+    options: &RuntimeOptions,
+) -> Result<Toolchain, LaunchError> {
     Ok(match options.text("toolchain")? {
         Some("pip") => Toolchain::Pip,
         Some("uv") => Toolchain::Uv,
@@ -55,17 +71,17 @@ fn toolchain(program_dir: &Path, options: &RuntimeOptions) -> Result<Toolchain, 
                 expected: "one of pip, uv and poetry",
             });
         }
-        None if above(program_dir, "uv.lock").is_some() => Toolchain::Uv,
-        None if above(program_dir, "poetry.lock").is_some() => Toolchain::Poetry,
+        None if above(files, program_dir, "uv.lock").is_some() => Toolchain::Uv,
+        None if above(files, program_dir, "poetry.lock").is_some() => Toolchain::Poetry,
         None => Toolchain::Pip,
     })
 }
 
 /// The nearest directory upwards that has the file.
-fn above<'a>(directory: &'a Path, file: &str) -> Option<&'a Path> {
+fn above<'a>(files: &ProjectFiles, directory: &'a Path, file: &str) -> Option<&'a Path> {
     directory
         .ancestors()
-        .find(|ancestor| ancestor.join(file).is_file())
+        .find(|ancestor| files.is_file(&ancestor.join(file)))
 }
 
 /// A virtual environment that a project names and that is not there, and what it is made from.
@@ -87,17 +103,19 @@ pub(crate) fn missing_environment(
     program_dir: &Path,
     options: &RuntimeOptions,
 ) -> Result<Missing, LaunchError> {
+    // Nothing is made for a stranger's project.
+    let files = &ProjectFiles::UNRESTRICTED;
     let given = options.text("virtualenv")?.map(|path| root.join(path));
-    Ok(match toolchain(program_dir, options)? {
-        Toolchain::Pip => match (given, requirements(root, program_dir)) {
+    Ok(match toolchain(files, program_dir, options)? {
+        Toolchain::Pip => match (given, requirements(files, root, program_dir)) {
             (Some(environment), Some(requirements)) if !environment.exists() => Missing::Pip {
                 environment,
                 requirements,
             },
             _ => Missing::Nothing,
         },
-        Toolchain::Uv => match above(program_dir, "uv.lock") {
-            Some(project) if uv(program_dir, given).is_err() => Missing::Uv {
+        Toolchain::Uv => match above(files, program_dir, "uv.lock") {
+            Some(project) if uv(files, program_dir, given).is_err() => Missing::Uv {
                 project: project.to_owned(),
             },
             _ => Missing::Nothing,
@@ -106,24 +124,33 @@ pub(crate) fn missing_environment(
     })
 }
 
-fn requirements(root: &Path, program_dir: &Path) -> Option<PathBuf> {
+fn requirements(files: &ProjectFiles, root: &Path, program_dir: &Path) -> Option<PathBuf> {
     let places = [program_dir, root].map(|directory| directory.join("requirements.txt"));
-    places.into_iter().find(|path| path.is_file())
+    places.into_iter().find(|path| files.is_file(path))
 }
 
-fn pip(root: &Path, program_dir: &Path, path: &Path) -> Result<PythonEnvironment, LaunchError> {
-    let packages = match requirements(root, program_dir) {
+fn pip(
+    files: &ProjectFiles,
+    root: &Path,
+    program_dir: &Path,
+    path: &Path,
+) -> Result<PythonEnvironment, LaunchError> {
+    let packages = match requirements(files, root, program_dir) {
         Some(file) => format!("-r {}", file.display()),
         None => "pulumi".to_owned(),
     };
     let install = format!("{} install {packages}", path.join("bin/pip").display());
     let create = format!("python3 -m venv {} && {install}", path.display());
-    in_virtualenv(path, create, install)
+    in_virtualenv(files, path, create, install)
 }
 
-fn uv(program_dir: &Path, given: Option<PathBuf>) -> Result<PythonEnvironment, LaunchError> {
-    let project = above(program_dir, "uv.lock")
-        .or_else(|| above(program_dir, "pyproject.toml"))
+fn uv(
+    files: &ProjectFiles,
+    program_dir: &Path,
+    given: Option<PathBuf>,
+) -> Result<PythonEnvironment, LaunchError> {
+    let project = above(files, program_dir, "uv.lock")
+        .or_else(|| above(files, program_dir, "pyproject.toml"))
         .unwrap_or(program_dir);
     let path = given.unwrap_or_else(|| {
         let configured = std::env::var_os("UV_PROJECT_ENVIRONMENT");
@@ -131,15 +158,24 @@ fn uv(program_dir: &Path, given: Option<PathBuf>) -> Result<PythonEnvironment, L
         project.join(name)
     });
     let sync = format!("cd {} && uv sync", project.display());
-    in_virtualenv(&path, sync.clone(), sync)
+    in_virtualenv(files, &path, sync.clone(), sync)
 }
 
-async fn poetry(program_dir: &Path) -> Result<PythonEnvironment, LaunchError> {
-    let project = above(program_dir, "pyproject.toml").unwrap_or(program_dir);
+async fn poetry(
+    files: &ProjectFiles,
+    program_dir: &Path,
+) -> Result<PythonEnvironment, LaunchError> {
+    let project = above(files, program_dir, "pyproject.toml").unwrap_or(program_dir);
     let install = format!("cd {} && poetry install", project.display());
     let beside = project.join(".venv");
-    if is_virtualenv(&beside) {
-        return in_virtualenv(&beside, install.clone(), install);
+    if is_virtualenv(files, &beside) {
+        return in_virtualenv(files, &beside, install.clone(), install);
+    }
+    // It loads plugins that the project names, and would do so as us.
+    if files.is_restricted() {
+        return Err(LaunchError::PoetryNotAsked {
+            directory: project.to_owned(),
+        });
     }
     let tool = which::which("poetry").map_err(|_| LaunchError::ToolMissing { tool: "poetry" })?;
     let mut command = Command::new(tool);
@@ -147,8 +183,7 @@ async fn poetry(program_dir: &Path) -> Result<PythonEnvironment, LaunchError> {
         .args(["env", "info", "--path"])
         .current_dir(project)
         .kill_on_drop(true);
-    let answer = command
-        .output()
+    let answer = run(&mut command, Origin::Tenants(Walls::OwnProject))
         .await
         .map_err(|source| LaunchError::NotStarted {
             what: "poetry".to_owned(),
@@ -161,18 +196,22 @@ async fn poetry(program_dir: &Path) -> Result<PythonEnvironment, LaunchError> {
             message: String::from_utf8_lossy(&answer.stderr).trim().to_owned(),
         });
     }
-    in_virtualenv(Path::new(&path), install.clone(), install)
+    in_virtualenv(files, Path::new(&path), install.clone(), install)
 }
 
 /// Nothing was said: a virtual environment beside the program, else whatever is on the PATH.
-fn ambient(root: &Path, program_dir: &Path) -> Result<PythonEnvironment, LaunchError> {
+fn ambient(
+    files: &ProjectFiles,
+    root: &Path,
+    program_dir: &Path,
+) -> Result<PythonEnvironment, LaunchError> {
     let places = [program_dir, root];
     let beside = places
         .iter()
         .flat_map(|directory| [".venv", "venv"].map(|name| directory.join(name)))
-        .find(|path| is_virtualenv(path));
+        .find(|path| is_virtualenv(files, path));
     if let Some(path) = beside {
-        return pip(root, program_dir, &path);
+        return pip(files, root, program_dir, &path);
     }
     let found = which::which("python3").or_else(|_| which::which("python"));
     let interpreter = found.map_err(|_| LaunchError::ToolMissing { tool: "python3" })?;
@@ -189,11 +228,17 @@ fn ambient(root: &Path, program_dir: &Path) -> Result<PythonEnvironment, LaunchE
 }
 
 fn in_virtualenv(
+    files: &ProjectFiles,
     path: &Path,
     create: String,
     install: String,
 ) -> Result<PythonEnvironment, LaunchError> {
-    if !is_virtualenv(path) {
+    if !is_virtualenv(files, path) {
+        if let Err(error) = files.canonicalize(path)
+            && is_outside(&error)
+        {
+            return Err(LaunchError::outside(error));
+        }
         return Err(LaunchError::VirtualenvMissing {
             path: path.to_owned(),
             create,
@@ -206,8 +251,10 @@ fn in_virtualenv(
     })
 }
 
-fn is_virtualenv(path: &Path) -> bool {
-    path.join("bin/python").exists()
+fn is_virtualenv(files: &ProjectFiles, path: &Path) -> bool {
+    let python = path.join("bin/python");
+    // Where it leads is looked at when it is shown to the program.
+    files.exists(&python) || (files.is_restricted() && files.symlink_metadata(&python).is_ok())
 }
 
 impl PythonEnvironment {
@@ -246,39 +293,72 @@ impl PythonEnvironment {
             .env_remove("PYTHONHOME");
     }
 
-    /// Directories that hold the environment's packages.
-    pub(crate) async fn package_directories(&self) -> Vec<PathBuf> {
+    /// The interpreter, and who chose it: one of a virtual environment is what the project says.
+    pub(crate) fn choice(&self) -> Interpreter<'_> {
+        match self.virtualenv {
+            Some(_) => Interpreter::Projects(&self.interpreter),
+            None => Interpreter::Operators(&self.interpreter),
+        }
+    }
+
+    /// Directories that hold the environment's packages, each with who may read them.
+    pub(crate) async fn package_directories(
+        &self,
+        root: &Path,
+        trust: &ProjectTrust,
+    ) -> Vec<(ProjectFiles, PathBuf)> {
+        let files = trust.files();
         if let Some(virtualenv) = &self.virtualenv {
-            let found = site_packages(virtualenv);
+            let found = site_packages(files, virtualenv);
             if !found.is_empty() {
-                return found;
+                let found = found.into_iter();
+                return found.map(|path| (files.clone(), path)).collect();
             }
         }
+        // Isolated: what lies in the folder that it is asked in would be part of the answer.
         let script = "import json, sys; print(json.dumps([p for p in sys.path if p]))";
-        let answer = self.ask(script).await;
+        let answer = self
+            .ask(&["-I", "-c", script], root, Path::new("/"), trust)
+            .await;
         let directories: Vec<PathBuf> = answer
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
+        let directories = directories.into_iter();
+        if files.is_restricted() && self.virtualenv.is_none() {
+            // The operator's interpreter has its packages where the operator put them.
+            let beneath = directories.filter_map(|path| {
+                let files = ProjectFiles::beneath(&path, &[]).ok()?;
+                Some((files, path))
+            });
+            return beneath.collect();
+        }
         directories
-            .into_iter()
-            .filter(|path| path.is_dir())
+            .filter(|path| files.is_dir(path))
+            .map(|path| (files.clone(), path))
             .collect()
     }
 
-    pub(crate) async fn require_sdk(&self, program_dir: &Path) -> Result<(), LaunchError> {
-        let installed = |directory: &PathBuf| directory.join("pulumi/__init__.py").is_file();
+    pub(crate) async fn require_sdk(
+        &self,
+        root: &Path,
+        program_dir: &Path,
+        trust: &ProjectTrust,
+    ) -> Result<(), LaunchError> {
+        let files = trust.files();
+        let installed = |directory: &PathBuf| files.is_file(&directory.join("pulumi/__init__.py"));
         let in_place = self
             .virtualenv
             .as_deref()
-            .map(site_packages)
+            .map(|virtualenv| site_packages(files, virtualenv))
             .unwrap_or_default();
         if in_place.iter().any(installed) {
             return Ok(());
         }
-        // It may be installed in a way that only the interpreter understands.
+        // It may be installed in a way that only the interpreter understands, which is asked where
+        // it finds what the program finds.
         let script = "import importlib.util as u; print('yes' if u.find_spec('pulumi') else '')";
         if self
-            .ask_in(script, Some(program_dir))
+            .ask(&["-c", script], root, program_dir, trust)
             .await
             .is_some_and(|text| text == "yes")
         {
@@ -290,22 +370,35 @@ impl PythonEnvironment {
         })
     }
 
-    async fn ask(&self, script: &str) -> Option<String> {
-        self.ask_in(script, None).await
-    }
-
-    async fn ask_in(&self, script: &str, directory: Option<&Path>) -> Option<String> {
+    /// What the interpreter answers in a folder. In the program's it finds what the program finds.
+    async fn ask(
+        &self,
+        arguments: &[&str],
+        root: &Path,
+        folder: &Path,
+        trust: &ProjectTrust,
+    ) -> Option<String> {
         let mut command = Command::new(&self.interpreter);
-        command
-            .args(["-c", script])
-            .stdin(Stdio::null())
-            .kill_on_drop(true);
-        if let Some(directory) = directory {
-            command.current_dir(directory);
+        command.args(arguments).current_dir(folder);
+        match trust {
+            ProjectTrust::Own => {
+                command.stdin(Stdio::null());
+                let origin = Origin::Tenants(Walls::OwnProject);
+                let answer = run(&mut command, origin).await.ok()?;
+                let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+                answer.status.success().then_some(text)
+            }
+            ProjectTrust::Stranger { files, sandbox } => {
+                let readable = readable_by_program(files, root, root, self.choice());
+                let readable = readable.ok()?;
+                let mut room = Sandbox::open(sandbox).ok()?;
+                let enclosed = room.enclose(command.as_std(), &readable, &[]).ok()?;
+                let origin = Origin::Tenants(Walls::Sandbox);
+                let answer = inquiry::answer(enclosed, origin, MOST_BYTES, PATIENCE).await;
+                let text = String::from_utf8_lossy(&answer.ok()?).trim().to_owned();
+                (!text.is_empty()).then_some(text)
+            }
         }
-        let answer = command.output().await.ok()?;
-        let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-        answer.status.success().then_some(text)
     }
 }
 
@@ -315,14 +408,12 @@ fn configured_path(command: &Command) -> Option<OsString> {
     value.map(ToOwned::to_owned)
 }
 
-fn site_packages(virtualenv: &Path) -> Vec<PathBuf> {
-    let Ok(versions) = std::fs::read_dir(virtualenv.join("lib")) else {
-        return Vec::new();
-    };
+fn site_packages(files: &ProjectFiles, virtualenv: &Path) -> Vec<PathBuf> {
+    let versions = files.entries(&virtualenv.join("lib")).unwrap_or_default();
     let directories = versions
-        .flatten()
-        .map(|entry| entry.path().join("site-packages"));
-    directories.filter(|path| path.is_dir()).collect()
+        .into_iter()
+        .map(|version| version.join("site-packages"));
+    directories.filter(|path| files.is_dir(path)).collect()
 }
 
 #[cfg(test)]
@@ -330,6 +421,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    const OWN: ProjectTrust = ProjectTrust::Own;
 
     fn make_virtualenv(path: &Path) {
         std::fs::create_dir_all(path.join("bin")).expect("a directory");
@@ -361,7 +454,7 @@ mod tests {
 
     impl Project {
         async fn find(&self, entries: &[(&str, &str)]) -> Result<PythonEnvironment, LaunchError> {
-            python_environment(&self.root, &self.program, &options(entries)).await
+            python_environment(&self.root, &self.program, &options(entries), &OWN).await
         }
     }
 
@@ -475,7 +568,7 @@ mod tests {
             .expect_err("unknown");
         assert!(error.to_string().contains("toolchain"));
         let number = RuntimeOptions::new([("virtualenv".to_owned(), json!(1))]);
-        let error = python_environment(&project.root, &project.program, &number).await;
+        let error = python_environment(&project.root, &project.program, &number, &OWN).await;
         assert!(
             error
                 .expect_err("not a string")
@@ -490,7 +583,7 @@ mod tests {
         make_virtualenv(&project.root.join("venv"));
         let found = project.find(&[]).await.expect("the root's");
         let error = found
-            .require_sdk(&project.program)
+            .require_sdk(&project.root, &project.program, &OWN)
             .await
             .expect_err("no SDK");
         assert!(
@@ -503,6 +596,7 @@ mod tests {
             .join("venv/lib/python3.11/site-packages/pulumi");
         std::fs::create_dir_all(&packages).expect("directories");
         std::fs::write(packages.join("__init__.py"), "").expect("a file");
-        assert!(found.require_sdk(&project.program).await.is_ok());
+        let required = found.require_sdk(&project.root, &project.program, &OWN);
+        assert!(required.await.is_ok());
     }
 }

@@ -6,6 +6,7 @@
 mod environment;
 
 use nimbus_engine_ports::DeploymentContext;
+use nimbus_engine_sandbox::Interpreter;
 use tokio::process::Command;
 
 use crate::entry::Entry;
@@ -25,15 +26,23 @@ pub(crate) struct PythonLaunch {
 
 impl PythonLaunch {
     pub(crate) async fn prepare(spec: &ProgramSpec, entry: &Entry) -> Result<Self, LaunchError> {
-        if entry.name == "." && !entry.directory.join("__main__.py").is_file() {
+        if entry.name == "." && !spec.files.is_file(&entry.directory.join("__main__.py")) {
             return Err(LaunchError::EntryMissing {
                 path: entry.directory.join("__main__.py"),
                 help: "create __main__.py, or set main in Pulumi.yaml to the program's file",
             });
         }
-        let environment = python_environment(&spec.root, &entry.directory, &spec.options).await?;
-        environment.require_sdk(&entry.directory).await?;
+        let trust = spec.trust();
+        let found = python_environment(&spec.root, &entry.directory, &spec.options, &trust);
+        let environment = found.await?;
+        environment
+            .require_sdk(&spec.root, &entry.directory, &trust)
+            .await?;
         Ok(Self { environment })
+    }
+
+    pub(crate) fn interpreter(&self) -> Interpreter<'_> {
+        self.environment.choice()
     }
 
     pub(crate) fn command(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nimbus_engine_language::{Environment, LaunchError, Runtime, required_packages};
+use nimbus_engine_language::{Environment, LaunchError, ProjectTrust, Runtime, required_packages};
 use nimbus_engine_model::{HookKind, PropertyMap, PropertyValue};
 use nimbus_engine_monitor::Listen;
 use nimbus_engine_monitor::testing::Answer;
@@ -311,7 +311,7 @@ async fn a_python_program_without_main_is_refused() {
     std::fs::remove_file(bench.directory.path().join("__main__.py")).expect("it was there");
     let options = bench.spec.options.clone();
     let root = bench.directory.path().to_owned();
-    let found = required_packages(Runtime::Python, &options, &root, None).await;
+    let found = required_packages(Runtime::Python, &options, &root, None, &ProjectTrust::Own).await;
     assert!(
         found.is_ok(),
         "packages belong to the environment, not to the program"

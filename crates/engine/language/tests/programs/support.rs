@@ -130,6 +130,7 @@ pub(crate) fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
         warm: None,
         packages: BTreeMap::new(),
         sandbox: None,
+        files: nimbus_engine_files::ProjectFiles::unrestricted(),
         readable: Vec::new(),
         grace: Duration::from_secs(20),
     };

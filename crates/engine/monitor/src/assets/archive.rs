@@ -1,16 +1,15 @@
 //! What is inside an archive, in the order in which it is hashed.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
 use sha2::{Digest as _, Sha256};
-use walkdir::WalkDir;
 
 use super::tar::TarStream;
-use super::{Hasher, unreadable};
+use super::{Hasher, LARGEST, unreadable};
 use crate::error::MonitorError;
 use crate::packages::hex;
 
@@ -59,14 +58,14 @@ impl Hasher {
         if let Archive::Path { path, .. } = archive
             && Format::of(path).is_some()
         {
-            return file_hash(&self.directory.join(path));
+            return file_hash(&self.files, &self.directory.join(path));
         }
         let mut seen = HashSet::new();
         let mut stream = TarStream::new(DigestWriter(Sha256::new()));
         for member in self.members(archive)? {
             // Overlapping parts may bring the same file twice; the first counts.
             if seen.insert(member.name.clone()) {
-                append(&mut stream, &member)?;
+                append(&self.files, &mut stream, &member)?;
             }
         }
         let digest = stream.finish();
@@ -81,11 +80,11 @@ impl Hasher {
                 let full = self.directory.join(path);
                 match Format::of(path) {
                     Some(format) => {
-                        let content = std::fs::read(&full);
+                        let content = self.files.read_at_most(&full, LARGEST);
                         let content = content.map_err(|error| unreadable(&full, &error))?;
                         unpacked(format, content).map_err(|error| unreadable(&full, &error))
                     }
-                    None => directory_members(&full),
+                    None => directory_members(&self.files, &full),
                 }
             }
             Archive::Uri { uri, .. } => {
@@ -142,16 +141,20 @@ impl Hasher {
     }
 }
 
-pub(super) fn file_hash(path: &Path) -> Result<String, MonitorError> {
+pub(super) fn file_hash(files: &ProjectFiles, path: &Path) -> Result<String, MonitorError> {
     let hash = || -> io::Result<String> {
         let mut digest = DigestWriter(Sha256::new());
-        io::copy(&mut File::open(path)?, &mut digest)?;
+        io::copy(&mut files.open(path)?, &mut digest)?;
         Ok(hex(&digest.0.finalize()))
     };
     hash().map_err(|error| unreadable(path, &error))
 }
 
-fn append(stream: &mut TarStream<DigestWriter>, member: &Member) -> Result<(), MonitorError> {
+fn append(
+    files: &ProjectFiles,
+    stream: &mut TarStream<DigestWriter>,
+    member: &Member,
+) -> Result<(), MonitorError> {
     match &member.source {
         Source::Bytes(content) => {
             let size = content.len() as u64;
@@ -160,7 +163,7 @@ fn append(stream: &mut TarStream<DigestWriter>, member: &Member) -> Result<(), M
         }
         Source::File(path) => {
             let mut copy = || -> io::Result<()> {
-                let mut file = File::open(path)?;
+                let mut file = files.open(path)?;
                 let size = file.metadata()?.len();
                 stream.file(&member.name, size, &mut file)
             };
@@ -170,36 +173,25 @@ fn append(stream: &mut TarStream<DigestWriter>, member: &Member) -> Result<(), M
 }
 
 /// Files of a directory, depth first, each level by name. Links to files count as files.
-fn directory_members(root: &Path) -> Result<Vec<Member>, MonitorError> {
-    let metadata = std::fs::metadata(root).map_err(|error| unreadable(root, &error))?;
+fn directory_members(files: &ProjectFiles, root: &Path) -> Result<Vec<Member>, MonitorError> {
+    let metadata = files
+        .metadata(root)
+        .map_err(|error| unreadable(root, &error))?;
     if !metadata.is_dir() {
         return Err(MonitorError::Asset {
             path: root.display().to_string(),
             reason: "it is neither a directory nor an archive of a known kind".to_owned(),
         });
     }
-    let mut members = Vec::new();
-    let walk = WalkDir::new(root).min_depth(1).sort_by_file_name();
-    for entry in walk
-        .into_iter()
-        .filter_entry(|entry| entry.file_name() != BOOKKEEPING)
-    {
-        let entry = entry.map_err(|error| MonitorError::Asset {
-            path: root.display().to_string(),
-            reason: error.to_string(),
-        })?;
-        let path = entry.path();
-        let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-        if metadata.is_dir() {
-            continue;
-        }
-        let relative = path.strip_prefix(root).unwrap_or(path);
-        members.push(Member {
-            name: relative.to_string_lossy().into_owned(),
-            source: Source::File(path.to_owned()),
-        });
-    }
-    Ok(members)
+    let skips = |path: &Path| path.file_name().is_some_and(|name| name == BOOKKEEPING);
+    let tree = files
+        .tree(root, skips)
+        .map_err(|error| unreadable(root, &error))?;
+    let members = tree.into_iter().map(|file| Member {
+        name: file.name.to_string_lossy().into_owned(),
+        source: Source::File(file.path),
+    });
+    Ok(members.collect())
 }
 
 fn unpacked(format: Format, content: Vec<u8>) -> io::Result<Vec<Member>> {
@@ -294,6 +286,7 @@ mod tests {
 
     fn hasher(directory: &Path) -> Hasher {
         Hasher {
+            files: ProjectFiles::unrestricted(),
             directory: directory.to_owned(),
             fetched: Fetched::new(),
         }

@@ -92,7 +92,12 @@ impl Engine for EmbeddedEngine {
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
-        let workspace = Workspace::open(&request.location, &self.keyring).await?;
+        let workspace = Workspace::open(
+            &request.location,
+            &self.keyring,
+            request.options.sandbox.as_ref(),
+        )
+        .await?;
         let config = match &self.given {
             Some(given) => given.clone(),
             None => workspace.config()?,

@@ -34,7 +34,7 @@ use nimbus_engine_backend::{
 };
 use nimbus_engine_model::{PropertyMap, PropertyValue, ROOT_STACK_TYPE, Snapshot};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProviderHost, Summary};
-use nimbus_engine_process::{Exit, Process, Pump, Signal, Tail};
+use nimbus_engine_process::{Exit, Origin, Process, Pump, Signal, Tail, Walls};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -123,7 +123,7 @@ impl Engine for OfficialEngine {
         let directory = &request.location.directory;
         let find = || OfficialCli::find(environment, directory);
         let cli = self.cli.get_or_try_init(find).await?;
-        let workspace = Workspace::open(&request.location, &self.keyring).await?;
+        let workspace = Workspace::open(&request.location, &self.keyring, None).await?;
         let run = Run {
             request,
             environment,
@@ -321,7 +321,8 @@ impl Run<'_> {
 
     /// Passes events on until the child has gone.
     async fn follow(&self, command: Command, log: &Path) -> Result<Ended> {
-        let started = Process::start(command).await.map_err(|error| {
+        let origin = Origin::Tenants(Walls::OwnProject);
+        let started = Process::start(command, origin).await.map_err(|error| {
             let message = format!("{} cannot be started: {error}", self.cli.program.display());
             Error::new(ErrorCode::OFFICIAL_CLI_UNUSABLE, message).with_source(error)
         })?;
@@ -381,7 +382,7 @@ impl Run<'_> {
     async fn cancel(&self, directory: &Path, stack: &str) -> Result<()> {
         let mut command = self.command(directory)?;
         command.args(["cancel", "--yes", "--non-interactive", "--stack", stack]);
-        if let Ok(started) = Process::start(command).await {
+        if let Ok(started) = Process::start(command, Origin::Operators).await {
             let _drained = [
                 Pump::start(started.stdout, |_| ()),
                 Pump::start(started.stderr, |_| ()),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
-use nimbus_engine_language::default_packages;
+use nimbus_engine_language::{ProjectTrust, default_packages};
 use nimbus_engine_model::{PackageDescriptor, Snapshot, provider_package};
 use nimbus_engine_ports::ProviderHost;
 use nimbus_engine_serve::ProviderServer;
@@ -108,6 +108,6 @@ async fn of_program(project: &Project, needed: bool) -> Result<Vec<PackageDescri
     let Some(language) = Language::of(project, needed)? else {
         return Ok(Vec::new());
     };
-    let found = packages_of(project, &language, needed).await?;
+    let found = packages_of(project, &language, needed, &ProjectTrust::Own).await?;
     Ok(default_packages(&found.packages).into_values().collect())
 }

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_ports::{
     AnalyzeRequest, Analyzer, AnalyzerError, AnalyzerResource, PolicyDiagnostic, PolicyInfo,
     Remediation, Severity,
 };
+use nimbus_engine_process::{Origin, Walls};
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::analyzer_client::AnalyzerClient;
 use tonic::{Request, Response, Status};
@@ -26,6 +28,7 @@ use crate::process::{Output, PluginProcess};
 use crate::provider::mark_like;
 use crate::runtime::Source;
 use crate::start::runtimes;
+use crate::strangers::Enclosed;
 
 /// Which pack to run, and what to tell it. It holds secrets, so it cannot be printed.
 #[derive(Clone, Default)]
@@ -51,6 +54,8 @@ pub struct PolicyPack {
     /// From the manifest; it goes before what the code says.
     version: Option<String>,
     limits: Limits,
+    /// Where it runs, if that is a sandbox. Dropped after its process.
+    _enclosed: Option<Enclosed>,
 }
 
 impl PolicyPack {
@@ -64,7 +69,11 @@ impl PolicyPack {
             reason,
         };
         let file = pack.folder.join("PulumiPolicy.yaml");
-        let manifest = Manifest::read(&file).map_err(|source| PluginError::Manifest {
+        let files = match &options.strangers {
+            Some(strangers) => strangers.files_of(&pack.folder).map_err(refused)?,
+            None => ProjectFiles::UNRESTRICTED,
+        };
+        let manifest = Manifest::read(&files, &file).map_err(|source| PluginError::Manifest {
             manifest: file,
             source,
         })?;
@@ -76,17 +85,37 @@ impl PolicyPack {
             &label,
         )?;
         let output = Output::new(options.events.clone(), Severity::Info);
-        let (process, port) = PluginProcess::start(launch, &label, output, options.limits.start)
-            .await
-            .map_err(|error| PluginError::NotStarted {
-                plugin: label.clone(),
-                reason: error.to_string(),
-            })?;
         let limit = options.limits.start;
-        let link = Link::open(&label, port, Some(process), limit)
+        let not_started = |reason| PluginError::NotStarted {
+            plugin: label.clone(),
+            reason,
+        };
+        let (enclosed, process, port) = match &options.strangers {
+            Some(strangers) => {
+                let (engine, audience) = (&options.engine_address, options.events.clone());
+                let enclosed = strangers.enclose(&launch, &pack.folder, engine, audience);
+                let mut enclosed = enclosed.await.map_err(not_started)?;
+                let started = enclosed.start(&label, output, limit).await;
+                let (process, port) = started.map_err(not_started)?;
+                (Some(enclosed), process, port)
+            }
+            None => {
+                let (command, origin) = (launch.command(), Origin::Tenants(Walls::OwnProject));
+                let started = PluginProcess::start(command, origin, &label, output, limit).await;
+                let (process, port) = started.map_err(|error| not_started(error.to_string()))?;
+                (None, process, port)
+            }
+        };
+        let inside = enclosed
+            .as_ref()
+            .and_then(|enclosed| enclosed.dialer.as_ref());
+        let link = Link::open(&label, port, Some(process), inside, limit)
             .await
             .map_err(refused)?;
-        let info = greet(&link, options, pack).await.map_err(refused)?;
+        let engine = enclosed
+            .as_ref()
+            .map_or(&options.engine_address, |enclosed| &enclosed.address);
+        let info = greet(&link, options, engine, pack).await.map_err(refused)?;
         let info = PolicyInfo {
             name: info.name,
             version: manifest.version.clone().unwrap_or(info.version),
@@ -98,6 +127,7 @@ impl PolicyPack {
             info,
             version: manifest.version,
             limits: options.limits,
+            _enclosed: enclosed,
         })
     }
 
@@ -214,11 +244,12 @@ impl Analyzer for PolicyPack {
 async fn greet(
     link: &Link,
     options: &HostOptions,
+    engine_address: &str,
     pack: PolicyPackOptions,
 ) -> Result<proto::AnalyzerInfo, String> {
     let folder = pack.folder.display().to_string();
     let handshake = proto::AnalyzerHandshakeRequest {
-        engine_address: options.engine_address.clone(),
+        engine_address: engine_address.to_owned(),
         root_directory: Some(folder.clone()),
         program_directory: Some(folder),
     };

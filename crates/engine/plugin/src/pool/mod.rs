@@ -13,6 +13,7 @@ mod key;
 mod lease;
 mod slot;
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -43,6 +44,13 @@ pub(crate) use slot::{Configuring, Starting};
 pub trait EngineDoors: Send + Sync {
     /// What is said at the new address goes to `audience`.
     async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<EngineDoor>;
+
+    /// The same at a socket in the file system, for those who have no network.
+    async fn open_at(
+        &self,
+        socket: PathBuf,
+        audience: Arc<dyn EventSink>,
+    ) -> std::io::Result<EngineDoor>;
 }
 
 /// An address that is served until this is dropped.

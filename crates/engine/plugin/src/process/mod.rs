@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nimbus_engine_ports::Severity;
-use nimbus_engine_process::{Exit, Process, Pump, Signal, Started};
+use nimbus_engine_process::{Exit, Origin, Process, Pump, Signal, Started};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::watch;
@@ -76,20 +76,19 @@ pub(crate) struct PluginProcess {
 impl PluginProcess {
     /// Starts the plugin and waits for its port. `label` names it in messages.
     pub(crate) async fn start(
-        launch: Launch,
+        command: Command,
+        origin: Origin,
         label: &str,
         output: Output,
         patience: Duration,
     ) -> Result<(Self, NonZeroU16), StartError> {
-        let started = Process::start(launch.command()).await;
+        let program = PathBuf::from(command.get_program());
+        let started = Process::start(command, origin).await;
         let Started {
             process,
             mut stdout,
             stderr,
-        } = started.map_err(|source| StartError::Spawn {
-            program: launch.program,
-            source,
-        })?;
+        } = started.map_err(|source| StartError::Spawn { program, source })?;
         let output = Arc::new(output);
         let (exit_sender, exit) = watch::channel(None);
         let plugin = Self {
@@ -215,7 +214,7 @@ impl fmt::Debug for PluginProcess {
 }
 
 impl Launch {
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)

@@ -1,7 +1,7 @@
 //! What a plugin prints: passed on line by line, and the end of it kept for when the plugin dies.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
 use nimbus_engine_process::Tail;
@@ -13,6 +13,8 @@ pub(crate) struct Output {
     events: Arc<dyn EventSink>,
     severity: Severity,
     tail: Tail,
+    /// How much is still passed on.
+    room: AtomicU64,
 }
 
 impl Output {
@@ -21,6 +23,15 @@ impl Output {
             events,
             severity,
             tail: Tail::default(),
+            room: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Passes on so many bytes, and then says that there were more.
+    pub(crate) fn up_to(self, most: u64) -> Self {
+        Self {
+            room: AtomicU64::new(most),
+            ..self
         }
     }
 
@@ -35,6 +46,20 @@ impl Output {
             return;
         }
         self.tail.push(line.clone());
+        let size = line.len() as u64 + 1;
+        let take = |room: u64| Some(room.saturating_sub(size));
+        let room = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        match room.unwrap_or(0) {
+            0 => return,
+            room if room <= size => {
+                let message = "it prints too much; what follows is not shown, and the limit is set \
+                               by engine.sandbox_output_mib";
+                return self.say(Severity::Warning, message.to_owned());
+            }
+            _ => {}
+        }
         self.events.emit(EngineEvent::Diagnostic(Diagnostic {
             severity: self.severity,
             urn: None,

@@ -215,6 +215,7 @@ pub(crate) fn options(audience: &Arc<Audience>, folder: &Path) -> HostOptions {
         runtime_options: BTreeMap::new(),
         config_json: None,
         environment: std::env::vars_os().collect(),
+        strangers: None,
         tenancy: Tenancy::Single,
         search: PluginSearch::default(),
         limits: LIMITS,

@@ -2,13 +2,12 @@
 //!
 //! An ordinary user's program is that user, without any right over anything that belongs to others.
 //! The superuser's program must not be the superuser: it gets a number that nobody has, different
-//! for every run, and the one privilege to use what it is shown.
+//! for every run. Neither has any privilege; what it is shown is shown as its own, see `owned`.
 
 use std::fs;
 use std::io;
 
-use caps::{CapSet, Capability, CapsHashSet};
-use nix::sys::prctl;
+use caps::{CapSet, Capability};
 use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
 
 /// What the program is inside of its user namespace.
@@ -95,41 +94,37 @@ impl Identity {
         }
     }
 
-    /// Becomes the program's identity and gives up every privilege but to use what it is shown:
-    /// to read, and where something is shown to be written, to write. What it is shown belongs to
-    /// whoever runs the engine, and nothing else can be named.
-    pub(super) fn assume(self, writes: bool) -> io::Result<()> {
+    /// Becomes the program's identity and gives up every privilege, over files as well.
+    pub(super) fn assume(self) -> io::Result<()> {
         let failed = |error: caps::errors::CapsError| io::Error::other(error.to_string());
-        let Self::Own(number) = self else {
-            return drop_all().map_err(failed);
-        };
-        let mut kept: CapsHashSet = [Capability::CAP_DAC_READ_SEARCH].into();
-        if writes {
-            kept.insert(Capability::CAP_DAC_OVERRIDE);
+        if let Self::Own(number) = self {
+            let (uid, gid) = (Uid::from_raw(number), Gid::from_raw(number));
+            setgroups(&[])?;
+            setresgid(gid, gid, gid)?;
+            // The set of what could ever be had is emptied while there is still the right to.
+            empty_bounding_set().map_err(failed)?;
+            setresuid(uid, uid, uid)?;
         }
-        keep_in_bounding_set(&kept).map_err(failed)?;
-        caps::set(None, CapSet::Inheritable, &kept).map_err(failed)?;
-        prctl::set_keepcaps(true)?;
-        let (uid, gid) = (Uid::from_raw(number), Gid::from_raw(number));
-        setgroups(&[])?;
-        setresgid(gid, gid, gid)?;
-        setresuid(uid, uid, uid)?;
-        caps::set(None, CapSet::Effective, &kept).map_err(failed)?;
-        caps::set(None, CapSet::Permitted, &kept).map_err(failed)?;
-        caps::set(None, CapSet::Ambient, &kept).map_err(failed)
+        drop_all().map_err(failed)
+    }
+
+    /// Who the program will be if nothing stands in the way.
+    pub(super) fn expected(helper: Pid) -> Self {
+        let mut candidates = Self::candidates(geteuid().is_root(), helper).into_iter();
+        candidates.next().unwrap_or(Self::Same)
     }
 }
 
-fn keep_in_bounding_set(kept: &CapsHashSet) -> Result<(), caps::errors::CapsError> {
+fn empty_bounding_set() -> Result<(), caps::errors::CapsError> {
     let had = caps::read(None, CapSet::Bounding)?;
-    had.difference(kept)
-        .try_for_each(|cap| caps::drop(None, CapSet::Bounding, *cap))
+    had.into_iter()
+        .try_for_each(|capability| caps::drop(None, CapSet::Bounding, capability))
 }
 
 /// Outside of namespaces an ordinary user has nothing to give up, and may not even try.
 fn drop_all() -> Result<(), caps::errors::CapsError> {
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
-        keep_in_bounding_set(&CapsHashSet::new())?;
+        empty_bounding_set()?;
     }
     caps::clear(None, CapSet::Ambient)?;
     caps::clear(None, CapSet::Inheritable)?;

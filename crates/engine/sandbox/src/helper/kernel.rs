@@ -1,7 +1,12 @@
 //! The system calls that no safe wrapper offers. All of them are made by a process with one thread.
 
+use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sched::{CloneFlags, clone};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, fork};
@@ -74,5 +79,104 @@ pub(super) fn landlock_abi() -> io::Result<u32> {
     match u32::try_from(version) {
         Ok(version) => Ok(version),
         Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Opens a path in which nothing is a link: what was looked at before is what is meant now.
+pub(super) fn open_exactly(path: &Path) -> io::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    Ok(openat2(AT_FDCWD, path, how)?)
+}
+
+/// With what is mounted below.
+const RECURSIVE: libc::c_int = 0x8000;
+
+/// A second mount of what is at a path, which is nowhere yet.
+#[expect(unsafe_code, reason = "no safe wrapper names this call")]
+pub(super) fn clone_mount(path: &Path, exact: bool) -> io::Result<OwnedFd> {
+    const OPEN_TREE_CLONE: libc::c_uint = 1;
+    let (folder, name, empty) = match exact {
+        true => (
+            Some(open_exactly(path)?),
+            CString::default(),
+            libc::AT_EMPTY_PATH,
+        ),
+        false => (None, CString::new(path.as_os_str().as_bytes())?, 0),
+    };
+    let flags = OPEN_TREE_CLONE
+        | libc::O_CLOEXEC.cast_unsigned()
+        | RECURSIVE.cast_unsigned()
+        | empty.cast_unsigned();
+    let from = folder
+        .as_ref()
+        .map_or(libc::AT_FDCWD, |folder| folder.as_raw_fd());
+    // SAFETY: the name ends with a zero and outlives the call; the kernel only reads it.
+    let mount = unsafe { libc::syscall(libc::SYS_open_tree, from, name.as_ptr(), flags) };
+    let mount = i32::try_from(mount).map_err(io::Error::other)?;
+    if mount < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened this descriptor for us, and nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(mount) })
+}
+
+/// Shows owners in a mount as a user namespace translates them.
+#[expect(unsafe_code, reason = "no safe wrapper names this call")]
+pub(super) fn translate_owners(mount: &OwnedFd, numbers: &OwnedFd) -> io::Result<()> {
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+    const MOUNT_ATTR_NOSUID: u64 = 0x2;
+    const MOUNT_ATTR_NODEV: u64 = 0x4;
+    const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
+    let attributes = Attributes {
+        set: MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+        clear: 0,
+        propagation: 0,
+        user_namespace: u64::try_from(numbers.as_raw_fd()).map_err(io::Error::other)?,
+    };
+    // SAFETY: the empty name ends with a zero, and the structure has the size that is said; the
+    // kernel only reads both.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | RECURSIVE,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Puts a mount that is nowhere yet where it belongs.
+#[expect(unsafe_code, reason = "no safe wrapper names this call")]
+pub(super) fn move_mount(mount: &OwnedFd, to: &Path) -> io::Result<()> {
+    const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 0x4;
+    let to = CString::new(to.as_os_str().as_bytes())?;
+    // SAFETY: both names end with a zero and outlive the call; the kernel only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            to.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -75,6 +75,7 @@ fn readable(plan: &Plan) -> Vec<PathBuf> {
     }
     // What others keep there stays closed: the kernel lets nobody look into processes outside.
     paths.extend(["/proc", "/etc/passwd", "/etc/group", "/etc/hosts"].map(PathBuf::from));
-    paths.extend(plan.policy.read_only.iter().cloned());
+    let policy = &plan.policy;
+    paths.extend(policy.read_only.iter().chain(&policy.exact).cloned());
     paths
 }

@@ -15,6 +15,7 @@ mod identity;
 mod kernel;
 mod landlock;
 mod loopback;
+mod owned;
 mod program;
 mod report;
 mod seccomp;
@@ -38,11 +39,12 @@ use nix::sys::signal::{SigHandler, SigSet, Signal, raise, signal};
 use nix::sys::wait::waitpid;
 
 use identity::Identity;
+use owned::Owned;
 use program::{NOT_RUN, become_program};
 use report::{Reporter, SetupError, Step as _};
 use supervisor::{End, Supervisor, children_signal};
 
-use crate::launch::{PROBE, RUN};
+use crate::launch::{OBSERVE, PROBE, RUN};
 use crate::plan::{Plan, Walls};
 use crate::policy::Network;
 
@@ -51,6 +53,12 @@ pub(crate) fn work(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let verb = arguments.next().unwrap_or_default();
     if verb == PROBE {
         return trial::report();
+    }
+    if verb == OBSERVE {
+        return match serde_json::to_writer(io::stdout(), &crate::observe::look_around()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
     }
     let plan = arguments.next().unwrap_or_default();
     let command: Vec<OsString> = arguments.collect();
@@ -157,6 +165,8 @@ fn in_namespaces(
     for socket in &plan.policy.sockets {
         let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o666));
     }
+    let expected = Identity::expected(nix::unistd::getpid());
+    let owned = Owned::prepare(plan, expected);
     let (mut identities, mut identity) = io::pipe().step("make a pipe")?;
     let (mut ends, mut end) = io::pipe().step("make a pipe")?;
     let flags = namespaces(plan.policy.network);
@@ -169,6 +179,8 @@ fn in_namespaces(
             command,
             reporter,
             dial: dial.as_ref(),
+            owned: &owned,
+            expected,
         };
         first.run(&mut identities, &mut end)
     });
@@ -196,6 +208,8 @@ struct First<'a> {
     command: &'a [OsString],
     reporter: &'a Reporter,
     dial: Option<&'a UnixListener>,
+    owned: &'a Owned,
+    expected: Identity,
 }
 
 impl First<'_> {
@@ -218,7 +232,13 @@ impl First<'_> {
         // If the helper has gone already, this ends without a number.
         identities.read_exact(&mut number).step("hear the number")?;
         let identity = Identity::decode(number);
-        view::enter(self.plan, identity)?;
+        let nobody = Owned::default();
+        // Mounts were prepared for the number that was expected.
+        let owned = match identity == self.expected {
+            true => self.owned,
+            false => &nobody,
+        };
+        view::enter(self.plan, identity, owned)?;
         if self.plan.policy.network == Network::None {
             loopback::bring_up().step("bring up the loopback")?;
         }

@@ -23,6 +23,9 @@ pub(super) const NOT_RUN: i32 = 125;
 /// The kernel counts the supervisor too, and stops counting right at the limit.
 const SPARE_PROCESSES: u64 = 16;
 
+/// More than runtimes ever have.
+const PENDING_SIGNALS: u64 = 4096;
+
 /// Becomes the program. Returns only if that did not work.
 pub(super) fn become_program(
     plan: &Plan,
@@ -45,8 +48,7 @@ fn temporary(plan: &Plan) -> PathBuf {
 
 fn prepare(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
     limit(&plan.policy.limits, plan.measures.walls)?;
-    let writes = !plan.policy.writable.is_empty();
-    identity.assume(writes).step("give up privileges")?;
+    identity.assume().step("give up privileges")?;
     prctl::set_no_new_privs().step("refuse new privileges")?;
     chdir(&plan.directory).step(format!("enter {}", plan.directory.display()))?;
     kernel::close_on_exec().step("close what is open")?;
@@ -69,6 +71,7 @@ fn execute(plan: &Plan, command: &[OsString]) -> Result<std::convert::Infallible
         .args(arguments)
         .env("HOME", &temporary)
         .env("TMPDIR", &temporary)
+        // tidy-allow(start): the helper becomes the program, inside
         .exec();
     Err(error).step(format!("start {}", Path::new(program).display()))
 }
@@ -106,6 +109,8 @@ fn limit(limits: &Limits, walls: Walls) -> Result<(), SetupError> {
         (Resource::RLIMIT_NOFILE, limits.open_files),
         (Resource::RLIMIT_NPROC, processes),
         (Resource::RLIMIT_RTPRIO, 0),
+        // What is queued for a process is the kernel's memory.
+        (Resource::RLIMIT_SIGPENDING, PENDING_SIGNALS),
     ] {
         let had = nix::sys::resource::getrlimit(resource)
             .step("read limits")?

@@ -50,6 +50,10 @@ fn forbidden(plan: &Plan) -> Result<BpfProgram, seccompiler::BackendError> {
     rules.insert(libc::SYS_clone, new_namespaces()?);
     rules.insert(libc::SYS_ioctl, terminal_input()?);
     rules.insert(libc::SYS_socket, sockets(plan)?);
+    if plan.sealed_memory {
+        rules.extend(UNCOUNTED.iter().map(|call| (*call, Vec::new())));
+        rules.insert(libc::SYS_mmap, shared_without_file()?);
+    }
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     SeccompFilter::new(rules, SeccompAction::Allow, refused, machine()?)?.try_into()
 }
@@ -60,6 +64,28 @@ fn when(
     value: u64,
 ) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, Length::Dword, operator, value)
+}
+
+/// Calls that give memory which belongs to no process and to no file that has a name: where only the
+/// supervisor counts, nobody would count it. The kernel's own groups count it.
+const UNCOUNTED: &[i64] = &[
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+    libc::SYS_mq_open,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_shmget,
+];
+
+/// Memory that is shared without a file stays when a process unmaps its pages, and is seen by nobody.
+fn shared_without_file() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let flags = u64::from(flags.cast_unsigned());
+    Ok(vec![SeccompRule::new(vec![when(
+        3,
+        Op::MaskedEq(flags),
+        flags,
+    )?])?])
 }
 
 /// New processes stay in the namespaces that they are in.
@@ -159,5 +185,6 @@ mod tests {
     #[test]
     fn the_filters_compile() {
         assert!(allowed().is_ok());
+        assert!(shared_without_file().is_ok());
     }
 }

@@ -122,7 +122,11 @@ impl Supervisor<'_> {
 
     fn stop_if_too_much(&self) -> bool {
         let walls = self.plan.measures.walls;
-        let Some(cause) = usage::measure(walls).judge(&self.plan.policy.limits) else {
+        let counted = match self.plan.sealed_memory {
+            true => usage::measure_everything(walls),
+            false => usage::measure(walls),
+        };
+        let Some(cause) = counted.judge(&self.plan.policy.limits) else {
             return false;
         };
         self.reporter.send(&Report::Stopped { cause });

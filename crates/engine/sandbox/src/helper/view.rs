@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
 use super::identity::Identity;
+use super::kernel;
+use super::owned::Owned;
 use super::report::{SetupError, Step as _};
 use crate::plan::Plan;
 
@@ -28,19 +31,29 @@ pub(super) const SYSTEM: &[&str] = &[
     "/nix/store",
 ];
 
-/// What of the system's settings programs need: how to link, whom to trust, what time it is.
+/// What of the system's settings programs need: how its programs are found and linked, whom a TLS
+/// client trusts, how names are resolved, what time it is. Never a folder in which keys are kept.
 pub(super) const SETTINGS: &[&str] = &[
     "/etc/alternatives",
-    "/etc/ca-certificates",
+    "/etc/ca-certificates/extracted",
+    "/etc/crypto-policies/back-ends",
     "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
     "/etc/localtime",
-    "/etc/mime.types",
     "/etc/nsswitch.conf",
-    "/etc/pki",
-    "/etc/ssl",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
 ];
+
+/// Among them, folders of certificates. People put keys beside them.
+const CERTIFICATES: &[&str] = &["/etc/pki/tls/certs", "/etc/ssl/certs"];
+
+/// Settings of what was installed by hand, which are an operator's.
+const HIDDEN: &[&str] = &["/usr/etc", "/usr/local/etc"];
 
 /// More of them for a program with a network.
 pub(super) const NETWORK_SETTINGS: &[&str] = &[
@@ -55,10 +68,10 @@ const DEVICES: &[&str] = &["full", "null", "random", "urandom", "zero"];
 /// Where the program's temporary directory is, for it.
 pub(super) const TEMPORARY: &str = "/tmp";
 
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Builds the view and enters it.
-pub(super) fn enter(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
+pub(super) fn enter(plan: &Plan, identity: Identity, owned: &Owned) -> Result<(), SetupError> {
     let nothing: Option<&str> = None;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(nothing, "/", nothing, private, nothing).step("keep mounts to ourselves")?;
@@ -69,17 +82,25 @@ pub(super) fn enter(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
     for path in SYSTEM.iter().chain(SETTINGS) {
         tree.show_if_there(Path::new(path))?;
     }
+    for folder in HIDDEN {
+        tree.hide(Path::new(folder))?;
+    }
+    for folder in CERTIFICATES {
+        tree.hide_keys(Path::new(folder))?;
+    }
     if plan.policy.network == crate::Network::Full {
         for path in NETWORK_SETTINGS {
             tree.show_if_there(Path::new(path))?;
         }
     }
-    for path in widest(&plan.policy.read_only) {
-        tree.show(path)?;
+    let policy = &plan.policy;
+    let readable = policy.read_only.iter().chain(&policy.exact);
+    for path in widest(readable) {
+        tree.show_owned(path, policy.exact.iter().any(|exact| exact == path), owned)?;
     }
     tree.make_read_only()?;
-    for path in &plan.policy.writable {
-        tree.show(path)?;
+    for path in &policy.writable {
+        tree.show_owned(path, false, owned)?;
     }
     for path in &plan.policy.sockets {
         tree.show(path)?;
@@ -89,8 +110,8 @@ pub(super) fn enter(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
 }
 
 /// Paths without those that lie below others.
-fn widest(paths: &[PathBuf]) -> Vec<&Path> {
-    let mut sorted: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+fn widest<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> {
+    let mut sorted: Vec<&Path> = paths.into_iter().map(PathBuf::as_path).collect();
     sorted.sort();
     let mut widest: Vec<&Path> = Vec::new();
     for path in sorted {
@@ -134,7 +155,9 @@ impl Tree {
             &own(limits.temporary_bytes / 4),
         )?;
         file_system("proc", &self.inside("/proc"), "")?;
-        for device in DEVICES {
+        // Mapped and shared, this one is memory without a name.
+        let sealed = |device: &&&str| !(plan.sealed_memory && **device == "zero");
+        for device in DEVICES.iter().filter(sealed) {
             self.show_if_there(&Path::new("/dev").join(device))?;
         }
         for (link, target) in [
@@ -176,6 +199,51 @@ impl Tree {
         self.show(path)
     }
 
+    /// Puts what the program reads or writes where it is outside, as its owner sees it.
+    fn show_owned(&self, path: &Path, exact: bool, owned: &Owned) -> Result<(), SetupError> {
+        let shown = || format!("show {}", path.display());
+        let opened = match exact {
+            true => Some(kernel::open_exactly(path).step(shown())?),
+            false => None,
+        };
+        let by_descriptor = opened
+            .as_ref()
+            .map(|opened| PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())));
+        let source = by_descriptor.as_deref().unwrap_or(path);
+        let inside = self.inside(path);
+        let kind = fs::metadata(source).step(shown())?;
+        if fs::symlink_metadata(&inside).is_err() {
+            make_place(&inside, kind.is_dir()).step(shown())?;
+        }
+        if let Some(mount) = owned.mount_of(path) {
+            return kernel::move_mount(mount, &inside).step(shown());
+        }
+        self.bind(source, &inside)
+    }
+
+    /// An empty folder in its place.
+    fn hide(&self, folder: &Path) -> Result<(), SetupError> {
+        let inside = self.inside(folder);
+        match inside.is_dir() {
+            true => file_system("tmpfs", &inside, "mode=0755,size=4k"),
+            false => Ok(()),
+        }
+    }
+
+    /// Nothing in the place of files that hold private keys.
+    fn hide_keys(&self, folder: &Path) -> Result<(), SetupError> {
+        let entries = fs::read_dir(self.inside(folder));
+        for entry in entries.into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            let holds_key = || fs::read(&path).is_ok_and(|content| mentions_key(&content));
+            if is_file && holds_key() {
+                self.bind(Path::new("/dev/null"), &path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a file or directory where it is outside.
     fn show(&self, path: &Path) -> Result<(), SetupError> {
         self.bind(path, &self.inside(path))
@@ -215,6 +283,11 @@ impl Tree {
         chdir("/").step(step)?;
         restrict(Path::new("/"), MsFlags::MS_RDONLY | MsFlags::MS_NODEV)
     }
+}
+
+fn mentions_key(content: &[u8]) -> bool {
+    const MARK: &[u8] = b"PRIVATE KEY-----";
+    content.windows(MARK.len()).any(|part| part == MARK)
 }
 
 fn make_place(path: &Path, directory: bool) -> io::Result<()> {
@@ -285,6 +358,36 @@ mod tests {
         assert_eq!(read[0], (PathBuf::from("/a"), MsFlags::MS_NODEV));
         let options = MsFlags::MS_RDONLY | MsFlags::MS_NOEXEC;
         assert_eq!(read[1], (PathBuf::from("/with space"), options));
+    }
+
+    #[test]
+    fn keys_are_known_by_their_mark() {
+        let mark = |kind: &str| format!("-----BEGIN {kind}PRIVATE KEY-----\nabc\n");
+        for kind in ["", "RSA ", "EC ", "ENCRYPTED ", "OPENSSH "] {
+            assert!(mentions_key(mark(kind).as_bytes()), "{kind}");
+        }
+        assert!(!mentions_key(b"-----BEGIN CERTIFICATE-----"));
+    }
+
+    #[test]
+    fn no_folder_of_keys_is_among_the_settings() {
+        let shown = |path: &str| {
+            SETTINGS
+                .iter()
+                .any(|shown| Path::new(path).starts_with(shown))
+        };
+        for kept in [
+            "/etc/ssl/private",
+            "/etc/pki/tls/private",
+            "/etc/ssh",
+            "/etc/shadow",
+        ] {
+            assert!(!shown(kept), "{kept}");
+            assert!(
+                !SETTINGS.iter().any(|shown| shown.starts_with(kept)),
+                "{kept}"
+            );
+        }
     }
 
     #[test]

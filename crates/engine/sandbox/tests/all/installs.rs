@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nimbus_engine_sandbox::{Sandbox, readable_by_program};
+use nimbus_engine_sandbox::Sandbox;
 
 use crate::support::*;
 
@@ -13,9 +13,8 @@ use crate::support::*;
 fn install(project: &Path, interpreter: &Path, command: &Command, packages: &[PathBuf]) -> Outcome {
     let sandbox = Sandbox::new(helper(), probe(), strict()).unwrap();
     let mut room = sandbox.open().unwrap();
-    let mut read_only =
-        readable_by_program(packages[0].as_path(), packages[0].as_path(), interpreter);
-    read_only.retain(|path| !path.starts_with(project));
+    let mut read_only = readable(packages[0].as_path(), interpreter);
+    read_only.named.retain(|path| !path.starts_with(project));
     let mut command = room
         .enclose(command, &read_only, &[project.to_owned()])
         .unwrap();

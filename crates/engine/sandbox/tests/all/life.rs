@@ -145,7 +145,7 @@ while True:
         let sandbox = Sandbox::new(helper(), probe(), strict()).unwrap();
         let mut room = sandbox.open().unwrap();
         let own = program.directory.path();
-        let read_only = nimbus_engine_sandbox::readable_by_program(own, own, &program.interpreter);
+        let read_only = readable(own, &program.interpreter);
         let mut command = room.enclose(&program.command(), &read_only, &[]).unwrap();
         command
             .process_group(0)

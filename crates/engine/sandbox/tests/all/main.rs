@@ -9,6 +9,7 @@ mod escapes;
 mod installs;
 mod life;
 mod limits;
+mod memory;
 mod proofs;
 mod reach;
 mod support;

@@ -259,7 +259,7 @@ for fd in range(3, 64):
         let sandbox = Sandbox::new(helper(), probe(), strict()).unwrap();
         let mut room = sandbox.open().unwrap();
         let own = program.directory.path();
-        let read_only = nimbus_engine_sandbox::readable_by_program(own, own, &program.interpreter);
+        let read_only = readable(own, &program.interpreter);
         let command = room.enclose(&program.command(), &read_only, &[]).unwrap();
         // A shell that leaves a file open for whatever it starts.
         let mut shell = std::process::Command::new("sh");

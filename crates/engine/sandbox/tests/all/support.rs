@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use nimbus_engine_sandbox::{
-    Helper, Intervention, Limits, Mode, Network, Primitive, Probe, Room, Sandbox, Settings,
-    readable_by_program,
+    Helper, Interpreter, Intervention, Limits, Mode, Network, Primitive, Probe, Readable, Room,
+    Sandbox, Settings, readable_by_program,
 };
 use nimbus_test_tools::{Tool, record_skip};
 
@@ -71,7 +71,15 @@ pub(crate) fn strict() -> Settings {
         network: Network::None,
         limits: Limits::default(),
         environment: Vec::new(),
+        roots: Vec::new(),
     }
+}
+
+/// What a program in this directory is shown.
+pub(crate) fn readable(own: &Path, interpreter: &Path) -> Readable {
+    let files = nimbus_engine_files::ProjectFiles::unrestricted();
+    let interpreter = Interpreter::Operators(interpreter);
+    readable_by_program(&files, own, own, interpreter).unwrap()
 }
 
 /// A program in a directory of its own.
@@ -126,7 +134,7 @@ impl Hostile {
 
     pub(crate) fn start(&self, room: &mut Room) -> Child {
         let own = self.directory.path();
-        let read_only = readable_by_program(own, own, &self.interpreter);
+        let read_only = readable(own, &self.interpreter);
         let command = room.enclose(&self.command(), &read_only, &self.writable);
         let mut command = command.unwrap();
         command

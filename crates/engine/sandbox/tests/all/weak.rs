@@ -110,7 +110,13 @@ fn a_sandbox_that_cannot_be_closed_runs_nothing() {
         let sandbox = Sandbox::new(helper(), probe(), strict()).unwrap();
         let mut room = sandbox.open().unwrap();
         let missing = program.directory.path().join("missing");
-        let mut command = room.enclose(&program.command(), &[missing], &[]).unwrap();
+        let mut command = room
+            .enclose(
+                &program.command(),
+                &nimbus_engine_sandbox::Readable::default().and([missing]),
+                &[],
+            )
+            .unwrap();
         let outcome = finish(command.spawn().unwrap(), &room);
         assert_eq!(outcome.code, Some(125), "{outcome:?}");
         let Some(Intervention::NotRun { step, .. }) = outcome.intervention else {
@@ -128,7 +134,9 @@ fn a_program_that_does_not_exist_is_named() {
     let sandbox = Sandbox::new(helper(), probe(), strict()).unwrap();
     let mut room = sandbox.open().unwrap();
     let command = std::process::Command::new("/usr/bin/no-such-program");
-    let mut command = room.enclose(&command, &[], &[]).unwrap();
+    let mut command = room
+        .enclose(&command, &nimbus_engine_sandbox::Readable::default(), &[])
+        .unwrap();
     let outcome = finish(command.spawn().unwrap(), &room);
     let Some(Intervention::NotRun { step, .. }) = outcome.intervention else {
         panic!("{outcome:?}");

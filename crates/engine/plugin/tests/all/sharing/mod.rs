@@ -39,6 +39,18 @@ impl EngineDoors for Ports {
             server: Box::new(endpoint),
         })
     }
+
+    async fn open_at(
+        &self,
+        socket: PathBuf,
+        audience: Arc<dyn EventSink>,
+    ) -> std::io::Result<EngineDoor> {
+        let endpoint = EngineEndpoint::start(&Listen::UnixSocket(socket), audience).await?;
+        Ok(EngineDoor {
+            address: endpoint.address().to_owned(),
+            server: Box::new(endpoint),
+        })
+    }
 }
 
 pub(crate) const WARM: KeepWarm = KeepWarm {

@@ -1,0 +1,118 @@
+//! Code of a stranger's project that serves as a plugin: dynamic providers and policy packs.
+//!
+//! It runs in a sandbox like the program that it belongs to: with the same view, the network that
+//! the stack was given, and no credentials. It finds the engine at a socket that only it has, and
+//! the engine reaches it through the sandbox.
+
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use nimbus_engine_files::ProjectFiles;
+use nimbus_engine_ports::EventSink;
+use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_sandbox::{
+    Dialer, Interpreter, Intervention, Room, Sandbox, readable_by_program,
+};
+
+use crate::pool::{EngineDoor, EngineDoors};
+use crate::process::{Launch, Output, PluginProcess, StartError};
+
+/// Where code of strangers runs.
+#[derive(Clone)]
+pub struct StrangersCode {
+    pub sandbox: Sandbox,
+    /// Folders of the operator that its projects may lead into.
+    pub roots: Vec<PathBuf>,
+    pub doors: Arc<dyn EngineDoors>,
+}
+
+/// What such a plugin needs as long as it runs. Dropped after its process.
+pub(crate) struct Enclosed {
+    pub(crate) address: String,
+    pub(crate) dialer: Option<Dialer>,
+    room: Room,
+    command: Command,
+    _server: Box<dyn Send + Sync>,
+}
+
+impl StrangersCode {
+    /// Opens files of a folder of source.
+    pub(crate) fn files_of(&self, folder: &Path) -> Result<ProjectFiles, String> {
+        ProjectFiles::beneath(folder, &self.roots).map_err(|error| error.to_string())
+    }
+
+    /// Prepares a sandbox for a launch. `root` is the folder that it belongs to; `engine` is the
+    /// address that its arguments have, and that it cannot reach.
+    pub(crate) async fn enclose(
+        &self,
+        launch: &Launch,
+        root: &Path,
+        engine: &str,
+        audience: Arc<dyn EventSink>,
+    ) -> Result<Enclosed, String> {
+        let files = self.files_of(root)?;
+        let root = files
+            .canonicalize(root)
+            .map_err(|error| error.to_string())?;
+        let mut room = self.sandbox.open().map_err(|error| error.to_string())?;
+        let door = self.doors.open_at(room.socket(), audience).await;
+        let EngineDoor { address, server } = door.map_err(|error| error.to_string())?;
+        // What lies among the files that may be read was named by the project, a virtual
+        // environment's interpreter for example. What does not is on the operator's search path.
+        let interpreter = match files.symlink_metadata(&launch.program) {
+            Ok(_) => Interpreter::Projects(&launch.program),
+            Err(_) => Interpreter::Operators(&launch.program),
+        };
+        let readable = readable_by_program(&files, &root, &root, interpreter);
+        let readable = readable.map_err(|error| error.to_string())?;
+        let arguments = launch.arguments.iter().map(|argument| match argument {
+            argument if *argument == *engine => address.clone().into(),
+            argument => argument.clone(),
+        });
+        let mut command = Command::new(&launch.program);
+        command
+            .args(arguments)
+            .current_dir(&launch.directory)
+            .envs(&launch.environment);
+        let command = room.enclose(&command, &readable, &[]);
+        Ok(Enclosed {
+            address,
+            dialer: room.dialer(),
+            command: command.map_err(|error| error.to_string())?,
+            room,
+            _server: server,
+        })
+    }
+}
+
+impl Enclosed {
+    /// How much it may print.
+    pub(crate) fn most_output(&self) -> u64 {
+        self.room.policy().limits.output_bytes
+    }
+
+    /// Starts what was enclosed.
+    pub(crate) async fn start(
+        &mut self,
+        label: &str,
+        output: Output,
+        patience: std::time::Duration,
+    ) -> Result<(PluginProcess, NonZeroU16), String> {
+        let command = std::mem::replace(&mut self.command, Command::new(""));
+        let origin = Origin::Tenants(Walls::Sandbox);
+        let output = output.up_to(self.most_output());
+        let started = PluginProcess::start(command, origin, label, output, patience).await;
+        started.map_err(|error| self.because(&error))
+    }
+
+    /// What the sandbox did is a better reason than what came of it.
+    fn because(&self, error: &StartError) -> String {
+        match self.room.intervention() {
+            Some(Intervention::Stopped(cause)) => format!("it was stopped: {cause}"),
+            Some(Intervention::NotRun { step, reason }) => format!("{step}: {reason}"),
+            None => error.to_string(),
+        }
+    }
+}
