@@ -229,8 +229,11 @@ const STATEFUL: &[&str] = &[
     "apigatewayv2/api:Api",
 ];
 
+/// A resource: its stack or name, and the end of its type.
+type Named = (&'static str, &'static str);
+
 /// Users and what they use, each with the end of its type.
-const WAITS: &[((&str, &str), (&str, &str))] = &[
+const WAITS: &[(Named, Named)] = &[
     (
         (
             "services-eks-cluster-role-managed-4",

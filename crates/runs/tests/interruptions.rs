@@ -52,14 +52,14 @@ fn request(action: RunAction, on_failure: OnFailure, to_version: Option<u32>) ->
 async fn start(world: &World, request: RunRequest, crash: &Crash) -> Option<FinishedRun> {
     let bus = Arc::new(EventBus::default());
     let ports = Arc::new(world.ports(crash));
-    let work = async {
+    let work = Box::pin(async {
         let session = RunSession::open(ports, request, "test", None).await?;
         session
             .plan()
             .await?
             .carry_out(bus, CancellationToken::new())
             .await
-    };
+    });
     ended(work, crash).await
 }
 
@@ -70,10 +70,10 @@ async fn go_on(world: &World, run: RunId, crash: &Crash) -> Option<FinishedRun> 
         run,
         forget_creates: false,
     };
-    let work = async {
+    let work = Box::pin(async {
         let planned = resume(ports, resumption, "test", None).await?;
         planned.carry_out(bus, CancellationToken::new()).await
-    };
+    });
     ended(work, crash).await
 }
 

@@ -8,6 +8,9 @@ use std::path::Path;
 use crate::sandbox::{STRICT, isolates, python_site, said, sites, up};
 use crate::support::{Ran, Site, node_sdk, python};
 
+/// Makes a project lead to a folder outside of it.
+type Attack<'a> = &'a dyn Fn(&Site, &Path);
+
 const TYPESCRIPT: &str = "import '@pulumi/pulumi'; export const x = 1;";
 const PYTHON: &str = "import pulumi\npulumi.export('x', 1)\n";
 
@@ -127,7 +130,7 @@ fn nothing_outside_is_shown_because_a_project_says_so() {
         site.path("outside")
     };
     if let Some(sdk) = node_sdk(test) {
-        let links: [&dyn Fn(&Site, &Path); 3] = [
+        let links: [Attack<'_>; 3] = [
             // A package that is a link.
             &|site, outside| {
                 fs::remove_file(site.path("program/node_modules")).unwrap();
@@ -160,7 +163,7 @@ fn nothing_outside_is_shown_because_a_project_says_so() {
     let Some(interpreter) = python(test) else {
         return;
     };
-    let links: [&dyn Fn(&Site, &Path); 4] = [
+    let links: [Attack<'_>; 4] = [
         &|site, outside| {
             let options = format!("  options:\n    virtualenv: {}\n", outside.display());
             site.write("program/Pulumi.yaml", &lines("python", &options));

@@ -33,7 +33,7 @@ fn quantile(times: &mut [Duration], part: f64) -> Duration {
 async fn the_time_of_a_refusal_does_not_tell_who_exists() {
     let binaries = tool_or_skip!(Tool::Postgres);
     let nimbus = Installation::with(&binaries, |settings, _| {
-        settings.password_cost = Cost::STANDARD
+        settings.password_cost = Cost::STANDARD;
     })
     .await;
     let owner = nimbus.set_up().await;
@@ -85,7 +85,7 @@ async fn the_time_of_a_refusal_does_not_tell_who_exists() {
 async fn a_hundred_sign_ins_at_once_leave_room_for_others() {
     let binaries = tool_or_skip!(Tool::Postgres);
     let nimbus = Installation::with(&binaries, |settings, _| {
-        settings.password_cost = Cost::STANDARD
+        settings.password_cost = Cost::STANDARD;
     })
     .await;
     let owner = nimbus.set_up().await;
