@@ -42,10 +42,10 @@ pub(crate) struct GlobalArgs {
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub(crate) directory: Option<PathBuf>,
 
+    // With `program up` and `program preview` also KEY=VALUE, as the official command line has it:
+    // the value is saved in the configuration of the stack first. docs/engines.md says so;
+    // here it would double the help of every command.
     /// Settings file instead of config/nimbus.yaml, relative to the directory of -C
-    ///
-    /// With `program up` and `program preview` also KEY=VALUE, as the official command line has it:
-    /// the value is saved in the configuration of the stack first. May be repeated.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Vec<PathBuf>,
 
@@ -128,7 +128,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Control plane",
-        &["up", "migrate-database", "backup", "restore"],
+        &["up", "migrate-database", "backup", "restore", "recover"],
     ),
     (
         "Set up and inspect",

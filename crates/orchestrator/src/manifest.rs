@@ -197,8 +197,7 @@ impl Manifest {
         let id = &self.metadata.id;
         let message = format!("deployment {id} has no environment {environment}");
         let known = self.environments.keys().map(EnvironmentName::as_str);
-        let has_stage = self.environments.contains_key(&EnvironmentName::STAGE);
-        let help = if environment == "staging" && has_stage {
+        let help = if environment == "staging" {
             "staging is called stage since 3.1; `nimbus migrate-environment-names` renames it"
                 .to_owned()
         } else {
