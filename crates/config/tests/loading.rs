@@ -111,6 +111,8 @@ fn every_named_setting_exists_with_its_default() {
         ("NIMBUS_DB_BINARIES", ("db.binaries", json!(null))),
         ("NIMBUS_DB_HOST", ("db.host", json!(null))),
         ("NIMBUS_DB_PORT", ("db.port", json!(5432))),
+        ("NIMBUS_DB_SSLMODE", ("db.sslmode", json!(null))),
+        ("NIMBUS_DB_SSLROOTCERT", ("db.sslrootcert", json!(null))),
         ("NIMBUS_DB_NAME", ("db.name", json!("nimbus"))),
         ("NIMBUS_DB_USER", ("db.user", json!("nimbus"))),
         ("NIMBUS_DB_PASSWORD", ("db.password", json!(null))),
@@ -202,6 +204,10 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.sandbox_memory_mib", json!(4096)),
         ),
         (
+            "NIMBUS_ENGINE_SANDBOX_ROOTS",
+            ("engine.sandbox_roots", json!(null)),
+        ),
+        (
             "NIMBUS_ENGINE_SANDBOX_PROCESSES",
             ("engine.sandbox_processes", json!(512)),
         ),
@@ -277,6 +283,7 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "logging.format" => ("plain", json!("plain")),
                 "tenancy.isolation" => ("shared", json!("shared")),
                 "engine.sandbox" => ("strict", json!("strict")),
+                "engine.sandbox_roots" => ("/srv/shared", json!("/srv/shared")),
                 "engine.sandbox_network" => ("full", json!("full")),
                 "rate_limiting.default_limit" => ("5/second", json!("5/second")),
                 "drift_detection.default_schedule" => ("1 1 1 1 1", json!("1 1 1 1 1")),

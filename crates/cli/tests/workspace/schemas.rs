@@ -113,7 +113,7 @@ fn what_the_reader_refuses_the_schema_refuses() {
         ("kind: DeploymentManifest", "kind: Pod"),
         ("deploymentId: D1BRV40", "deploymentId: ../x"),
         ("      enabled: true", "      enabled: yes"),
-        ("    dev:\n", "    staging:\n"),
+        ("    dev:\n", "    Dev:\n"),
         ("spec:\n", "more: 1\nspec:\n"),
     ] {
         let bad = good.replacen(from, to, 1);
