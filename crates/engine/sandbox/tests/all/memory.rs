@@ -205,11 +205,13 @@ fn no_key_of_the_system_is_seen() {
     ];
     let node = format!(
         "for (const p of {ATTEMPTS:?}) attempt(p, () => fs.statSync(p));\n\
-         report('folders', fs.readdirSync('/etc').sort().join(' '));"
+         let names = ''; try {{ names = fs.readdirSync('/etc').sort().join(' '); }} catch (_) {{}}\n\
+         report('folders', names);"
     );
     let python = format!(
         "for p in {ATTEMPTS:?}:\n    attempt(p, lambda: os.stat(p))\n\
-         report('folders', ' '.join(sorted(os.listdir('/etc'))))\n"
+         try:\n    names = ' '.join(sorted(os.listdir('/etc')))\nexcept OSError:\n    names = ''\n\
+         report('folders', names)\n"
     );
     in_each_language("keys", |language, interpreter| {
         let program = Hostile::new(language, interpreter, &source(language, &node, &python));
@@ -228,7 +230,9 @@ fn no_key_of_the_system_is_seen() {
             "pki",
             "ssl",
         ];
-        for name in outcome.attempts()["folders"].split(' ') {
+        // Where the folder cannot even be listed there is nothing to see.
+        let folders = outcome.attempts()["folders"].clone();
+        for name in folders.split(' ').filter(|name| !name.is_empty()) {
             assert!(known.contains(&name), "{name} of /etc is seen");
         }
     });
