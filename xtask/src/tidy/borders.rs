@@ -19,12 +19,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-document", &["nimbus-core"]),
     ("nimbus-config", &["nimbus-core", "nimbus-document"]),
     ("nimbus-telemetry", &["nimbus-core"]),
+    ("nimbus-engine-files", &[]),
     ("nimbus-engine-model", &["nimbus-core"]),
     (
         "nimbus-engine-sandbox",
         &["nimbus-core", "nimbus-engine-files"],
     ),
-    ("nimbus-engine-files", &[]),
     ("nimbus-engine-install", &["nimbus-core"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
