@@ -115,6 +115,7 @@ impl BackendError {
             Self::JournalBase { .. } => ErrorCode::JOURNAL_BASE,
             Self::JournalWrite(JournalError::LeaseLost { .. }) => ErrorCode::LEASE_LOST,
             Self::JournalWrite(JournalError::Unwritable { .. }) => ErrorCode::BACKEND_UNAVAILABLE,
+            Self::JournalWrite(JournalError::Contradictory { .. }) => ErrorCode::INTERNAL,
             Self::History { .. } => ErrorCode::HISTORY_UNREADABLE,
         }
     }

@@ -26,4 +26,7 @@ pub enum JournalError {
     LeaseLost { holder: String },
     #[error("the journal cannot be written: {message}")]
     Unwritable { message: String },
+    /// A defect of the engine: its own entries do not follow from each other.
+    #[error("the journal contradicts itself: {message}")]
+    Contradictory { message: String },
 }

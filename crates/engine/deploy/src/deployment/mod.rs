@@ -179,10 +179,7 @@ impl Deployment {
     /// Closes everything and says how it went.
     pub(crate) async fn outcome(&self) -> Outcome {
         self.executor.registry.close().await;
-        let recorded = self.executor.recorder.finish().await;
-        if let Some(error) = recorded.failure {
-            self.troubles.note(DeployError::Journal(error));
-        }
+        let mut recorded = self.executor.recorder.finish().await;
         // Somebody who was left behind may still hold it; then there is nothing to be had from it.
         let mut generator = self.generator.try_lock().ok();
         if let Some(generator) = &mut generator {
@@ -196,10 +193,13 @@ impl Deployment {
         }
         let (snapshot, unknown) = crate::outcome::replayed(&self.snapshot, &recorded.entries);
         let snapshot = snapshot.unwrap_or_else(|message| {
-            self.troubles.note(DeployError::Internal { message });
+            // Whoever saved the old state now would throw away what the journal knows.
+            recorded
+                .failure
+                .get_or_insert(JournalError::Contradictory { message });
             self.snapshot.clone()
         });
-        let result = self.troubles.result();
+        let result = self.troubles.verdict(recorded.failure);
         let plan = generator.and_then(|mut g| g.plan.take_plan(&self.options.base_serial));
         let outcome = Outcome {
             plan: plan.filter(|_| result.is_ok()),
@@ -280,7 +280,9 @@ fn already_told(error: &DeployError) -> bool {
             | DeployError::Protected { .. }
             | DeployError::OutsideTargets { .. }
             | DeployError::Journal(
-                JournalError::LeaseLost { .. } | JournalError::Unwritable { .. }
+                JournalError::LeaseLost { .. }
+                    | JournalError::Unwritable { .. }
+                    | JournalError::Contradictory { .. }
             )
     )
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use nimbus_engine_model::Urn;
 use nimbus_engine_ports::JournalError;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::{DeployError, StepFailure};
@@ -122,7 +122,7 @@ impl Troubles {
             return Err(DeployError::Cancelled);
         }
         if self.has_any() {
-            self.result()
+            self.result(self.inner.lock())
         } else {
             Ok(())
         }
@@ -132,9 +132,17 @@ impl Troubles {
         self.continue_on_error
     }
 
-    /// The operation's result. The record comes first, then what really failed, then the rest.
-    pub(crate) fn result(&self) -> Result<(), DeployError> {
+    /// The operation's result when nothing is recorded any more. Whether the record is whole is the
+    /// recorder's word alone: a step that was left behind and comes too late to write anything finds
+    /// the writer gone, and takes nothing away from what was written before.
+    pub(crate) fn verdict(&self, record: Option<JournalError>) -> Result<(), DeployError> {
         let mut inner = self.inner.lock();
+        inner.journal = record;
+        self.result(inner)
+    }
+
+    /// The result so far. The record comes first, then what really failed, then the rest.
+    fn result(&self, mut inner: MutexGuard<'_, Inner>) -> Result<(), DeployError> {
         if let Some(error) = inner.journal.take() {
             return Err(DeployError::Journal(error));
         }
@@ -150,5 +158,38 @@ impl Troubles {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unwritable() -> JournalError {
+        JournalError::Unwritable {
+            message: "the journal's writer ended".to_owned(),
+        }
+    }
+
+    #[test]
+    fn whoever_comes_too_late_does_not_spoil_the_record() {
+        let cancelled = CancellationToken::new();
+        let troubles = Troubles::new(cancelled.clone(), false);
+        cancelled.cancel();
+        troubles.note(DeployError::Journal(unwritable()));
+        assert!(matches!(
+            troubles.verdict(None),
+            Err(DeployError::Cancelled)
+        ));
+    }
+
+    #[test]
+    fn a_record_that_is_not_whole_is_the_first_thing_to_say() {
+        let troubles = Troubles::new(CancellationToken::new(), false);
+        troubles.note(DeployError::Internal {
+            message: "something else".to_owned(),
+        });
+        let verdict = troubles.verdict(Some(unwritable()));
+        assert!(matches!(verdict, Err(DeployError::Journal(_))));
     }
 }
