@@ -158,6 +158,12 @@ fn a_second_request_kills_and_the_journal_knows() {
     let child = site.stalled_up();
     site.program(&["cancel", "--kill"]).ok();
     end_of(child).failed(130);
+    let waiting = site.state(&["ls", "--stack", "dev"]).ok();
+    assert!(
+        waiting.stdout.contains("? creating slow") && waiting.stdout.contains("was interrupted"),
+        "{}",
+        waiting.stdout
+    );
     let refused = site.up().failed(6);
     assert!(
         refused.stdout.contains("did not finish"),
@@ -204,5 +210,11 @@ fn a_provider_that_never_answers_is_ended_with_the_run() {
     wait_until("nothing is left", || processes_of(&site).is_empty());
     println!("gone {:?} after the request", asked.elapsed());
     let state = site.state(&["ls", "--stack", "dev"]).ok();
-    assert!(state.stdout.contains("? creating slow"), "{}", state.stdout);
+    assert!(
+        state.stdout.contains("? creating slow"),
+        "{}\nafter:\n{}\n{}",
+        state.stdout,
+        ended.stdout,
+        ended.stderr
+    );
 }

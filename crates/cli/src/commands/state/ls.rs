@@ -1,7 +1,7 @@
 //! `nimbus state ls`: the resources of a stack, or the stacks of a backend.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::{Environment, RecoveryReport};
 use nimbus_engine_display::pending_line;
 use nimbus_engine_model::{Operation, ResourceState};
 use nimbus_engine_operations::{StackAccess, backend_of};
@@ -37,6 +37,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let access = StackAccess::open(&args.place.location(stack, context), &environment).await?;
     let state = access.stack().load_unverified().await?;
     let snapshot = state.snapshot.unwrap_or_default();
+    let left_over = access.stack().interrupted().await?;
+    let is_running = match &left_over {
+        Some(_) => access.stack().holder().await?.is_some(),
+        None => false,
+    };
     context.output.result(&ResourcesReport {
         stack: access.name.to_string(),
         version: state.version.serial.get(),
@@ -50,6 +55,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             .iter()
             .map(UnknownOutcome::new)
             .collect(),
+        journal: left_over.map(|report| JournalSummary::new(&report, is_running)),
         problems: state.findings.iter().map(ToString::to_string).collect(),
     })?;
     Ok(Outcome::Done)
@@ -85,6 +91,8 @@ pub(crate) struct ResourcesReport {
     resources: Vec<ListedResource>,
     /// Acts whose outcome nobody knows.
     unknown: Vec<UnknownOutcome>,
+    /// What an operation has written down that is not part of the state yet.
+    journal: Option<JournalSummary>,
     /// Rules that the state breaks.
     problems: Vec<String>,
 }
@@ -114,6 +122,68 @@ struct UnknownOutcome {
     id: Option<String>,
     #[serde(skip)]
     shown: String,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct JournalSummary {
+    started: String,
+    /// Somebody holds the stack; otherwise the operation was interrupted.
+    is_running: bool,
+    /// How many acts have a recorded outcome.
+    recorded: usize,
+    /// Acts that were begun and have no outcome.
+    open: Vec<OpenAct>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct OpenAct {
+    /// `creating`, `updating`, `deleting`, `reading` or `importing`.
+    kind: &'static str,
+    urn: String,
+    id: Option<String>,
+    #[serde(skip)]
+    shown: String,
+}
+
+impl JournalSummary {
+    fn new(report: &RecoveryReport, is_running: bool) -> Self {
+        let open = report.unknown.iter().map(|act| OpenAct {
+            kind: act.kind.as_str(),
+            urn: act.urn.to_string(),
+            id: act.id.clone(),
+            shown: format!("? {} {}", act.kind.as_str(), act.urn.name()),
+        });
+        Self {
+            started: report.started.to_string(),
+            is_running,
+            recorded: report.known.len(),
+            open: open.collect(),
+        }
+    }
+
+    fn text(&self, terminal: Terminal) -> String {
+        let mut text = String::new();
+        for act in &self.open {
+            let what = if self.is_running {
+                "under way"
+            } else {
+                "nobody knows what became of it"
+            };
+            let line = format!("{}: {what}\n", act.shown);
+            text.push_str(&terminal.paint(Tone::Warning, &line));
+        }
+        let (started, recorded) = (&self.started, self.recorded);
+        let line = if self.is_running {
+            format!("An operation is running since {started}; {recorded} outcomes are recorded\n")
+        } else {
+            format!(
+                "An operation that started at {started} was interrupted; its journal has {recorded} \
+                 outcomes that the next operation on this stack brings in\n"
+            )
+        };
+        text.push_str(&terminal.paint(Tone::Warning, &line));
+        text
+    }
 }
 
 impl ListedResource {
@@ -161,7 +231,7 @@ impl Report for ResourcesReport {
     const SCHEMA: &'static str = "nimbus/state-ls/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        if self.resources.is_empty() && self.unknown.is_empty() {
+        if self.resources.is_empty() && self.unknown.is_empty() && self.journal.is_none() {
             return "The stack has no resources\n".to_owned();
         }
         let mut text = String::new();
@@ -179,6 +249,9 @@ impl Report for ResourcesReport {
         for unknown in &self.unknown {
             let line = format!("{}: nobody knows what became of it\n", unknown.shown);
             text.push_str(&terminal.paint(Tone::Warning, &line));
+        }
+        if let Some(journal) = &self.journal {
+            text.push_str(&journal.text(terminal));
         }
         for problem in &self.problems {
             text.push_str(&terminal.paint(Tone::Bad, &format!("broken: {problem}\n")));
