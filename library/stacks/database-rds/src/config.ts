@@ -2,8 +2,10 @@
 import {
   ConfigReader,
   type DatabaseKind,
+  type PastMoment,
   type PostgresDatabaseArgs,
   readRetention,
+  SERVERLESS,
   type StackContext,
 } from "@cloud/shared";
 
@@ -16,12 +18,16 @@ export interface DatabaseConfig {
 
 const INTERVALS = [0, 1, 5, 10, 15, 30, 60];
 const IDENTIFIER = /^[a-z][a-z0-9_]{0,62}$/;
+const CLASS = /^db\.[a-z0-9]+\.[a-z0-9]+$/;
+/** Aurora's smallest instances are medium ones. */
+const TOO_SMALL = /\.(micro|small)$/;
 
 export function readConfig(): DatabaseConfig {
   const reader = new ConfigReader(STACK);
   const context = reader.context();
+  const kind = reader.choice<DatabaseKind>("kind", ["instance", "aurora"], "instance");
   const database: PostgresDatabaseArgs = {
-    kind: reader.choice<DatabaseKind>("kind", ["instance", "aurora"], "instance"),
+    kind,
     dataSubnetIds: reader.texts("dataSubnetIds", { min: 2 }),
     privateSubnetIds: reader.texts("privateSubnetIds", { min: 2 }),
     securityGroupId: reader.id("databaseSecurityGroupId", "sg-"),
@@ -49,10 +55,10 @@ export function readConfig(): DatabaseConfig {
       pattern: /^$|^(arn:|rds:)?[a-zA-Z][a-zA-Z0-9:._/-]*$/,
       example: "the name or ARN of a snapshot",
     }),
-    instanceClass: reader.text("instanceClass", {
-      pattern: /^db\.[a-z0-9]+\.[a-z0-9]+$/,
-      example: "db.t3.micro",
-    }),
+    restoreFromPast: readPast(reader),
+    instanceClass: readClass(reader, kind),
+    minCapacityUnits: reader.integer("minCapacityUnits", { default: 2, min: 0, max: 256 }),
+    maxCapacityUnits: reader.integer("maxCapacityUnits", { default: 32, min: 1, max: 256 }),
     allocatedStorageGb: reader.integer("allocatedStorageGb", { default: 100, min: 20, max: 65536 }),
     maxAllocatedStorageGb: reader.integer("maxAllocatedStorageGb", {
       default: 1000,
@@ -82,6 +88,12 @@ export function readConfig(): DatabaseConfig {
   if (!INTERVALS.includes(database.monitoringIntervalSeconds)) {
     reader.problem("monitoringIntervalSeconds", `must be one of ${INTERVALS.join(", ")}`);
   }
+  if (database.maxCapacityUnits < database.minCapacityUnits) {
+    reader.problem("maxCapacityUnits", "must not be less than minCapacityUnits");
+  }
+  if (database.restoreFromSnapshot !== "" && database.restoreFromPast) {
+    reader.problem("restoreFromDatabase", "cannot be together with restoreFromSnapshot");
+  }
   if (database.maxAllocatedStorageGb <= database.allocatedStorageGb) {
     reader.problem("maxAllocatedStorageGb", "must be more than allocatedStorageGb");
   }
@@ -93,4 +105,35 @@ export function readConfig(): DatabaseConfig {
     reader.problem("applicationUser", "must not be the master user");
   }
   return reader.finish({ context, database });
+}
+
+/** Aurora has other classes than single instances, so each kind has a setting of its own. */
+function readClass(reader: ConfigReader, kind: DatabaseKind): string {
+  const single = reader.text("instanceClass", { pattern: CLASS, example: "db.t3.micro" });
+  const aurora = reader.text("auroraClass", {
+    default: SERVERLESS,
+    pattern: new RegExp(`^${SERVERLESS}$|${CLASS.source}`),
+    example: `${SERVERLESS} or db.r6g.large`,
+  });
+  if (TOO_SMALL.test(aurora)) {
+    reader.problem(
+      "auroraClass",
+      `is ${aurora}; Aurora has ${SERVERLESS}, db.t4g.medium and larger`,
+    );
+  }
+  return kind === "aurora" ? aurora : single;
+}
+
+function readPast(reader: ConfigReader): PastMoment | undefined {
+  const database = reader.text("restoreFromDatabase", {
+    default: "",
+    pattern: /^$|^[a-z][a-z0-9-]{0,62}$/,
+    example: "the identifier of a database",
+  });
+  const time = reader.text("restoreToTime", {
+    default: "latest",
+    pattern: /^latest$|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/,
+    example: "latest or 2026-05-01T12:00:00Z",
+  });
+  return database === "" ? undefined : { database, time };
 }

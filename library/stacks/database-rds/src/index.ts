@@ -11,7 +11,7 @@ export const applicationEndpoint = database.applicationEndpoint;
 export const proxyEndpoint = database.proxyEndpoint;
 export const port = settings.port;
 export const instanceId = database.identifier;
-export const metricDimension = database.metricDimension;
+export const metricDimension = database.kind.apply(() => database.metricDimension);
 export const databaseName = settings.databaseName;
 export const masterSecretArn = database.masterSecretArn;
 export const applicationSecretArn = database.applicationSecretArn;

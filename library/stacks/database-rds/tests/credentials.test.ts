@@ -22,6 +22,7 @@ interface Session {
 interface Credentials {
   readonly username: string;
   readonly password: string;
+  readonly host?: string;
 }
 
 type Handler = (event?: object) => Promise<unknown>;
@@ -39,52 +40,59 @@ async function load(): Promise<{
   };
 }
 
-/** Versions of a secret and the stages that they are at, as Secrets Manager keeps them. */
-class Secrets {
-  readonly versions = new Map<string, { value?: Credentials; stages: string[] }>();
+/** Versions of secrets and the stages that they are at, as Secrets Manager keeps them. */
+class Vault {
+  private readonly secrets = new Map<
+    string,
+    Map<string, { value?: Credentials; stages: string[] }>
+  >();
   private count = 0;
 
-  constructor(private readonly masterLogin: Login) {}
+  nameOf = (secretId: string): string => secretId;
 
-  read = (stage: string, token?: string): Promise<Credentials | undefined> => {
-    const found = [...this.versions].find(
+  versions(secret: string): Map<string, { value?: Credentials; stages: string[] }> {
+    const known = this.secrets.get(secret) ?? new Map();
+    this.secrets.set(secret, known);
+    return known;
+  }
+
+  read = (secret: string, stage: string, token?: string): Promise<Credentials | undefined> => {
+    const found = [...this.versions(secret)].find(
       ([id, { stages }]) => stages.includes(stage) && (token ?? id) === id,
     );
     return Promise.resolve(found?.[1].value);
   };
-
-  master = (): Promise<Credentials> =>
-    Promise.resolve({ username: this.masterLogin.user, password: this.masterLogin.password });
 
   randomPassword = (): Promise<string> => {
     this.count += 1;
     return Promise.resolve(`made-up-${this.count}`);
   };
 
-  write = (value: Credentials, token?: string): Promise<void> => {
+  write = (secret: string, value: Credentials, token?: string): Promise<void> => {
+    const versions = this.versions(secret);
     if (token === undefined) {
-      this.demote();
-      this.versions.set(`v${this.versions.size}`, { value, stages: ["AWSCURRENT"] });
+      this.demote(secret);
+      versions.set(`v${versions.size}`, { value, stages: ["AWSCURRENT"] });
     } else {
-      this.versions.set(token, { value, stages: ["AWSPENDING"] });
+      versions.set(token, { value, stages: ["AWSPENDING"] });
     }
     return Promise.resolve();
   };
 
-  stages = (_: string, token: string): Promise<string[]> =>
-    Promise.resolve(this.versions.get(token)?.stages ?? []);
+  stages = (secret: string, token: string): Promise<string[]> =>
+    Promise.resolve(this.versions(secret).get(token)?.stages ?? []);
 
-  finish = (token: string): Promise<void> => {
-    this.demote();
-    const version = this.versions.get(token);
+  finish = (secret: string, token: string): Promise<void> => {
+    this.demote(secret);
+    const version = this.versions(secret).get(token);
     if (version) {
       version.stages = ["AWSCURRENT"];
     }
     return Promise.resolve();
   };
 
-  private demote(): void {
-    for (const version of this.versions.values()) {
+  private demote(secret: string): void {
+    for (const version of this.versions(secret).values()) {
       version.stages = version.stages.filter((stage) => stage !== "AWSCURRENT");
     }
   }
@@ -111,8 +119,10 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
   let directory: string;
   let port: number;
   let connect: (login: Login) => Promise<Session>;
-  let secrets: Secrets;
+  let vault: Vault;
   let handler: Handler;
+  /** A function with a vault of its own; sessions at `proxy` are checked as a proxy would. */
+  let manage: (settings: object) => { vault: Vault; handler: Handler };
 
   beforeAll(async () => {
     const tools = await load();
@@ -124,12 +134,29 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
     const admin = await connect(master);
     await admin.query('CREATE DATABASE "app"');
     admin.end();
-    secrets = new Secrets(master);
-    handler = tools.createHandler({
-      secrets,
-      connect: (options: object) => tools.connect({ ...options, plain: true }),
-      settings: { host: "127.0.0.1", port, database: "app", user: "app" },
-    });
+    manage = (settings) => {
+      const own = new Vault();
+      const open = async (options: { host: string; user: string; password: string }) => {
+        if (options.host === "proxy") {
+          // A proxy knows users by their secrets only.
+          const known = await own.read(options.user, "AWSCURRENT");
+          if (known?.password !== options.password) {
+            throw new Error(`the proxy does not know ${options.user} so`);
+          }
+        }
+        return tools.connect({ ...options, host: "127.0.0.1", plain: true });
+      };
+      return {
+        vault: own,
+        handler: tools.createHandler({
+          vault: own,
+          connect: open,
+          settings: { host: "127.0.0.1", port, database: "app", user: "app", ...settings },
+        }),
+      };
+    };
+    ({ vault, handler } = manage({}));
+    await vault.write("master", { username: master.user, password: master.password });
     connect = ({ user, password }) =>
       tools.connect({ host: "127.0.0.1", port, user, password, database: "app", plain: true });
   }, 60_000);
@@ -142,22 +169,28 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
   });
 
   const current = async (): Promise<Login> => {
-    const value = await secrets.read("AWSCURRENT");
+    const value = await vault.read("application", "AWSCURRENT");
     return { user: value?.username ?? "", password: value?.password ?? "" };
   };
 
-  const rotate = async (token: string): Promise<void> => {
-    secrets.versions.set(token, { stages: ["AWSPENDING"] });
+  const HOST = { prepare: true, host: "127.0.0.1" };
+
+  const rotate = async (
+    token: string,
+    secret = "application",
+    by: { vault: Vault; handler: Handler } = { vault, handler },
+  ): Promise<void> => {
+    by.vault.versions(secret).set(token, { stages: ["AWSPENDING"] });
     for (const Step of ["createSecret", "setSecret", "testSecret", "finishSecret"]) {
       // Each may come twice.
-      await handler({ Step, SecretId: "arn", ClientRequestToken: token });
-      await handler({ Step, SecretId: "arn", ClientRequestToken: token });
+      await by.handler({ Step, SecretId: secret, ClientRequestToken: token });
+      await by.handler({ Step, SecretId: secret, ClientRequestToken: token });
     }
   };
 
   it("makes the user, and writes all that a client needs into the secret", async () => {
-    expect(await handler({ prepare: true })).toEqual({ user: "app" });
-    expect(await secrets.read("AWSCURRENT")).toEqual({
+    expect(await handler(HOST)).toEqual({ user: "app" });
+    expect(await vault.read("application", "AWSCURRENT")).toEqual({
       engine: "postgres",
       host: "127.0.0.1",
       port,
@@ -173,9 +206,9 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
   });
 
   it("changes nothing the second time", async () => {
-    const before = [...secrets.versions.keys()];
-    await handler();
-    expect([...secrets.versions.keys()]).toEqual(before);
+    const before = [...vault.versions("application").keys()];
+    await handler(HOST);
+    expect([...vault.versions("application").keys()]).toEqual(before);
   });
 
   it("repairs a user whose password somebody changed", async () => {
@@ -183,7 +216,7 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
     await admin.query(`ALTER ROLE "app" WITH PASSWORD 'something else'`);
     admin.end();
     await expect(connect(await current())).rejects.toThrow("password authentication failed");
-    await handler();
+    await handler(HOST);
     (await connect(await current())).end();
   });
 
@@ -204,6 +237,80 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
     expect((await current()).user).toBe("app");
   });
 
+  it("gives a proxy a secret for each user, which is true after every rotation", async () => {
+    const behind = manage({ proxied: true });
+    await behind.vault.write("master", { username: master.user, password: master.password });
+    await behind.handler({ prepare: true });
+    // Before there is a proxy, nobody is told where it is.
+    expect(await behind.vault.read("application", "AWSCURRENT")).toBeUndefined();
+    await behind.handler({ prepare: true, host: "proxy" });
+    for (const [turn, user] of ["app", "app_b", "app", "app_b"].entries()) {
+      if (turn > 0) {
+        await rotate(`turn-${turn}`, "application", behind);
+      }
+      const told = await behind.vault.read("application", "AWSCURRENT");
+      expect(told).toMatchObject({ host: "proxy", username: user });
+      for (const name of ["app", "app_b"]) {
+        const kept = await behind.vault.read(name, "AWSCURRENT");
+        expect(kept?.username).toBe(name);
+        (await connect({ user: name, password: kept?.password ?? "" })).end();
+      }
+      expect((await behind.vault.read(user, "AWSCURRENT"))?.password).toBe(told?.password);
+    }
+  });
+
+  it("does not finish a rotation that the proxy has not heard of", async () => {
+    const behind = manage({ proxied: true });
+    await behind.vault.write("master", { username: master.user, password: master.password });
+    await behind.handler({ prepare: true, host: "proxy" });
+    behind.vault.versions("application").set("lost", { stages: ["AWSPENDING"] });
+    const step = (Step: string): Promise<unknown> =>
+      behind.handler({ Step, SecretId: "application", ClientRequestToken: "lost" });
+    await step("createSecret");
+    await step("setSecret");
+    await behind.vault.write("app_b", { username: "app_b", password: "of yesterday" });
+    await expect(step("testSecret")).rejects.toThrow("the proxy does not know app_b so");
+    expect(await behind.vault.read("application", "AWSCURRENT")).toMatchObject({ username: "app" });
+  });
+
+  it("lets nobody be locked out of a database that was restored", async () => {
+    const told = await current();
+    const admin = await connect(master);
+    for (const statement of [
+      'REASSIGN OWNED BY "app", "app_b", "app_owner" TO CURRENT_USER',
+      'DROP OWNED BY "app", "app_b", "app_owner"',
+      'DROP ROLE "app", "app_b", "app_owner"',
+    ]) {
+      await admin.query(statement);
+    }
+    admin.end();
+    await expect(connect(told)).rejects.toThrow("password authentication failed");
+    await handler(HOST);
+    (await connect(await current())).end();
+  });
+
+  it("keeps the master's password where RDS does not, and renews it", async () => {
+    const admin = await connect(master);
+    await admin.query(`CREATE ROLE "boss" LOGIN CREATEROLE PASSWORD 'the first'`);
+    await admin.query('GRANT ALL ON DATABASE "app" TO "boss" WITH GRANT OPTION');
+    await admin.query('GRANT ALL ON SCHEMA public TO "boss" WITH GRANT OPTION');
+    admin.end();
+    const own = manage({ user: "shop" });
+    const first = { username: "boss", password: "the first" };
+    await own.handler({ prepare: true, host: "127.0.0.1", master: first });
+    expect(await own.vault.read("master", "AWSCURRENT")).toMatchObject(first);
+    await rotate("master-turn", "master", own);
+    const second = await own.vault.read("master", "AWSCURRENT");
+    expect(second?.username).toBe("boss");
+    await expect(connect({ user: "boss", password: "the first" })).rejects.toThrow("password");
+    (await connect({ user: "boss", password: second?.password ?? "" })).end();
+    // A later deployment says the first password again, and nobody believes it.
+    await own.handler({ prepare: true, host: "127.0.0.1", master: first });
+    expect(await own.vault.read("master", "AWSCURRENT")).toEqual(second);
+    await rotate("user-turn", "application", own);
+    expect(await own.vault.read("application", "AWSCURRENT")).toMatchObject({ username: "shop_b" });
+  });
+
   it("lets the users do nothing that only a master may", async () => {
     const session = await connect(await current());
     for (const forbidden of ["CREATE ROLE intruder", "CREATE DATABASE other"]) {
@@ -214,7 +321,7 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
 
   it("refuses a rotation that is not under way", async () => {
     await expect(
-      handler({ Step: "setSecret", SecretId: "arn", ClientRequestToken: "unheard-of" }),
+      handler({ Step: "setSecret", SecretId: "application", ClientRequestToken: "unheard-of" }),
     ).rejects.toThrow("no rotation under way");
   });
 

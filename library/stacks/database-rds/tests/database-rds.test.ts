@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
+import { sameKind } from "../../shared/components/postgres/retention";
 import { runStack } from "../../shared/testing/harness";
+import type { Values } from "../../shared/testing/template";
 
 keepsItsContract("database-rds");
 
@@ -49,12 +51,93 @@ describe("database-rds", () => {
     expect(await settings("prod")).toEqual(["db.r5.large", true, true, 35, false]);
   });
 
-  it("puts a TLS proxy in front in production, with the application's credentials", async () => {
+  it("puts a TLS proxy in front in production, with a secret for each of the users", async () => {
     expect((await runStack("database-rds")).outputs.proxyEndpoint).toBe("");
     const run = await runStack("database-rds", { environment: "prod" });
     const proxy = run.inputs("database-rds-proxy");
     expect(proxy.requireTls).toBe(true);
-    expect(proxy.auths[0].secretArn).toMatch(/databaseSecretArn$/);
+    const secrets = (proxy.auths as Array<{ secretArn: string }>).map((auth) => auth.secretArn);
+    expect(secrets.map((arn) => arn.split(":").at(-1))).toEqual([
+      "database-rds-credentials-first-user",
+      "database-rds-credentials-second-user",
+    ]);
+    const { variables } = run.inputs("database-rds-credentials").environment;
+    expect(JSON.parse(variables.USER_SECRET_ARNS as string)).toEqual({
+      app: secrets[0],
+      app_b: secrets[1],
+    });
+    expect(run.inputs("database-rds-credentials-role-policy").policy).toContain(secrets[1]);
+    // Applications are told of the proxy, when it is there and not before.
+    expect(JSON.parse(run.inputs("database-rds-credentials-prepared").input as string)).toEqual({
+      prepare: true,
+    });
+    expect(JSON.parse(run.inputs("database-rds-credentials-published").input as string)).toEqual({
+      prepare: true,
+      host: run.outputs.proxyEndpoint,
+    });
+    expect(run.before("database-rds-credentials-published")).toContain("database-rds-proxy-target");
+    expect(run.before("database-rds-credentials-rotation")).toContain(
+      "database-rds-credentials-published",
+    );
+  });
+
+  it("manages credentials again when a restore made another database of the same name", async () => {
+    const triggers = async (known: object): Promise<unknown> =>
+      (await runStack("database-rds", { known: { "database-rds-postgres": { ...known } } })).inputs(
+        "database-rds-credentials-prepared",
+      ).triggers;
+    const before = await triggers({ resourceId: "db-1" });
+    expect(await triggers({ resourceId: "db-2" })).not.toEqual(before);
+    expect(before).toMatchObject({
+      master: expect.stringContaining("secret:database-rds-postgres") as string,
+    });
+  });
+
+  it("has a master secret of its own with replicas, which RDS makes of no other instance", async () => {
+    const run = await runStack("database-rds", {
+      environment: "prod",
+      config: { readReplicas: 1 },
+    });
+    const instance = run.inputs("database-rds-postgres");
+    expect(instance.manageMasterUserPassword).toBeUndefined();
+    // Marked as a secret, so the state has it encrypted only.
+    expect(instance.password.value).toBe("generated-secret-value");
+    expect(run.outputs.masterSecretArn).toMatch(/:database-rds-master$/);
+    const { input } = run.inputs("database-rds-credentials-prepared");
+    expect(JSON.parse(input.value as string)).toEqual({
+      prepare: true,
+      master: { username: "nimbus_admin", password: "generated-secret-value" },
+    });
+    // What the state knows is worth nothing as soon as the function has it.
+    expect(run.inputs("database-rds-master-rotation")).toMatchObject({
+      secretId: run.outputs.masterSecretArn,
+      rotationLambdaArn: expect.stringMatching(/database-rds-credentials$/) as string,
+      rotateImmediately: true,
+    });
+    expect(run.inputs("database-rds-credentials-role-policy").policy).toMatch(
+      /PutSecretValue[^}]*database-rds-master"/,
+    );
+    const aurora = await runStack("database-rds", { config: { kind: "aurora", readReplicas: 1 } });
+    expect(aurora.inputs("database-rds-aurora").manageMasterUserPassword).toBe(true);
+    expect(aurora.has("database-rds-master")).toBe(false);
+  });
+
+  it("refuses to become another kind of database, unless it is restored", async () => {
+    const memory = async (config: Values): Promise<unknown> => {
+      const run = await runStack("database-rds", { config });
+      const [found] = run.resources.filter(({ name }) => name.startsWith("database-rds-kind-"));
+      expect(found?.request.ignoreChanges).toEqual(["inputs"]);
+      return [found?.name, found?.inputs.inputs];
+    };
+    // What was remembered stays; a restore begins with a memory of its own.
+    expect(await memory({})).toEqual(["database-rds-kind-empty", ["instance"]]);
+    expect(await memory({ kind: "aurora" })).toEqual(["database-rds-kind-empty", ["aurora"]]);
+    const [restored] = (await memory({ kind: "aurora", restoreFromSnapshot: "last" })) as string[];
+    expect(restored).not.toBe("database-rds-kind-empty");
+    expect(sameKind("instance", "instance")).toBe("instance");
+    expect(() => sameKind("instance", "aurora")).toThrow(
+      "the database is of kind instance; aurora would be an empty one beside it",
+    );
   });
 
   it("makes the applications' user, writes its whole secret and renews it", async () => {
@@ -83,6 +166,10 @@ describe("database-rds", () => {
     expect(run.inputs("database-rds-postgres").finalSnapshotIdentifier).toBe(
       "d1brv40-prod-database-rds-postgres-final-0123abcd",
     );
+    // All that RDS replaces a database for; then the next one gets another name.
+    expect(Object.keys(run.inputs("database-rds-final-snapshot").keepers as object).sort()).toEqual(
+      ["dataKey", "databaseName", "identifier", "kind", "masterUsername"],
+    );
   });
 
   it("has replicas that only answer, where wanted", async () => {
@@ -101,7 +188,7 @@ describe("database-rds", () => {
   it("can be a cluster of Aurora, with the same promises", async () => {
     const run = await runStack("database-rds", {
       environment: "prod",
-      config: { kind: "aurora", readReplicas: 2, instanceClass: "db.r6g.large" },
+      config: { kind: "aurora", readReplicas: 2 },
     });
     const cluster = run.inputs("database-rds-aurora");
     expect(cluster).toMatchObject({
@@ -120,6 +207,47 @@ describe("database-rds", () => {
     );
     expect(run.outputs.metricDimension).toBe("DBClusterIdentifier");
     expect(run.before("database-rds-credentials")).toContain("database-rds-aurora-0");
+  });
+
+  it("grows and shrinks by itself as Aurora in dev, where no small class exists", async () => {
+    const run = await runStack("database-rds", { config: { kind: "aurora" } });
+    expect(run.inputs("database-rds-aurora-0").instanceClass).toBe("db.serverless");
+    expect(run.inputs("database-rds-aurora").serverlessv2ScalingConfiguration).toEqual({
+      minCapacity: 0,
+      maxCapacity: 2,
+    });
+    const prod = await runStack("database-rds", {
+      environment: "prod",
+      config: { kind: "aurora" },
+    });
+    expect(prod.inputs("database-rds-aurora-0").instanceClass).toBe("db.r6g.large");
+    expect(prod.inputs("database-rds-aurora")).not.toHaveProperty(
+      "serverlessv2ScalingConfiguration",
+    );
+    await expect(
+      runStack("database-rds", { config: { kind: "aurora", auroraClass: "db.t3.micro" } }),
+    ).rejects.toThrow("database-rds:auroraClass is db.t3.micro; Aurora has db.serverless");
+  });
+
+  it("starts from another database's past, once", async () => {
+    const past = { restoreFromDatabase: "shop", restoreToTime: "2026-05-01T12:00:00Z" };
+    const one = await runStack("database-rds", { config: past });
+    expect(one.inputs("database-rds-postgres").restoreToPointInTime).toEqual({
+      sourceDbInstanceIdentifier: "shop",
+      restoreTime: "2026-05-01T12:00:00Z",
+    });
+    const cluster = await runStack("database-rds", {
+      config: { kind: "aurora", restoreFromDatabase: "shop" },
+    });
+    const made = cluster.resources.find(({ name }) => name === "database-rds-aurora");
+    expect(made?.inputs.restoreToPointInTime).toEqual({
+      sourceClusterIdentifier: "shop",
+      useLatestRestorableTime: true,
+    });
+    expect(made?.request.ignoreChanges).toContain("restoreToPointInTime");
+    await expect(
+      runStack("database-rds", { config: { ...past, restoreFromSnapshot: "other" } }),
+    ).rejects.toThrow("restoreFromDatabase cannot be together with restoreFromSnapshot");
   });
 
   it("starts from a snapshot once, and never again", async () => {

@@ -92,13 +92,15 @@ export interface RunOptions {
   readonly environment?: Environment;
   /** Configuration over the template's; `undefined` takes a key away. */
   readonly config?: Values;
+  /** What resources are in the cloud already, by logical name, over what a new one would be. */
+  readonly known?: Readonly<Record<string, Values>>;
 }
 
 const runs = new Map<string, Promise<Run>>();
 
 /** Runs the program of a component, once for equal options. Rejects with what the program throws. */
 export async function runStack(stack: string, options: RunOptions = {}): Promise<Run> {
-  const key = JSON.stringify([stack, options.environment ?? "dev", options.config ?? {}]);
+  const key = JSON.stringify([stack, options.environment ?? "dev", options.config ?? {}, options.known ?? {}]);
   const run = runs.get(key) ?? alone(() => runProgram(stack, options));
   runs.set(key, run);
   return run;
@@ -162,7 +164,8 @@ type Made = Pick<Recorded, "type" | "name" | "inputs">;
 
 async function runProgram(stack: string, options: RunOptions): Promise<Run> {
   const recorded: Made[] = [];
-  await pulumi.runtime.setMocks(new Cloud(recorded), "ecommerce", `D1BRV40-${stack}`, false);
+  const cloud = new Cloud(recorded, options.known);
+  await pulumi.runtime.setMocks(cloud, "ecommerce", `D1BRV40-${stack}`, false);
   pulumi.runtime.setAllConfig(configuration(stack, options));
   const requests = watchRequests();
   const keys = new Set<string>();
@@ -238,9 +241,8 @@ function watchRequests(): { of(one: Made): Request; stop(): void } {
 }
 
 export async function settle<T>(output: pulumi.Output<T>): Promise<T> {
-  return new Promise((resolve) => {
-    output.apply((value) => resolve(value));
-  });
+  // Rejects with what an `apply` on the way threw.
+  return (output as unknown as { promise(): Promise<T> }).promise();
 }
 
 function configuration(stack: string, options: RunOptions): Record<string, string> {
@@ -255,13 +257,20 @@ function configuration(stack: string, options: RunOptions): Record<string, strin
 }
 
 class Cloud implements pulumi.runtime.Mocks {
-  constructor(private readonly recorded: Made[]) {}
+  constructor(
+    private readonly recorded: Made[],
+    private readonly known: Readonly<Record<string, Values>> = {},
+  ) {}
 
   newResource(args: pulumi.runtime.MockResourceArgs): pulumi.runtime.MockResourceResult {
     const inputs = args.inputs as Values;
     this.recorded.push({ type: args.type, name: args.name, inputs });
     const id = `${PREFIXES[args.type] ?? ""}${args.name}-id`;
-    return { id, state: merge(madeUp(args.type, args.name), inputs) };
+    const state = merge(madeUp(args.type, args.name), inputs);
+    if (args.type === "random:index/randomShuffle:RandomShuffle") {
+      state.results = inputs.inputs;
+    }
+    return { id, state: { ...state, ...this.known[args.name] } };
   }
 
   call(args: pulumi.runtime.MockCallArgs): Values {
@@ -332,10 +341,11 @@ function madeUp(type: string, name: string): Values {
     nameServers: ["ns-1.example.com", "ns-2.example.com", "ns-3.example.com", "ns-4.example.com"],
     port: 5432,
     registryId: "123456789012",
+    resourceId: `db-${name}`,
+    clusterResourceId: `cluster-${name}`,
     repositoryUrl: `123456789012.dkr.ecr.us-east-1.amazonaws.com/${name}`,
     hex: "0123abcd",
     result: "generated-secret-value",
-    results: ["ami-0123456789abcdef0"],
     scopeIdentifiers: ["api/read", "api/write"],
     url: `https://${name}.us-east-1.example.com`,
     vpcConfig: { clusterSecurityGroupId: "sg-0cluster" },

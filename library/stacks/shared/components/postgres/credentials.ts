@@ -10,6 +10,7 @@ import { after, CloudComponent } from "../../component";
 import type { StackContext } from "../../context";
 import { createLogGroup } from "../../logs";
 import { accountId, managedPolicyArn, ServiceRole, trustServicePlainly } from "../../policies";
+import { createLoginSecret } from "./master";
 import type { PostgresServer } from "./settings";
 
 export interface CredentialsArgs {
@@ -20,6 +21,8 @@ export interface CredentialsArgs {
   readonly userName: string;
   /** A secret without a value, which this fills. */
   readonly secretArn: string;
+  /** Whether applications come through a proxy, which wants a secret for each user. */
+  readonly proxied: boolean;
   readonly secretsKeyArn: pulumi.Input<string>;
   readonly dataKeyArn: pulumi.Input<string>;
   readonly logsKeyArn: pulumi.Input<string>;
@@ -30,9 +33,17 @@ export interface CredentialsArgs {
   readonly logRetentionDays: number;
 }
 
+interface Manager {
+  readonly lambda: aws.lambda.Function;
+  readonly permission: aws.lambda.Permission;
+}
+
 export class DatabaseCredentials extends CloudComponent {
-  /** There when the user can sign in with what is in the secret. */
-  readonly secretArn: pulumi.Output<string>;
+  /** For a proxy: a secret for each user, there when the users are. Empty without one. */
+  readonly userSecretArns: pulumi.Output<string>[];
+  private readonly userSecrets: Readonly<Record<string, pulumi.Output<string>>>;
+  private readonly manager: Manager;
+  private readonly prepared: aws.lambda.Invocation;
 
   constructor(
     private readonly context: StackContext,
@@ -40,14 +51,70 @@ export class DatabaseCredentials extends CloudComponent {
     options?: pulumi.ComponentResourceOptions,
   ) {
     super("DatabaseCredentials", context, "credentials", options);
-    const { lambda, permission } = this.createFunction();
-    const prepared = new aws.lambda.Invocation(
-      context.logical("credentials-prepared"),
+    this.userSecrets = args.proxied ? this.createUserSecrets() : {};
+    this.manager = this.createFunction();
+    // Behind a proxy, applications learn of their database when the proxy is there.
+    this.prepared = this.invoke("credentials-prepared", {
+      prepare: true,
+      ...(!args.proxied && { host: args.server.endpoint }),
+      ...(args.server.master && {
+        master: {
+          username: args.server.master.userName,
+          password: args.server.master.firstPassword,
+        },
+      }),
+    });
+    this.userSecretArns = Object.values(this.userSecrets).map((arn) =>
+      after(arn, [this.prepared.functionName]),
+    );
+    if (args.server.master) {
+      // At once: the first password is in the state.
+      this.rotate("master-rotation", args.server.master.secretArn, this.prepared, true);
+    }
+  }
+
+  /**
+   * Writes to the applications' secret where they connect, and renews it from then on. The ARN is
+   * there when somebody can sign in with what is in the secret.
+   */
+  publish(host: pulumi.Output<string>): pulumi.Output<string> {
+    const published = this.args.proxied
+      ? this.invoke("credentials-published", { prepare: true, host })
+      : this.prepared;
+    this.rotate("credentials-rotation", this.args.secretArn, published, false);
+    const secretArn = after(pulumi.output(this.args.secretArn), [published.functionName]);
+    this.registerOutputs({ secretArn });
+    return secretArn;
+  }
+
+  private createUserSecrets(): Record<string, pulumi.Output<string>> {
+    const { context, args } = this;
+    const secret = (turn: string, user: string): pulumi.Output<string> =>
+      createLoginSecret(
+        context,
+        `credentials-${turn}`,
+        `Database user ${user}, for the proxy`,
+        args,
+        this.part(),
+      ).arn;
+    return {
+      [args.userName]: secret("first-user", args.userName),
+      [`${args.userName}_b`]: secret("second-user", `${args.userName}_b`),
+    };
+  }
+
+  private invoke(name: string, event: Record<string, unknown>): aws.lambda.Invocation {
+    const { context, args } = this;
+    const input = pulumi.jsonStringify(event);
+    return new aws.lambda.Invocation(
+      context.logical(name),
       {
-        functionName: lambda.name,
-        input: JSON.stringify({ prepare: true }),
-        // Again when the database is another one, or listens elsewhere.
+        functionName: this.manager.lambda.name,
+        input: "master" in event ? pulumi.secret(input) : input,
+        // Again when the database is another one, also one of the same name, or listens elsewhere.
         triggers: {
+          database: args.server.resourceId,
+          master: args.server.masterSecretArn,
           host: args.server.endpoint,
           port: String(args.port),
           user: args.userName,
@@ -56,22 +123,27 @@ export class DatabaseCredentials extends CloudComponent {
       },
       this.part(),
     );
-    new aws.secretsmanager.SecretRotation(
-      context.logical("credentials-rotation"),
-      {
-        secretId: args.secretArn,
-        rotationLambdaArn: lambda.arn,
-        // The password is new already.
-        rotateImmediately: false,
-        rotationRules: { automaticallyAfterDays: args.rotationDays },
-      },
-      this.part({ dependsOn: [permission, prepared] }),
-    );
-    this.secretArn = after(pulumi.output(args.secretArn), [prepared.functionName]);
-    this.registerOutputs({ secretArn: this.secretArn });
   }
 
-  private createFunction(): { lambda: aws.lambda.Function; permission: aws.lambda.Permission } {
+  private rotate(
+    name: string,
+    secretId: pulumi.Input<string>,
+    ready: aws.lambda.Invocation,
+    rotateImmediately: boolean,
+  ): void {
+    new aws.secretsmanager.SecretRotation(
+      this.context.logical(name),
+      {
+        secretId,
+        rotationLambdaArn: this.manager.lambda.arn,
+        rotateImmediately,
+        rotationRules: { automaticallyAfterDays: this.args.rotationDays },
+      },
+      this.part({ dependsOn: [this.manager.permission, ready] }),
+    );
+  }
+
+  private createFunction(): Manager {
     const { context, args } = this;
     const name = context.physical(64, "credentials");
     const logGroup = createLogGroup(
@@ -105,6 +177,7 @@ export class DatabaseCredentials extends CloudComponent {
             DATABASE_PORT: String(args.port),
             DATABASE_NAME: args.databaseName,
             USER_NAME: args.userName,
+            USER_SECRET_ARNS: pulumi.jsonStringify(this.userSecrets),
             // Authorities of RDS are here, and nowhere else in the runtime.
             NODE_EXTRA_CA_CERTS: "/var/runtime/ca-cert.pem",
           },
@@ -164,13 +237,21 @@ export class DatabaseCredentials extends CloudComponent {
               "secretsmanager:PutSecretValue",
               "secretsmanager:UpdateSecretVersionStage",
             ],
-            Resource: args.secretArn,
+            Resource: [
+              args.secretArn,
+              ...Object.values(this.userSecrets),
+              ...(args.server.master ? [args.server.master.secretArn] : []),
+            ],
           },
-          {
-            Effect: "Allow",
-            Action: "secretsmanager:GetSecretValue",
-            Resource: args.server.masterSecretArn,
-          },
+          ...(args.server.master
+            ? []
+            : [
+                {
+                  Effect: "Allow" as const,
+                  Action: "secretsmanager:GetSecretValue",
+                  Resource: args.server.masterSecretArn,
+                },
+              ]),
           // Knows no resources: it only makes a text up.
           { Effect: "Allow", Action: "secretsmanager:GetRandomPassword", Resource: "*" },
           {

@@ -22,6 +22,8 @@ export interface PostgresDatabaseArgs extends DatabaseSettings {
 export class PostgresDatabase extends CloudComponent {
   readonly identifier: pulumi.Output<string>;
   readonly metricDimension: string;
+  /** Fails when the database is of another kind already. */
+  readonly kind: pulumi.Output<string>;
   /** The server itself. */
   readonly endpoint: pulumi.Output<string>;
   readonly readerEndpoint: pulumi.Output<string>;
@@ -45,6 +47,7 @@ export class PostgresDatabase extends CloudComponent {
         server,
         userName: args.applicationUser,
         secretArn: args.applicationSecretArn,
+        proxied: args.proxy,
         subnetIds: args.privateSubnetIds,
         securityGroupId: args.functionSecurityGroupId,
       },
@@ -56,7 +59,7 @@ export class PostgresDatabase extends CloudComponent {
           {
             ...args,
             server,
-            secretArn: credentials.secretArn,
+            secretArns: credentials.userSecretArns,
             subnetIds: args.privateSubnetIds,
           },
           this.inner(),
@@ -70,7 +73,8 @@ export class PostgresDatabase extends CloudComponent {
     this.proxyEndpoint = proxy?.endpoint ?? pulumi.output("");
     this.applicationEndpoint = proxy?.endpoint ?? server.endpoint;
     this.masterSecretArn = server.masterSecretArn;
-    this.applicationSecretArn = credentials.secretArn;
+    this.applicationSecretArn = credentials.publish(this.applicationEndpoint);
+    this.kind = server.kind;
     this.registerOutputs({ endpoint: this.endpoint });
   }
 

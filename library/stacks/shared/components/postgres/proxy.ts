@@ -9,8 +9,8 @@ import type { DatabaseKind, PostgresServer } from "./settings";
 export interface ProxyArgs {
   readonly kind: DatabaseKind;
   readonly server: PostgresServer;
-  /** Credentials that are valid already. */
-  readonly secretArn: pulumi.Output<string>;
+  /** Credentials that are valid already, one secret for each user: the proxy knows no others. */
+  readonly secretArns: readonly pulumi.Output<string>[];
   readonly secretsKeyArn: pulumi.Input<string>;
   readonly subnetIds: readonly string[];
   readonly securityGroupId: pulumi.Input<string>;
@@ -26,13 +26,13 @@ export class DatabaseProxy extends CloudComponent {
       context,
       "proxy-role",
       {
-        description: "RDS Proxy: reads the credentials of the application user",
+        description: "RDS Proxy: reads the credentials of the applications' users",
         trust: trustService("rds.amazonaws.com"),
         statements: [
           {
             Effect: "Allow",
             Action: "secretsmanager:GetSecretValue",
-            Resource: args.secretArn,
+            Resource: args.secretArns,
           },
           { Effect: "Allow", Action: "kms:Decrypt", Resource: args.secretsKeyArn },
         ],
@@ -46,14 +46,12 @@ export class DatabaseProxy extends CloudComponent {
         engineFamily: "POSTGRESQL",
         requireTls: true,
         roleArn: role.arn,
-        auths: [
-          {
-            authScheme: "SECRETS",
-            iamAuth: "DISABLED",
-            clientPasswordAuthType: "POSTGRES_SCRAM_SHA_256",
-            secretArn: args.secretArn,
-          },
-        ],
+        auths: args.secretArns.map((secretArn) => ({
+          authScheme: "SECRETS",
+          iamAuth: "DISABLED",
+          clientPasswordAuthType: "POSTGRES_SCRAM_SHA_256",
+          secretArn,
+        })),
         vpcSubnetIds: [...args.subnetIds],
         vpcSecurityGroupIds: [args.securityGroupId],
         tags: context.tags("proxy"),

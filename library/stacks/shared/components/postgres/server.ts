@@ -1,16 +1,18 @@
 /**
  * The database itself. RDS makes the master user's password, keeps it in Secrets Manager under our
- * key and rotates it; no program and no state ever holds it.
+ * key and rotates it; no program and no state ever holds it. Only an instance with replicas has a
+ * secret of ours instead, see `master.ts`.
  */
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
-import * as random from "@pulumi/random";
 import { after, CloudComponent } from "../../component";
 import type { StackContext } from "../../context";
 import { createLogGroup } from "../../logs";
 import { managedPolicyArn, ServiceRole, trustService } from "../../policies";
 import { range } from "../../utils";
-import type { DatabaseSettings, PostgresServer } from "./settings";
+import { createMaster, type OwnMaster } from "./master";
+import { finalSnapshot, keptKind, restoredCluster, restoredInstance } from "./retention";
+import { type DatabaseSettings, type PostgresServer, SERVERLESS } from "./settings";
 
 /** Making, growing and deleting a database takes longer than other things. */
 const TIMEOUTS = { create: "60m", update: "80m", delete: "60m" };
@@ -32,7 +34,11 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
   readonly endpoint: pulumi.Output<string>;
   readonly readerEndpoint: pulumi.Output<string>;
   readonly masterSecretArn: pulumi.Output<string>;
+  readonly master: OwnMaster | undefined;
+  readonly resourceId: pulumi.Output<string>;
   readonly metricDimension: PostgresServer["metricDimension"];
+  /** Fails when the database is of another kind already: its data would be left behind. */
+  readonly kind: pulumi.Output<string>;
 
   constructor(
     private readonly context: StackContext,
@@ -45,16 +51,21 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
     this.endpoint = made.endpoint;
     this.readerEndpoint = made.readerEndpoint;
     this.masterSecretArn = made.masterSecretArn;
+    this.master = made.master;
+    this.resourceId = made.resourceId;
     this.metricDimension = made.metricDimension;
-    new aws.secretsmanager.SecretRotation(
-      context.logical("master-rotation"),
-      {
-        secretId: this.masterSecretArn,
-        rotateImmediately: false,
-        rotationRules: { automaticallyAfterDays: settings.rotationDays },
-      },
-      this.part(),
-    );
+    this.kind = keptKind(context, settings, this.part());
+    if (made.master === undefined) {
+      new aws.secretsmanager.SecretRotation(
+        context.logical("master-rotation"),
+        {
+          secretId: this.masterSecretArn,
+          rotateImmediately: false,
+          rotationRules: { automaticallyAfterDays: settings.rotationDays },
+        },
+        this.part(),
+      );
+    }
     this.registerOutputs({ identifier: this.identifier, endpoint: this.endpoint });
   }
 
@@ -62,6 +73,9 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
     const { context, settings } = this;
     const identifier = context.physical(63, "postgres");
     const logs = ["postgresql", "upgrade"];
+    // RDS makes no replica of a PostgreSQL whose master password it keeps itself.
+    const master =
+      settings.readReplicas > 0 ? createMaster(context, settings, this.part()) : undefined;
     const instance = new aws.rds.Instance(
       context.logical("postgres"),
       {
@@ -79,8 +93,9 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         dbName: settings.databaseName,
         port: settings.port,
         username: settings.masterUsername,
-        manageMasterUserPassword: true,
-        masterUserSecretKmsKeyId: settings.secretsKeyArn,
+        ...(master
+          ? { password: master.firstPassword }
+          : { manageMasterUserPassword: true, masterUserSecretKmsKeyId: settings.secretsKeyArn }),
         iamDatabaseAuthenticationEnabled: true,
         dbSubnetGroupName: this.createSubnetGroup().name,
         vpcSecurityGroupIds: [settings.securityGroupId],
@@ -93,7 +108,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         copyTagsToSnapshot: true,
         deleteAutomatedBackups: !settings.deletionProtection,
         ...this.lastWords(identifier),
-        ...this.restoration(),
+        ...restoredInstance(settings),
         enabledCloudwatchLogsExports: logs,
         ...this.insights(),
         ...this.enhancedMonitoring(),
@@ -102,8 +117,8 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       },
       this.part({
         dependsOn: this.createLogGroups("instance", identifier, logs),
-        // A snapshot is where a database comes from, not what it is: another one changes nothing.
-        ignoreChanges: ["snapshotIdentifier"],
+        // A backup is where a database comes from, not what it is: another one changes nothing.
+        ignoreChanges: ["snapshotIdentifier", "restoreToPointInTime"],
         customTimeouts: TIMEOUTS,
       }),
     );
@@ -114,7 +129,11 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       identifier: instance.identifier,
       endpoint: instance.address,
       readerEndpoint: replicas[0]?.address ?? instance.address,
-      masterSecretArn: instance.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
+      masterSecretArn:
+        master?.secretArn ??
+        instance.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
+      master,
+      resourceId: instance.resourceId,
       metricDimension: "DBInstanceIdentifier",
     };
   }
@@ -171,14 +190,20 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         preferredMaintenanceWindow: "sun:04:30-sun:05:30",
         copyTagsToSnapshot: true,
         ...this.lastWords(identifier),
-        ...this.restoration(),
+        ...restoredCluster(settings),
         enabledCloudwatchLogsExports: logs,
+        ...(settings.instanceClass === SERVERLESS && {
+          serverlessv2ScalingConfiguration: {
+            minCapacity: settings.minCapacityUnits,
+            maxCapacity: settings.maxCapacityUnits,
+          },
+        }),
         applyImmediately: !context.isProduction,
         tags: context.tags("aurora"),
       },
       this.part({
         dependsOn: this.createLogGroups("cluster", identifier, logs),
-        ignoreChanges: ["snapshotIdentifier"],
+        ignoreChanges: ["snapshotIdentifier", "restoreToPointInTime"],
         customTimeouts: TIMEOUTS,
       }),
     );
@@ -214,6 +239,8 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       endpoint: whenRunning(cluster.endpoint),
       readerEndpoint: whenRunning(cluster.readerEndpoint),
       masterSecretArn: cluster.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
+      master: undefined,
+      resourceId: cluster.clusterResourceId,
       metricDimension: "DBClusterIdentifier",
     };
   }
@@ -289,35 +316,19 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
     );
   }
 
-  /**
-   * What is kept when the database is deleted. The name of the last snapshot is made up for each
-   * database: a fixed one is taken when a second database of the same name is deleted, and then the
-   * deletion fails.
-   */
+  /** What is kept when the database is deleted. */
   private lastWords(identifier: string): {
     deletionProtection: boolean;
     skipFinalSnapshot: boolean;
     finalSnapshotIdentifier?: pulumi.Output<string>;
   } {
-    const { deletionProtection, finalSnapshot } = this.settings;
-    if (!finalSnapshot) {
-      return { deletionProtection, skipFinalSnapshot: true };
-    }
-    const suffix = new random.RandomId(
-      this.context.logical("final-snapshot"),
-      { byteLength: 4 },
-      this.part(),
-    );
-    return {
-      deletionProtection,
-      skipFinalSnapshot: false,
-      finalSnapshotIdentifier: pulumi.interpolate`${identifier}-final-${suffix.hex}`,
-    };
-  }
-
-  private restoration(): { snapshotIdentifier?: string } {
-    const { restoreFromSnapshot } = this.settings;
-    return restoreFromSnapshot === "" ? {} : { snapshotIdentifier: restoreFromSnapshot };
+    const { deletionProtection } = this.settings;
+    const name = this.settings.finalSnapshot
+      ? finalSnapshot(this.context, this.settings, identifier, this.part())
+      : undefined;
+    return name
+      ? { deletionProtection, skipFinalSnapshot: false, finalSnapshotIdentifier: name }
+      : { deletionProtection, skipFinalSnapshot: true };
   }
 
   private insights(): {

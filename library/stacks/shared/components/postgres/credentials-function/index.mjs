@@ -13,24 +13,37 @@ import { connect } from "./postgres.mjs";
 const client = new SecretsManagerClient();
 const { SECRET_ARN, MASTER_SECRET_ARN, DATABASE_HOST, DATABASE_PORT, DATABASE_NAME, USER_NAME } =
   process.env;
+const userSecrets = JSON.parse(process.env.USER_SECRET_ARNS ?? "{}");
+const ARNS = { application: SECRET_ARN, master: MASTER_SECRET_ARN, ...userSecrets };
 
-async function read(SecretId, VersionStage, VersionId) {
-  try {
-    const value = await client.send(
-      new GetSecretValueCommand({ SecretId, VersionStage, VersionId }),
-    );
-    return JSON.parse(value.SecretString);
-  } catch (error) {
-    if (error.name === "ResourceNotFoundException") {
-      return undefined;
+const versions = async (secret) => {
+  const { VersionIdsToStages } = await client.send(
+    new DescribeSecretCommand({ SecretId: ARNS[secret] }),
+  );
+  return VersionIdsToStages ?? {};
+};
+
+const vault = {
+  nameOf(secretId) {
+    const [name] = Object.entries(ARNS).find(([, arn]) => arn === secretId) ?? [];
+    if (name === undefined) {
+      throw new Error("this function rotates other secrets");
     }
-    throw error;
-  }
-}
-
-const secrets = {
-  read: (stage, token) => read(SECRET_ARN, stage, token),
-  master: () => read(MASTER_SECRET_ARN),
+    return name;
+  },
+  async read(secret, VersionStage, VersionId) {
+    try {
+      const value = await client.send(
+        new GetSecretValueCommand({ SecretId: ARNS[secret], VersionStage, VersionId }),
+      );
+      return JSON.parse(value.SecretString);
+    } catch (error) {
+      if (error.name === "ResourceNotFoundException") {
+        return undefined;
+      }
+      throw error;
+    }
+  },
   async randomPassword() {
     // Letters and digits only: every way to write a connection down accepts them.
     const answer = await client.send(
@@ -38,31 +51,21 @@ const secrets = {
     );
     return answer.RandomPassword;
   },
-  write: (value, token) =>
+  write: (secret, value, token) =>
     client.send(
       new PutSecretValueCommand({
-        SecretId: SECRET_ARN,
+        SecretId: ARNS[secret],
         SecretString: JSON.stringify(value),
         ...(token && { ClientRequestToken: token, VersionStages: ["AWSPENDING"] }),
       }),
     ),
-  async stages(secretId, token) {
-    if (secretId !== SECRET_ARN) {
-      throw new Error("this function rotates another secret");
-    }
-    const { VersionIdsToStages: versions = {} } = await client.send(
-      new DescribeSecretCommand({ SecretId: SECRET_ARN }),
-    );
-    return versions[token] ?? [];
-  },
-  async finish(token) {
-    const { VersionIdsToStages: versions = {} } = await client.send(
-      new DescribeSecretCommand({ SecretId: SECRET_ARN }),
-    );
-    const [old] = Object.entries(versions).find(([, on]) => on.includes("AWSCURRENT")) ?? [];
+  stages: async (secret, token) => (await versions(secret))[token] ?? [],
+  async finish(secret, token) {
+    const known = Object.entries(await versions(secret));
+    const [old] = known.find(([, on]) => on.includes("AWSCURRENT")) ?? [];
     await client.send(
       new UpdateSecretVersionStageCommand({
-        SecretId: SECRET_ARN,
+        SecretId: ARNS[secret],
         VersionStage: "AWSCURRENT",
         MoveToVersionId: token,
         RemoveFromVersionId: old,
@@ -72,12 +75,13 @@ const secrets = {
 };
 
 export const handler = createHandler({
-  secrets,
+  vault,
   connect,
   settings: {
     host: DATABASE_HOST,
     port: Number(DATABASE_PORT),
     database: DATABASE_NAME,
     user: USER_NAME,
+    proxied: Object.keys(userSecrets).length > 0,
   },
 });
