@@ -8,6 +8,7 @@ import {
   isRecord,
   isText,
   type Mount,
+  type Permission,
   type ScalingSettings,
   type SecretSource,
   type Sidecar,
@@ -25,6 +26,7 @@ export interface WrittenApp {
   readonly env?: Readonly<Record<string, string>>;
   readonly secrets?: Readonly<Record<string, string>>;
   readonly database?: boolean;
+  readonly permissions?: readonly Permission[];
   readonly cpu?: number;
   readonly memoryMb?: number;
   readonly minTasks?: number;
@@ -80,6 +82,7 @@ export const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
   optional(value.env, isVariables) &&
   optional(value.secrets, isVariables) &&
   optional(value.database, isFlag) &&
+  optional(value.permissions, (v) => Array.isArray(v) && v.every(isPermission)) &&
   optional(value.cpu, (v) => CPU.some((cpu) => cpu === v)) &&
   optional(value.memoryMb, (v) => isCount(v, 512, 30720)) &&
   optional(value.minTasks, (v) => isCount(v, 0, 100)) &&
@@ -139,6 +142,7 @@ export function completeApp(
     env: written.env ?? {},
     secrets: findSecrets(problem, written, defaults),
     database: written.database ? defaults.database : undefined,
+    permissions: written.permissions ?? [],
     cpu,
     memoryMb,
     scaling: scaling(problem, written, defaults),
@@ -249,6 +253,16 @@ function isVariables(value: unknown): value is Record<string, string> {
 
 function isQueue(value: unknown): boolean {
   return isRecord(value) && isText(value.name) && isCount(value.messagesPerTask, 1, 1_000_000);
+}
+
+/** Named actions on named resources: a whole service, or everything of one, is no permission. */
+const ACTION = /^[a-z0-9-]+:(?=.*[A-Za-z])[A-Za-z*]+$/;
+const RESOURCE = /^arn:[a-z-]+:[a-z0-9-]+:[^:]*:[^:]*:(?=.*[A-Za-z0-9]).+$/;
+
+function isPermission(value: unknown): boolean {
+  const each = (list: unknown, pattern: RegExp): boolean =>
+    Array.isArray(list) && list.length > 0 && list.every((item) => matches(item, pattern));
+  return isRecord(value) && each(value.actions, ACTION) && each(value.resources, RESOURCE);
 }
 
 function isSidecar(value: unknown): boolean {

@@ -45,6 +45,7 @@ export function readConfig(): AppsConfig {
       example: "fs-0123abcd, or nothing",
     }),
     sessionLogGroupArn: reader.arn("sessionLogGroupArn"),
+    dataKeyArn: reader.arn("dataKeyArn"),
     secretsKeyArn: reader.arn("secretsKeyArn"),
     logsKeyArn: reader.arn("logsKeyArn"),
     alarmTopicArn: reader.arn("alarmTopicArn"),

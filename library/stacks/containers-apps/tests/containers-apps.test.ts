@@ -134,6 +134,65 @@ describe("containers-apps", () => {
     expect(run.inputs("containers-apps-mailer-idle-alarm").alarmActions).toEqual([
       "arn:aws:appautoscaling:us-east-1:123456789012:containers-apps-mailer-scale-by-idle",
     ]);
+    // Nothing else decides how many there are.
+    expect(
+      run.all("aws:appautoscaling/policy:Policy").map(({ inputs }) => inputs.policyType as string),
+    ).toEqual(["StepScaling", "StepScaling"]);
+  });
+
+  it("lets a worker take its own work, and what is written down, and nothing else", async () => {
+    const run = await withApps(
+      {
+        name: "mailer",
+        image: IMAGE,
+        queue: { name: "mails", messagesPerTask: 50 },
+        permissions: [
+          { actions: ["s3:GetObject"], resources: ["arn:aws:s3:::templates/*"] },
+          { actions: ["ses:SendEmail"], resources: ["arn:aws:ses:us-east-1:1:identity/a.org"] },
+        ],
+      },
+      { name: "other", image: IMAGE },
+    );
+    const { Statement } = JSON.parse(
+      run.inputs("containers-apps-mailer-role-policy").policy as string,
+    ) as { Statement: Array<Record<string, unknown>> };
+    expect(Statement).toContainEqual(
+      expect.objectContaining({
+        Action: expect.arrayContaining(["sqs:ReceiveMessage", "sqs:DeleteMessage"]) as string[],
+        Resource: "arn:aws:sqs:us-east-1:123456789012:mails",
+      }),
+    );
+    expect(Statement.map(({ Sid }) => Sid)).toEqual(["Own0", "Own1", "OwnWork", "OwnDataKey"]);
+    expect(Statement.at(-1)?.Condition).toEqual({
+      StringLike: { "kms:ViaService": ["s3.*.amazonaws.com", "sqs.*.amazonaws.com"] },
+    });
+    expect(run.has("containers-apps-other-role-policy")).toBe(false);
+    for (const permission of [
+      { actions: ["s3:*"], resources: ["arn:aws:s3:::templates/*"] },
+      { actions: ["s3:GetObject"], resources: ["*"] },
+      { actions: ["s3:GetObject"], resources: ["arn:aws:s3:::*"] },
+      { actions: [], resources: ["arn:aws:s3:::templates/*"] },
+    ]) {
+      await expect(
+        withApps({ name: "mailer", image: IMAGE, permissions: [permission] }),
+        JSON.stringify(permission),
+      ).rejects.toThrow("containers-apps:apps");
+    }
+  });
+
+  it("rolls a worker's release back that leaves work lying, or does nothing but spin", async () => {
+    const run = await withApps(
+      { name: "mailer", image: IMAGE, queue: { name: "mails", messagesPerTask: 50 } },
+      { name: "clock", image: IMAGE },
+    );
+    const alarms = (app: string): unknown =>
+      run.inputs(`containers-apps-${app}-service`).alarms.alarmNames;
+    expect(alarms("mailer")).toEqual(["d1brv40-prod-containers-apps-mailer-work"]);
+    expect(run.inputs("containers-apps-mailer-work-alarm")).toMatchObject({
+      metricName: "ApproximateAgeOfOldestMessage",
+      dimensions: { QueueName: "mails" },
+    });
+    expect(alarms("clock")).toEqual(["d1brv40-prod-containers-apps-clock-cpu"]);
   });
 
   it("has steps without gaps, up to the most and never more than AWS takes", () => {

@@ -82,10 +82,11 @@ const isRoute: Check<WrittenRoute> = (value): value is WrittenRoute =>
   value.methods.length > 0 &&
   value.methods.every((method) => METHODS.some((known) => known === method));
 
-const EVERYTHING: readonly WrittenRoute[] = [
-  { methods: ["GET", "HEAD"], path: "/{proxy+}", access: "read" },
-  { methods: ["POST", "PUT", "PATCH", "DELETE"], path: "/{proxy+}", access: "write" },
-];
+/** `/{proxy+}` is everything below the root, and not the root itself. */
+const EVERYTHING: readonly WrittenRoute[] = ["/", "/{proxy+}"].flatMap((path) => [
+  { methods: ["GET", "HEAD"], path, access: "read" },
+  { methods: ["POST", "PUT", "PATCH", "DELETE"], path, access: "write" },
+]);
 
 function readRoutes(reader: ConfigReader): ApiRoute[] {
   const scopes = reader.textMap("apiScopes");

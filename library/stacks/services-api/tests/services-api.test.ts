@@ -23,6 +23,12 @@ describe("services-api", () => {
       .all("aws:apigatewayv2/route:Route")
       .map(({ inputs }) => `${inputs.routeKey}: ${inputs.authorizationScopes.join(" ")}`);
     expect(scopes).toEqual([
+      "GET /: api/read",
+      "HEAD /: api/read",
+      "POST /: api/write",
+      "PUT /: api/write",
+      "PATCH /: api/write",
+      "DELETE /: api/write",
       "GET /{proxy+}: api/read",
       "HEAD /{proxy+}: api/read",
       "POST /{proxy+}: api/write",
@@ -30,6 +36,13 @@ describe("services-api", () => {
       "PATCH /{proxy+}: api/write",
       "DELETE /{proxy+}: api/write",
     ]);
+  });
+
+  it("offers the root too when nobody says what it offers", async () => {
+    const run = await runStack("services-api", { config: { routes: undefined } });
+    const keys = run.all("aws:apigatewayv2/route:Route").map(({ inputs }) => inputs.routeKey);
+    expect(keys).toHaveLength(12);
+    expect(keys).toEqual(expect.arrayContaining(["GET /", "GET /{proxy+}", "DELETE /"]));
   });
 
   it("offers other routes when told to, with accesses that exist", async () => {

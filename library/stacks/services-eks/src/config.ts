@@ -19,6 +19,12 @@ const NFS = 2049;
 export function readConfig(): KubernetesConfig {
   const reader = new ConfigReader(STACK);
   const context = reader.context();
+  const fileSystemId = reader.text("fileSystemId", {
+    default: "",
+    pattern: /^$|^fs-/,
+    example: "fs-0123abcd, or nothing",
+  });
+  const fileSystemSecurityGroupId = reader.id("fileSystemSecurityGroupId", "sg-");
   const cluster: KubernetesClusterArgs = {
     subnetIds: reader.texts("privateSubnetIds", { min: 2 }),
     secretsKeyArn: reader.arn("secretsKeyArn"),
@@ -37,12 +43,12 @@ export function readConfig(): KubernetesConfig {
         securityGroupId: reader.id("databaseSecurityGroupId", "sg-"),
         port: reader.integer("databasePort", { default: 5432, min: 1, max: 65535 }),
       },
-      {
-        name: "file-system",
-        securityGroupId: reader.id("fileSystemSecurityGroupId", "sg-"),
-        port: NFS,
-      },
+      ...(fileSystemId === ""
+        ? []
+        : [{ name: "file-system", securityGroupId: fileSystemSecurityGroupId, port: NFS }]),
     ],
+    fileSystemId,
+    database: readDatabasePods(reader),
     deletionProtection: reader.flag("deletionProtection", true),
     logRetentionDays: readRetention(reader),
   };
@@ -55,4 +61,25 @@ export function readConfig(): KubernetesConfig {
     }
   }
   return reader.finish({ context, cluster });
+}
+
+/** Who among the pods reads the database's secret: `namespace/service-account`. */
+function readDatabasePods(reader: ConfigReader): KubernetesClusterArgs["database"] {
+  const secretArn = reader.text("databaseSecretArn", {
+    default: "",
+    pattern: /^$|^arn:/,
+    example: "an ARN, or nothing",
+  });
+  const written = reader.texts("databasePods", { default: [] });
+  const serviceAccounts = written.map((pod) => {
+    const [, namespace = "", name = ""] = /^([a-z0-9-]+)\/([a-z0-9.-]+)$/.exec(pod) ?? [];
+    if (name === "") {
+      reader.problem("databasePods", `has ${JSON.stringify(pod)}; write namespace/service-account`);
+    }
+    return { namespace, name };
+  });
+  if (serviceAccounts.length > 0 && secretArn === "") {
+    reader.problem("databasePods", "are there, but no database; enable secrets and database-rds");
+  }
+  return serviceAccounts.length > 0 ? { secretArn, serviceAccounts } : undefined;
 }

@@ -17,3 +17,4 @@ export const clusterSecurityGroupId = cluster.securityGroupId;
 export const certificateAuthority = cluster.certificateAuthority;
 export const oidcProviderArn = cluster.identityProviderArn;
 export const nodeRoleArn = cluster.nodeRoleArn;
+export const databasePodRoleArn = cluster.databasePodRoleArn;

@@ -73,10 +73,12 @@ describe("services-eks", () => {
     expect(await names("1.35")).toEqual([
       "services-eks-version-of-metrics-server-1-35",
       "services-eks-version-of-amazon-cloudwatch-observability-1-35",
+      "services-eks-version-of-aws-efs-csi-driver-1-35",
     ]);
     expect(await names("1.36")).toEqual([
       "services-eks-version-of-metrics-server-1-36",
       "services-eks-version-of-amazon-cloudwatch-observability-1-36",
+      "services-eks-version-of-aws-efs-csi-driver-1-36",
     ]);
   });
 
@@ -102,6 +104,46 @@ describe("services-eks", () => {
       ["sg-0cluster", 5432],
       ["sg-0cluster", 2049],
     ]);
+  });
+
+  it("has the driver that mounts shared files, where there are any, and opens no port else", async () => {
+    const run = await runStack("services-eks");
+    expect(
+      run.inputs("services-eks-addon-aws-efs-csi-driver").podIdentityAssociations[0],
+    ).toMatchObject({ serviceAccount: "efs-csi-controller-sa" });
+    const node = run.inputs("services-eks-files-node-kube-system-efs-csi-node-sa");
+    expect(node.roleArn).toMatch(/files-node-role$/);
+    expect(run.inputs("services-eks-files-node-role-policy").policy).toContain(
+      "elasticfilesystem:AccessPointArn",
+    );
+    const without = await runStack("services-eks", { config: { fileSystemId: "" } });
+    expect(without.has("services-eks-addon-aws-efs-csi-driver")).toBe(false);
+    expect(without.has("services-eks-file-system-from-pods-2049")).toBe(false);
+  });
+
+  it("gives the database's secret to pods that are named, and to no others", async () => {
+    expect((await runStack("services-eks")).outputs.databasePodRoleArn).toBe("");
+    const run = await runStack("services-eks", { config: { databasePods: ["shop/api"] } });
+    expect(run.inputs("services-eks-database-pods-shop-api")).toMatchObject({
+      namespace: "shop",
+      serviceAccount: "api",
+      roleArn: run.outputs.databasePodRoleArn,
+    });
+    expect(run.inputs("services-eks-database-pods-role-policy").policy).toMatch(
+      /GetSecretValue.*databaseSecretArn/,
+    );
+    const wrong = (config: object): Promise<unknown> =>
+      runStack("services-eks", { config: { ...config } });
+    await expect(wrong({ databasePods: ["api"] })).rejects.toThrow("write namespace/service-acc");
+    await expect(wrong({ databasePods: ["a/b"], databaseSecretArn: "" })).rejects.toThrow(
+      "services-eks:databasePods are there, but no database",
+    );
+  });
+
+  it("does not replace a cluster that came with add-ons of its own", async () => {
+    const run = await runStack("services-eks", { environment: "prod" });
+    const cluster = run.resources.find(({ name }) => name === "services-eks-cluster");
+    expect(cluster?.request.ignoreChanges).toEqual(["bootstrapSelfManagedAddons"]);
   });
 
   it("asks who administers it", async () => {

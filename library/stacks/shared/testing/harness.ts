@@ -100,7 +100,12 @@ const runs = new Map<string, Promise<Run>>();
 
 /** Runs the program of a component, once for equal options. Rejects with what the program throws. */
 export async function runStack(stack: string, options: RunOptions = {}): Promise<Run> {
-  const key = JSON.stringify([stack, options.environment ?? "dev", options.config ?? {}, options.known ?? {}]);
+  const key = JSON.stringify([
+    stack,
+    options.environment ?? "dev",
+    options.config ?? {},
+    options.known ?? {},
+  ]);
   const run = runs.get(key) ?? alone(() => runProgram(stack, options));
   runs.set(key, run);
   return run;

@@ -222,11 +222,19 @@ describe("the database", () => {
   it("gives its secrets to those who use it, and to whoever manages them", async () => {
     const deployment = await compose("default", {
       environment: "prod",
-      config: { "containers-apps": { apps } },
+      config: { "containers-apps": { apps }, "services-eks": { databasePods: ["shop/api"] } },
     });
     expect(secretReaders(deployment)).toEqual({
       "secrets-database-user": [
         "containers-apps-api-role",
+        "database-rds-credentials-role",
+        "services-eks-database-pods-role",
+      ],
+      "database-rds-credentials-first-user": [
+        "database-rds-credentials-role",
+        "database-rds-proxy-role",
+      ],
+      "database-rds-credentials-second-user": [
         "database-rds-credentials-role",
         "database-rds-proxy-role",
       ],

@@ -106,8 +106,8 @@ describe("the library", () => {
     expect(layers(SIXTEEN)).toEqual([
       ["dns", "network"],
       ["security"],
-      ["compute-ec2", "secrets", "services-ecr", "services-ecs", "services-eks", "storage"],
-      ["authentication", "containers-images", "database-rds"],
+      ["compute-ec2", "secrets", "services-ecr", "services-ecs", "storage"],
+      ["authentication", "containers-images", "database-rds", "services-eks"],
       ["compute-lambda", "containers-apps", "services-api"],
       ["monitoring"],
     ]);

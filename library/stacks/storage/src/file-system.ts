@@ -4,6 +4,13 @@ import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { StorageConfig } from "./config";
 
+/** What a client of a file system does. */
+const CLIENT = [
+  "elasticfilesystem:ClientMount",
+  "elasticfilesystem:ClientRootAccess",
+  "elasticfilesystem:ClientWrite",
+];
+
 export function createFileSystem(config: StorageConfig): aws.efs.FileSystem {
   const { context } = config;
   const fileSystem = new aws.efs.FileSystem(context.logical("file-system"), {
@@ -17,13 +24,23 @@ export function createFileSystem(config: StorageConfig): aws.efs.FileSystem {
   new aws.efs.FileSystemPolicy(context.logical("file-system-policy"), {
     fileSystemId: fileSystem.id,
     policy: policyDocument([
+      // No statement allows anything: who may mount is said by the role that mounts, and whoever
+      // signs nothing has none. That is what a policy of its own does to a file system.
+      {
+        Sid: "OnlyThroughAccessPoints",
+        Effect: "Deny",
+        Principal: { AWS: "*" },
+        Action: CLIENT,
+        Resource: fileSystem.arn,
+        Condition: { Null: { "elasticfilesystem:AccessPointArn": "true" } },
+      },
       {
         Sid: "OnlyThroughMountTargets",
-        Effect: "Allow",
+        Effect: "Deny",
         Principal: { AWS: "*" },
-        Action: ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"],
+        Action: CLIENT,
         Resource: fileSystem.arn,
-        Condition: { Bool: { "elasticfilesystem:AccessedViaMountTarget": "true" } },
+        Condition: { BoolIfExists: { "elasticfilesystem:AccessedViaMountTarget": "false" } },
       },
       {
         Sid: "RefusePlainText",

@@ -59,6 +59,18 @@ describe("storage", () => {
     expect(prod.all("aws:backup/plan:Plan")).toHaveLength(1);
   });
 
+  it("lets nobody mount without a role, past an access point or in plain text", async () => {
+    const run = await runStack("storage", { environment: "prod" });
+    const { Statement } = JSON.parse(run.inputs("storage-file-system-policy").policy as string) as {
+      Statement: Array<{ Sid: string; Effect: string; Condition: object }>;
+    };
+    // Nothing is allowed here, so whoever has no role of its own gets nothing.
+    expect(Statement.map(({ Effect }) => Effect)).toEqual(["Deny", "Deny", "Deny"]);
+    expect(Statement[0]?.Condition).toEqual({
+      Null: { "elasticfilesystem:AccessPointArn": "true" },
+    });
+  });
+
   it("makes a data lake whose queries are encrypted and limited", async () => {
     const run = await runStack("storage", { config: LAKE });
     expect(run.outputs.lakeDatabaseName).toBe("d1brv40_dev_storage_lake");

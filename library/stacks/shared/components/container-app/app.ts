@@ -36,7 +36,10 @@ export class ContainerApp extends CloudComponent {
     super("ContainerApp", context, app.name, options);
     const task = new AppTask(context, app, around, this.inner());
     const route = app.route ? this.createRoute(app.route) : undefined;
-    const service = this.createService(task, route);
+    const busy = this.createBusyAlarm();
+    // What a bad release does first: errors, or work that nobody does; a worker may only spin.
+    const telling = [...(route?.alarms ?? []), ...this.createWorkAlarm()];
+    const service = this.createService(task, route, telling.length > 0 ? telling : [busy]);
     new AppScaling(
       context,
       {
@@ -49,23 +52,57 @@ export class ContainerApp extends CloudComponent {
       },
       this.inner(),
     );
-    createAlarm(
+    this.serviceName = service.name;
+    this.taskRoleArn = task.roleArn;
+    this.targetGroupArn = route?.targets.arn ?? pulumi.output("");
+    this.registerOutputs({ serviceName: this.serviceName });
+  }
+
+  private get name(): string {
+    return this.context.physical(255, this.app.name);
+  }
+
+  private createBusyAlarm(): aws.cloudwatch.MetricAlarm {
+    const { context, app, around } = this;
+    return createAlarm(
       context,
       `${app.name}-cpu`,
       {
         description: `The application ${app.name} is busy although it was scaled`,
         namespace: "AWS/ECS",
         metric: "CPUUtilization",
-        dimensions: { ClusterName: around.clusterName, ServiceName: service.name },
+        dimensions: { ClusterName: around.clusterName, ServiceName: this.name },
         threshold: 85,
         topicArn: around.alarmTopicArn,
       },
       this.part(),
     );
-    this.serviceName = service.name;
-    this.taskRoleArn = task.roleArn;
-    this.targetGroupArn = route?.targets.arn ?? pulumi.output("");
-    this.registerOutputs({ serviceName: this.serviceName });
+  }
+
+  /** A worker that takes no work any more answers nobody with an error; the work grows old. */
+  private createWorkAlarm(): aws.cloudwatch.MetricAlarm[] {
+    const { context, app, around } = this;
+    const { queue } = app.scaling;
+    if (queue === undefined) {
+      return [];
+    }
+    const alarm = createAlarm(
+      context,
+      `${app.name}-work`,
+      {
+        description: `Work for the application ${app.name} waits for more than 15 minutes`,
+        namespace: "AWS/SQS",
+        metric: "ApproximateAgeOfOldestMessage",
+        dimensions: { QueueName: queue.name },
+        statistic: "Maximum",
+        threshold: 900,
+        periods: 1,
+        missing: "notBreaching",
+        topicArn: around.alarmTopicArn,
+      },
+      this.part(),
+    );
+    return [alarm];
   }
 
   private createRoute(settings: RouteSettings): AppRoute {
@@ -124,12 +161,16 @@ export class ContainerApp extends CloudComponent {
     return { targets, rule, door, alarms: [errors] };
   }
 
-  private createService(task: AppTask, route: AppRoute | undefined): aws.ecs.Service {
+  private createService(
+    task: AppTask,
+    route: AppRoute | undefined,
+    alarms: readonly aws.cloudwatch.MetricAlarm[],
+  ): aws.ecs.Service {
     const { context, app, around } = this;
     return new aws.ecs.Service(
       context.logical(app.name, "service"),
       {
-        name: context.physical(255, app.name),
+        name: this.name,
         cluster: around.clusterArn,
         taskDefinition: task.definitionArn,
         desiredCount: app.scaling.minTasks,
@@ -144,12 +185,8 @@ export class ContainerApp extends CloudComponent {
             { targetGroupArn: route.targets.arn, containerName: app.name, containerPort: app.port },
           ],
           healthCheckGracePeriodSeconds: 60,
-          alarms: {
-            enable: true,
-            rollback: true,
-            alarmNames: route.alarms.map((alarm) => alarm.name),
-          },
         }),
+        alarms: { enable: true, rollback: true, alarmNames: alarms.map((alarm) => alarm.name) },
         serviceConnectConfiguration: {
           enabled: true,
           namespace: around.namespaceArn,

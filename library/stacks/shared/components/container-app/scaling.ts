@@ -35,9 +35,12 @@ export class AppScaling extends CloudComponent {
       },
       this.part(),
     );
-    this.track("cpu", app.scaling.cpuPercent, {
-      predefinedMetricType: "ECSServiceAverageCPUUtilization",
-    });
+    // Two rules for one number would fight: idle processors end tasks that a queue still needs.
+    if (app.scaling.queue === undefined) {
+      this.track("cpu", app.scaling.cpuPercent, {
+        predefinedMetricType: "ECSServiceAverageCPUUtilization",
+      });
+    }
     if (app.scaling.requestsPerTask !== undefined && args.requestLabel !== undefined) {
       this.track("requests", app.scaling.requestsPerTask, {
         predefinedMetricType: "ALBRequestCountPerTarget",

@@ -16,6 +16,8 @@ export interface AppSettings {
   /** Handed over when a task starts, by variable: the ARN of a secret, or of a member of one. */
   readonly secrets: Readonly<Record<string, SecretSource>>;
   readonly database: DatabaseLink | undefined;
+  /** What it may do in the account besides: buckets, tables, queues, anything. */
+  readonly permissions: readonly Permission[];
   readonly cpu: number;
   readonly memoryMb: number;
   readonly scaling: ScalingSettings;
@@ -34,6 +36,12 @@ export interface RouteSettings {
   readonly priority: number;
 }
 
+export interface Permission {
+  readonly actions: readonly string[];
+  /** ARNs. */
+  readonly resources: readonly string[];
+}
+
 export interface SecretSource {
   readonly arn: string;
   /** A member of a secret that is JSON; the whole when empty. */
@@ -43,7 +51,7 @@ export interface SecretSource {
 export interface ScalingSettings {
   readonly minTasks: number;
   readonly maxTasks: number;
-  /** Average load of the processor to keep, in percent. */
+  /** Average load of the processor to keep, in percent; does not count where a queue does. */
   readonly cpuPercent: number;
   /** Requests of a minute that one task gets; without it, requests do not count. */
   readonly requestsPerTask: number | undefined;
@@ -77,6 +85,7 @@ export interface AppSurroundings {
   readonly doors: Readonly<Record<Exposure, Door>>;
   readonly fileSystemId: string;
   readonly sessionLogGroupArn: string;
+  readonly dataKeyArn: string;
   readonly secretsKeyArn: string;
   readonly logsKeyArn: string;
   readonly alarmTopicArn: pulumi.Input<string>;

@@ -14,6 +14,7 @@ import {
   type Statement,
   trustService,
 } from "../../policies";
+import { ownPermissions } from "./permissions";
 import type { AppSettings, AppSurroundings, Sidecar } from "./settings";
 
 /** Files of an application belong to this user, whoever its containers run as. */
@@ -63,7 +64,7 @@ export class AppTask extends CloudComponent {
     this.registerOutputs({ definitionArn: this.definitionArn });
   }
 
-  /** What the application itself may do: read its own secrets and its own files. */
+  /** What the application itself may do: its own secrets, files, work, and what is written down. */
   private createTaskRole(files: aws.efs.AccessPoint | undefined): ServiceRole {
     const { app, around } = this;
     const own = [
@@ -79,6 +80,7 @@ export class AppTask extends CloudComponent {
         statements: [
           ...readSecrets([...new Set(own)], around.secretsKeyArn),
           ...(files ? this.fileStatements(files) : []),
+          ...ownPermissions(app, around.dataKeyArn),
           ...(app.sessions ? this.sessionStatements() : []),
         ],
       },

@@ -3,7 +3,7 @@
  *
  * Nodes come and go with the pods, are of the control plane's version and follow it in an upgrade;
  * the controllers for disks and load balancers are part of the control plane. What is left to
- * install are two add-ons, whose versions are those that AWS recommended for the cluster's version
+ * install are a few add-ons, whose versions are those that AWS recommended for the cluster's version
  * when it came, and change with it.
  */
 import * as aws from "@pulumi/aws";
@@ -23,6 +23,13 @@ import {
 import { remembered } from "../../remembered";
 import { onPort } from "../../security-groups";
 import { shortHash } from "../../utils";
+import {
+  databasePodRole,
+  fileControllerRole,
+  fileNodeRole,
+  PodRole,
+  type ServiceAccount,
+} from "./pods";
 
 const LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"];
 
@@ -35,7 +42,7 @@ const NODE_POOLS = ["system", "general-purpose"];
 export interface KubernetesClusterArgs {
   readonly kubernetesVersion: string;
   readonly subnetIds: readonly string[];
-  readonly secretsKeyArn: pulumi.Input<string>;
+  readonly secretsKeyArn: string;
   readonly logsKeyArn: pulumi.Input<string>;
   readonly alarmTopicArn: pulumi.Input<string>;
   /** Networks that reach the Kubernetes API from outside; none: it is private. */
@@ -44,6 +51,11 @@ export interface KubernetesClusterArgs {
   readonly adminRoleArns: readonly string[];
   /** What pods may reach besides the outside. */
   readonly reaches: readonly PodTarget[];
+  /** A file system that volumes of pods are made in; none when empty. */
+  readonly fileSystemId: string;
+  /** Pods that read the secret of the database. */
+  readonly database:
+    { readonly secretArn: string; readonly serviceAccounts: readonly ServiceAccount[] } | undefined;
   readonly deletionProtection: boolean;
   readonly logRetentionDays: number;
 }
@@ -62,6 +74,8 @@ export class KubernetesCluster extends CloudComponent {
   readonly certificateAuthority: pulumi.Output<string>;
   readonly identityProviderArn: pulumi.Output<string>;
   readonly nodeRoleArn: pulumi.Output<string>;
+  /** Empty when no pods use the database. */
+  readonly databasePodRoleArn: pulumi.Output<string>;
 
   constructor(
     private readonly context: StackContext,
@@ -74,6 +88,8 @@ export class KubernetesCluster extends CloudComponent {
     const administrators = this.grantAdministrators(cluster);
     this.openWays(cluster);
     this.createAddons(cluster);
+    this.createFileDriver(cluster);
+    this.databasePodRoleArn = this.createDatabaseRole(cluster);
     this.createAlarms(cluster);
     this.name = after(cluster.name, administrators);
     this.arn = cluster.arn;
@@ -130,6 +146,9 @@ export class KubernetesCluster extends CloudComponent {
       // EKS would make the log group itself, and writes to it until the cluster is gone.
       this.part({
         dependsOn: [logGroup],
+        // Looked at when a cluster is made, and never again: clusters of the first edition came with
+        // these add-ons, and another value would replace them.
+        ignoreChanges: ["bootstrapSelfManagedAddons"],
         customTimeouts: { create: "40m", update: "90m", delete: "30m" },
       }),
     );
@@ -274,6 +293,48 @@ export class KubernetesCluster extends CloudComponent {
       // The agents would make the groups themselves, without a key and without an end.
       groups,
     );
+  }
+
+  /** Shared files: pods get to them only with a driver, which is not part of the control plane. */
+  private createFileDriver(cluster: aws.eks.Cluster): void {
+    const { context, args } = this;
+    if (args.fileSystemId === "") {
+      return;
+    }
+    const controller = fileControllerRole(context, this.inner());
+    new PodRole(
+      context,
+      "files-node",
+      {
+        clusterName: cluster.name,
+        role: fileNodeRole(context, args.fileSystemId, this.inner()),
+        serviceAccounts: [{ namespace: "kube-system", name: "efs-csi-node-sa" }],
+      },
+      this.inner(),
+    );
+    this.addon(cluster, "aws-efs-csi-driver", {
+      podIdentityAssociations: [
+        { serviceAccount: "efs-csi-controller-sa", roleArn: controller.arn },
+      ],
+    });
+  }
+
+  private createDatabaseRole(cluster: aws.eks.Cluster): pulumi.Output<string> {
+    const { context, args } = this;
+    if (args.database === undefined) {
+      return pulumi.output("");
+    }
+    const { secretArn, serviceAccounts } = args.database;
+    return new PodRole(
+      context,
+      "database-pods",
+      {
+        clusterName: cluster.name,
+        role: databasePodRole(context, secretArn, args.secretsKeyArn, this.inner()),
+        serviceAccounts,
+      },
+      this.inner(),
+    ).arn;
   }
 
   private addon(
