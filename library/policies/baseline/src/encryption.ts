@@ -76,15 +76,25 @@ export const diskEncryption = about(
   },
 );
 
+/** Instances that may have one of their own are a matter of the whole unit: `own-passwords`. */
 export const managedPassword = about(
-  ["aws:rds/instance:Instance", "aws:rds/cluster:Cluster"],
-  { name: "managed-password", description: "RDS makes and rotates the master password" },
+  ["aws:rds/cluster:Cluster", "aws:docdb/cluster:Cluster", "aws:redshift/cluster:Cluster"],
+  { name: "managed-password", description: "AWS makes and rotates the master password" },
   (props) =>
-    (isTrue(props.manageMasterUserPassword) || props.replicateSourceDb !== undefined) &&
-    props.password === undefined &&
+    (isTrue(props.manageMasterUserPassword) || isTrue(props.manageMasterPassword)) &&
     props.masterPassword === undefined
       ? []
       : ["set manageMasterUserPassword, so that no program and no state holds the password"],
+);
+
+/** Load balancers of the first generation: each listener has both of its protocols. */
+export const classicListeners = about(
+  ["aws:elb/loadBalancer:LoadBalancer"],
+  { name: "classic-listeners", description: "Old load balancers speak TLS" },
+  ({ listeners }) =>
+    objects(listeners).every(({ lbProtocol }) => /^(https|ssl)$/i.test(text(lbProtocol)))
+      ? []
+      : ["a listener without TLS; use HTTPS, or a load balancer that can redirect"],
 );
 
 export const tlsListeners = about(
@@ -156,6 +166,7 @@ export const encryptionRules: readonly Rule[] = [
   diskEncryption,
   managedPassword,
   tlsListeners,
+  classicListeners,
   keyRotation,
   tableEncryption,
   cacheEncryption,

@@ -1,5 +1,5 @@
 /** Permissions: what a role may do, who may take it, and who may use what we have. */
-import { isEverything, isWholeService, limits, statementsOf } from "./policy-document";
+import { isEverything, isWholeService, limits, statementsOf, unreadable } from "./policy-document";
 import { about, objects, type Rule, text, texts } from "./rule";
 
 /** Actions with which one can give oneself all others, when they may be used on everything. */
@@ -12,6 +12,13 @@ const ESCALATION = [
   "iam:attachrolepolicy",
   "iam:attachuserpolicy",
   "iam:updateassumerolepolicy",
+  "iam:putgrouppolicy",
+  "iam:attachgrouppolicy",
+  "iam:addusertogroup",
+  "iam:createloginprofile",
+  "iam:updateloginprofile",
+  "iam:deleterolepermissionsboundary",
+  "iam:deleteuserpermissionsboundary",
   "iam:createaccesskey",
   "sts:assumerole",
 ];
@@ -35,7 +42,7 @@ export const leastPrivilege = about(
       props.inlinePolicy,
       ...objects(props.inlinePolicies).map((inline) => inline.policy),
     ];
-    return [...new Set(documents.flatMap(tooMuch))];
+    return [...new Set([...documents.flatMap(unreadable), ...documents.flatMap(tooMuch)])];
   },
 );
 
@@ -91,15 +98,17 @@ export const noAdministrators = about(
 export const trustedTakers = about(
   ["aws:iam/role:Role"],
   { name: "trusted-takers", description: "Roles can be taken by named principals only" },
-  ({ assumeRolePolicy }) =>
-    statementsOf(assumeRolePolicy).some(
+  ({ assumeRolePolicy }) => [
+    ...unreadable(assumeRolePolicy),
+    ...(statementsOf(assumeRolePolicy).some(
       (statement) =>
         statement.allows &&
         (statement.notPrincipal || statement.principals.includes("*")) &&
         !limits(statement.condition),
     )
       ? ["everybody may take this role; name services, accounts or roles"]
-      : [],
+      : []),
+  ],
 );
 
 /** Types with a policy of their own, and what the property is called. */
@@ -137,7 +146,10 @@ export const closedPolicies = about(
         (statement.notPrincipal || statement.principals.includes("*")) &&
         !limits(statement.condition),
     );
-    return open ? [`the policy lets everybody in; ${help}`] : [];
+    return [
+      ...unreadable(props[RESOURCE_POLICIES[type] ?? ""]),
+      ...(open ? [`the policy lets everybody in; ${help}`] : []),
+    ];
   },
 );
 

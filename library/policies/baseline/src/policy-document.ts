@@ -14,7 +14,18 @@ export interface PolicyStatement {
   readonly condition: Props | undefined;
 }
 
-/** Statements of a text or an object; a text that is none has no statements. */
+/** What keeps anybody from reading a policy; nothing when there is none, or it can be read. */
+export function unreadable(policy: unknown): string[] {
+  if (policy === undefined || policy === null) {
+    return [];
+  }
+  const document = typeof policy === "string" ? parse(policy) : policy;
+  return isObject(document) && list(document.Statement).every(isObject)
+    ? []
+    : ["the policy cannot be read, so nobody knows what it allows; write JSON with statements"];
+}
+
+/** Statements of a text or an object; see `unreadable` for a text that is none. */
 export function statementsOf(policy: unknown): PolicyStatement[] {
   const document = typeof policy === "string" ? parse(policy) : policy;
   if (!isObject(document)) {
@@ -40,17 +51,35 @@ export function isWholeService(action: string): boolean {
   return /[*?]/.test(service) || /^[*?]+$/.test(name) || action === "*";
 }
 
-/** Whether a resource is everything, or everything of a kind in every account. */
+/** Services whose ARNs have names at once, without the kind of resource before them. */
+const KINDLESS = new Set(["s3", "sns", "sqs", "execute-api"]);
+
+/**
+ * Whether a resource is everything of a kind: in every account, or in one. What matters is that no
+ * single thing is named: `role/*` of the own account is every role there is.
+ */
 export function isEverything(resource: string): boolean {
-  if (/^[*?]+$/.test(resource)) {
+  if (WILD.test(resource)) {
     return true;
   }
-  const parts = resource.split(":");
-  const name = parts.slice(5).join(":");
-  return resource.startsWith("arn:") && parts.slice(2).every((part) => part === "" || part === "*")
-    ? true
-    : /^[a-z-]*\/?\*$/.test(name) && (parts[4] === "*" || parts[4] === "") && parts[2] === "iam";
+  const [arn, , service = "", , , ...rest] = resource.split(":");
+  if (arn !== "arn" || rest.length === 0) {
+    return /^arn:?[*?]/.test(resource);
+  }
+  const segments = rest.join("/").split("/");
+  const [first = "", ...others] = segments;
+  if (WILD.test(first)) {
+    return true;
+  }
+  if (KINDLESS.has(service)) {
+    return false;
+  }
+  // `r*` takes in `role/anything`; `role/*` says it outright.
+  const cut = others.length === 0 && /^[a-z-]*[*?]+$/.test(first);
+  return cut || (others.length > 0 && others.every((part) => part === "" || WILD.test(part)));
 }
+
+const WILD = /^[*?]+$/;
 
 /** Whether a condition limits anything: one that every request meets does not. */
 export function limits(condition: Props | undefined): boolean {

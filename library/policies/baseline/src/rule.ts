@@ -48,6 +48,18 @@ export function isTrue(value: unknown): boolean {
   return value === true || value === "true";
 }
 
+/** Modules that the SDK has under several names: the same resources, the same risks. */
+const OTHER_NAMES: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^aws:(alb|applicationloadbalancing|elasticloadbalancingv2)\//, "aws:lb/"],
+  [/^aws:elasticloadbalancing\//, "aws:elb/"],
+];
+
+/** The type under which rules know a resource. */
+export function knownType(type: string): string {
+  const [pattern, name] = OTHER_NAMES.find(([one]) => one.test(type)) ?? [/^/, ""];
+  return type.replace(pattern, name);
+}
+
 /** A rule about one type of resource. */
 export function about(
   types: readonly string[],
@@ -57,6 +69,9 @@ export function about(
   const wanted = new Set(types);
   return {
     ...rule,
-    check: (resource) => (wanted.has(resource.type) ? check(resource.props, resource) : []),
+    check: (resource) => {
+      const type = knownType(resource.type);
+      return wanted.has(type) ? check(resource.props, { ...resource, type }) : [];
+    },
   };
 }

@@ -53,6 +53,93 @@ const EVASIONS: readonly Evasion[] = [
   ],
   [
     "least-privilege",
+    "every bucket by ARN",
+    POLICY,
+    allow({ Action: "s3:*", Resource: "arn:aws:s3:::*" }),
+  ],
+  [
+    "least-privilege",
+    "everything in every bucket",
+    POLICY,
+    allow({ Action: "s3:*", Resource: ["arn:aws:s3:::one", "arn:aws:s3:::*/*"] }),
+  ],
+  [
+    "least-privilege",
+    "every role of the own account to hand over",
+    POLICY,
+    allow({ Action: "iam:PassRole", Resource: "arn:aws:iam::123456789012:role/*" }),
+  ],
+  [
+    "least-privilege",
+    "a kind of resource cut short",
+    POLICY,
+    allow({ Action: "iam:PassRole", Resource: "arn:aws:iam::123456789012:r*" }),
+  ],
+  [
+    "least-privilege",
+    "every key everywhere",
+    POLICY,
+    allow({ Action: "kms:*", Resource: "arn:aws:kms:*:*:key/*" }),
+  ],
+  [
+    "least-privilege",
+    "every function, with colons",
+    POLICY,
+    allow({ Action: "lambda:*", Resource: "arn:aws:lambda:eu-west-1:1:function:*" }),
+  ],
+  [
+    "least-privilege",
+    "a group's policy",
+    POLICY,
+    allow({ Action: ["iam:PutGroupPolicy", "iam:AttachGroupPolicy"] }),
+  ],
+  [
+    "least-privilege",
+    "joining a group",
+    POLICY,
+    allow({ Action: "iam:AddUserToGroup", Resource: "arn:aws:iam::123456789012:group/*" }),
+  ],
+  [
+    "least-privilege",
+    "a password for somebody",
+    POLICY,
+    allow({ Action: "iam:CreateLoginProfile" }),
+  ],
+  [
+    "least-privilege",
+    "somebody's new password",
+    POLICY,
+    allow({ Action: "iam:UpdateLogin*", Resource: "arn:aws:iam::123456789012:user/*" }),
+  ],
+  ["least-privilege", "a policy that is no JSON", POLICY, { policy: "{Statement: everything}" }],
+  [
+    "least-privilege",
+    "a policy with a text for statements",
+    POLICY,
+    { policy: '{"Statement":"*"}' },
+  ],
+  ["trusted-takers", "a trust that is no JSON", ROLE, { assumeRolePolicy: "see the wiki" }],
+  ["closed-policies", "a bucket's policy that is no JSON", BUCKET_POLICY, { policy: "{'a': 1}" }],
+  [
+    "tls-listeners",
+    "another name of the module",
+    "aws:alb/listener:Listener",
+    { protocol: "HTTP", defaultActions: [{ type: "forward" }] },
+  ],
+  [
+    "tls-listeners",
+    "the module's long name",
+    "aws:applicationloadbalancing/listener:Listener",
+    { protocol: "HTTP", defaultActions: [{ type: "forward" }] },
+  ],
+  [
+    "classic-listeners",
+    "a load balancer of the first generation",
+    "aws:elasticloadbalancing/loadBalancer:LoadBalancer",
+    { listeners: [{ lbProtocol: "http", lbPort: 80 }] },
+  ],
+  [
+    "least-privilege",
     "inside of the role itself",
     ROLE,
     { inlinePolicies: [{ name: "a", ...allow({ Action: "*" }) }] },
@@ -336,6 +423,12 @@ describe("ways around the rules", () => {
       [POLICY, allow({ Action: ["xray:PutTraceSegments", "ecr:GetAuthorizationToken"] })],
       [POLICY, allow({ Action: "iam:PassRole", Resource: "arn:aws:iam::123456789012:role/app" })],
       [POLICY, allow({ Effect: "Deny", Action: "*" })],
+      [
+        POLICY,
+        allow({ Action: "dynamodb:*", Resource: "arn:aws:dynamodb:eu-west-1:1:table/one/*" }),
+      ],
+      [POLICY, allow({ Action: "logs:*", Resource: "arn:aws:logs:eu-west-1:1:log-group:/one:*" })],
+      [POLICY, allow({ Action: "sqs:*", Resource: "arn:aws:sqs:eu-west-1:1:work" })],
       [INGRESS, { cidrIpv4: "10.0.0.0/8", ipProtocol: "tcp", fromPort: 22, toPort: 22 }],
       [INGRESS, { cidrIpv6: "fd00::/8", ipProtocol: "tcp", fromPort: 22, toPort: 22 }],
       [INGRESS, { cidrIpv4: "0.0.0.0/0", ipProtocol: "tcp", fromPort: 443, toPort: 443 }],
@@ -395,6 +488,39 @@ describe("ways around rules over a whole unit", () => {
       });
     expect(check("plain-rules", [listener, rule("redirect")])).toEqual([]);
     expect(check("plain-rules", [listener, rule("forward")])).toHaveLength(1);
+  });
+});
+
+describe("passwords of instances", () => {
+  const rule = STACK_RULES.find(({ name }) => name === "own-passwords");
+  const INSTANCE = "aws:rds/instance:Instance";
+  const source = resource(INSTANCE, { identifier: "one", password: "x" });
+  const replica = resource(INSTANCE, { replicateSourceDb: "one" }, { name: "b", urn: "urn::b" });
+  const rotation = (rotateImmediately?: boolean): Resource =>
+    resource("aws:secretsmanager/secretRotation:SecretRotation", {
+      rotationLambdaArn: "arn:aws:lambda:eu-west-1:1:function:one",
+      rotateImmediately,
+    });
+
+  it("are those of RDS, or, with replicas, renewed at once", () => {
+    const managed = resource(INSTANCE, { manageMasterUserPassword: true });
+    expect(rule?.check([managed])).toEqual([]);
+    expect(rule?.check([source, replica, rotation()])).toEqual([]);
+    expect(rule?.check([source])).toHaveLength(1);
+    expect(rule?.check([source, rotation()])).toHaveLength(1);
+    expect(rule?.check([source, replica, rotation(false)])).toHaveLength(1);
+    const other = resource(INSTANCE, { replicateSourceDb: "two" }, { name: "b", urn: "urn::b" });
+    expect(rule?.check([source, other, rotation()])).toHaveLength(1);
+  });
+
+  it("plain-rules: sees listeners under the module's other names", () => {
+    const plain = STACK_RULES.find(({ name }) => name === "plain-rules");
+    const listener = resource("aws:alb/listener:Listener", { protocol: "HTTP", arn: "arn:l" });
+    const forward = resource("aws:alb/listenerRule:ListenerRule", {
+      listenerArn: "arn:l",
+      actions: [{ type: "forward" }],
+    });
+    expect(plain?.check([listener, forward])).toHaveLength(1);
   });
 });
 

@@ -92,10 +92,17 @@ const CASES: Case[] = [
   },
   {
     rule: encryption.managedPassword,
-    type: RDS,
+    type: "aws:rds/cluster:Cluster",
     good: { manageMasterUserPassword: true },
-    bad: { password: "known to too many" },
+    bad: { masterPassword: "known to too many" },
     says: /manageMasterUserPassword/,
+  },
+  {
+    rule: encryption.classicListeners,
+    type: "aws:elb/loadBalancer:LoadBalancer",
+    good: { listeners: [{ lbProtocol: "https" }] },
+    bad: { listeners: [{ lbProtocol: "https" }, { lbProtocol: "tcp" }] },
+    says: /without TLS/,
   },
   {
     rule: encryption.tlsListeners,
