@@ -1,6 +1,6 @@
 /** IPv4 networks: read, cut into parts, compared. */
 
-export interface Network {
+export interface AddressRange {
   /** The first address as a number. */
   readonly base: number;
   readonly prefix: number;
@@ -9,7 +9,7 @@ export interface Network {
 const FORM = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/;
 
 /** Reads `10.0.0.0/16`. Bits behind the prefix must be zero, because AWS refuses them. */
-export function parseNetwork(text: string): Network {
+export function parseNetwork(text: string): AddressRange {
   const match = FORM.exec(text);
   const numbers = match?.slice(1).map(Number) ?? [];
   const [a, b, c, d, prefix] = numbers;
@@ -31,7 +31,7 @@ export function parseNetwork(text: string): Network {
   return { base, prefix };
 }
 
-export function formatNetwork({ base, prefix }: Network): string {
+export function formatNetwork({ base, prefix }: AddressRange): string {
   const bytes = [24, 16, 8, 0].map((shift) => Math.floor(base / 2 ** shift) % 256);
   return `${bytes.join(".")}/${prefix}`;
 }

@@ -31,6 +31,8 @@ export * from "./components/container-app/task";
 export * from "./components/kubernetes/cluster";
 export * from "./components/kubernetes/pods";
 export * from "./components/kubernetes/support";
+export * from "./components/network/network";
+export * from "./components/network/settings";
 export * from "./components/account-baseline";
 export * from "./components/key-value-table";
 export * from "./components/memory-cache";

@@ -136,7 +136,11 @@ describe.skipIf(programs === undefined)("the database's users, on a real server"
     admin.end();
     manage = (settings) => {
       const own = new Vault();
-      const open = async (options: { host: string; user: string; password: string }) => {
+      const open = async (options: {
+        host: string;
+        user: string;
+        password: string;
+      }): Promise<Session> => {
         if (options.host === "proxy") {
           // A proxy knows users by their secrets only.
           const known = await own.read(options.user, "AWSCURRENT");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
 import { runStack } from "../../shared/testing/harness";
-import { layout } from "../src/config";
+import { layout, newerRange } from "../../shared/components/network/settings";
 
 keepsItsContract("network");
 
@@ -127,5 +127,68 @@ describe("network", () => {
     const wrong = runStack("network", { config: { vpcCidr: "10.0.1.0/16", natStrategy: "many" } });
     await expect(wrong).rejects.toThrow("network:vpcCidr 10.0.1.0/16 has bits set");
     await expect(wrong).rejects.toThrow('network:natStrategy is "many"; it must be one of none');
+  });
+
+  it("can have addresses of IPv6, which get out and let nothing in", async () => {
+    expect(
+      (await runStack("network")).all(
+        "aws:ec2/egressOnlyInternetGateway:EgressOnlyInternetGateway",
+      ),
+    ).toEqual([]);
+    const run = await runStack("network", { config: { dualStack: true } });
+    expect(run.outputs.dualStack).toBe(true);
+    expect(run.inputs("network-vpc").assignGeneratedIpv6CidrBlock).toBe(true);
+    expect(run.inputs("network-private-subnet-1")).toMatchObject({
+      ipv6CidrBlock: "2001:db8:1234:ab01::/64",
+      assignIpv6AddressOnCreation: true,
+    });
+    expect(run.inputs("network-data-subnet-0").assignIpv6AddressOnCreation).toBe(false);
+    expect(run.inputs("network-private-route-ipv6-0")).toMatchObject({
+      destinationIpv6CidrBlock: "::/0",
+      egressOnlyGatewayId: "network-egress-only-gateway-id",
+    });
+    expect(run.inputs("network-public-route-ipv6").gatewayId).toBe("network-internet-gateway-id");
+    const ranges = run
+      .all("aws:ec2/subnet:Subnet")
+      .map(({ inputs }) => inputs.ipv6CidrBlock as string);
+    expect(new Set(ranges).size).toBe(6);
+    // A zone more moves none of them.
+    expect(newerRange("2001:db8:1234:ab00::/56", "data", 3)).toBe("2001:db8:1234:ab23::/64");
+    expect(newerRange("2001:db8::/56", "public", 1)).toBe("2001:db8:0:11::/64");
+    expect(() => newerRange("10.0.0.0/16", "data", 0)).toThrow("is not a network of 56 bits");
+  });
+
+  it("uses a VPC that is there already, and changes nothing of it", async () => {
+    const existing = {
+      existingVpcId: "vpc-1",
+      existingPublicSubnetIds: ["subnet-1", "subnet-2"],
+      existingPrivateSubnetIds: ["subnet-3", "subnet-4"],
+      existingDataSubnetIds: ["subnet-5", "subnet-6"],
+      existingPrivateRouteTableIds: ["rtb-1"],
+    };
+    const run = await runStack("network", {
+      environment: "stage",
+      config: { ...existing, interfaceEndpoints: ["sts"] },
+    });
+    expect(run.outputs).toMatchObject({
+      vpcId: "vpc-1",
+      vpcCidr: "172.31.0.0/16",
+      availabilityZones: ["us-east-1a", "us-east-1a"],
+      dataSubnetIds: ["subnet-5", "subnet-6"],
+      natGatewayIds: [],
+    });
+    const types = new Set(run.resources.map(({ type }) => type.split(":").at(-1)));
+    for (const none of ["Vpc", "Subnet", "RouteTable", "Route", "NatGateway", "InternetGateway"]) {
+      expect(types, none).not.toContain(none);
+    }
+    expect(run.inputs("network-endpoint-sts").subnetIds).toEqual(["subnet-3", "subnet-4"]);
+    expect(run.inputs("network-endpoint-ingress").cidrIpv4).toBe("172.31.0.0/16");
+    expect(run.inputs("network-flow-log").vpcId).toBe("vpc-1");
+    await expect(
+      runStack("network", { config: { ...existing, existingDataSubnetIds: ["subnet-5"] } }),
+    ).rejects.toThrow("network:existingDataSubnetIds must name at least two subnets");
+    await expect(
+      runStack("network", { config: { existingPrivateRouteTableIds: ["rtb-1"] } }),
+    ).rejects.toThrow("network:existingVpcId is missing");
   });
 });

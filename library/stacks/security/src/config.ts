@@ -8,6 +8,7 @@ export interface SecurityConfig {
   readonly vpcId: string;
   readonly publicIngressCidrs: readonly string[];
   readonly databasePort: number;
+  readonly dualStack: boolean;
   readonly alertEmails: readonly string[];
   readonly monthlyBudgetUsd: number;
   readonly manageAccountBaseline: boolean;
@@ -26,6 +27,7 @@ export function readConfig(): SecurityConfig {
     vpcId: reader.id("vpcId", "vpc-"),
     publicIngressCidrs: reader.texts("publicIngressCidrs", { default: ["0.0.0.0/0"], min: 1 }),
     databasePort: reader.integer("databasePort", { default: 5432, min: 1, max: 65535 }),
+    dualStack: reader.flag("dualStack", false),
     alertEmails,
     monthlyBudgetUsd: reader.integer("monthlyBudgetUsd", { min: 1, max: 10_000_000 }),
     manageAccountBaseline: reader.flag("manageAccountBaseline", false),

@@ -89,8 +89,17 @@ function allowInside({ context, databasePort }: SecurityConfig, groups: Security
 }
 
 /** What runs may speak TLS to the outside: AWS, registries, partners. Databases may not. */
-function allowOut({ context }: SecurityConfig, groups: SecurityGroups): void {
+function allowOut({ context, dualStack }: SecurityConfig, groups: SecurityGroups): void {
   for (const role of ["app", "ec2", "lambda"] as const) {
+    if (dualStack) {
+      new aws.vpc.SecurityGroupEgressRule(context.logical(role, "to-tls-ipv6"), {
+        securityGroupId: groups[role].id,
+        description: "TLS to anywhere",
+        cidrIpv6: "::/0",
+        ...onPort(HTTPS),
+        tags: context.tags(`${role}-to-tls-ipv6`),
+      });
+    }
     new aws.vpc.SecurityGroupEgressRule(context.logical(role, "to-tls"), {
       securityGroupId: groups[role].id,
       description: "TLS to anywhere",

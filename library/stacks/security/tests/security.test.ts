@@ -139,4 +139,18 @@ describe("security", () => {
     const wrong = runStack("security", { config: { vpcId: "subnet-1" } });
     await expect(wrong).rejects.toThrow('security:vpcId is "subnet-1"');
   });
+
+  it("lets what runs out over IPv6 too, where the network has it", async () => {
+    const newer = async (dualStack: boolean): Promise<string[]> =>
+      (await runStack("security", { config: { dualStack } }))
+        .all("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule")
+        .filter(({ inputs }) => inputs.cidrIpv6 === "::/0")
+        .map(({ name }) => name);
+    expect(await newer(false)).toEqual([]);
+    expect(await newer(true)).toEqual([
+      "security-app-to-tls-ipv6",
+      "security-ec2-to-tls-ipv6",
+      "security-lambda-to-tls-ipv6",
+    ]);
+  });
 });

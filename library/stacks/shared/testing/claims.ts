@@ -1,4 +1,5 @@
 /** What can be said of a whole deployment: who reaches what, who reads what, what is open, what stays. */
+import { whoMay } from "./access";
 import type { Composition, Owned } from "./composition";
 
 const INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule";
@@ -41,7 +42,8 @@ function groupName(deployment: Composition, id: string | undefined): string | un
   return groups.find(({ name }) => id === `sg-${name}-id`)?.name ?? id;
 }
 
-interface PolicyStatement {
+export interface PolicyStatement {
+  readonly Sid?: string;
   readonly Effect: string;
   readonly Action: string | string[];
   readonly Resource: string | string[];
@@ -53,34 +55,14 @@ export function secretReaders(deployment: Composition): Record<string, string[]>
   return Object.fromEntries(
     secrets.map(({ name }) => [
       name,
-      rolesThatMay(deployment, "secretsmanager:GetSecretValue", arn("secretsmanager", name)),
+      whoMay(deployment, "secretsmanager:GetSecretValue", arn("secretsmanager", name)),
     ]),
   );
-}
-
-/** Logical names of roles with a policy that allows an action on a resource. */
-export function rolesThatMay(deployment: Composition, action: string, resource: string): string[] {
-  const allowed = deployment
-    .all("aws:iam/rolePolicy:RolePolicy")
-    .filter(({ inputs }) =>
-      statements(inputs.policy).some(
-        (statement) =>
-          statement.Effect === "Allow" &&
-          [statement.Action].flat().some((pattern) => like(pattern, action)) &&
-          [statement.Resource].flat().some((pattern) => like(pattern, resource)),
-      ),
-    );
-  return allowed.map(({ name }) => name.replace(/-policy$/, "")).sort();
 }
 
 export function statements(policy: string): PolicyStatement[] {
   const { Statement } = JSON.parse(policy) as { Statement: PolicyStatement | PolicyStatement[] };
   return [Statement].flat();
-}
-
-function like(pattern: string, text: string): boolean {
-  const parts = pattern.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`^${parts.join(".*")}$`).test(text);
 }
 
 /** As the mocks make them. */

@@ -298,6 +298,8 @@ const ANSWERS: Record<string, Values> = {
   "aws:index/getAvailabilityZones:getAvailabilityZones": {
     names: ["a", "b", "c", "d"].map((zone) => `us-east-1${zone}`),
   },
+  "aws:ec2/getSubnet:getSubnet": { availabilityZone: "us-east-1a" },
+  "aws:ec2/getVpc:getVpc": { cidrBlock: "172.31.0.0/16" },
   "aws:index/getCallerIdentity:getCallerIdentity": { accountId: "123456789012" },
   "aws:index/getRegion:getRegion": { region: "us-east-1" },
   "aws:index/getPartition:getPartition": { partition: "aws" },
@@ -338,6 +340,7 @@ function madeUp(type: string, name: string): Values {
     endpoint: `${name}.us-east-1.example.com`,
     executionArn: `arn:aws:execute-api:us-east-1:123456789012:${name}`,
     identities: [{ oidcs: [{ issuer: "https://oidc.eks.us-east-1.example.com/id/1" }] }],
+    ipv6CidrBlock: "2001:db8:1234:ab00::/56",
     keyId: `${name}-key`,
     masterUserSecrets: [
       { secretArn: `arn:aws:secretsmanager:us-east-1:123456789012:secret:${name}` },

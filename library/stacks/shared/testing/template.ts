@@ -182,7 +182,7 @@ export function sample(stack: string, output: string): unknown {
     case "integer":
       return 5432;
     case "boolean":
-      return true;
+      return false;
     case "string":
       return sampleText(stack, output);
   }

@@ -3,13 +3,13 @@ import {
   arn,
   canReach,
   publicDoors,
-  rolesThatMay,
   secretReaders,
   servedBy,
   statements,
   survivors,
   waysIn,
 } from "../testing/claims";
+import { whoMay } from "../testing/access";
 import { compose, type Composition } from "../testing/composition";
 import { ENVIRONMENTS } from "../testing/template";
 
@@ -245,7 +245,7 @@ describe("the database", () => {
       "authentication-machine-client-secret": [],
     });
     const master = deployment.output("database-rds", "masterSecretArn") as string;
-    expect(rolesThatMay(deployment, "secretsmanager:GetSecretValue", master)).toEqual([
+    expect(whoMay(deployment, "secretsmanager:GetSecretValue", master)).toEqual([
       "database-rds-credentials-role",
     ]);
   });

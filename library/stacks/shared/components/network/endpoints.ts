@@ -4,75 +4,83 @@
  * Every one has a policy: credentials of other accounts cannot be used through it, and where a
  * service keeps data, the data must be in an account that is trusted. That stops copying data out.
  */
-import { accountId, policyDocument, regionName, type Statement } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type * as pulumi from "@pulumi/pulumi";
-import type { NetworkConfig } from "./config";
-import type { RouteTables } from "./routing";
-import type { Subnets } from "./subnets";
+import { accountId, policyDocument, regionName, type Statement } from "../../policies";
+import type { Ground } from "./network";
+import type { NetworkArgs, Site } from "./settings";
 
 const GATEWAYS = ["s3", "dynamodb"];
 
-export function createEndpoints(
-  config: NetworkConfig,
-  vpc: aws.ec2.Vpc,
-  subnets: Subnets,
-  tables: RouteTables,
-): aws.ec2.SecurityGroup {
-  const { context } = config;
+export function createEndpoints(site: Site, ground: Ground): aws.ec2.SecurityGroup {
+  const { context, args, part } = site;
   const region = regionName();
   const serviceName = (service: string): pulumi.Output<string> =>
     region.apply((name) => `com.amazonaws.${name}.${service}`);
-  for (const service of GATEWAYS) {
-    new aws.ec2.VpcEndpoint(context.logical("endpoint", service), {
-      vpcId: vpc.id,
-      serviceName: serviceName(service),
-      vpcEndpointType: "Gateway",
-      routeTableIds: [...tables.private, tables.data].map((table) => table.id),
-      policy: policyDocument(gatewayStatements(config, service, region)),
-      tags: context.tags(`endpoint-${service}`),
-    });
+  // A VPC has one gateway of a kind in a route table; somebody else's network has its own.
+  for (const service of args.existing ? [] : GATEWAYS) {
+    new aws.ec2.VpcEndpoint(
+      context.logical("endpoint", service),
+      {
+        vpcId: ground.vpcId,
+        serviceName: serviceName(service),
+        vpcEndpointType: "Gateway",
+        routeTableIds: ground.gatewayTableIds,
+        policy: policyDocument(gatewayStatements(args, service, region)),
+        tags: context.tags(`endpoint-${service}`),
+      },
+      part(),
+    );
   }
-  const group = createEndpointGroup(config, vpc);
-  for (const service of config.interfaceEndpoints) {
-    new aws.ec2.VpcEndpoint(context.logical("endpoint", service.replaceAll(".", "-")), {
-      vpcId: vpc.id,
-      serviceName: serviceName(service),
-      vpcEndpointType: "Interface",
-      subnetIds: subnets.private.map((subnet) => subnet.id),
-      securityGroupIds: [group.id],
-      privateDnsEnabled: true,
-      policy: policyDocument(interfaceStatements(service)),
-      tags: context.tags(`endpoint-${service}`),
-    });
+  const group = createEndpointGroup(site, ground);
+  for (const service of args.interfaceEndpoints) {
+    new aws.ec2.VpcEndpoint(
+      context.logical("endpoint", service.replaceAll(".", "-")),
+      {
+        vpcId: ground.vpcId,
+        serviceName: serviceName(service),
+        vpcEndpointType: "Interface",
+        subnetIds: ground.privateSubnetIds,
+        securityGroupIds: [group.id],
+        privateDnsEnabled: true,
+        policy: policyDocument(interfaceStatements(service)),
+        tags: context.tags(`endpoint-${service}`),
+      },
+      part(),
+    );
   }
   return group;
 }
 
-function createEndpointGroup(
-  { context, vpcCidr }: NetworkConfig,
-  vpc: aws.ec2.Vpc,
-): aws.ec2.SecurityGroup {
-  const group = new aws.ec2.SecurityGroup(context.logical("endpoint-security-group"), {
-    description: "AWS services inside the VPC",
-    vpcId: vpc.id,
-    tags: context.tags("endpoints"),
-  });
-  new aws.vpc.SecurityGroupIngressRule(context.logical("endpoint-ingress"), {
-    securityGroupId: group.id,
-    description: "TLS from inside the VPC",
-    cidrIpv4: vpcCidr,
-    ipProtocol: "tcp",
-    fromPort: 443,
-    toPort: 443,
-    tags: context.tags("endpoint-ingress"),
-  });
+function createEndpointGroup({ context, args, part }: Site, ground: Ground): aws.ec2.SecurityGroup {
+  const group = new aws.ec2.SecurityGroup(
+    context.logical("endpoint-security-group"),
+    {
+      description: "AWS services inside the VPC",
+      vpcId: ground.vpcId,
+      tags: context.tags("endpoints"),
+    },
+    part(),
+  );
+  new aws.vpc.SecurityGroupIngressRule(
+    context.logical("endpoint-ingress"),
+    {
+      securityGroupId: group.id,
+      description: "TLS from inside the VPC",
+      cidrIpv4: args.existing ? ground.cidr : args.vpcCidr,
+      ipProtocol: "tcp",
+      fromPort: 443,
+      toPort: 443,
+      tags: context.tags("endpoint-ingress"),
+    },
+    part(),
+  );
   return group;
 }
 
 /** Own credentials, for data of own and trusted accounts. */
 function gatewayStatements(
-  { trustedAccountIds }: NetworkConfig,
+  { trustedAccountIds }: NetworkArgs,
   service: string,
   region: pulumi.Output<string>,
 ): Statement[] {

@@ -3,21 +3,21 @@
  *
  * They stand in public subnets, because only from there a route leads to the internet gateway.
  */
-import { at } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
-import type { NetworkConfig } from "./config";
+import { at } from "../../utils";
+import type { NatStrategy, Site } from "./settings";
 import type { Subnets } from "./subnets";
 
 export function createNatGateways(
-  { context, natStrategy }: NetworkConfig,
+  { context, args, part }: Site,
   subnets: Subnets,
   internetGateway: aws.ec2.InternetGateway,
 ): aws.ec2.NatGateway[] {
-  return placesFor(natStrategy, subnets).map((subnet, index) => {
+  return placesFor(args.natStrategy, subnets).map((subnet, index) => {
     const address = new aws.ec2.Eip(
       context.logical("nat-address", index),
       { domain: "vpc", tags: context.tags(`nat-${index}`) },
-      { dependsOn: [internetGateway] },
+      part({ dependsOn: [internetGateway] }),
     );
     return new aws.ec2.NatGateway(
       context.logical("nat-gateway", index),
@@ -27,12 +27,12 @@ export function createNatGateways(
         connectivityType: "public",
         tags: context.tags(`nat-${index}`),
       },
-      { dependsOn: [internetGateway] },
+      part({ dependsOn: [internetGateway] }),
     );
   });
 }
 
-function placesFor(strategy: NetworkConfig["natStrategy"], subnets: Subnets): aws.ec2.Subnet[] {
+function placesFor(strategy: NatStrategy, subnets: Subnets): aws.ec2.Subnet[] {
   switch (strategy) {
     case "none":
       return [];

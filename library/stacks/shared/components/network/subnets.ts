@@ -1,8 +1,8 @@
 /** Subnets: public for load balancers and NAT, private for everything that runs, data for stores. */
-import { at, range } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type * as pulumi from "@pulumi/pulumi";
-import type { NetworkConfig } from "./config";
+import { at, range } from "../../utils";
+import { layout, newerRange, type Site, type Tier } from "./settings";
 
 export interface Subnets {
   readonly zones: pulumi.Output<string>[];
@@ -11,43 +11,50 @@ export interface Subnets {
   readonly data: aws.ec2.Subnet[];
 }
 
-type Kind = "public" | "private" | "data";
-
 /** Tags by which Kubernetes finds the subnets for its load balancers. */
-const KUBERNETES: Record<Kind, Record<string, string>> = {
+const KUBERNETES: Record<Tier, Record<string, string>> = {
   public: { "kubernetes.io/role/elb": "1" },
   private: { "kubernetes.io/role/internal-elb": "1" },
   data: {},
 };
 
-export function createSubnets(config: NetworkConfig, vpc: aws.ec2.Vpc): Subnets {
+export function createSubnets(site: Site, vpc: aws.ec2.Vpc): Subnets {
   const available = aws.getAvailabilityZonesOutput({
     state: "available",
     filters: [{ name: "opt-in-status", values: ["opt-in-not-required"] }],
   });
-  const zones = range(config.availabilityZoneCount).map((index) =>
+  const zones = range(site.args.availabilityZoneCount).map((index) =>
     available.names.apply((names) => zoneAt(names, index)),
   );
-  const create = (kind: Kind): aws.ec2.Subnet[] =>
-    zones.map((zone, index) => createSubnet(config, vpc, kind, zone, index));
+  const create = (kind: Tier): aws.ec2.Subnet[] =>
+    zones.map((zone, index) => createSubnet(site, vpc, kind, zone, index));
   return { zones, public: create("public"), private: create("private"), data: create("data") };
 }
 
 function createSubnet(
-  { context, layout }: NetworkConfig,
+  { context, args, part }: Site,
   vpc: aws.ec2.Vpc,
-  kind: Kind,
+  kind: Tier,
   zone: pulumi.Output<string>,
   index: number,
 ): aws.ec2.Subnet {
-  return new aws.ec2.Subnet(context.logical(kind, "subnet", index), {
-    vpcId: vpc.id,
-    cidrBlock: at(layout[kind], index),
-    availabilityZone: zone,
-    // Nothing gets a public address by being placed somewhere; load balancers bring their own.
-    mapPublicIpOnLaunch: false,
-    tags: context.tags(`${kind}-${index}`, { Tier: kind, ...KUBERNETES[kind] }),
-  });
+  return new aws.ec2.Subnet(
+    context.logical(kind, "subnet", index),
+    {
+      vpcId: vpc.id,
+      cidrBlock: at(layout(args.vpcCidr, args.availabilityZoneCount)[kind], index),
+      ...(args.dualStack && {
+        ipv6CidrBlock: vpc.ipv6CidrBlock.apply((range) => newerRange(range, kind, index)),
+        // Stores stay where only the older addresses lead.
+        assignIpv6AddressOnCreation: kind !== "data",
+      }),
+      availabilityZone: zone,
+      // Nothing gets a public address by being placed somewhere; load balancers bring their own.
+      mapPublicIpOnLaunch: false,
+      tags: context.tags(`${kind}-${index}`, { Tier: kind, ...KUBERNETES[kind] }),
+    },
+    part(),
+  );
 }
 
 function zoneAt(names: readonly string[], index: number): string {
