@@ -36,3 +36,4 @@ export * from "./components/network/settings";
 export * from "./components/account-baseline";
 export * from "./components/key-value-table";
 export * from "./components/memory-cache";
+export * from "./components/static-site";

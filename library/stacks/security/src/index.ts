@@ -17,6 +17,7 @@ if (config.manageAccountBaseline) {
   new AccountBaseline(config.context, {
     forceDestroy: !config.context.isProduction,
     retentionDays: 365,
+    alarmTopicArn: topic.arn,
   });
 }
 

@@ -17,7 +17,7 @@ export function createKeys({ context }: SecurityConfig): Keys {
     }),
     logs: new CustomerKey(context, "logs-key", {
       description: "Logs and notifications",
-      services: ["logs", "cloudwatch", "sns", "budgets"],
+      services: ["logs", "cloudwatch", "sns", "budgets", "events"],
     }),
     secrets: new CustomerKey(context, "secrets-key", {
       description: "Secrets",

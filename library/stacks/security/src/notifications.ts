@@ -26,6 +26,14 @@ export function createAlarmTopic({ context }: SecurityConfig, keys: Keys): aws.s
         Resource: topic.arn,
         Condition: { StringEquals: { "aws:SourceAccount": accountId() } },
       },
+      // Findings of the account. EventBridge sends to topics only where no condition asks for more.
+      {
+        Sid: "Findings",
+        Effect: "Allow",
+        Action: "sns:Publish",
+        Principal: { Service: "events.amazonaws.com" },
+        Resource: topic.arn,
+      },
     ]),
   });
   return topic;

@@ -135,6 +135,29 @@ describe("security", () => {
     expect(run.inputs("security-account-records").forceDestroy).toBe(false);
   });
 
+  it("tells the topic of serious findings, and nothing stands in the way", async () => {
+    const run = await runStack("security", { config: { manageAccountBaseline: true } });
+    const sources = run
+      .all("aws:cloudwatch/eventRule:EventRule")
+      .map(
+        ({ inputs }) => (JSON.parse(inputs.eventPattern as string) as { source: string[] }).source,
+      );
+    expect(sources.flat().sort()).toEqual([
+      "aws.access-analyzer",
+      "aws.guardduty",
+      "aws.securityhub",
+    ]);
+    const targets = run.all("aws:cloudwatch/eventTarget:EventTarget");
+    expect(targets.map(({ inputs }) => inputs.arn)).toEqual(
+      Array.from({ length: 3 }, () => run.outputs.alarmTopicArn),
+    );
+    expect(run.inputs("security-alarms-policy").policy).toContain("events.amazonaws.com");
+    // The topic is encrypted, so whoever publishes uses its key.
+    const key = run.inputs("security-alarms").kmsMasterKeyId as string;
+    expect(key).toMatch(/security-logs-key$/);
+    expect(run.inputs("security-logs-key").policy).toContain('"Service":"events.amazonaws.com"');
+  });
+
   it("refuses a VPC id that is none", async () => {
     const wrong = runStack("security", { config: { vpcId: "subnet-1" } });
     await expect(wrong).rejects.toThrow('security:vpcId is "subnet-1"');

@@ -22,7 +22,35 @@ export interface AccountBaselineArgs {
   readonly forceDestroy: boolean;
   /** Days that records are kept. */
   readonly retentionDays: number;
+  /** Who hears of findings; its policy must let EventBridge publish. */
+  readonly alarmTopicArn: pulumi.Input<string>;
 }
+
+/** What is worth waking somebody up: not every note, but what is serious and new. */
+const FINDINGS: Readonly<Record<string, object>> = {
+  threats: {
+    source: ["aws.guardduty"],
+    "detail-type": ["GuardDuty Finding"],
+    // From 7 on, GuardDuty calls it high.
+    detail: { severity: [{ numeric: [">=", 7] }] },
+  },
+  weaknesses: {
+    source: ["aws.securityhub"],
+    "detail-type": ["Security Hub Findings - Imported"],
+    detail: {
+      findings: {
+        Severity: { Label: ["HIGH", "CRITICAL"] },
+        Workflow: { Status: ["NEW"] },
+        RecordState: ["ACTIVE"],
+      },
+    },
+  },
+  openings: {
+    source: ["aws.access-analyzer"],
+    "detail-type": ["Access Analyzer Finding"],
+    detail: { status: ["ACTIVE"] },
+  },
+};
 
 export class AccountBaseline extends CloudComponent {
   /** Where calls and changes are recorded. */
@@ -40,6 +68,7 @@ export class AccountBaseline extends CloudComponent {
     this.trailArn = this.recordCalls(records).arn;
     const recording = this.recordChanges(records);
     this.watch(recording);
+    this.report();
     this.recordBucketName = records.id;
     this.registerOutputs({ recordBucketName: this.recordBucketName });
   }
@@ -198,6 +227,27 @@ export class AccountBaseline extends CloudComponent {
       { standardsArn: after(standard, [recording]) },
       this.part({ dependsOn: [hub] }),
     );
+  }
+
+  private report(): void {
+    const { context, args } = this;
+    for (const [name, pattern] of Object.entries(FINDINGS)) {
+      const rule = new aws.cloudwatch.EventRule(
+        context.logical("account", name),
+        {
+          name: context.physical(64, "account", name),
+          description: `Serious ${name} in the account`,
+          eventPattern: JSON.stringify(pattern),
+          tags: context.tags(`account-${name}`),
+        },
+        this.part(),
+      );
+      new aws.cloudwatch.EventTarget(
+        context.logical("account", name, "target"),
+        { rule: rule.name, arn: args.alarmTopicArn },
+        this.part(),
+      );
+    }
   }
 }
 

@@ -30,6 +30,12 @@ export interface KeyValueTableArgs {
   /** On unless a cheaper choice is named. */
   readonly deletionProtection?: boolean;
   readonly pointInTimeRecovery?: boolean;
+  /** Another table's past to start from; looked at when the table is made and never again. */
+  readonly restoreFrom?: {
+    readonly tableArn: string;
+    /** RFC 3339, or `latest`. */
+    readonly time: string;
+  };
 }
 
 export class KeyValueTable extends CloudComponent {
@@ -68,9 +74,13 @@ export class KeyValueTable extends CloudComponent {
         serverSideEncryption: { enabled: true, kmsKeyArn: args.kmsKeyArn },
         pointInTimeRecovery: { enabled: args.pointInTimeRecovery ?? true },
         deletionProtectionEnabled: args.deletionProtection ?? true,
+        ...restored(args.restoreFrom),
         tags: context.tags(name),
       },
-      { parent: this },
+      {
+        parent: this,
+        ignoreChanges: ["restoreSourceTableArn", "restoreDateTime", "restoreToLatestTime"],
+      },
     );
     for (const [metric, what] of [
       ["ReadThrottleEvents", "read"],
@@ -111,6 +121,21 @@ export class KeyValueTable extends CloudComponent {
       { Effect: "Allow", Action: "kms:Decrypt", Resource: this.kmsKeyArn },
     ];
   }
+}
+
+function restored(
+  from: KeyValueTableArgs["restoreFrom"],
+): Pick<
+  aws.dynamodb.TableArgs,
+  "restoreSourceTableArn" | "restoreDateTime" | "restoreToLatestTime"
+> {
+  if (from === undefined) {
+    return {};
+  }
+  return {
+    restoreSourceTableArn: from.tableArn,
+    ...(from.time === "latest" ? { restoreToLatestTime: true } : { restoreDateTime: from.time }),
+  };
 }
 
 /** Every key once; DynamoDB refuses attributes that no key uses, and keys that are given twice. */
