@@ -38,6 +38,26 @@ describe("containers-images", () => {
     expect(dev.environment.computeType).toBe("BUILD_GENERAL1_SMALL");
   });
 
+  it("uses what another environment built, by digest, and builds nothing", async () => {
+    const sharedRegistry = "111111111111.dkr.ecr.us-east-1.amazonaws.com/d1brv40/dev";
+    const digest = `sha256:${"a".repeat(64)}`;
+    const run = await runStack("containers-images", {
+      environment: "prod",
+      config: { sharedRegistry, images: [{ name: "api", version: "1.0.0", digest }] },
+    });
+    expect(run.resources).toEqual([]);
+    expect(run.outputs).toEqual({
+      imageUris: { api: `${sharedRegistry}/api@${digest}` },
+      buildProjectNames: {},
+      sourceBucketName: "",
+    });
+    await expect(
+      runStack("containers-images", {
+        config: { sharedRegistry, images: [{ name: "api", version: "1.0.0" }] },
+      }),
+    ).rejects.toThrow("containers-images:images has api without the digest");
+  });
+
   it("refuses versions that say nothing and images without a repository", async () => {
     const images = (list: unknown): Promise<unknown> =>
       runStack("containers-images", { config: { images: list } });

@@ -9,6 +9,8 @@ export interface RegistryConfig {
   readonly repositories: readonly string[];
   readonly keepImages: number;
   readonly forceDelete: boolean;
+  /** Accounts that run what was built here. */
+  readonly pullAccountIds: readonly string[];
 }
 
 export function readConfig(): RegistryConfig {
@@ -19,11 +21,18 @@ export function readConfig(): RegistryConfig {
       reader.problem("repositories", `has ${JSON.stringify(name)}, which is no repository name`);
     }
   }
+  const pullAccountIds = reader.texts("pullAccountIds", { default: [] });
+  for (const id of pullAccountIds) {
+    if (!/^\d{12}$/.test(id)) {
+      reader.problem("pullAccountIds", `has ${JSON.stringify(id)}, which is no account id`);
+    }
+  }
   return reader.finish({
     context: reader.context(),
     dataKeyArn: reader.arn("dataKeyArn"),
     repositories,
     keepImages: reader.integer("keepImages", { default: 200, min: 1, max: 1000 }),
     forceDelete: reader.flag("forceDelete", false),
+    pullAccountIds,
   });
 }

@@ -37,6 +37,30 @@ describe("services-ecr", () => {
     expect(policy).toContain('"aws:PrincipalAccount":"123456789012"');
   });
 
+  it("lets named accounts pull what was built here, and push nothing", async () => {
+    const run = await runStack("services-ecr", { config: { pullAccountIds: ["333333333333"] } });
+    const { Statement } = JSON.parse(run.inputs("services-ecr-api-access").policy as string) as {
+      Statement: Array<{ Sid: string; Effect: string; Action: string[]; Condition?: object }>;
+    };
+    const [others, pushers, allowed] = Statement;
+    expect(others?.Condition).toMatchObject({
+      StringNotEquals: { "aws:PrincipalAccount": ["123456789012", "333333333333"] },
+    });
+    expect(pushers).toMatchObject({
+      Effect: "Deny",
+      Action: expect.arrayContaining(["ecr:PutImage"]) as string[],
+      Condition: { StringNotEquals: { "aws:PrincipalAccount": "123456789012" } },
+    });
+    expect(allowed).toMatchObject({
+      Effect: "Allow",
+      Principal: { AWS: ["arn:aws:iam::333333333333:root"] },
+    });
+    expect(allowed?.Action.filter((action) => /Put|Upload/.test(action))).toEqual([]);
+    await expect(
+      runStack("services-ecr", { config: { pullAccountIds: ["everybody"] } }),
+    ).rejects.toThrow('services-ecr:pullAccountIds has "everybody"');
+  });
+
   it("refuses names that ECR refuses", async () => {
     const wrong = runStack("services-ecr", { config: { repositories: ["My Api"] } });
     await expect(wrong).rejects.toThrow('services-ecr:repositories has "My Api"');
