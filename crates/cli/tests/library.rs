@@ -123,6 +123,24 @@ impl Place {
         fs::write(path, text).unwrap();
     }
 
+    /// Changes the configuration of one stack in one environment, once.
+    fn edit_stack(&self, stack: &str, environment: &str, edits: &[(&str, &str)]) {
+        let path = self.deployment().join("Deployment_Manifest.yaml");
+        let mut text = fs::read_to_string(&path).unwrap();
+        let after = |at: usize, text: &str, what: &str| {
+            at + text[at..]
+                .find(what)
+                .unwrap_or_else(|| panic!("no {what:?} for {stack} in {environment}"))
+        };
+        let start = after(0, &text, &format!("\n    {stack}:\n"));
+        let start = after(start, &text, &format!("\n        {environment}:\n"));
+        for (from, to) in edits {
+            let at = after(start, &text, from);
+            text.replace_range(at..at + from.len(), to);
+        }
+        fs::write(path, text).unwrap();
+    }
+
     /// Resources that the engine's records know, over all units of an environment.
     fn recorded(&self, environment: &str) -> usize {
         let mut count = 0;
@@ -199,25 +217,31 @@ impl ResourceSteps {
         assert!(done < begun, "{first:?} must be done before {second:?}");
     }
 
-    /// Operations on resources of these types, other than making, changing and reading them.
-    fn losses(&self, types: &[&str]) -> Vec<String> {
-        let lost = self.0.iter().filter(|event| {
-            let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-            types.iter().any(|kind| text("type").ends_with(kind))
-                && (text("op").contains("replace") || text("op").contains("delete"))
+    /// Resources of these types with which something else was done than make, change and read.
+    fn losses(&self, types: &[&str]) -> BTreeSet<String> {
+        let lost = self.0.iter().filter_map(|event| {
+            let text = |key: &str| event[key].as_str().unwrap_or_default();
+            let counts = types.iter().any(|kind| text("type").ends_with(kind))
+                && (text("op").contains("replace") || text("op").contains("delete"));
+            counts.then(|| format!("{} {}", text("op"), text("name")))
         });
-        lost.map(ToString::to_string).collect()
+        lost.collect()
     }
 }
 
-/// What holds data, or what others know by its name or address. Not load balancers: what is written
-/// about subnets of one kind of them, a rehearsal believes of all.
+/// What holds data, or what others know by its name or address.
 const STATEFUL: &[&str] = &[
     ":Vpc",
     ":Subnet",
     "rds/instance:Instance",
+    "rds/cluster:Cluster",
+    "rds/proxy:Proxy",
+    "dynamodb/table:Table",
+    ":ReplicationGroup",
+    ":LoadBalancer",
     ":Bucket",
     ":FileSystem",
+    "efs/accessPoint:AccessPoint",
     "kms/key:Key",
     ":Secret",
     ":UserPool",
@@ -312,7 +336,7 @@ fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
     let upgraded = Statuses::read(&upgrade);
     assert!(upgraded.with("failed").is_empty(), "{:?}", upgraded.0);
     let steps = ResourceSteps::read(&upgrade);
-    assert_eq!(steps.losses(STATEFUL), Vec::<String>::new());
+    assert_eq!(steps.losses(STATEFUL), BTreeSet::new());
     for (name, kind) in [
         ("database-rds-postgres", ":Instance"),
         ("services-eks-cluster", ":Cluster"),
@@ -361,14 +385,67 @@ fn what_is_half_made_can_be_destroyed() {
     assert!(place.recorded("dev") > made);
 }
 
+/// What the first edition did not say of a cluster.
+const SECOND_EDITION: &str = "        bootstrapSelfManagedAddons: false,
+        computeConfig: { enabled: true, nodePools: NODE_POOLS, nodeRoleArn: nodeRole.arn },
+        kubernetesNetworkConfig: { elasticLoadBalancing: { enabled: true } },
+        storageConfig: { blockStorage: { enabled: true } },
+";
+
+/// One change at a time, in production: what holds data, or is known by name, stays what it is.
+fn upgrades_one_by_one(place: &Place) {
+    let lost = |what: &str| {
+        let events = place.events("deploy", "prod", QUICK);
+        let failed = Statuses::read(&events);
+        assert!(failed.with("failed").is_empty(), "{what}: {:?}", failed.0);
+        ResourceSteps::read(&events).losses(STATEFUL)
+    };
+    let nothing = BTreeSet::new();
+    let version = [
+        ("allowMajorUpgrade: false", "allowMajorUpgrade: true"),
+        ("engineVersion: \"17.6\"", "engineVersion: \"18.1\""),
+    ];
+    place.edit_stack("database-rds", "prod", &version);
+    assert_eq!(lost("another major version"), nothing);
+
+    let zones = |from: u8, to: u8| {
+        let key = "availabilityZoneCount";
+        let edit = (format!("{key}: {from}"), format!("{key}: {to}"));
+        place.edit_stack("network", "prod", &[(&edit.0, &edit.1)]);
+    };
+    zones(3, 2);
+    let third = ["data", "private", "public"].map(|tier| format!("delete network-{tier}-subnet-2"));
+    assert_eq!(lost("a zone less"), BTreeSet::from(third));
+    zones(2, 3);
+    assert_eq!(lost("a zone more"), nothing);
+
+    place.edit_stack("containers-apps", "prod", &[("name: api", "name: shop")]);
+    assert_eq!(lost("another name of an application"), nothing);
+}
+
 fn deploys_and_goes_away(environment: &str) {
     let library = tool_or_skip!(Tool::Library);
     let place = Place::new(&library, "default");
     place.ok(&["enable-environment", ID, environment]);
+    // Production begins with a cluster as the first edition made it.
+    let program = place.path("cloud/stacks/shared/components/kubernetes/cluster.ts");
+    let second = fs::read_to_string(&program).unwrap();
+    let first = second.replacen(SECOND_EDITION, "", 1);
+    assert_ne!(first, second);
+    if environment == "prod" {
+        fs::write(&program, first).unwrap();
+    }
     let up = place.events("deploy", environment, QUICK);
     let deployed = Statuses::read(&up);
     assert_eq!(deployed.with("succeeded").len(), 16, "{:?}", deployed.0);
     assert!(place.recorded(environment) > 250);
+    if environment == "prod" {
+        fs::write(&program, second).unwrap();
+        let renewed = ResourceSteps::read(&place.events("deploy", "prod", QUICK));
+        renewed.position("services-eks-cluster", ":Cluster", "done");
+        assert_eq!(renewed.losses(STATEFUL), BTreeSet::new());
+        upgrades_one_by_one(&place);
+    }
     let down = place.events("destroy", environment, &["--yes"]);
     assert_eq!(place.recorded(environment), 0);
     if environment == "prod" {

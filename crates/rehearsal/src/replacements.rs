@@ -133,7 +133,10 @@ const LISTED: &[(&str, &[&str])] = &[
         &["fileSystemId", "ipAddress", "subnetId"],
     ),
     ("eks/Addon", &["addonName", "clusterName"]),
-    ("eks/Cluster", &["name", "roleArn"]),
+    (
+        "eks/Cluster",
+        &["bootstrapSelfManagedAddons", "name", "roleArn"],
+    ),
     (
         "eks/NodeGroup",
         &[
@@ -285,6 +288,14 @@ pub(crate) fn forces_new(type_: &str, key: &str) -> bool {
     listed(type_).unwrap_or(USUAL).contains(&key)
 }
 
+/// Whether a property changes in place although documents say otherwise of another kind of object:
+/// what they say of subnets holds for network load balancers, not for application ones.
+pub(crate) fn stays(type_: &str, key: &str, kind: Option<&str>) -> bool {
+    type_ == "aws:lb/loadBalancer:LoadBalancer"
+        && matches!(key, "securityGroups" | "subnetMappings" | "subnets")
+        && kind.is_none_or(|kind| kind == "application")
+}
+
 fn listed(type_: &str) -> Option<&'static [&'static str]> {
     let (module, kind) = type_.strip_prefix("aws:")?.rsplit_once(':')?;
     let service = module.split('/').next()?;
@@ -306,6 +317,12 @@ mod tests {
             ("aws:rds/instance:Instance", "username", true),
             ("aws:rds/instance:Instance", "instanceClass", false),
             ("aws:rds/instance:Instance", "engineVersion", false),
+            (
+                "aws:eks/cluster:Cluster",
+                "bootstrapSelfManagedAddons",
+                true,
+            ),
+            ("aws:eks/cluster:Cluster", "version", false),
             ("aws:iam/user:User", "name", false),
             ("aws:ec2/internetGateway:InternetGateway", "vpcId", false),
             ("aws:lb/targetGroup:TargetGroup", "port", true),
@@ -315,6 +332,9 @@ mod tests {
         ] {
             assert_eq!(forces_new(type_, key), forces, "{type_} {key}");
         }
+        let subnets = |kind| stays("aws:lb/loadBalancer:LoadBalancer", "subnets", kind);
+        assert!(subnets(None) && subnets(Some("application")) && !subnets(Some("network")));
+        assert!(!stays("aws:lb/loadBalancer:LoadBalancer", "name", None));
         let mut names: Vec<_> = LISTED.iter().map(|(name, _)| *name).collect();
         names.dedup();
         assert!(names.is_sorted() && names.len() == LISTED.len());

@@ -151,12 +151,17 @@ impl Provider for RehearsalProvider {
 
     async fn diff(&self, request: DiffRequest) -> Result<DiffResponse, ProviderError> {
         let declared = self.shared.declarations.resource(&request.type_);
+        let kind = match request.new_inputs.get("loadBalancerType") {
+            Some(PropertyValue::String(kind)) => Some(kind.as_str()),
+            _ => None,
+        };
         let forces = |key: &str| {
-            replacements::forces_new(&request.type_, key)
-                || declared.as_ref().is_some_and(|list| {
-                    list.iter()
-                        .any(|property| property.name == key && property.forces_new)
-                })
+            !replacements::stays(&request.type_, key, kind)
+                && (replacements::forces_new(&request.type_, key)
+                    || declared.as_ref().is_some_and(|list| {
+                        list.iter()
+                            .any(|property| property.name == key && property.forces_new)
+                    }))
         };
         let mut diff = calls::compare(&request.old_inputs, &request.new_inputs, forces);
         // Two objects cannot have the name that the user chose.

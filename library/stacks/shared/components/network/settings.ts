@@ -40,8 +40,8 @@ export type Tier = keyof Layout;
 export interface Site {
   readonly context: StackContext;
   readonly args: NetworkArgs;
-  part(more?: pulumi.CustomResourceOptions): pulumi.CustomResourceOptions;
-  inner(): pulumi.ComponentResourceOptions;
+  part(this: void, more?: pulumi.CustomResourceOptions): pulumi.CustomResourceOptions;
+  inner(this: void): pulumi.ComponentResourceOptions;
 }
 
 /** Room for this many zones, so that adding a zone later moves no subnet. */
