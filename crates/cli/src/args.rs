@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser};
 
-use crate::commands::Command;
+use crate::commands::NimbusCommand;
 
 /// Runs Pulumi programs for many teams: plan, deploy, roll back, with state that cannot be lost.
 #[derive(Debug, Parser)]
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: NimbusCommand,
 }
 
 /// Options that every command takes.

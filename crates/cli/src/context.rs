@@ -8,12 +8,12 @@ use nimbus_config::{FlagValue, Loaded, Origin, Sources};
 use nimbus_core::{Error, ErrorCode, Result, TraceId};
 
 use crate::args::GlobalArgs;
-use crate::output::Output;
+use crate::output::CommandOutput;
 
-pub(crate) struct Context {
+pub(crate) struct CommandContext {
     /// The name by which the program was called, for messages that name a command.
     pub(crate) program: &'static str,
-    pub(crate) output: Output,
+    pub(crate) output: CommandOutput,
     /// Joins everything this command logs, traces and reports.
     pub(crate) trace_id: TraceId,
     /// Working directory, after `-C`.
@@ -24,11 +24,11 @@ pub(crate) struct Context {
     loaded: OnceLock<Loaded>,
 }
 
-impl Context {
+impl CommandContext {
     pub(crate) fn new(
         program: &'static str,
         global: &GlobalArgs,
-        output: Output,
+        output: CommandOutput,
         trace_id: TraceId,
         directory: PathBuf,
     ) -> Result<Self> {

@@ -22,7 +22,7 @@ pub(crate) fn render(error: &Error, program: &str, terminal: Terminal) -> String
         .with_links(false)
         .with_footer(format!("{program} explain {} tells more", error.code()));
     let mut text = String::new();
-    match handler.render_report(&mut text, &Shown::new(error)) {
+    match handler.render_report(&mut text, &RenderedDiagnostic::new(error)) {
         Ok(()) => text,
         // Only a failing writer could cause this, and a string does not fail.
         Err(fmt::Error) => format!("error {}: {}\n", error.code(), error.message()),
@@ -30,16 +30,16 @@ pub(crate) fn render(error: &Error, program: &str, terminal: Terminal) -> String
 }
 
 /// One diagnostic: the error itself, or a further file that it points at.
-struct Shown {
+struct RenderedDiagnostic {
     code: Option<String>,
     message: String,
     help: Option<String>,
     source: Option<NamedSource<String>>,
     labels: Vec<LabeledSpan>,
-    related: Vec<Shown>,
+    related: Vec<RenderedDiagnostic>,
 }
 
-impl Shown {
+impl RenderedDiagnostic {
     fn new(error: &Error) -> Self {
         // A diagnostic marks places in one text; places in other files follow as related ones.
         let mut files: Vec<Vec<&InputSpan>> = Vec::new();
@@ -121,21 +121,21 @@ fn same_length_visible(text: &str) -> String {
         })
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for RenderedDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for RenderedDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Shown {}
+impl std::error::Error for RenderedDiagnostic {}
 
-impl Diagnostic for Shown {
+impl Diagnostic for RenderedDiagnostic {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.code
             .as_ref()
@@ -184,13 +184,13 @@ pub(crate) struct ErrorObject {
     /// Whether the same command may succeed later without any change.
     retryable: bool,
     /// Where in which file, when it is about one.
-    places: Vec<Place>,
+    places: Vec<DiagnosticLocation>,
     /// Joins this error with the log lines of the same command.
     trace_id: String,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Place {
+struct DiagnosticLocation {
     file: String,
     /// From 1.
     line: usize,
@@ -204,7 +204,7 @@ impl ErrorDocument {
         let clean = |text: &str| nimbus_telemetry::redact(text).into_owned();
         let place = |span: &InputSpan| {
             let (line, column) = span.line_and_column();
-            Place {
+            DiagnosticLocation {
                 file: span.name.clone(),
                 line,
                 column,

@@ -7,7 +7,7 @@ use nimbus_core::ErrorKind;
 
 /// How a command ended when it did not fail with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     Done,
     /// A preview of a deployment found something to change.
     WouldChange,
@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
 /// Nothing is wrong, and there is something to do.
 pub(crate) const WOULD_CHANGE: u8 = 8;
 
-impl Outcome {
+impl CommandOutcome {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use nimbus_core::{Error, ErrorCode, Result};
 use serde::Serialize;
 
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 /// A result that can be shown to people and to programs.
 pub(crate) trait Report: Serialize {
@@ -23,14 +23,14 @@ pub(crate) trait Report: Serialize {
 
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     json: bool,
     quiet: bool,
     stdout: Terminal,
     stderr: Terminal,
 }
 
-impl Output {
+impl CommandOutput {
     pub(crate) fn new(json: bool, quiet: bool, no_color: bool) -> Self {
         Self {
             json,
@@ -61,7 +61,7 @@ impl Output {
     /// The result of the command, in the form that was asked for.
     pub(crate) fn result<R: Report>(&self, report: &R) -> Result<()> {
         if self.json {
-            let document = Document {
+            let document = ReportDocument {
                 schema: R::SCHEMA,
                 report,
             };
@@ -83,7 +83,7 @@ impl Output {
     /// A remark for people: what happens, what to do next. Silent with `--quiet` and `--json`.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
-            self.complain(&format!("{}\n", self.stderr.paint(Tone::Faint, text)));
+            self.complain(&format!("{}\n", self.stderr.paint(TextStyle::Faint, text)));
         }
     }
 
@@ -117,7 +117,7 @@ impl Output {
 }
 
 #[derive(Serialize)]
-struct Document<'a, R> {
+struct ReportDocument<'a, R> {
     schema: &'static str,
     #[serde(flatten)]
     report: &'a R,

@@ -7,14 +7,15 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::commands::{
-    AllReport, AuditReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
+    AllReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
     ConfigValueReport, DeployedReport, DeploymentsReport, DiffReport, DoctorReport,
-    EnvironmentsReport, ExplainReport, ExportStateReport, GraphReport, HistoryReport, ImportReport,
-    InitReport, LatenciesReport, ListReport, LocksReport, MigrateReport, MigrationReport,
-    NewReport, NewStackReport, OutputsReport, PulumiReport, RepairReport, ResourceReport,
-    ResourcesReport, RestoreReport, RotateReport, RunSummary, ShowReport, StackReport,
-    StacksReport, StateStacksReport, StatusReport, TemplateReport, TemplatesReport, UnlockReport,
-    UnlockedReport, UpReport, ValidTemplate, ValidateReport, VersionsReport, WhyReport,
+    EnvironmentsReport, ErrorCodesReport, ExplainReport, ExportStateReport, GraphReport,
+    HistoryReport, ImportReport, InitReport, LatenciesReport, ListedStacksReport, LocksReport,
+    MigrateReport, NamingMigrationReport, NewReport, NewStackReport, OutputsReport, PulumiReport,
+    RepairReport, ResourceReport, RestoreReport, RotateReport, RunSummary, SandboxAuditReport,
+    ShowReport, StackReport, StateResourcesReport, StateStacksReport, StatusReport, TemplateReport,
+    TemplatesReport, UnlockReport, UnlockedReport, UpReport, ValidTemplate, ValidateReport,
+    VersionsReport, WhyReport,
 };
 use crate::diagnostic::ErrorDocument;
 use crate::exit::{MEANINGS, WOULD_CHANGE, exit_code, kind_word};
@@ -56,7 +57,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<NewStackReport>(),
         report_schema::<TemplateReport>(),
         report_schema::<DeployedReport>(),
-        report_schema::<MigrationReport>(),
+        report_schema::<NamingMigrationReport>(),
         report_schema::<RotateReport>(),
         report_schema::<AwsReport>(),
         report_schema::<PulumiReport>(),
@@ -81,7 +82,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<crate::commands::WorkspaceRestoreReport>(),
         report_schema::<WhyReport>(),
         report_schema::<LatenciesReport>(),
-        report_schema::<StacksReport>(),
+        report_schema::<ListedStacksReport>(),
         report_schema::<TemplatesReport>(),
         report_schema::<ValidTemplate>(),
         report_schema::<ValidateReport>(),
@@ -90,7 +91,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<crate::commands::RemoveReport>(),
         report_schema::<OutputsReport>(),
         report_schema::<CancelReport>(),
-        report_schema::<ResourcesReport>(),
+        report_schema::<StateResourcesReport>(),
         report_schema::<StateStacksReport>(),
         report_schema::<ResourceReport>(),
         report_schema::<ImportReport>(),
@@ -102,10 +103,10 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<ConfigValueReport>(),
         report_schema::<ConfigListReport>(),
         report_schema::<DoctorReport>(),
-        report_schema::<AuditReport>(),
+        report_schema::<SandboxAuditReport>(),
         report_schema::<ShowReport>(),
         report_schema::<ExplainReport>(),
-        report_schema::<ListReport>(),
+        report_schema::<ErrorCodesReport>(),
     ]);
     documents
 }

@@ -14,10 +14,10 @@ use tracing::level_filters::LevelFilter;
 
 use crate::args::{Cli, command};
 use crate::commands::Weight;
-use crate::context::{Context, is_chosen};
+use crate::context::{CommandContext, is_chosen};
 use crate::diagnostic::{ErrorDocument, render};
-use crate::exit::{Outcome, exit_code};
-use crate::output::Output;
+use crate::exit::{CommandOutcome, exit_code};
+use crate::output::CommandOutput;
 
 /// The program.
 pub fn main() -> ExitCode {
@@ -34,7 +34,7 @@ pub fn main() -> ExitCode {
     let trace_id = TraceId::random();
     let code = match parse(program, &arguments) {
         Parsed::Command(cli) => {
-            let output = Output::new(cli.global.json, cli.global.quiet, cli.global.no_color);
+            let output = CommandOutput::new(cli.global.json, cli.global.quiet, cli.global.no_color);
             let outcome = guard_panics(|| execute(program, *cli, output, trace_id));
             report(program, outcome, output, trace_id)
         }
@@ -61,7 +61,7 @@ enum Parsed {
     Shown,
     Wrong {
         error: Error,
-        output: Output,
+        output: CommandOutput,
     },
     /// The parser's own message for people is better than ours: it knows the usage line.
     WrongAndShown,
@@ -95,7 +95,7 @@ fn parse(program: &str, arguments: &[OsString]) -> Parsed {
             Parsed::Shown
         }
         _ if given("--json") => {
-            let output = Output::new(true, given("--quiet"), given("--no-color"));
+            let output = CommandOutput::new(true, given("--quiet"), given("--no-color"));
             Parsed::Wrong {
                 error: usage_error(program, &error),
                 output,
@@ -128,9 +128,14 @@ fn usage_error(program: &str, error: &clap::Error) -> Error {
     Error::new(ErrorCode::USAGE, message).with_help(help)
 }
 
-fn execute(program: &'static str, cli: Cli, output: Output, trace_id: TraceId) -> Result<Outcome> {
+fn execute(
+    program: &'static str,
+    cli: Cli,
+    output: CommandOutput,
+    trace_id: TraceId,
+) -> Result<CommandOutcome> {
     let directory = enter(cli.global.directory.as_deref())?;
-    let context = Context::new(program, &cli.global, output, trace_id, directory)?;
+    let context = CommandContext::new(program, &cli.global, output, trace_id, directory)?;
     if let Some(assignment) = context.assignments.first()
         && !cli.command.takes_assignments()
     {
@@ -193,7 +198,7 @@ fn enter(directory: Option<&Path>) -> Result<PathBuf> {
 
 /// Logs of a command are for the person in front of it: warnings, in plain lines, unless the
 /// settings say otherwise.
-fn start_telemetry(context: &Context) -> Result<Guard> {
+fn start_telemetry(context: &CommandContext) -> Result<Guard> {
     let Loaded {
         settings,
         unknown_variables,
@@ -242,7 +247,12 @@ fn level_filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-fn report(program: &str, outcome: Result<Outcome>, output: Output, trace_id: TraceId) -> u8 {
+fn report(
+    program: &str,
+    outcome: Result<CommandOutcome>,
+    output: CommandOutput,
+    trace_id: TraceId,
+) -> u8 {
     let error = match outcome {
         Ok(outcome) => return outcome.exit_code(),
         Err(error) => error,
@@ -257,7 +267,7 @@ fn report(program: &str, outcome: Result<Outcome>, output: Output, trace_id: Tra
 }
 
 /// A panic is a defect of ours: it becomes an error with a code, not a backtrace.
-fn guard_panics(body: impl FnOnce() -> Result<Outcome>) -> Result<Outcome> {
+fn guard_panics(body: impl FnOnce() -> Result<CommandOutcome>) -> Result<CommandOutcome> {
     if env::var_os("RUST_BACKTRACE").is_none() {
         // The standard hook writes to standard error, secrets and all. This one is cleaned, and it
         // is heard from threads whose panic nobody catches.
@@ -285,7 +295,7 @@ mod tests {
         let error = guard_panics(|| panic!("two and two are {}", 5)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::INTERNAL);
         assert!(error.message().contains("two and two are 5"));
-        assert!(guard_panics(|| Ok(Outcome::Done)).is_ok());
+        assert!(guard_panics(|| Ok(CommandOutcome::Done)).is_ok());
         let _ = panic::take_hook();
     }
 

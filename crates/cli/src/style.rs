@@ -34,7 +34,7 @@ impl Terminal {
     }
 
     /// The text in a tone, if this stream has tones.
-    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn paint(self, tone: TextStyle, text: &str) -> String {
         if !self.color {
             return text.to_owned();
         }
@@ -44,7 +44,7 @@ impl Terminal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum TextStyle {
     Good,
     Warning,
     Bad,
@@ -52,7 +52,7 @@ pub(crate) enum Tone {
     Heading,
 }
 
-impl Tone {
+impl TextStyle {
     fn style(self) -> Style {
         match self {
             Self::Good => AnsiColor::Green.on_default(),

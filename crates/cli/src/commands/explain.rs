@@ -5,10 +5,10 @@ use nimbus_document::did_you_mean;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::exit::{Outcome, kind_word};
+use crate::context::CommandContext;
+use crate::exit::{CommandOutcome, kind_word};
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 /// Code and Markdown of every page in `docs/errors`.
 const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/error_pages.rs"));
@@ -17,7 +17,7 @@ const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/error_pages.r
 #[command(
     after_help = "Examples:\n  nimbus explain NIM-0008\n  nimbus explain 8\n  nimbus explain --list"
 )]
-pub(crate) struct Args {
+pub(crate) struct ExplainArgs {
     /// The code, such as NIM-0001
     #[arg(required_unless_present = "list")]
     code: Option<String>,
@@ -27,12 +27,12 @@ pub(crate) struct Args {
     list: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ExplainArgs, context: &CommandContext) -> Result<CommandOutcome> {
     match args.code {
         Some(code) => context.output.result(&explain(&code)?)?,
         None => context.output.result(&list())?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn explain(text: &str) -> Result<ExplainReport> {
@@ -58,8 +58,8 @@ fn explain(text: &str) -> Result<ExplainReport> {
     })
 }
 
-fn list() -> ListReport {
-    ListReport {
+fn list() -> ErrorCodesReport {
+    ErrorCodesReport {
         codes: ErrorCode::all().map(CodeSummary::new).collect(),
     }
 }
@@ -73,7 +73,7 @@ pub(crate) struct ExplainReport {
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct ListReport {
+pub(crate) struct ErrorCodesReport {
     codes: Vec<CodeSummary>,
 }
 
@@ -106,7 +106,7 @@ impl Report for ExplainReport {
         self.page.lines().fold(String::new(), |text, line| {
             let shown = match line.trim_start_matches('#') {
                 heading if heading.len() < line.len() && terminal.color => {
-                    terminal.paint(Tone::Heading, heading.trim_start())
+                    terminal.paint(TextStyle::Heading, heading.trim_start())
                 }
                 _ => line.to_owned(),
             };
@@ -115,7 +115,7 @@ impl Report for ExplainReport {
     }
 }
 
-impl Report for ListReport {
+impl Report for ErrorCodesReport {
     const SCHEMA: &'static str = "nimbus/explain-list/1";
 
     fn text(&self, _: Terminal) -> String {

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode, Result};
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::reference;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct InternalDocsArgs {
     /// Directory for the documents; it is made if it is missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
-pub(crate) async fn run(args: Args, _: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: InternalDocsArgs, _: &CommandContext) -> Result<CommandOutcome> {
     for (name, text) in reference::documents() {
         let path = args.out.join(name);
         let folder = path.parent().unwrap_or(&args.out);
@@ -27,5 +27,5 @@ pub(crate) async fn run(args: Args, _: &Context) -> Result<Outcome> {
                 Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
             })?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -7,17 +7,17 @@ use clap_mangen::Man;
 use nimbus_core::{Error, ErrorCode, Result};
 
 use crate::args;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// Directory for the pages; it is made if it is missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ManArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let unwritable = |error: std::io::Error| {
         let message = format!("cannot write the manual to {}: {error}", args.out.display());
         Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     context.output.note(&format!(
         "{count} pages in {out}; read one with: man -l {out}/nimbus.1"
     ));
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// A page per command that people see, named as git names them: `nimbus-config-show`.

@@ -5,7 +5,7 @@
 //! `pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome>`; add a variant and
 //! an arm below; name it in a group of `args::GROUPS`; run `cargo xtask tidy --bless`.
 //!
-//! A command prints its result once, through [`Output::result`](crate::output::Output::result),
+//! A command prints its result once, through [`Output::result`](crate::output::CommandOutput::result),
 //! as a `Report` that has a text form and a JSON form. It returns errors and never prints them.
 
 mod admin;
@@ -32,8 +32,8 @@ mod workspace;
 use clap::Subcommand;
 use nimbus_core::Result;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
@@ -45,32 +45,32 @@ pub(crate) use deployment::gate::GateReport;
 pub(crate) use deployment::graph::GraphReport;
 pub(crate) use deployment::init::InitReport;
 pub(crate) use deployment::latencies::LatenciesReport;
-pub(crate) use deployment::list::ListReport as DeploymentsReport;
+pub(crate) use deployment::list::DeploymentListReport as DeploymentsReport;
 pub(crate) use deployment::locks::{LocksReport, UnlockedReport};
 pub(crate) use deployment::new::NewReport;
-pub(crate) use deployment::resources::ResourcesReport as DeployedReport;
+pub(crate) use deployment::resources::FoundResourcesReport as DeployedReport;
 pub(crate) use deployment::rotate::RotateReport;
 pub(crate) use deployment::run::{RunSummary, VersionsReport};
-pub(crate) use deployment::stacks::StacksReport;
+pub(crate) use deployment::stacks::ListedStacksReport;
 pub(crate) use deployment::status::StatusReport;
 pub(crate) use deployment::templates::{TemplatesReport, ValidTemplate};
 pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use deployment::why::WhyReport;
 pub(crate) use doctor::DoctorReport;
-pub(crate) use explain::{ExplainReport, ListReport};
-pub(crate) use migration::MigrationReport;
+pub(crate) use explain::{ErrorCodesReport, ExplainReport};
+pub(crate) use migration::NamingMigrationReport;
 pub(crate) use plugin::{InstallReport, PluginsReport, RemoveReport};
 pub(crate) use program::{CancelReport, OutputsReport};
 pub(crate) use registration::StackReport;
 pub(crate) use registration::all::AllReport;
 pub(crate) use registration::scaffold::NewStackReport;
-pub(crate) use sandbox::audit::AuditReport;
+pub(crate) use sandbox::audit::SandboxAuditReport;
 pub(crate) use stack_config::{
-    ChangeReport, GetReport as ConfigValueReport, ListReport as ConfigListReport,
+    ChangeReport, GetReport as ConfigValueReport, StackConfigReport as ConfigListReport,
 };
 pub(crate) use state::{
-    DiffReport, HistoryReport, ImportReport, RepairReport, ResourceReport, ResourcesReport,
-    StacksReport as StateStacksReport, UnlockReport,
+    DiffReport, HistoryReport, ImportReport, RepairReport, ResourceReport, StateResourcesReport,
+    StateStacksReport, UnlockReport,
 };
 pub(crate) use template::TemplateReport;
 pub(crate) use validation::aws::AwsReport;
@@ -78,16 +78,16 @@ pub(crate) use validation::pulumi::PulumiReport;
 pub(crate) use workspace::{WorkspaceBackupReport, WorkspaceRestoreReport};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum NimbusCommand {
     /// Check what this machine has, and how to get what it lacks
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Look at what a sandbox lets programs do
     #[command(subcommand)]
-    Sandbox(sandbox::Command),
+    Sandbox(sandbox::SandboxCommand),
     /// Make a workspace with the shipped components and templates
-    New(deployment::new::Args),
+    New(deployment::new::NewDeploymentArgs),
     /// Make a deployment from a template
-    Init(deployment::init::Args),
+    Init(deployment::init::InitArgs),
     /// Deploy an environment: every stack that changed, in order of need
     Deploy(deployment::run::DeployArgs),
     /// Show what a deploy would do, with the outputs that stacks would have
@@ -95,7 +95,7 @@ pub(crate) enum Command {
     /// Delete what an environment has, in reverse order
     Destroy(deployment::run::DestroyArgs),
     /// Archive a deployment of which nothing is left, and remove it
-    Decommission(deployment::decommission::Args),
+    Decommission(deployment::decommission::DecommissionArgs),
     /// Deploy one stack of an environment
     DeployStack(deployment::run::DeployStackArgs),
     /// Delete what one stack of an environment has
@@ -105,107 +105,107 @@ pub(crate) enum Command {
     /// Return an environment to an earlier version
     Rollback(deployment::run::RollbackArgs),
     /// Show what is deployed and how the last runs ended
-    Status(deployment::status::Args),
+    Status(deployment::status::StatusArgs),
     /// Print the log of a run
-    Logs(deployment::logs::Args),
+    Logs(deployment::logs::LogsArgs),
     /// Print how long calls took in real runs, as a file for rehearsals
-    Latencies(deployment::latencies::Args),
+    Latencies(deployment::latencies::LatenciesArgs),
     /// Write the states of all stacks of an environment to a file
-    ExportState(deployment::export_state::Args),
+    ExportState(deployment::export_state::ExportStateArgs),
     /// List who is changing an environment
-    Locks(deployment::locks::ListArgs),
+    Locks(deployment::locks::ListLocksArgs),
     /// Free an environment whose run is gone
     Unlock(deployment::locks::UnlockArgs),
     /// Show or record what an environment needs before the next one follows
-    Gate(deployment::gate::Args),
+    Gate(deployment::gate::GateArgs),
     /// Back up and restore a whole workspace
     #[command(subcommand)]
-    Workspace(workspace::Command),
+    Workspace(workspace::WorkspaceCommand),
     /// Say why a stack would run, or that it would be skipped
-    Why(deployment::why::Args),
+    Why(deployment::why::WhyArgs),
     /// List the deployments of this workspace
-    List(deployment::list::Args),
+    List(deployment::list::ListDeploymentsArgs),
     /// Check a deployment's manifest and configuration
-    Validate(deployment::validate::Args),
+    Validate(deployment::validate::ValidateDeploymentArgs),
     /// Check one stack of a deployment
-    ValidateStack(deployment::validate::StackArgs),
+    ValidateStack(deployment::validate::ValidateStackArgs),
     /// Check which stack needs which
     ValidateDependencies(deployment::validate::DependenciesArgs),
     /// Show which stack needs which
-    Graph(deployment::graph::Args),
+    Graph(deployment::graph::GraphArgs),
     /// Let an environment be deployed
     EnableEnvironment(deployment::environments::SwitchArgs),
     /// Keep an environment from being deployed
     DisableEnvironment(deployment::environments::SwitchArgs),
     /// List the environments of a deployment
-    ListEnvironments(deployment::environments::ListArgs),
+    ListEnvironments(deployment::environments::ListEnvironmentsArgs),
     /// List the templates that deployments are made from
-    ListTemplates(deployment::templates::ListArgs),
+    ListTemplates(deployment::templates::ListTemplatesArgs),
     /// Print a template
     ShowTemplate(deployment::templates::NameArgs),
     /// Check a template by rendering it
     ValidateTemplate(deployment::templates::NameArgs),
     /// List the registered stacks
-    ListStacks(deployment::stacks::Args),
+    ListStacks(deployment::stacks::ListStacksArgs),
     /// List the programs under stacks/
-    Discover(deployment::stacks::Args),
+    Discover(deployment::stacks::ListStacksArgs),
     /// Make a stack from the scaffold: program, tests, documents and template
-    NewStack(registration::scaffold::Args),
+    NewStack(registration::scaffold::ScaffoldStackArgs),
     /// Make a program under stacks/ available to deployments
-    RegisterStack(registration::register::Args),
+    RegisterStack(registration::register::RegisterStackArgs),
     /// Change what is registered of a stack
-    UpdateStack(registration::update::Args),
+    UpdateStack(registration::update::UpdateStackArgs),
     /// Take a stack out of the registry; its program stays
-    UnregisterStack(registration::unregister::Args),
+    UnregisterStack(registration::unregister::UnregisterStackArgs),
     /// Register every program that discovery finds
-    RegisterAllStacks(registration::all::Args),
+    RegisterAllStacks(registration::all::RegisterAllArgs),
     /// Make a template from a deployment
     CreateTemplate(template::CreateArgs),
     /// Change which stacks a template uses
     UpdateTemplate(template::UpdateArgs),
     /// List what is deployed
-    DiscoverResources(deployment::resources::Args),
+    DiscoverResources(deployment::resources::ResourcesArgs),
     /// Forget made-up values, so that the next deploy makes new ones
-    Rotate(deployment::rotate::Args),
+    Rotate(deployment::rotate::RotateArgs),
     /// Bring a tree of version 2.3 up to date
     Migrate(migration::steps::TreeArgs),
     /// Rename an environment in all manifests and templates
     MigrateEnvironmentNames(migration::steps::RenameArgs),
     /// Give states of 2.3 the names that units have now
-    MigrateStackNaming(migration::naming::Args),
+    MigrateStackNaming(migration::naming::MigrateNamingArgs),
     /// Rename the entry file of all stacks
     MigrateStackScripts(migration::steps::RenameArgs),
     /// Take the newest migration back
     MigrateUndo(migration::steps::UndoArgs),
     /// Check whether AWS credentials work
-    ValidateAws(validation::aws::Args),
+    ValidateAws(validation::aws::ValidateAwsArgs),
     /// Check whether programs can run and state be kept
-    ValidatePulumi(validation::pulumi::Args),
+    ValidatePulumi(validation::pulumi::ValidatePulumiArgs),
     /// Run a Pulumi program: preview, up, destroy, refresh, import
     #[command(subcommand)]
-    Program(program::Command),
+    Program(program::ProgramCommand),
     /// Look at, move and mend what is recorded of a stack
     #[command(subcommand)]
-    State(state::Command),
+    State(state::StateCommand),
     /// Read and edit the configuration of a stack
     #[command(subcommand)]
-    StackConfig(stack_config::Command),
+    StackConfig(stack_config::StackConfigCommand),
     /// Install, list and remove provider and policy plugins
     #[command(subcommand)]
-    Plugin(plugin::Command),
+    Plugin(plugin::PluginCommand),
     /// Look at the settings of Nimbus
     #[command(subcommand)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
     /// Run the control plane on this machine, with a PostgreSQL of its own or with yours
-    Up(control::up::Args),
+    Up(control::up::ControlUpArgs),
     /// Bring the control plane's database up to date
-    MigrateDatabase(control::migrate::Args),
+    MigrateDatabase(control::migrate::ControlMigrateArgs),
     /// Write everything that the control plane has into one file
-    Backup(control::backup::Args),
+    Backup(control::backup::ControlBackupArgs),
     /// Make an installation from a backup, or give a tenant back
-    Restore(control::restore::Args),
+    Restore(control::restore::ControlRestoreArgs),
     /// Make an administrator for an installation that lost its own, on its machine
-    Recover(control::recover::Args),
+    Recover(control::recover::ControlRecoverArgs),
     /// Finish the first run of a control plane: make its first administrator
     Setup(admin::login::SetupArgs),
     /// Sign in to a control plane
@@ -213,26 +213,26 @@ pub(crate) enum Command {
     /// Sign out of a control plane
     Logout(admin::login::LogoutArgs),
     /// List, make, change, move and delete tenants
-    Tenant(admin::tenant::Args),
+    Tenant(admin::tenant::TenantArgs),
     /// Manage users and service accounts
-    User(admin::user::Args),
+    User(admin::user::UserArgs),
     /// Manage groups and their members
-    Group(admin::group::Args),
+    Group(admin::group::GroupArgs),
     /// Manage roles, and say why somebody may or may not
-    Role(admin::role::Args),
+    Role(admin::role::RoleArgs),
     /// Manage API keys
-    Key(admin::key::Args),
+    Key(admin::key::KeyArgs),
     /// Read, export and verify the audit trail
-    Audit(admin::audit::Args),
+    Audit(admin::audit::AuditArgs),
     /// Explain an error code
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// Print a completion script for a shell
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Write the manual pages
-    Man(man::Args),
+    Man(man::ManArgs),
     /// Write the reference documents of this repository
     #[command(hide = true)]
-    InternalDocs(internal_docs::Args),
+    InternalDocs(internal_docs::InternalDocsArgs),
 }
 
 /// How much machinery a command needs before it starts.
@@ -244,10 +244,10 @@ pub(crate) enum Weight {
     Heavy,
 }
 
-impl Command {
+impl NimbusCommand {
     /// Whether `--config KEY=VALUE` means something to it.
     pub(crate) fn takes_assignments(&self) -> bool {
-        use program::Command::{Preview, Up};
+        use program::ProgramCommand::{Preview, Up};
         matches!(self, Self::Program(Up(_) | Preview(_)))
     }
 
@@ -329,7 +329,7 @@ impl Command {
         }
     }
 
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Sandbox(command) => sandbox::run(command, context).await,

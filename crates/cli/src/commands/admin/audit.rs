@@ -5,23 +5,23 @@ use nimbus_core::{Error, ErrorCode, Result};
 
 use super::AdminReport;
 use super::server::{Connection, ServerArgs};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct AuditArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(subcommand)]
-    command: Command,
+    command: AuditCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum AuditCommand {
     /// List what happened, newest first
     List {
         #[command(flatten)]
-        filter: Filter,
+        filter: AuditFilterArgs,
         /// Most entries to list
         #[arg(long, default_value_t = 50)]
         limit: u32,
@@ -29,7 +29,7 @@ enum Command {
     /// Write entries to standard output, oldest first
     Export {
         #[command(flatten)]
-        filter: Filter,
+        filter: AuditFilterArgs,
         /// jsonl or csv
         #[arg(long, default_value = "jsonl")]
         format: String,
@@ -39,7 +39,7 @@ enum Command {
 }
 
 #[derive(clap::Args, Debug)]
-struct Filter {
+struct AuditFilterArgs {
     /// Only this operation, such as users.create
     #[arg(long)]
     action: Option<String>,
@@ -63,7 +63,7 @@ struct Filter {
     until: Option<String>,
 }
 
-impl Filter {
+impl AuditFilterArgs {
     fn query(&self) -> String {
         [
             ("action", &self.action),
@@ -80,12 +80,12 @@ impl Filter {
     }
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: AuditArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let client = &mut server.client;
     match args.command {
-        Command::List { filter, limit } => {
+        AuditCommand::List { filter, limit } => {
             let path = format!(
                 "{tenant}/audit?newest_first=true&limit={limit}{}",
                 filter.query()
@@ -102,7 +102,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .output
                 .result(&AdminReport::list(client.get(&path).await?, &columns))?;
         }
-        Command::Export { filter, format } => {
+        AuditCommand::Export { filter, format } => {
             let path = format!(
                 "{tenant}/audit/export?format={}{}",
                 encoded(&format),
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 }
             }
         }
-        Command::Verify => {
+        AuditCommand::Verify => {
             let verdict = client.get(&format!("{tenant}/audit/verify")).await?;
             if verdict["intact"] != true {
                 let fault = verdict["fault"]
@@ -142,5 +142,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             context.output.result(&AdminReport::done(verdict, text))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -5,19 +5,19 @@ use serde_json::json;
 
 use super::AdminReport;
 use super::server::{Connection, ServerArgs};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct GroupArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(subcommand)]
-    command: Command,
+    command: GroupCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum GroupCommand {
     /// List groups
     List,
     /// Make a group
@@ -70,29 +70,29 @@ enum Command {
 
 const FIELDS: &[&str] = &["name", "description", "members", "id"];
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: GroupArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let groups = format!("{tenant}/groups");
     let report = match args.command {
-        Command::List => AdminReport::list(server.client.list(&groups).await?, FIELDS),
-        Command::Create { name, description } => {
+        GroupCommand::List => AdminReport::list(server.client.list(&groups).await?, FIELDS),
+        GroupCommand::Create { name, description } => {
             let body = json!({"name": name, "description": description});
             AdminReport::item(server.client.post(&groups, &body).await?, FIELDS)
         }
-        Command::Rename { group, name } => {
+        GroupCommand::Rename { group, name } => {
             change(&mut server, &tenant, &group, json!({"name": name})).await?
         }
-        Command::Describe { group, description } => {
+        GroupCommand::Describe { group, description } => {
             let body = json!({"description": description});
             change(&mut server, &tenant, &group, body).await?
         }
-        Command::Delete { group } => {
+        GroupCommand::Delete { group } => {
             let id = server.find_group(&tenant, &group).await?;
             server.client.delete(&format!("{groups}/{id}")).await?;
             AdminReport::done(json!({"deleted": id}), format!("deleted group {group}"))
         }
-        Command::Members { group } => {
+        GroupCommand::Members { group } => {
             let id = server.find_group(&tenant, &group).await?;
             let members = server
                 .client
@@ -100,13 +100,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .await?;
             AdminReport::list(members, &["email", "display_name", "kind", "id"])
         }
-        Command::Add { group, user } => {
+        GroupCommand::Add { group, user } => {
             let path = member(&mut server, &tenant, &group, &user).await?;
             server.client.put(&path, &json!({})).await?;
             let text = format!("{user} is in the group {group}");
             AdminReport::done(json!({"group": group, "added": user}), text)
         }
-        Command::Remove { group, user } => {
+        GroupCommand::Remove { group, user } => {
             let path = member(&mut server, &tenant, &group, &user).await?;
             server.client.delete(&path).await?;
             let text = format!("{user} is no longer in the group {group}");
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn change(

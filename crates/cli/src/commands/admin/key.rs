@@ -5,19 +5,19 @@ use serde_json::json;
 
 use super::AdminReport;
 use super::server::{Connection, ServerArgs};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct KeyArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(subcommand)]
-    command: Command,
+    command: KeyCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum KeyCommand {
     /// List keys, without their secrets
     List,
     /// Make a key; its secret is printed once
@@ -40,15 +40,15 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: KeyArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
-        Command::List => AdminReport::list(
+        KeyCommand::List => AdminReport::list(
             server.client.list(&format!("{tenant}/keys")).await?,
             &["id", "name", "scopes", "expires_at", "last_used_at"],
         ),
-        Command::Create {
+        KeyCommand::Create {
             account,
             name,
             scopes,
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             let key = server.client.post(&format!("{tenant}/keys"), &body).await?;
             AdminReport::item(key, &["id", "name", "scopes", "expires_at", "secret"])
         }
-        Command::Revoke { key } => {
+        KeyCommand::Revoke { key } => {
             server
                 .client
                 .delete(&format!("{tenant}/keys/{key}"))
@@ -73,5 +73,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::AdminReport;
 use super::server::{profiles, read_password, text};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct LoginArgs {
@@ -37,7 +37,7 @@ pub(crate) struct LoginArgs {
     profile: String,
 }
 
-pub(crate) async fn login(args: LoginArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn login(args: LoginArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let known = profiles()?
         .get(Some(&args.profile))
         .ok()
@@ -88,13 +88,13 @@ fn remember(name: &str, profile: &Profile, answer: &Value) -> Result<()> {
     Ok(())
 }
 
-fn report(context: &Context, name: &str, profile: &Profile) -> Result<Outcome> {
+fn report(context: &CommandContext, name: &str, profile: &Profile) -> Result<CommandOutcome> {
     let Profile { server, email, .. } = profile;
     let data =
         json!({"server": server, "email": email, "profile": name, "tenant_id": profile.tenant_id});
     let report = AdminReport::done(data, format!("signed in at {server} as {email}"));
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(clap::Args, Debug)]
@@ -126,7 +126,7 @@ pub(crate) struct SetupArgs {
 }
 
 /// Finishes the first run from a terminal, as the page behind the link does from a browser.
-pub(crate) async fn setup(args: SetupArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn setup(args: SetupArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let (server, token) = taken_apart(&args.link)?;
     nimbus_telemetry::register_secret(&token);
     let mut client = Client::anonymous(&server)?;
@@ -169,7 +169,7 @@ pub(crate) struct LogoutArgs {
 
 /// Ends the session on the server and forgets the tokens; they are forgotten even if the server
 /// cannot be reached.
-pub(crate) async fn logout(args: LogoutArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn logout(args: LogoutArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let profiles = profiles()?;
     let (name, profile) = profiles.get(args.profile.as_deref())?;
     let mut client = Client::of_profile(&profiles, &name, &profile)?;
@@ -183,5 +183,5 @@ pub(crate) async fn logout(args: LogoutArgs, context: &Context) -> Result<Outcom
     let data = json!({"server": profile.server, "profile": name});
     let report = AdminReport::done(data, format!("signed out at {}", profile.server));
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use super::AdminReport;
 use super::conditions::{ConditionArgs, tags};
 use super::server::{Connection, ServerArgs};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct RoleArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(subcommand)]
-    command: Command,
+    command: RoleCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum RoleCommand {
     /// List the roles that there are
     List,
     /// List every permission, with its tier
@@ -116,19 +116,19 @@ const ASSIGNMENT_FIELDS: &[&str] = &[
     "expires_at",
 ];
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: RoleArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
-        Command::List => {
+        RoleCommand::List => {
             let roles = server.client.list(&format!("{tenant}/roles")).await?;
             AdminReport::list(roles, &["name", "built_in", "description"])
         }
-        Command::Permissions => {
+        RoleCommand::Permissions => {
             let permissions = server.client.get("/api/v1/permissions").await?;
             AdminReport::list(permissions, &["key", "tier", "description"])
         }
-        Command::Create {
+        RoleCommand::Create {
             name,
             permissions,
             description,
@@ -142,7 +142,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .await?;
             AdminReport::item(role, &["name", "description", "grants"])
         }
-        Command::Update {
+        RoleCommand::Update {
             name,
             permissions,
             description,
@@ -156,21 +156,21 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .await?;
             AdminReport::item(role, &["name", "description", "grants"])
         }
-        Command::Delete { name } => {
+        RoleCommand::Delete { name } => {
             server
                 .client
                 .delete(&format!("{tenant}/roles/{name}"))
                 .await?;
             AdminReport::done(json!({"deleted": name}), format!("deleted role {name}"))
         }
-        Command::Assignments => {
+        RoleCommand::Assignments => {
             let assignments = server
                 .client
                 .list(&format!("{tenant}/role-assignments"))
                 .await?;
             AdminReport::list(assignments, ASSIGNMENT_FIELDS)
         }
-        Command::Assign {
+        RoleCommand::Assign {
             role,
             user,
             group,
@@ -199,14 +199,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .await?;
             AdminReport::item(assignment, ASSIGNMENT_FIELDS)
         }
-        Command::Unassign { assignment } => {
+        RoleCommand::Unassign { assignment } => {
             server
                 .client
                 .delete(&format!("{tenant}/role-assignments/{assignment}"))
                 .await?;
             AdminReport::done(json!({"deleted": assignment}), "the role was taken away")
         }
-        Command::Explain {
+        RoleCommand::Explain {
             user,
             permission,
             environment,
@@ -233,7 +233,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn grants(permissions: &[String], environments: &[String]) -> Value {

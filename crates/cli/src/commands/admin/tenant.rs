@@ -5,19 +5,19 @@ use serde_json::{Map, Value, json};
 
 use super::AdminReport;
 use super::server::{Connection, ServerArgs};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct TenantArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(subcommand)]
-    command: Command,
+    command: TenantCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum TenantCommand {
     /// List the tenants that you may see
     List,
     /// Show a tenant
@@ -81,29 +81,29 @@ const FIELDS: &[&str] = &[
     "created_at",
 ];
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: TenantArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let client = &mut server.client;
     let report = match args.command {
-        Command::List => AdminReport::list(client.list("/api/v1/tenants").await?, COLUMNS),
-        Command::Show => AdminReport::item(client.get(&tenant).await?, FIELDS),
-        Command::Create { slug, name } => {
+        TenantCommand::List => AdminReport::list(client.list("/api/v1/tenants").await?, COLUMNS),
+        TenantCommand::Show => AdminReport::item(client.get(&tenant).await?, FIELDS),
+        TenantCommand::Create { slug, name } => {
             let body = json!({"slug": slug, "name": name.as_ref().unwrap_or(&slug)});
             AdminReport::item(
                 client.post(&format!("{tenant}/tenants"), &body).await?,
                 FIELDS,
             )
         }
-        Command::Effective => {
+        TenantCommand::Effective => {
             let effective = client.get(&format!("{tenant}/effective")).await?;
             AdminReport::item(effective, &["settings", "quotas"])
         }
-        Command::Deleted => AdminReport::list(
+        TenantCommand::Deleted => AdminReport::list(
             client.list(&format!("{tenant}/deleted")).await?,
             &["slug", "name", "id", "deleted_at", "gone_at"],
         ),
-        Command::Restore { deleted } => {
+        TenantCommand::Restore { deleted } => {
             let list = format!("{tenant}/deleted");
             let id = server
                 .find(&list, &deleted, "slug", "deleted tenant")
@@ -111,22 +111,22 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             let path = format!("{list}/{id}/restore");
             AdminReport::item(server.client.post(&path, &json!({})).await?, FIELDS)
         }
-        Command::Rename { name } => {
+        TenantCommand::Rename { name } => {
             AdminReport::item(client.patch(&tenant, &json!({"name": name})).await?, FIELDS)
         }
-        Command::Set { key, value } => {
+        TenantCommand::Set { key, value } => {
             let current = client.get(&tenant).await?;
             let body = with_setting(&current, &key, value)?;
             AdminReport::item(client.patch(&tenant, &body).await?, FIELDS)
         }
-        Command::Quota { limits } => {
+        TenantCommand::Quota { limits } => {
             let body = json!({"quotas": quotas(&limits)?});
             AdminReport::item(
                 client.put(&format!("{tenant}/quotas"), &body).await?,
                 FIELDS,
             )
         }
-        Command::Move { parent } => {
+        TenantCommand::Move { parent } => {
             let parent = server.find_tenant(&parent).await?;
             let body = json!({"parent_id": parent});
             AdminReport::item(
@@ -134,7 +134,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 FIELDS,
             )
         }
-        Command::Delete { confirm } => {
+        TenantCommand::Delete { confirm } => {
             let current = client.get(&tenant).await?;
             if current["slug"] != *confirm {
                 let message = format!("the tenant is called {}, not `{confirm}`", current["slug"]);
@@ -148,7 +148,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The settings with one changed, on condition that nobody changed them meanwhile.

@@ -5,19 +5,19 @@ use serde_json::json;
 
 use super::AdminReport;
 use super::server::{Connection, ServerArgs, read_password};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct UserArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(subcommand)]
-    command: Command,
+    command: UserCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum UserCommand {
     /// List users and service accounts
     List,
     /// Make a user; the password is asked for
@@ -93,11 +93,11 @@ const FIELDS: &[&str] = &[
     "last_login",
 ];
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: UserArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let mut server = Connection::open(&args.server).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
-        Command::List => AdminReport::list(
+        UserCommand::List => AdminReport::list(
             server.client.list(&format!("{tenant}/users")).await?,
             &[
                 "email",
@@ -108,7 +108,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 "id",
             ],
         ),
-        Command::Create {
+        UserCommand::Create {
             email,
             name,
             role,
@@ -118,24 +118,24 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             let body = json!({"email": email, "display_name": name.unwrap_or_default(), "password": password});
             create(&mut server, &tenant, &body, role).await?
         }
-        Command::CreateService { name, role } => {
+        UserCommand::CreateService { name, role } => {
             let body = json!({"email": name, "service_account": true});
             create(&mut server, &tenant, &body, role).await?
         }
-        Command::Password {
+        UserCommand::Password {
             user,
             password_stdin,
         } => {
             let password = read_password(&format!("New password of {user}: "), password_stdin)?;
             change(&mut server, &tenant, &user, json!({"password": password})).await?
         }
-        Command::Disable { user } => {
+        UserCommand::Disable { user } => {
             change(&mut server, &tenant, &user, json!({"disabled": true})).await?
         }
-        Command::Enable { user } => {
+        UserCommand::Enable { user } => {
             change(&mut server, &tenant, &user, json!({"disabled": false})).await?
         }
-        Command::Delete { user } => {
+        UserCommand::Delete { user } => {
             let id = server.find_user(&tenant, &user).await?;
             server
                 .client
@@ -143,7 +143,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 .await?;
             AdminReport::done(json!({"deleted": id}), format!("deleted user {user}"))
         }
-        Command::Sessions { user } => {
+        UserCommand::Sessions { user } => {
             let id = server.find_user(&tenant, &user).await?;
             let sessions = server
                 .client
@@ -154,13 +154,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
                 &["id", "ip_address", "user_agent", "created_at", "expires_at"],
             )
         }
-        Command::EndSession { user, session } => {
+        UserCommand::EndSession { user, session } => {
             let id = server.find_user(&tenant, &user).await?;
             let path = format!("{tenant}/users/{id}/sessions/{session}");
             server.client.delete(&path).await?;
             AdminReport::done(json!({"ended": session}), "the session ended")
         }
-        Command::EndSessions { user } => {
+        UserCommand::EndSessions { user } => {
             let id = server.find_user(&tenant, &user).await?;
             let ended = server
                 .client
@@ -171,7 +171,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn create(

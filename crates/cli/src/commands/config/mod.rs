@@ -5,17 +5,17 @@ pub(crate) mod show;
 use clap::Subcommand;
 use nimbus_core::Result;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ConfigCommand {
     /// Print every setting in force
-    Show(show::Args),
+    Show(show::ConfigShowArgs),
 }
 
-impl Command {
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+impl ConfigCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Show(args) => show::run(args, context).await,
         }

@@ -6,19 +6,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ConfigShowArgs {
     /// Also print where each value came from
     #[arg(long)]
     origin: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ConfigShowArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let loaded = context.settings()?;
     let report = ShowReport {
         file: loaded.file.as_ref().map(|file| file.display().to_string()),
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         with_origin: args.origin,
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -128,8 +128,8 @@ impl Report for ShowReport {
                 return format!("{:keys$}  {value}\n", setting.key);
             }
             let tone = match setting.origin {
-                ShownOrigin::Default => Tone::Faint,
-                _ => Tone::Good,
+                ShownOrigin::Default => TextStyle::Faint,
+                _ => TextStyle::Good,
             };
             let origin = terminal.paint(tone, &setting.shown_origin());
             format!("{:keys$}  {value:values$}  {origin}\n", setting.key)

@@ -8,16 +8,16 @@ use nimbus_core::{Result, TenantId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::PlaceArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use super::installation::InstallationArgs;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ControlBackupArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: InstallationArgs,
 
     /// File to write, a compressed tar archive
     #[arg(long, short, value_name = "FILE")]
@@ -28,7 +28,10 @@ pub(crate) struct Args {
     tenant: Option<TenantId>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ControlBackupArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let options = args.place.options(context)?;
     let target = context.directory.join(&args.output);
     let scope = args
@@ -45,7 +48,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn write(

@@ -5,19 +5,22 @@ use nimbus_core::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::PlaceArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use super::installation::InstallationArgs;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ControlMigrateArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: InstallationArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ControlMigrateArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let options = args.place.options(context)?;
     let database = Database::open(&options).await?;
     let report = MigrateReport {
@@ -33,7 +36,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     };
     database.close().await;
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

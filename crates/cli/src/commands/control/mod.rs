@@ -1,8 +1,8 @@
 //! The control plane on this machine: run it, migrate it, back it up.
 
 pub(crate) mod backup;
+mod installation;
 pub(crate) mod migrate;
-mod place;
 pub(crate) mod recover;
 pub(crate) mod restore;
 pub(crate) mod up;

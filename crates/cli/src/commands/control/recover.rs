@@ -7,17 +7,17 @@ use nimbus_core::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::{PlaceArgs, installation_keys};
+use super::installation::{InstallationArgs, installation_keys};
 use crate::commands::admin::read_password;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ControlRecoverArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: InstallationArgs,
 
     /// E-mail address of the administrator; an account that exists gets a new password and is enabled
     #[arg(long)]
@@ -32,7 +32,10 @@ pub(crate) struct Args {
     keys: Option<PathBuf>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ControlRecoverArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let options = args.place.options(context)?;
     let keys = installation_keys(context, &options, args.keys)?;
     let question = format!("New password of {}: ", args.email);
@@ -56,7 +59,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         email: recovered.email,
         created: recovered.created,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Who the machine says this is, and who it was before `sudo`.

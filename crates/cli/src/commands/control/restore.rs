@@ -8,19 +8,19 @@ use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::{PlaceArgs, installation_keys};
-use crate::context::Context;
-use crate::exit::Outcome;
+use super::installation::{InstallationArgs, installation_keys};
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ControlRestoreArgs {
     /// File that `nimbus backup` wrote
     file: PathBuf,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: InstallationArgs,
 
     /// The file is of one tenant: replace what that tenant has
     #[arg(long)]
@@ -31,7 +31,10 @@ pub(crate) struct Args {
     keys: Option<PathBuf>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ControlRestoreArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let options = args.place.options(context)?;
     let source = context.directory.join(&args.file);
     let keys = args
@@ -55,7 +58,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         }
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn read(

@@ -14,16 +14,16 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use zeroize::Zeroizing;
 
-use super::place::PlaceArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use super::installation::InstallationArgs;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ControlUpArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: InstallationArgs,
 
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     keys: Option<PathBuf>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let started = Instant::now();
     let options = ServerOptions {
         listen: args.listen,
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     })?;
     server.serve(stop).await?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn api_options(settings: &Settings) -> Result<ApiOptions> {
@@ -164,7 +164,7 @@ impl Report for UpReport {
     fn text(&self, terminal: Terminal) -> String {
         let mut text = format!(
             "Nimbus is ready at {}\n",
-            terminal.paint(Tone::Good, &self.address)
+            terminal.paint(TextStyle::Good, &self.address)
         );
         if let Some(link) = &self.setup_link {
             text.push_str(&format!("Finish the first run at {link}\n"));

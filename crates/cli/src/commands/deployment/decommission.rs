@@ -24,16 +24,16 @@ use serde::Serialize;
 
 use super::local::find_place;
 use crate::commands::program::confirm;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 /// Folder of a workspace for what is left of deployments.
 const ARCHIVE: &str = "archive";
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct DecommissionArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -45,7 +45,10 @@ pub(crate) struct Args {
     backend: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: DecommissionArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let place = find_place(&args.id, false, context)?;
     let id = place.deployment.manifest.metadata.id.to_string();
     let held = hold(&place, context).await?;
@@ -76,13 +79,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             .map(|stack| stack.name().to_string())
             .collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Takes every environment, also of rehearsals, or fails with who has one.
 async fn hold(
     place: &DeploymentPlace,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result<Vec<Box<dyn EnvironmentGuard>>> {
     let command = format!("{} decommission", context.program);
     let directory = &place.deployment.directory;
@@ -245,7 +248,7 @@ impl Report for DecommissionReport {
     const SCHEMA: &'static str = "nimbus/decommission/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         let Self {
             deployment,
             archive,

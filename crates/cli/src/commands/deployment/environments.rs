@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct SwitchArgs {
@@ -26,29 +26,32 @@ pub(crate) struct SwitchArgs {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ListArgs {
+pub(crate) struct ListEnvironmentsArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
 }
 
-pub(crate) async fn enable(args: SwitchArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn enable(args: SwitchArgs, context: &CommandContext) -> Result<CommandOutcome> {
     switch(args, true, context)
 }
 
-pub(crate) async fn disable(args: SwitchArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn disable(args: SwitchArgs, context: &CommandContext) -> Result<CommandOutcome> {
     switch(args, false, context)
 }
 
-pub(crate) async fn list(args: ListArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn list(
+    args: ListEnvironmentsArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let deployment = workspace(context)?.deployment(&args.id)?;
     context
         .output
         .result(&EnvironmentsReport::new(&deployment.manifest))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn switch(args: SwitchArgs, enabled: bool, context: &Context) -> Result<Outcome> {
+fn switch(args: SwitchArgs, enabled: bool, context: &CommandContext) -> Result<CommandOutcome> {
     let deployment = workspace(context)?.deployment(&args.id)?;
     let path = deployment.directory.join(FILE_NAME);
     let document = Document::read(&path)?;
@@ -63,7 +66,7 @@ fn switch(args: SwitchArgs, enabled: bool, context: &Context) -> Result<Outcome>
     let manifest = Manifest::read(&Document::parse(FILE_NAME, &text)?)?;
     files::replace(&path, &text)?;
     context.output.result(&EnvironmentsReport::new(&manifest))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The manifest's text with one environment switched.
@@ -89,11 +92,11 @@ fn switched(document: &Document, environment: EnvironmentName, enabled: bool) ->
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct EnvironmentsReport {
     deployment: String,
-    environments: Vec<Shown>,
+    environments: Vec<ListedEnvironment>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Shown {
+struct ListedEnvironment {
     name: String,
     enabled: bool,
     account: String,
@@ -107,7 +110,7 @@ impl EnvironmentsReport {
             environments: manifest
                 .environments
                 .iter()
-                .map(|(name, target)| Shown {
+                .map(|(name, target)| ListedEnvironment {
                     name: name.to_string(),
                     enabled: target.enabled,
                     account: target.account.clone(),
@@ -123,8 +126,8 @@ impl Report for EnvironmentsReport {
 
     fn text(&self, terminal: Terminal) -> String {
         let heading = format!("{:<8} {:<9} {:<14} REGION", "NAME", "ENABLED", "ACCOUNT");
-        let mut text = terminal.paint(Tone::Heading, &heading) + "\n";
-        for Shown {
+        let mut text = terminal.paint(TextStyle::Heading, &heading) + "\n";
+        for ListedEnvironment {
             name,
             enabled,
             account,

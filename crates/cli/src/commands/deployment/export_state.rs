@@ -16,13 +16,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::local::{RunArgs, find_place};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ExportStateArgs {
     #[command(flatten)]
     run: RunArgs,
     /// Write it there instead of to standard output
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
 /// The file. Secrets in it are encrypted as they are in the states.
 #[derive(Serialize)]
-struct Export {
+struct ExportedStates {
     schema: &'static str,
     deployment: String,
     environment: String,
@@ -42,7 +42,7 @@ struct Export {
     stacks: BTreeMap<String, Value>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ExportStateArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     let manifest = &place.deployment.manifest;
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             stacks.insert(stack.to_string(), state);
         }
     }
-    let export = Export {
+    let export = ExportedStates {
         schema: "nimbus/environment-state/1",
         deployment: manifest.metadata.id.to_string(),
         environment: run.environment.to_string(),
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let text = serde_json::to_string_pretty(&export).unwrap_or_default() + "\n";
     let Some(file) = &args.output else {
         context.output.raw(&text)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     };
     let path = context.directory.join(file);
     write(&path, &text).map_err(|error| {
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         file: file.display().to_string(),
         stacks: export.stacks.len(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn export(

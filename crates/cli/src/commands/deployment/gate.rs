@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct GateArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     rehearse: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: GateArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
     let manifest = &place.deployment.manifest;
     let (runs, gates) = (RunFiles::new(&place.records), GateFile::new(&place.records));
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         });
     }
     context.output.result(&GateReport { gates: shown })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -102,8 +102,8 @@ impl Report for GateReport {
             text.push_str(&format!("{}\n", gate.environment));
             for item in &gate.items {
                 let mark = match item.done {
-                    true => terminal.paint(Tone::Good, "✓"),
-                    false => terminal.paint(Tone::Warning, "·"),
+                    true => terminal.paint(TextStyle::Good, "✓"),
+                    false => terminal.paint(TextStyle::Warning, "·"),
                 };
                 text.push_str(&format!("  {mark} {:<23} {}\n", item.item, item.note));
             }

@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct GraphArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -35,7 +35,7 @@ enum Form {
     Svg,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: GraphArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let deployment = workspace(context)?.deployment(&args.id)?;
     let graph = deployment
         .manifest
@@ -47,16 +47,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         Form::Dot => context.output.raw(&dot(&graph))?,
         Form::Svg => context.output.raw(&svg(&graph))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct GraphReport {
-    layers: Vec<Vec<Shown>>,
+    layers: Vec<Vec<GraphNodeReport>>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Shown {
+struct GraphNodeReport {
     name: String,
     priority: i64,
     needs: Vec<String>,
@@ -64,7 +64,7 @@ struct Shown {
 
 impl GraphReport {
     fn new(graph: &Graph) -> Self {
-        let unit = |name: &&ComponentName| Shown {
+        let unit = |name: &&ComponentName| GraphNodeReport {
             name: name.to_string(),
             priority: graph.priority(name).unwrap_or_default(),
             needs: graph.needs(name).map(ToString::to_string).collect(),
@@ -85,13 +85,13 @@ impl Report for GraphReport {
     fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
         for (at, layer) in self.layers.iter().enumerate() {
-            let heading = terminal.paint(Tone::Heading, &format!("Layer {}", at + 1));
+            let heading = terminal.paint(TextStyle::Heading, &format!("Layer {}", at + 1));
             let _ = writeln!(text, "{heading}");
-            for Shown { name, needs, .. } in layer {
+            for GraphNodeReport { name, needs, .. } in layer {
                 let needs = if needs.is_empty() {
                     String::new()
                 } else {
-                    terminal.paint(Tone::Faint, &format!("  ← {}", needs.join(", ")))
+                    terminal.paint(TextStyle::Faint, &format!("  ← {}", needs.join(", ")))
                 };
                 let _ = writeln!(text, "  {name}{needs}");
             }

@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{prompt, usage, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Args {
+pub(crate) struct InitArgs {
     /// Id of the deployment, such as D1BRV40; made from the time when left out
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: Option<String>,
@@ -85,7 +85,7 @@ pub(crate) struct Args {
     from_file: Option<PathBuf>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace_or_new(context)?;
     let library = workspace.library()?;
     let (id, mut answers) = if args.interactive {
@@ -120,11 +120,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         stacks: rendered.manifest.enabled().count(),
         environments,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The first deployment makes the workspace, too.
-fn workspace_or_new(context: &Context) -> Result<Workspace> {
+fn workspace_or_new(context: &CommandContext) -> Result<Workspace> {
     match workspace(context) {
         Err(error) if error.code() == ErrorCode::WORKSPACE_MISSING => {
             let made = super::new::make(&context.directory)?;
@@ -138,7 +138,7 @@ fn workspace_or_new(context: &Context) -> Result<Workspace> {
 
 /// What flags say, over what a file says.
 fn from_flags(
-    args: &Args,
+    args: &InitArgs,
     (id, file): (Option<String>, InitAnswers),
 ) -> Result<(Option<String>, InitAnswers)> {
     let required = |flag: &Option<String>, file: String, name: &str| {
@@ -201,7 +201,7 @@ fn from_flags(
 }
 
 /// In the order that users know. What flags say is the default of a question.
-fn interview(args: &Args) -> Result<(Option<String>, InitAnswers)> {
+fn interview(args: &InitArgs) -> Result<(Option<String>, InitAnswers)> {
     let id = prompt::ask(
         "Deployment ID (leave blank for auto-generate)",
         args.id.as_deref(),
@@ -248,7 +248,7 @@ fn interview(args: &Args) -> Result<(Option<String>, InitAnswers)> {
         ..InitAnswers::default()
     };
     // Flags that were not asked about still count; those that were are answered.
-    let rest = Args {
+    let rest = InitArgs {
         id: None,
         org: None,
         project: None,

@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct LatenciesArgs {
     /// Deployment whose runs are looked at
     #[arg(value_name = "DEPLOYMENT-ID", required_unless_present = "example")]
     id: Option<String>,
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     example: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: LatenciesArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let Some(id) = &args.id else {
         context.output.raw(EXAMPLE)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     };
     let place = find_place(id, false, context)?;
     let store = RunFiles::new(&place.records);
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         file: measurements.to_yaml(&origin),
         measured: measurements.all().into_iter().map(Into::into).collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn measure(event: &RunEvent, measurements: &mut Measurements) {

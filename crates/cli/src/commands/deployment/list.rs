@@ -7,15 +7,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {}
+pub(crate) struct ListDeploymentsArgs {}
 
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    _: ListDeploymentsArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let mut deployments = Vec::new();
     for directory in workspace.deployment_directories()? {
@@ -27,12 +30,12 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
         // One broken manifest must not hide the others.
         let manifest = Document::read(&directory.join(FILE_NAME)).and_then(|d| Manifest::read(&d));
         deployments.push(match manifest {
-            Err(error) => Listed {
+            Err(error) => ListedDeployment {
                 directory: name,
                 problem: Some(error.to_string()),
-                ..Listed::default()
+                ..ListedDeployment::default()
             },
-            Ok(manifest) => Listed {
+            Ok(manifest) => ListedDeployment {
                 id: manifest.metadata.id.to_string(),
                 directory: name,
                 organization: manifest.metadata.organization.clone(),
@@ -49,17 +52,19 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
             },
         });
     }
-    context.output.result(&ListReport { deployments })?;
-    Ok(Outcome::Done)
+    context
+        .output
+        .result(&DeploymentListReport { deployments })?;
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct ListReport {
-    deployments: Vec<Listed>,
+pub(crate) struct DeploymentListReport {
+    deployments: Vec<ListedDeployment>,
 }
 
 #[derive(Default, JsonSchema, Serialize)]
-struct Listed {
+struct ListedDeployment {
     id: String,
     directory: String,
     organization: String,
@@ -72,7 +77,7 @@ struct Listed {
     problem: Option<String>,
 }
 
-impl Report for ListReport {
+impl Report for DeploymentListReport {
     const SCHEMA: &'static str = "nimbus/list/1";
 
     fn text(&self, terminal: Terminal) -> String {
@@ -80,7 +85,7 @@ impl Report for ListReport {
             return "No deployments yet; `nimbus init` makes one\n".to_owned();
         }
         let mut text = terminal.paint(
-            Tone::Heading,
+            TextStyle::Heading,
             &format!(
                 "{:<16} {:<20} {:<20} {:<14} {:>6}  ENVIRONMENTS",
                 "ID", "ORGANIZATION", "PROJECT", "TEMPLATE", "STACKS"
@@ -89,11 +94,11 @@ impl Report for ListReport {
         for listed in &self.deployments {
             if let Some(problem) = &listed.problem {
                 let line = format!("{}: {problem}", listed.directory);
-                text.push_str(&terminal.paint(Tone::Bad, &line));
+                text.push_str(&terminal.paint(TextStyle::Bad, &line));
                 text.push('\n');
                 continue;
             }
-            let Listed {
+            let ListedDeployment {
                 id,
                 organization,
                 project,

@@ -8,7 +8,7 @@ use nimbus_local::{DeploymentPlace, policy_pack_choice};
 use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice};
 
 use crate::commands::program::{EngineArgs, OrderArgs, PolicyArgs, sandbox_settings};
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// How a deployment is run.
 #[derive(clap::Args, Clone, Debug)]
@@ -44,13 +44,17 @@ pub(crate) struct EngineRunArgs {
 }
 
 /// Finds a deployment of the workspace.
-pub(crate) fn find_place(id: &str, rehearsal: bool, context: &Context) -> Result<DeploymentPlace> {
+pub(crate) fn find_place(
+    id: &str,
+    rehearsal: bool,
+    context: &CommandContext,
+) -> Result<DeploymentPlace> {
     DeploymentPlace::find(super::workspace(context)?, id, rehearsal)
 }
 
 impl EngineRunArgs {
     /// What of these is part of a request, and is recorded with it.
-    pub(crate) fn choices(&self, context: &Context) -> Result<RunChoices> {
+    pub(crate) fn choices(&self, context: &CommandContext) -> Result<RunChoices> {
         let packs = self.policies.requests(context).into_iter();
         Ok(RunChoices {
             backend: self.backend.clone(),
@@ -90,7 +94,7 @@ fn sandbox_choice(settings: Option<&SandboxSettings>) -> SandboxChoice {
 /// The sandbox of a recorded request. Limits are this machine's own.
 pub(crate) fn sandbox_of(
     choice: &SandboxChoice,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result<Option<SandboxSettings>> {
     let (mode, network) = match choice {
         SandboxChoice::Off => return Ok(None),

@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::local::find_place;
 use crate::commands::program::confirm;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ListArgs {
+pub(crate) struct ListLocksArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -27,7 +27,7 @@ pub(crate) struct ListArgs {
 #[derive(clap::Args, Debug)]
 pub(crate) struct UnlockArgs {
     #[command(flatten)]
-    list: ListArgs,
+    list: ListLocksArgs,
     /// Environment, such as dev
     #[arg(long, short, value_parser = super::environment)]
     environment: EnvironmentName,
@@ -36,7 +36,7 @@ pub(crate) struct UnlockArgs {
     yes: bool,
 }
 
-pub(crate) async fn list(args: ListArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn list(args: ListLocksArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
     let locks = EnvironmentLockFiles::new(&place.records);
     let mut shown = Vec::new();
@@ -46,10 +46,10 @@ pub(crate) async fn list(args: ListArgs, context: &Context) -> Result<Outcome> {
         }
     }
     context.output.result(&LocksReport { locks: shown })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) async fn unlock(args: UnlockArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn unlock(args: UnlockArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.list.id, args.list.rehearse, context)?;
     let locks = EnvironmentLockFiles::new(&place.records);
     if !args.yes
@@ -64,7 +64,7 @@ pub(crate) async fn unlock(args: UnlockArgs, context: &Context) -> Result<Outcom
         environment: args.environment.to_string(),
         former,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -15,14 +15,14 @@ use serde::Serialize;
 
 use super::local::find_place;
 use super::run::duration;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 /// How often a followed log is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct LogsArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -64,7 +64,7 @@ fn rank(level: &str) -> Option<u8> {
     }
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: LogsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
     let environment = match args.environment {
         Some(environment) => environment,
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let runs = RunFiles::new(&place.records);
     let record = runs.pick(environment, args.run).await?;
     let path = log_path(&place.records, &record, args.stack.as_deref());
-    let filter = Filter {
+    let filter = LogFilter {
         level: args.level,
         from: args.since.map(|since| Timestamp::now() - since),
     };
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         let over = !args.follow || is_over(&runs, record.run, &place, environment).await?;
         place_in_file = print_from(&path, place_in_file, &filter, &args, context)?;
         if over {
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -106,7 +106,7 @@ async fn is_over(
     Ok(progress.result.is_some() || !alive)
 }
 
-struct Filter {
+struct LogFilter {
     level: u8,
     from: Option<Timestamp>,
 }
@@ -115,9 +115,9 @@ struct Filter {
 fn print_from(
     path: &Path,
     from: u64,
-    filter: &Filter,
-    args: &Args,
-    context: &Context,
+    filter: &LogFilter,
+    args: &LogsArgs,
+    context: &CommandContext,
 ) -> Result<u64> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -145,7 +145,7 @@ fn print_from(
             return Ok(at);
         }
         at += read as u64;
-        if let Some(entry) = Entry::parse(line.trim_end()).filter(|entry| filter.wants(entry)) {
+        if let Some(entry) = LogEntry::parse(line.trim_end()).filter(|entry| filter.wants(entry)) {
             match context.output.is_json() {
                 true => context.output.json_line(&entry)?,
                 false => context.output.raw(&line)?,
@@ -155,7 +155,7 @@ fn print_from(
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Entry<'a> {
+struct LogEntry<'a> {
     at: String,
     level: &'a str,
     component: &'a str,
@@ -164,7 +164,7 @@ struct Entry<'a> {
     time: Timestamp,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> LogEntry<'a> {
     /// `[YYYY-MM-DD HH:MM:SS] [LEVEL] [component] message`.
     fn parse(line: &'a str) -> Option<Self> {
         let (time, rest) = line.strip_prefix('[')?.split_once("] [")?;
@@ -182,8 +182,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl Filter {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+impl LogFilter {
+    fn wants(&self, entry: &LogEntry<'_>) -> bool {
         let severe = rank(entry.level).is_none_or(|rank| rank >= self.level);
         severe && self.from.is_none_or(|from| entry.time >= from)
     }
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn lines_are_read_back_and_filtered() {
         let line = "[2026-01-02 03:04:05] [WARN] [network] a] [b";
-        let entry = Entry::parse(line).unwrap();
+        let entry = LogEntry::parse(line).unwrap();
         assert_eq!((entry.level, entry.component), ("WARN", "network"));
         assert_eq!(entry.message, "a] [b");
-        let filter = |level, from: Option<&str>| Filter {
+        let filter = |level, from: Option<&str>| LogFilter {
             level,
             from: from.map(|text| text.parse().unwrap()),
         };
@@ -207,6 +207,6 @@ mod tests {
         assert!(!filter(3, None).wants(&entry));
         assert!(filter(0, Some("2026-01-02T03:04:05Z")).wants(&entry));
         assert!(!filter(0, Some("2026-01-02T03:04:06Z")).wants(&entry));
-        assert!(Entry::parse("no log line").is_none());
+        assert!(LogEntry::parse("no log line").is_none());
     }
 }

@@ -28,9 +28,9 @@ use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::Manifest;
 use nimbus_workspace::Workspace;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 
-pub(crate) fn workspace(context: &Context) -> Result<Workspace> {
+pub(crate) fn workspace(context: &CommandContext) -> Result<Workspace> {
     Workspace::find(&context.directory)
 }
 

@@ -8,25 +8,28 @@ use nimbus_workspace::{ROOT, files};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct NewDeploymentArgs {
     /// Where to make it; the workspace is `cloud/` in there
     #[arg(value_name = "DIR", default_value = ".")]
     place: PathBuf,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: NewDeploymentArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let report = make(&context.directory.join(args.place))?;
     context.output.result(&report)?;
     context
         .output
         .note("Next: nimbus init --org ORG --project PROJECT --domain DOMAIN");
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// A workspace in `directory`, or what an existing one lacks.

@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ResourcesArgs {
     /// Deployment; all of the workspace when left out
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     backend: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ResourcesArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let deployments = match &args.id {
         Some(id) => vec![workspace.deployment(id)?],
@@ -65,12 +65,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             .is_none_or(|text| found.type_.contains(text.as_str()))
     };
     resources.retain(wanted);
-    context.output.result(&ResourcesReport { resources })?;
-    Ok(Outcome::Done)
+    context.output.result(&FoundResourcesReport { resources })?;
+    Ok(CommandOutcome::Done)
 }
 
 async fn of_unit(
-    args: &Args,
+    args: &ResourcesArgs,
     deployment: &Deployment,
     workspace: &Workspace,
     stack: &ComponentName,
@@ -125,7 +125,7 @@ async fn of_unit(
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct ResourcesReport {
+pub(crate) struct FoundResourcesReport {
     resources: Vec<FoundResource>,
 }
 
@@ -143,7 +143,7 @@ struct FoundResource {
     external: bool,
 }
 
-impl Report for ResourcesReport {
+impl Report for FoundResourcesReport {
     const SCHEMA: &'static str = "nimbus/discover-resources/1";
 
     fn text(&self, terminal: Terminal) -> String {
@@ -152,7 +152,10 @@ impl Report for ResourcesReport {
         for found in &self.resources {
             let heading = format!("{} {} {}", found.deployment, found.environment, found.stack);
             if heading != unit {
-                text.push_str(&format!("{}\n", terminal.paint(Tone::Heading, &heading)));
+                text.push_str(&format!(
+                    "{}\n",
+                    terminal.paint(TextStyle::Heading, &heading)
+                ));
                 unit = heading;
             }
             let id = found.id.as_deref().unwrap_or("-");

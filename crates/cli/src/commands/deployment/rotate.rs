@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::environment;
 use super::local::find_place;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct RotateArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     rehearse: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: RotateArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
     let manifest = &place.deployment.manifest;
     let component = args.stack.parse::<ComponentName>().ok();
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         environment: args.environment.to_string(),
         forgotten: forgotten.iter().map(shown).collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -85,7 +85,7 @@ impl Report for RotateReport {
     const SCHEMA: &'static str = "nimbus/rotate/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         let list = self.forgotten.join(", ");
         let Self {
             deployment,

@@ -5,22 +5,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {}
+pub(crate) struct ListStacksArgs {}
 
-pub(crate) async fn list(_: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn list(_: ListStacksArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let found = workspace.programs();
     let stacks = workspace
         .library()?
         .stacks
         .into_values()
-        .map(|template| Shown {
+        .map(|template| ListedStack {
             program: found.iter().any(|name| template.name == name.as_str()),
             registered: true,
             name: template.name.to_string(),
@@ -29,18 +29,21 @@ pub(crate) async fn list(_: Args, context: &Context) -> Result<Outcome> {
             dependencies: template.dependencies.into_iter().map(Into::into).collect(),
             outputs: template.outputs.into_keys().collect(),
         });
-    context.output.result(&StacksReport {
+    context.output.result(&ListedStacksReport {
         stacks: stacks.collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) async fn discover(_: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn discover(
+    _: ListStacksArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let registered = workspace.library()?.stacks;
     let stacks = workspace.programs().into_iter().map(|name| {
         let template = registered.get(name.as_str());
-        Shown {
+        ListedStack {
             program: true,
             registered: template.is_some(),
             description: template.map(|t| t.description.clone()).unwrap_or_default(),
@@ -54,19 +57,19 @@ pub(crate) async fn discover(_: Args, context: &Context) -> Result<Outcome> {
             name,
         }
     });
-    context.output.result(&StacksReport {
+    context.output.result(&ListedStacksReport {
         stacks: stacks.collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct StacksReport {
-    stacks: Vec<Shown>,
+pub(crate) struct ListedStacksReport {
+    stacks: Vec<ListedStack>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Shown {
+struct ListedStack {
     name: String,
     description: String,
     priority: i64,
@@ -77,23 +80,23 @@ struct Shown {
     registered: bool,
 }
 
-impl Report for StacksReport {
+impl Report for ListedStacksReport {
     const SCHEMA: &'static str = "nimbus/stacks/1";
 
     fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
         for stack in &self.stacks {
-            let name = terminal.paint(Tone::Heading, &format!("{:<18}", stack.name));
+            let name = terminal.paint(TextStyle::Heading, &format!("{:<18}", stack.name));
             let remark = match (stack.registered, stack.program) {
-                (false, _) => terminal.paint(Tone::Warning, "  not registered"),
-                (true, false) => terminal.paint(Tone::Warning, "  no program"),
+                (false, _) => terminal.paint(TextStyle::Warning, "  not registered"),
+                (true, false) => terminal.paint(TextStyle::Warning, "  no program"),
                 (true, true) => String::new(),
             };
             let needs = if stack.dependencies.is_empty() {
                 String::new()
             } else {
                 terminal.paint(
-                    Tone::Faint,
+                    TextStyle::Faint,
                     &format!("  ← {}", stack.dependencies.join(", ")),
                 )
             };

@@ -9,19 +9,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
     /// Environment, such as dev, or all
     #[arg(long, short, value_name = "ENVIRONMENT", default_value = "all", value_parser = choice)]
-    environment: Choice,
+    environment: EnvironmentChoice,
     /// All environments
     #[arg(long, conflicts_with = "environment")]
     all_environments: bool,
@@ -31,23 +31,23 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum EnvironmentChoice {
     All,
     One(EnvironmentName),
 }
 
-fn choice(text: &str) -> std::result::Result<Choice, String> {
+fn choice(text: &str) -> std::result::Result<EnvironmentChoice, String> {
     match text {
-        "all" => Ok(Choice::All),
-        other => super::environment(other).map(Choice::One),
+        "all" => Ok(EnvironmentChoice::All),
+        other => super::environment(other).map(EnvironmentChoice::One),
     }
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
     let wanted = match args.environment {
-        Choice::One(environment) => Some(environment),
-        Choice::All => None,
+        EnvironmentChoice::One(environment) => Some(environment),
+        EnvironmentChoice::All => None,
     };
     let mut shown = Vec::new();
     for environment in place.environments(wanted) {
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         rehearsal: args.rehearse,
         environments: shown,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn environment_status(
@@ -86,7 +86,7 @@ async fn environment_status(
                 request,
                 ..
             } = record;
-            Some(LastRun {
+            Some(LastRunReport {
                 run: run.to_string(),
                 kind: request.action.as_str(),
                 started,
@@ -147,12 +147,12 @@ struct EnvironmentStatus {
     version: Option<u32>,
     /// Who is changing it now.
     locked_by: Option<String>,
-    last_run: Option<LastRun>,
+    last_run: Option<LastRunReport>,
     stacks: Vec<StackStatus>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct LastRun {
+struct LastRunReport {
     run: String,
     /// Why it was asked for, in somebody's words.
     message: Option<String>,
@@ -196,7 +196,7 @@ impl Report for StatusReport {
                 None => String::new(),
             };
             let title = format!("{} {}{enabled}{version}", self.deployment, environment.name);
-            text.push_str(&terminal.paint(Tone::Heading, &title));
+            text.push_str(&terminal.paint(TextStyle::Heading, &title));
             text.push('\n');
             if let Some(holder) = &environment.locked_by {
                 text.push_str(&format!("  locked by {holder}\n"));
@@ -204,7 +204,7 @@ impl Report for StatusReport {
             match &environment.last_run {
                 None => text.push_str("  no run yet\n"),
                 Some(run) => {
-                    let LastRun {
+                    let LastRunReport {
                         run,
                         kind,
                         result,
@@ -226,9 +226,9 @@ impl Report for StatusReport {
                     ..
                 } = stack;
                 let tone = match *state {
-                    "deployed" => Tone::Good,
-                    "not_deployed" => Tone::Faint,
-                    _ => Tone::Warning,
+                    "deployed" => TextStyle::Good,
+                    "not_deployed" => TextStyle::Faint,
+                    _ => TextStyle::Warning,
                 };
                 let state = terminal.paint(tone, &format!("{:<13}", state.replace('_', " ")));
                 text.push_str(&format!("  {name:<20} {state} {resources:>4} resources\n"));

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ListArgs {}
+pub(crate) struct ListTemplatesArgs {}
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct NameArgs {
@@ -22,9 +22,9 @@ pub(crate) struct NameArgs {
     name: String,
 }
 
-pub(crate) async fn list(_: ListArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn list(_: ListTemplatesArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let library = workspace(context)?.library()?;
-    let templates = library.manifests.values().map(|template| Shown {
+    let templates = library.manifests.values().map(|template| ListedTemplate {
         name: template.name.clone(),
         description: template.description.clone(),
         stacks: template
@@ -42,10 +42,10 @@ pub(crate) async fn list(_: ListArgs, context: &Context) -> Result<Outcome> {
     context.output.result(&TemplatesReport {
         templates: templates.collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) async fn show(args: NameArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn show(args: NameArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     known(&workspace.library()?, &args.name)?;
     let path = workspace.manifest_template(&args.name);
@@ -55,11 +55,11 @@ pub(crate) async fn show(args: NameArgs, context: &Context) -> Result<Outcome> {
         Error::new(ErrorCode::FILE_UNREADABLE, message)
     })?;
     context.output.raw(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Renders it with made-up answers: what a user would run into shows here.
-pub(crate) async fn validate(args: NameArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn validate(args: NameArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let library = workspace(context)?.library()?;
     known(&library, &args.name)?;
     let manifest = custom_template::check(&library, &args.name)?;
@@ -86,7 +86,7 @@ pub(crate) async fn validate(args: NameArgs, context: &Context) -> Result<Outcom
         stacks: manifest.enabled().count(),
         environments: environments.len(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn known(library: &TemplateLibrary, name: &str) -> Result<()> {
@@ -106,11 +106,11 @@ fn known(library: &TemplateLibrary, name: &str) -> Result<()> {
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct TemplatesReport {
-    templates: Vec<Shown>,
+    templates: Vec<ListedTemplate>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Shown {
+struct ListedTemplate {
     name: String,
     description: String,
     stacks: Vec<String>,
@@ -122,7 +122,7 @@ impl Report for TemplatesReport {
 
     fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
-        for Shown {
+        for ListedTemplate {
             name,
             description,
             stacks,
@@ -131,7 +131,7 @@ impl Report for TemplatesReport {
         {
             let count = stacks.len();
             let environments = environments.join(", ");
-            let name = terminal.paint(Tone::Heading, &format!("{name:<16}"));
+            let name = terminal.paint(TextStyle::Heading, &format!("{name:<16}"));
             text.push_str(&format!(
                 "{name} {count:>2} stacks  {environments:<18}  {description}\n"
             ));
@@ -156,7 +156,7 @@ impl Report for ValidTemplate {
             stacks,
             environments,
         } = self;
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         format!("{mark} {name} is valid: {stacks} stacks × {environments} environments\n")
     }
 }

@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ValidateDeploymentArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct StackArgs {
+pub(crate) struct ValidateStackArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
     id: String,
@@ -43,7 +43,10 @@ pub(crate) struct DependenciesArgs {
     id: String,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ValidateDeploymentArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let manifest = workspace.deployment(&args.id)?.manifest;
     let environments: Vec<_> = match args.environment {
@@ -59,7 +62,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     report(&workspace, &args.id, &findings, context)
 }
 
-pub(crate) async fn stack(args: StackArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn stack(
+    args: ValidateStackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let mut manifest = workspace.deployment(&args.id)?.manifest;
     if !manifest.stacks.contains_key(args.stack.as_str()) {
@@ -80,7 +86,10 @@ pub(crate) async fn stack(args: StackArgs, context: &Context) -> Result<Outcome>
     report(&workspace, &args.id, &findings, context)
 }
 
-pub(crate) async fn dependencies(args: DependenciesArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn dependencies(
+    args: DependenciesArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let manifest = workspace.deployment(&args.id)?.manifest;
     let findings = validate::validate_dependencies(&manifest, &workspace.library()?);
@@ -146,8 +155,8 @@ fn report(
     workspace: &Workspace,
     id: &str,
     findings: &[ValidationFinding],
-    context: &Context,
-) -> Result<Outcome> {
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let document = workspace.manifest_document(id)?;
     let errors = findings
         .iter()
@@ -158,14 +167,14 @@ fn report(
         valid: errors == 0,
         findings: findings
             .iter()
-            .map(|finding| Shown::new(finding, &document, context))
+            .map(|finding| ReportedFinding::new(finding, &document, context))
             .collect(),
     };
     context.output.result(&shown)?;
     Ok(if errors == 0 {
-        Outcome::Done
+        CommandOutcome::Done
     } else {
-        Outcome::Reported(ErrorKind::Invalid)
+        CommandOutcome::Reported(ErrorKind::Invalid)
     })
 }
 
@@ -173,35 +182,35 @@ fn report(
 pub(crate) struct ValidateReport {
     deployment: String,
     valid: bool,
-    findings: Vec<Shown>,
+    findings: Vec<ReportedFinding>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Shown {
+struct ReportedFinding {
     /// `error` or `warning`.
     severity: &'static str,
     title: String,
     detail: String,
     help: String,
     /// Where in the manifest, if it is there.
-    place: Option<Place>,
+    place: Option<ManifestLocation>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Place {
+struct ManifestLocation {
     file: String,
     /// From 1, as editors count.
     line: usize,
     column: usize,
 }
 
-impl Shown {
-    fn new(finding: &ValidationFinding, document: &Document, context: &Context) -> Self {
+impl ReportedFinding {
+    fn new(finding: &ValidationFinding, document: &Document, context: &CommandContext) -> Self {
         let file = std::path::Path::new(document.name());
         let shown = file.strip_prefix(&context.directory).unwrap_or(file);
         let place = finding.spot.as_ref().map(|spot| {
             let position = spot.position(document);
-            Place {
+            ManifestLocation {
                 file: shown.display().to_string(),
                 line: position.line,
                 column: position.column,
@@ -227,10 +236,10 @@ impl Report for ValidateReport {
         let mut text = String::new();
         for finding in &self.findings {
             let (word, tone) = match finding.severity {
-                "error" => ("ERROR", Tone::Bad),
-                _ => ("WARNING", Tone::Warning),
+                "error" => ("ERROR", TextStyle::Bad),
+                _ => ("WARNING", TextStyle::Warning),
             };
-            let Shown {
+            let ReportedFinding {
                 title,
                 detail,
                 help,
@@ -239,14 +248,14 @@ impl Report for ValidateReport {
             } = finding;
             let place = place.as_ref().map_or_else(String::new, |place| {
                 let line = format!("at {}:{}:{}", place.file, place.line, place.column);
-                format!("  {}\n", terminal.paint(Tone::Faint, &line))
+                format!("  {}\n", terminal.paint(TextStyle::Faint, &line))
             });
             let heading = terminal.paint(tone, &format!("{word}: {title}"));
-            let help = terminal.paint(Tone::Faint, &format!("→ {help}"));
+            let help = terminal.paint(TextStyle::Faint, &format!("→ {help}"));
             text.push_str(&format!("{heading}\n  {detail}\n{place}  {help}\n\n"));
         }
         if self.valid {
-            text.push_str(&terminal.paint(Tone::Good, "✓ "));
+            text.push_str(&terminal.paint(TextStyle::Good, "✓ "));
             text.push_str(&format!("{} is valid\n", self.deployment));
         }
         text

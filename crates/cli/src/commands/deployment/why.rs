@@ -9,20 +9,20 @@ use serde::Serialize;
 
 use super::local::{RunArgs, find_place};
 use super::run::LocalRunner;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct WhyArgs {
     #[command(flatten)]
     run: RunArgs,
     /// Stack
     stack: String,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: WhyArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     let choices = run.how.choices(context)?;
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         runs: reason.is_some(),
         reason: reason.map(|reason| reason.to_string()),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -11,7 +11,7 @@ const MANAGERS: &[(&str, &str)] = &[
 ];
 
 /// Names of one thing in the world's package managers; `None` where it has no package.
-pub(super) struct Packages {
+pub(super) struct SystemPackages {
     pub(super) apt: Option<&'static str>,
     pub(super) dnf: Option<&'static str>,
     pub(super) apk: Option<&'static str>,
@@ -22,7 +22,7 @@ pub(super) struct Packages {
     pub(super) page: &'static str,
 }
 
-impl Packages {
+impl SystemPackages {
     /// What to type here.
     pub(super) fn install(&self, has: impl Fn(&str) -> bool) -> String {
         let by_package =
@@ -53,7 +53,7 @@ impl Packages {
 mod tests {
     use super::*;
 
-    const NODE: Packages = Packages {
+    const NODE: SystemPackages = SystemPackages {
         apt: Some("nodejs npm"),
         dnf: None,
         apk: None,

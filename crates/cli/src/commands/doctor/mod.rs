@@ -14,23 +14,23 @@ use nimbus_core::{ErrorKind, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {}
+pub(crate) struct DoctorArgs {}
 
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(_: DoctorArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let (languages, services) = futures::join!(tools::check_all(), services::check_all(context));
     let sandbox = sandbox::check_all().await;
     let storage = storage::check_all(context);
     let report = DoctorReport::new([languages, services, sandbox, storage].concat());
     context.output.result(&report)?;
     match report.ok {
-        true => Ok(Outcome::Done),
-        false => Ok(Outcome::Reported(ErrorKind::Unavailable)),
+        true => Ok(CommandOutcome::Done),
+        false => Ok(CommandOutcome::Reported(ErrorKind::Unavailable)),
     }
 }
 
@@ -38,16 +38,16 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
 pub(crate) struct DoctorReport {
     /// Whether everything that every command needs is there.
     ok: bool,
-    checks: Vec<Check>,
+    checks: Vec<DoctorCheck>,
 }
 
 #[derive(Clone, Debug, JsonSchema, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct DoctorCheck {
     /// Stable name, such as `node` or `landlock`.
     id: &'static str,
-    group: Group,
+    group: CheckGroup,
     title: &'static str,
-    state: State,
+    state: CheckState,
     /// Whether every command needs it.
     required: bool,
     /// What was found: a version, a path, a reason.
@@ -58,7 +58,7 @@ pub(crate) struct Check {
 
 #[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Group {
+enum CheckGroup {
     Programs,
     Services,
     Sandbox,
@@ -67,7 +67,7 @@ enum Group {
 
 #[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum CheckState {
     Ok,
     /// It works, but not as well as it should.
     Warning,
@@ -79,20 +79,25 @@ enum State {
     NotUsed,
 }
 
-impl Check {
-    fn ok(id: &'static str, group: Group, title: &'static str, detail: impl Into<String>) -> Self {
+impl DoctorCheck {
+    fn ok(
+        id: &'static str,
+        group: CheckGroup,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
         Self {
             id,
             group,
             title,
-            state: State::Ok,
+            state: CheckState::Ok,
             required: false,
             detail: detail.into(),
             fix: None,
         }
     }
 
-    fn state(mut self, state: State, fix: impl Into<String>) -> Self {
+    fn state(mut self, state: CheckState, fix: impl Into<String>) -> Self {
         self.state = state;
         self.fix = Some(fix.into());
         self
@@ -104,23 +109,23 @@ impl Check {
     }
 
     fn blocks(&self) -> bool {
-        self.required && matches!(self.state, State::Missing | State::Failed)
+        self.required && matches!(self.state, CheckState::Missing | CheckState::Failed)
     }
 }
 
-impl State {
-    fn word(self) -> (&'static str, Tone) {
+impl CheckState {
+    fn word(self) -> (&'static str, TextStyle) {
         match self {
-            Self::Ok => ("ok", Tone::Good),
-            Self::Warning => ("warning", Tone::Warning),
-            Self::Missing => ("missing", Tone::Warning),
-            Self::Failed => ("failed", Tone::Bad),
-            Self::NotUsed => ("-", Tone::Faint),
+            Self::Ok => ("ok", TextStyle::Good),
+            Self::Warning => ("warning", TextStyle::Warning),
+            Self::Missing => ("missing", TextStyle::Warning),
+            Self::Failed => ("failed", TextStyle::Bad),
+            Self::NotUsed => ("-", TextStyle::Faint),
         }
     }
 }
 
-impl Group {
+impl CheckGroup {
     fn heading(self) -> &'static str {
         match self {
             Self::Programs => "Programs",
@@ -132,18 +137,20 @@ impl Group {
 }
 
 impl DoctorReport {
-    fn new(checks: Vec<Check>) -> Self {
+    fn new(checks: Vec<DoctorCheck>) -> Self {
         Self {
-            ok: !checks.iter().any(Check::blocks),
+            ok: !checks.iter().any(DoctorCheck::blocks),
             checks,
         }
     }
 
     fn summary(&self) -> String {
-        let count = |wanted: fn(&Check) -> bool| self.checks.iter().filter(|c| wanted(c)).count();
-        let blocking = count(Check::blocks);
-        let optional =
-            count(|check| !check.blocks() && !matches!(check.state, State::Ok | State::NotUsed));
+        let count =
+            |wanted: fn(&DoctorCheck) -> bool| self.checks.iter().filter(|c| wanted(c)).count();
+        let blocking = count(DoctorCheck::blocks);
+        let optional = count(|check| {
+            !check.blocks() && !matches!(check.state, CheckState::Ok | CheckState::NotUsed)
+        });
         match (blocking, optional) {
             (0, 0) => "everything is here".to_owned(),
             (0, more) => format!("everything needed is here; {more} more could be improved"),
@@ -167,7 +174,7 @@ impl Report for DoctorReport {
         for check in &self.checks {
             if group != Some(check.group) {
                 let gap = if group.is_none() { "" } else { "\n" };
-                let heading = terminal.paint(Tone::Heading, check.group.heading());
+                let heading = terminal.paint(TextStyle::Heading, check.group.heading());
                 text.push_str(&format!("{gap}{heading}\n"));
                 group = Some(check.group);
             }
@@ -189,31 +196,35 @@ impl Report for DoctorReport {
 mod tests {
     use super::*;
 
-    fn check(state: State) -> Check {
-        Check::ok("x", Group::Programs, "X", "d").state(state, "do it")
+    fn check(state: CheckState) -> DoctorCheck {
+        DoctorCheck::ok("x", CheckGroup::Programs, "X", "d").state(state, "do it")
     }
 
     #[test]
     fn only_required_things_that_are_broken_fail_the_command() {
-        let ok = |checks: Vec<Check>| DoctorReport::new(checks).ok;
-        assert!(ok(vec![check(State::Missing), check(State::Failed)]));
-        assert!(ok(vec![check(State::Warning).required()]));
-        assert!(!ok(vec![check(State::Missing).required()]));
-        assert!(!ok(vec![check(State::Failed).required()]));
+        let ok = |checks: Vec<DoctorCheck>| DoctorReport::new(checks).ok;
+        assert!(ok(vec![
+            check(CheckState::Missing),
+            check(CheckState::Failed)
+        ]));
+        assert!(ok(vec![check(CheckState::Warning).required()]));
+        assert!(!ok(vec![check(CheckState::Missing).required()]));
+        assert!(!ok(vec![check(CheckState::Failed).required()]));
     }
 
     #[test]
     fn the_text_has_a_line_per_check_with_its_fix_below() {
         let report = DoctorReport::new(vec![
-            Check::ok(
+            DoctorCheck::ok(
                 "node",
-                Group::Programs,
+                CheckGroup::Programs,
                 "Node.js",
                 "20.1.0 at /usr/bin/node",
             ),
-            Check::ok("npm", Group::Programs, "npm", "not found").state(State::Missing, "get npm"),
-            Check::ok("temp", Group::Storage, "Temporary", "full")
-                .state(State::Failed, "a\nb")
+            DoctorCheck::ok("npm", CheckGroup::Programs, "npm", "not found")
+                .state(CheckState::Missing, "get npm"),
+            DoctorCheck::ok("temp", CheckGroup::Storage, "Temporary", "full")
+                .state(CheckState::Failed, "a\nb")
                 .required(),
         ]);
         let plain = Terminal {

@@ -5,13 +5,13 @@
 
 use nimbus_engine_sandbox::{Helper, Limits, Primitive, Probe};
 
-use super::{Check, Group, State};
+use super::{CheckGroup, CheckState, DoctorCheck};
 
-pub(super) async fn check_all() -> Vec<Check> {
+pub(super) async fn check_all() -> Vec<DoctorCheck> {
     if !cfg!(target_os = "linux") {
-        let check = Check::ok("sandbox", Group::Sandbox, "Sandbox", "only on Linux");
+        let check = DoctorCheck::ok("sandbox", CheckGroup::Sandbox, "Sandbox", "only on Linux");
         let advice = "run programs of strangers on a Linux machine";
-        return vec![check.state(State::NotUsed, advice)];
+        return vec![check.state(CheckState::NotUsed, advice)];
     }
     let found = tokio::task::spawn_blocking(|| {
         let helper = Helper::this_program();
@@ -20,15 +20,21 @@ pub(super) async fn check_all() -> Vec<Check> {
     match found.await {
         Ok(Ok(probe)) => checks(&probe, |path| std::fs::read_to_string(path).ok()),
         _ => vec![
-            Check::ok("isolation", Group::Sandbox, "Isolation", "cannot be tried").state(
-                State::Failed,
+            DoctorCheck::ok(
+                "isolation",
+                CheckGroup::Sandbox,
+                "Isolation",
+                "cannot be tried",
+            )
+            .state(
+                CheckState::Failed,
                 "run Nimbus from a file that exists, with /proc mounted",
             ),
         ],
     }
 }
 
-fn checks(probe: &Probe, read: impl Fn(&str) -> Option<String>) -> Vec<Check> {
+fn checks(probe: &Probe, read: impl Fn(&str) -> Option<String>) -> Vec<DoctorCheck> {
     let primitives = Primitive::ALL
         .into_iter()
         .map(|primitive| check(primitive, probe, &read));
@@ -40,9 +46,15 @@ fn checks(probe: &Probe, read: impl Fn(&str) -> Option<String>) -> Vec<Check> {
 }
 
 /// What the kernel limits for each process. A program never gets more than Nimbus itself may have.
-fn resource_limits(read: &impl Fn(&str) -> Option<String>) -> Check {
-    let check =
-        |detail: String| Check::ok("resource_limits", Group::Sandbox, "Resource limits", detail);
+fn resource_limits(read: &impl Fn(&str) -> Option<String>) -> DoctorCheck {
+    let check = |detail: String| {
+        DoctorCheck::ok(
+            "resource_limits",
+            CheckGroup::Sandbox,
+            "Resource limits",
+            detail,
+        )
+    };
     let table = read("/proc/self/limits").unwrap_or_default();
     let wanted = Limits::default();
     let lower: Vec<String> = [
@@ -58,7 +70,7 @@ fn resource_limits(read: &impl Fn(&str) -> Option<String>) -> Check {
     .collect();
     if table.is_empty() {
         let check = check("cannot be read".to_owned());
-        return check.state(State::Warning, "mount /proc");
+        return check.state(CheckState::Warning, "mount /proc");
     }
     if lower.is_empty() {
         return check("memory, processes, open files and file sizes can be limited".to_owned());
@@ -66,7 +78,7 @@ fn resource_limits(read: &impl Fn(&str) -> Option<String>) -> Check {
     let check = check(format!("programs get {}", lower.join(", ")));
     let advice = "raise the hard limits of Nimbus: ulimit -H, or LimitNOFILE, LimitNPROC and \
                   LimitDATA of its service";
-    check.state(State::Warning, advice)
+    check.state(CheckState::Warning, advice)
 }
 
 /// A hard limit from the kernel's table; `None` when there is none.
@@ -76,8 +88,9 @@ fn hard_limit(table: &str, name: &str) -> Option<u64> {
 }
 
 /// What it all comes to.
-fn isolation(probe: &Probe) -> Check {
-    let check = |detail: &str| Check::ok("isolation", Group::Sandbox, "Isolation", detail);
+fn isolation(probe: &Probe) -> DoctorCheck {
+    let check =
+        |detail: &str| DoctorCheck::ok("isolation", CheckGroup::Sandbox, "Isolation", detail);
     let missing = probe.missing();
     if missing.is_empty() {
         return check("complete: programs of strangers can be run (engine.sandbox: strict)");
@@ -88,28 +101,32 @@ fn isolation(probe: &Probe) -> Check {
         names.join(", ")
     );
     check(&detail).state(
-        State::Warning,
+        CheckState::Warning,
         "see below; engine.allow_weak_isolation runs them nevertheless",
     )
 }
 
-fn check(primitive: Primitive, probe: &Probe, read: &impl Fn(&str) -> Option<String>) -> Check {
+fn check(
+    primitive: Primitive,
+    probe: &Probe,
+    read: &impl Fn(&str) -> Option<String>,
+) -> DoctorCheck {
     let (id, title) = (primitive.id(), title(primitive));
     match probe.state(primitive) {
         Ok(_) if primitive == Primitive::Landlock && probe.landlock_abi() < 6 => {
             let detail = format!("ABI {}, files only", probe.landlock_abi());
-            Check::ok(id, Group::Sandbox, title, detail).state(
-                State::Warning,
+            DoctorCheck::ok(id, CheckGroup::Sandbox, title, detail).state(
+                CheckState::Warning,
                 "use Linux 6.12 or newer to restrict network, signals and sockets as well",
             )
         }
-        Ok(detail) => Check::ok(id, Group::Sandbox, title, detail),
+        Ok(detail) => DoctorCheck::ok(id, CheckGroup::Sandbox, title, detail),
         Err(why) => {
             let state = match primitive.is_required() {
-                true => State::Missing,
-                false => State::Warning,
+                true => CheckState::Missing,
+                false => CheckState::Warning,
             };
-            Check::ok(id, Group::Sandbox, title, why).state(state, fix(primitive, read))
+            DoctorCheck::ok(id, CheckGroup::Sandbox, title, why).state(state, fix(primitive, read))
         }
     }
 }
@@ -193,7 +210,7 @@ mod tests {
         }
     }
 
-    fn by_id(checks: &[Check], id: &str) -> Check {
+    fn by_id(checks: &[DoctorCheck], id: &str) -> DoctorCheck {
         let found = checks.iter().find(|check| check.id == id);
         found.cloned().expect("every primitive has a check")
     }
@@ -205,11 +222,11 @@ mod tests {
         assert_eq!(checks.len(), Primitive::ALL.len() + 2);
         for id in ["user_namespaces", "landlock", "network_namespaces"] {
             let check = by_id(&checks, id);
-            assert_eq!(check.state, State::Missing);
+            assert_eq!(check.state, CheckState::Missing);
             assert!(check.fix.is_some(), "{id}");
         }
         let isolation = by_id(&checks, "isolation");
-        assert_eq!(isolation.state, State::Warning);
+        assert_eq!(isolation.state, CheckState::Warning);
         assert!(isolation.detail.contains("user namespaces"));
     }
 
@@ -219,7 +236,7 @@ mod tests {
     fn each_missing_primitive_is_named_with_a_fix() {
         let whole = || Probe::complete();
         let everything = checks(&whole(), files(&[]));
-        assert_eq!(by_id(&everything, "isolation").state, State::Ok);
+        assert_eq!(by_id(&everything, "isolation").state, CheckState::Ok);
         for primitive in Primitive::ALL {
             let checks = checks(&whole().without(primitive), files(&[]));
             let own = by_id(&checks, primitive.id());
@@ -227,12 +244,12 @@ mod tests {
             let isolation = by_id(&checks, "isolation");
             let told = isolation.detail.contains(primitive.title());
             if primitive.is_required() {
-                assert_eq!(own.state, State::Missing, "{primitive:?}");
-                assert_eq!(isolation.state, State::Warning);
+                assert_eq!(own.state, CheckState::Missing, "{primitive:?}");
+                assert_eq!(isolation.state, CheckState::Warning);
                 assert!(told, "{}", isolation.detail);
             } else {
-                assert_eq!(own.state, State::Warning, "{primitive:?}");
-                assert_eq!(isolation.state, State::Ok);
+                assert_eq!(own.state, CheckState::Warning, "{primitive:?}");
+                assert_eq!(isolation.state, CheckState::Ok);
             }
             let others = checks
                 .iter()
@@ -250,11 +267,11 @@ mod tests {
                      Max open files            256                  1024                 files\n";
         let low = [("/proc/self/limits", table)];
         let check = resource_limits(&files(&low));
-        assert_eq!(check.state, State::Warning);
+        assert_eq!(check.state, CheckState::Warning);
         assert_eq!(check.detail, "programs get 1024 open files instead of 4096");
         let enough = table.replace("1024", "1048576");
         let check = resource_limits(&files(&[("/proc/self/limits", &enough)]));
-        assert_eq!(check.state, State::Ok);
+        assert_eq!(check.state, CheckState::Ok);
     }
 
     #[test]

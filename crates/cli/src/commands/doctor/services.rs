@@ -7,12 +7,12 @@ use nimbus_core::Result;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Check, Group, State};
-use crate::context::{Context, is_chosen};
+use super::{CheckGroup, CheckState, DoctorCheck};
+use crate::context::{CommandContext, is_chosen};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) async fn check_all(context: &Context) -> Vec<Check> {
+pub(super) async fn check_all(context: &CommandContext) -> Vec<DoctorCheck> {
     let loaded = context.settings();
     let mut checks = vec![settings(&loaded)];
     if let Ok(loaded) = loaded {
@@ -23,9 +23,10 @@ pub(super) async fn check_all(context: &Context) -> Vec<Check> {
     checks
 }
 
-fn settings(loaded: &Result<&Loaded>) -> Check {
-    let check =
-        |detail: String| Check::ok("settings", Group::Services, "Settings", detail).required();
+fn settings(loaded: &Result<&Loaded>) -> DoctorCheck {
+    let check = |detail: String| {
+        DoctorCheck::ok("settings", CheckGroup::Services, "Settings", detail).required()
+    };
     match loaded {
         Ok(Loaded {
             file: Some(file), ..
@@ -39,12 +40,12 @@ fn settings(loaded: &Result<&Loaded>) -> Check {
             let fix = error
                 .help()
                 .unwrap_or("`nimbus config show` marks the place");
-            check(format!("{}{place}", error.message())).state(State::Failed, fix)
+            check(format!("{}{place}", error.message())).state(CheckState::Failed, fix)
         }
     }
 }
 
-fn unknown_variables(loaded: &Loaded) -> Option<Check> {
+fn unknown_variables(loaded: &Loaded) -> Option<DoctorCheck> {
     let (variable, nearest) = loaded.unknown_variables.first()?;
     let names: Vec<_> = loaded
         .unknown_variables
@@ -56,13 +57,13 @@ fn unknown_variables(loaded: &Loaded) -> Option<Check> {
         None => format!("unset {variable}; `nimbus config show --json` lists all variables"),
     };
     let detail = format!("{} mean nothing to Nimbus", names.join(", "));
-    let check = Check::ok("variables", Group::Services, "Variables", detail);
-    Some(check.state(State::Warning, fix))
+    let check = DoctorCheck::ok("variables", CheckGroup::Services, "Variables", detail);
+    Some(check.state(CheckState::Warning, fix))
 }
 
 /// A file with a secret in it is for its owner alone.
 #[cfg(unix)]
-fn secrets_in_file(context: &Context, loaded: &Loaded) -> Option<Check> {
+fn secrets_in_file(context: &CommandContext, loaded: &Loaded) -> Option<DoctorCheck> {
     use std::os::unix::fs::PermissionsExt as _;
 
     let file = loaded.file.as_ref()?;
@@ -80,9 +81,9 @@ fn secrets_in_file(context: &Context, loaded: &Loaded) -> Option<Check> {
         .mode()
         & 0o777;
     let detail = format!("{} holds secrets and has mode {mode:03o}", file.display());
-    let check = Check::ok(
+    let check = DoctorCheck::ok(
         "secrets_file",
-        Group::Services,
+        CheckGroup::Services,
         "Secrets in the file",
         detail,
     );
@@ -90,23 +91,24 @@ fn secrets_in_file(context: &Context, loaded: &Loaded) -> Option<Check> {
     Some(if mode & 0o077 == 0 {
         check
     } else {
-        check.state(State::Warning, fix)
+        check.state(CheckState::Warning, fix)
     })
 }
 
 #[cfg(not(unix))]
-fn secrets_in_file(_: &Context, _: &Loaded) -> Option<Check> {
+fn secrets_in_file(_: &CommandContext, _: &Loaded) -> Option<DoctorCheck> {
     None
 }
 
 /// The object store counts as set up when somebody chose an address or a key for it.
-async fn object_store(loaded: &Loaded) -> Check {
+async fn object_store(loaded: &Loaded) -> DoctorCheck {
     let s3 = &loaded.settings.s3;
-    let check = |detail: String| Check::ok("s3", Group::Services, "S3 object store", detail);
+    let check =
+        |detail: String| DoctorCheck::ok("s3", CheckGroup::Services, "S3 object store", detail);
     if !is_chosen(&s3.endpoint.origin) && !is_chosen(&s3.access_key.origin) {
         let detail = "not set up; only for state in an object store";
         let fix = "set NIMBUS_S3_ENDPOINT, NIMBUS_S3_ACCESS_KEY and NIMBUS_S3_SECRET_KEY";
-        return check(detail.into()).state(State::NotUsed, fix);
+        return check(detail.into()).state(CheckState::NotUsed, fix);
     }
     let url = s3.endpoint.value.url();
     let (host, port) = (
@@ -122,10 +124,11 @@ async fn object_store(loaded: &Loaded) -> Check {
     {
         Ok(Ok(_)) if s3.access_key.value.is_none() || s3.secret_key.value.is_none() => {
             let fix = "set NIMBUS_S3_ACCESS_KEY and NIMBUS_S3_SECRET_KEY";
-            check(format!("{host}:{port} answers, but a key is missing")).state(State::Warning, fix)
+            check(format!("{host}:{port} answers, but a key is missing"))
+                .state(CheckState::Warning, fix)
         }
         Ok(Ok(_)) => check(format!("{host}:{port} answers")),
-        Ok(Err(error)) => check(format!("{host}:{port}: {error}")).state(State::Failed, fix),
-        Err(_) => check(format!("{host}:{port} does not answer")).state(State::Failed, fix),
+        Ok(Err(error)) => check(format!("{host}:{port}: {error}")).state(CheckState::Failed, fix),
+        Err(_) => check(format!("{host}:{port} does not answer")).state(CheckState::Failed, fix),
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::home_dir;
 
-use super::{Check, Group, State};
-use crate::context::Context;
+use super::{CheckGroup, CheckState, DoctorCheck};
+use crate::context::CommandContext;
 
 const MIB: u64 = 1 << 20;
 
@@ -16,7 +16,7 @@ const TOO_LITTLE: u64 = 100 * MIB;
 /// Below this the next plugin may not fit.
 const LITTLE: u64 = 2048 * MIB;
 
-pub(super) fn check_all(context: &Context) -> Vec<Check> {
+pub(super) fn check_all(context: &CommandContext) -> Vec<DoctorCheck> {
     let mut checks = vec![
         directory("working_directory", "Working directory", &context.directory),
         directory(
@@ -29,13 +29,13 @@ pub(super) fn check_all(context: &Context) -> Vec<Check> {
     match pulumi_home() {
         Some(home) => checks.push(directory("pulumi_home", "State and plugins", &home).required()),
         None => checks.push(
-            Check::ok(
+            DoctorCheck::ok(
                 "pulumi_home",
-                Group::Storage,
+                CheckGroup::Storage,
                 "State and plugins",
                 "no home directory",
             )
-            .state(State::Failed, "set HOME or PULUMI_HOME")
+            .state(CheckState::Failed, "set HOME or PULUMI_HOME")
             .required(),
         ),
     }
@@ -50,36 +50,37 @@ fn pulumi_home() -> Option<PathBuf> {
     named.or_else(|| Some(home_dir().ok()?.join(".pulumi")))
 }
 
-fn directory(id: &'static str, title: &'static str, path: &Path) -> Check {
-    let check = |detail: String| Check::ok(id, Group::Storage, title, detail);
+fn directory(id: &'static str, title: &'static str, path: &Path) -> DoctorCheck {
+    let check = |detail: String| DoctorCheck::ok(id, CheckGroup::Storage, title, detail);
     let shown = path.display();
     // What does not exist yet will be made, so its nearest ancestor decides.
     let Some(existing) = path.ancestors().find(|ancestor| ancestor.exists()) else {
-        return check(format!("{shown} cannot be made")).state(State::Failed, "make it by hand");
+        return check(format!("{shown} cannot be made"))
+            .state(CheckState::Failed, "make it by hand");
     };
     let near = existing.display();
     if !existing.is_dir() {
         let fix = format!("move the file {near} away");
-        return check(format!("{near} is not a directory")).state(State::Failed, fix);
+        return check(format!("{near} is not a directory")).state(CheckState::Failed, fix);
     }
     if let Err(error) = tempfile::Builder::new()
         .prefix(".nimbus-doctor-")
         .tempfile_in(existing)
     {
         let fix = format!("give your user the right to write: chown \"$USER\" {near}");
-        return check(format!("{near} cannot be written: {error}")).state(State::Failed, fix);
+        return check(format!("{near} cannot be written: {error}")).state(CheckState::Failed, fix);
     }
     match free_space(existing) {
         Some(free) if free < TOO_LITTLE => {
             let fix = format!("free at least {} MiB there", TOO_LITTLE / MIB);
-            check(format!("{shown}, {} MiB free", free / MIB)).state(State::Failed, fix)
+            check(format!("{shown}, {} MiB free", free / MIB)).state(CheckState::Failed, fix)
         }
         Some(free) if free < LITTLE => {
             let fix = format!(
                 "free {} MiB there before the next plugin arrives",
                 LITTLE / MIB
             );
-            check(format!("{shown}, {} MiB free", free / MIB)).state(State::Warning, fix)
+            check(format!("{shown}, {} MiB free", free / MIB)).state(CheckState::Warning, fix)
         }
         Some(free) => check(format!("{shown}, {} GiB free", free / (1024 * MIB))),
         None => check(shown.to_string()),
@@ -110,7 +111,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let check = directory("x", "X", &parent.path().join("a/b/c"));
         assert!(
-            matches!(check.state, State::Ok | State::Warning),
+            matches!(check.state, CheckState::Ok | CheckState::Warning),
             "{check:?}"
         );
         let left = std::fs::read_dir(parent.path()).unwrap().count();
@@ -121,7 +122,7 @@ mod tests {
     fn a_file_in_the_way_is_told() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let check = directory("x", "X", &file.path().join("below"));
-        assert_eq!(check.state, State::Failed);
+        assert_eq!(check.state, CheckState::Failed);
         assert!(check.fix.unwrap().contains("move the file"));
     }
 }

@@ -8,13 +8,13 @@ use futures::future::join_all;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::fix::Packages;
-use super::{Check, Group, State};
+use super::fix::SystemPackages;
+use super::{CheckGroup, CheckState, DoctorCheck};
 
 /// A program that does not say its version within this time is broken.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-struct Tool {
+struct RequiredTool {
     id: &'static str,
     title: &'static str,
     /// Names to look for, the first that is found counts.
@@ -22,18 +22,18 @@ struct Tool {
     version_argument: &'static str,
     minimum: (u32, u32),
     needed_for: &'static str,
-    packages: Packages,
+    packages: SystemPackages,
 }
 
-const TOOLS: &[Tool] = &[
-    Tool {
+const TOOLS: &[RequiredTool] = &[
+    RequiredTool {
         id: "node",
         title: "Node.js",
         programs: &["node"],
         version_argument: "--version",
         minimum: (20, 0),
         needed_for: "TypeScript and JavaScript programs",
-        packages: Packages {
+        packages: SystemPackages {
             apt: Some("nodejs"),
             dnf: Some("nodejs"),
             apk: Some("nodejs"),
@@ -43,14 +43,14 @@ const TOOLS: &[Tool] = &[
             page: "https://nodejs.org/en/download",
         },
     },
-    Tool {
+    RequiredTool {
         id: "npm",
         title: "npm",
         programs: &["npm"],
         version_argument: "--version",
         minimum: (8, 0),
         needed_for: "dependencies of TypeScript and JavaScript programs",
-        packages: Packages {
+        packages: SystemPackages {
             apt: Some("npm"),
             dnf: Some("npm"),
             apk: Some("npm"),
@@ -60,14 +60,14 @@ const TOOLS: &[Tool] = &[
             page: "https://nodejs.org/en/download",
         },
     },
-    Tool {
+    RequiredTool {
         id: "python",
         title: "Python",
         programs: &["python3", "python"],
         version_argument: "--version",
         minimum: (3, 9),
         needed_for: "Python programs",
-        packages: Packages {
+        packages: SystemPackages {
             apt: Some("python3 python3-venv"),
             dnf: Some("python3"),
             apk: Some("python3"),
@@ -77,14 +77,14 @@ const TOOLS: &[Tool] = &[
             page: "https://www.python.org/downloads",
         },
     },
-    Tool {
+    RequiredTool {
         id: "pulumi",
         title: "Pulumi CLI",
         programs: &["pulumi"],
         version_argument: "version",
         minimum: (3, 0),
         needed_for: "the `pulumi` engine; the embedded engine does without",
-        packages: Packages {
+        packages: SystemPackages {
             apt: None,
             dnf: None,
             apk: None,
@@ -94,7 +94,7 @@ const TOOLS: &[Tool] = &[
             page: "https://www.pulumi.com/docs/install",
         },
     },
-    Tool {
+    RequiredTool {
         id: "postgres",
         title: "PostgreSQL server",
         programs: &["postgres"],
@@ -103,7 +103,7 @@ const TOOLS: &[Tool] = &[
         needed_for: "a private database of the server; not needed with db.host",
         packages: POSTGRES,
     },
-    Tool {
+    RequiredTool {
         id: "initdb",
         title: "PostgreSQL initdb",
         programs: &["initdb"],
@@ -112,14 +112,14 @@ const TOOLS: &[Tool] = &[
         needed_for: "a private database of the server; not needed with db.host",
         packages: POSTGRES,
     },
-    Tool {
+    RequiredTool {
         id: "temporal",
         title: "Temporal",
         programs: &["temporal"],
         version_argument: "--version",
         minimum: (1, 0),
         needed_for: "workflows on Temporal; the embedded runtime does without",
-        packages: Packages {
+        packages: SystemPackages {
             apt: None,
             dnf: None,
             apk: None,
@@ -131,7 +131,7 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-const POSTGRES: Packages = Packages {
+const POSTGRES: SystemPackages = SystemPackages {
     apt: Some("postgresql"),
     dnf: Some("postgresql-server"),
     apk: Some("postgresql"),
@@ -141,24 +141,24 @@ const POSTGRES: Packages = Packages {
     page: "https://www.postgresql.org/download",
 };
 
-pub(super) async fn check_all() -> Vec<Check> {
+pub(super) async fn check_all() -> Vec<DoctorCheck> {
     join_all(TOOLS.iter().map(check)).await
 }
 
-async fn check(tool: &Tool) -> Check {
-    let found = |detail: String| Check::ok(tool.id, Group::Programs, tool.title, detail);
+async fn check(tool: &RequiredTool) -> DoctorCheck {
+    let found = |detail: String| DoctorCheck::ok(tool.id, CheckGroup::Programs, tool.title, detail);
     let Some(path) = find(tool.programs) else {
         let detail = format!("not found; for {}", tool.needed_for);
-        return found(detail).state(State::Missing, fix(tool));
+        return found(detail).state(CheckState::Missing, fix(tool));
     };
     let place = path.display();
     let Some(output) = version_text(&path, tool.version_argument).await else {
         let detail = format!("{place} does not answer `{}`", tool.version_argument);
-        return found(detail).state(State::Failed, fix(tool));
+        return found(detail).state(CheckState::Failed, fix(tool));
     };
-    let Some(version) = Version::find(&output) else {
+    let Some(version) = ToolVersion::find(&output) else {
         let detail = format!("{place} does not say which version it is");
-        return found(detail).state(State::Warning, fix(tool));
+        return found(detail).state(CheckState::Warning, fix(tool));
     };
     let detail = format!("{} at {place}", version.text);
     if version.number < tool.minimum {
@@ -167,12 +167,12 @@ async fn check(tool: &Tool) -> Check {
             "{detail}, older than {major}.{minor}; for {}",
             tool.needed_for
         );
-        return found(detail).state(State::Failed, fix(tool));
+        return found(detail).state(CheckState::Failed, fix(tool));
     }
     found(detail)
 }
 
-fn fix(tool: &Tool) -> String {
+fn fix(tool: &RequiredTool) -> String {
     tool.packages
         .install(|manager| which::which(manager).is_ok())
 }
@@ -213,12 +213,12 @@ async fn version_text(program: &Path, argument: &str) -> Option<String> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Version {
+struct ToolVersion {
     text: String,
     number: (u32, u32),
 }
 
-impl Version {
+impl ToolVersion {
     /// The first thing in a text that looks like `1.2` or `v1.2.3`.
     fn find(text: &str) -> Option<Self> {
         let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
@@ -255,25 +255,25 @@ mod tests {
             ),
             ("11.4.2\n", "11.4.2", (11, 4)),
         ] {
-            let expected = Version {
+            let expected = ToolVersion {
                 text: version.into(),
                 number,
             };
-            assert_eq!(Version::find(text), Some(expected), "{text}");
+            assert_eq!(ToolVersion::find(text), Some(expected), "{text}");
         }
         for text in ["", "no number", "7", "...", "a.b"] {
-            assert_eq!(Version::find(text), None, "{text}");
+            assert_eq!(ToolVersion::find(text), None, "{text}");
         }
     }
 
     #[tokio::test]
     async fn a_program_that_is_nowhere_is_missing_with_a_fix() {
-        let tool = Tool {
+        let tool = RequiredTool {
             programs: &["nimbus-no-such-program"],
             ..first_tool()
         };
         let check = check(&tool).await;
-        assert_eq!(check.state, State::Missing);
+        assert_eq!(check.state, CheckState::Missing);
         assert!(!check.fix.unwrap().is_empty());
         assert!(!check.required, "no program is needed by every command");
     }
@@ -282,39 +282,39 @@ mod tests {
     #[tokio::test]
     async fn old_and_broken_programs_are_told_apart() {
         // The shell answers with what it is given: a version, nothing, or a failure.
-        let shell = |argument| Tool {
+        let shell = |argument| RequiredTool {
             programs: &["true"],
             version_argument: argument,
             ..first_tool()
         };
         assert_eq!(
             check(&shell("--x")).await.state,
-            State::Warning,
+            CheckState::Warning,
             "says no version"
         );
-        let failing = Tool {
+        let failing = RequiredTool {
             programs: &["false"],
             ..first_tool()
         };
-        assert_eq!(check(&failing).await.state, State::Failed);
-        let old = Tool {
+        assert_eq!(check(&failing).await.state, CheckState::Failed);
+        let old = RequiredTool {
             programs: &["echo"],
             version_argument: "v1.2.3",
             ..first_tool()
         };
         let check = check(&old).await;
-        assert_eq!(check.state, State::Failed);
+        assert_eq!(check.state, CheckState::Failed);
         assert!(check.detail.contains("older than 20.0"), "{}", check.detail);
-        let new = Tool {
+        let new = RequiredTool {
             programs: &["echo"],
             version_argument: "v20.0.0",
             ..first_tool()
         };
-        assert_eq!(super::check(&new).await.state, State::Ok);
+        assert_eq!(super::check(&new).await.state, CheckState::Ok);
     }
 
-    fn first_tool() -> Tool {
-        Tool {
+    fn first_tool() -> RequiredTool {
+        RequiredTool {
             id: "node",
             title: "Node.js",
             programs: &["node"],

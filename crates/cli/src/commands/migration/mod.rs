@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct MigrationReport {
+pub(crate) struct NamingMigrationReport {
     /// Whether anything was done, or only shown.
     dry_run: bool,
     /// What was or would be done, in order.
@@ -19,7 +19,7 @@ pub(crate) struct MigrationReport {
     record: Option<String>,
 }
 
-impl Report for MigrationReport {
+impl Report for NamingMigrationReport {
     const SCHEMA: &'static str = "nimbus/migration/1";
 
     fn text(&self, terminal: Terminal) -> String {
@@ -32,7 +32,7 @@ impl Report for MigrationReport {
         match (&self.record, self.dry_run) {
             (_, true) => text.push_str(&format!("{count} {noun}; nothing was done (dry run)\n")),
             (Some(record), false) => {
-                let mark = terminal.paint(Tone::Good, "✓");
+                let mark = terminal.paint(TextStyle::Good, "✓");
                 text.push_str(&format!(
                     "{mark} {count} {noun} made; `nimbus migrate-undo` takes them back ({record})\n"
                 ));

@@ -11,13 +11,13 @@ use nimbus_engine_operations::{StackAccess, StackLocation};
 use nimbus_workspace::migration::{Applied, CopiedState, StateMove};
 use nimbus_workspace::{Deployment, Workspace};
 
-use super::MigrationReport;
+use super::NamingMigrationReport;
 use crate::commands::deployment::{usage, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct MigrateNamingArgs {
     /// How stacks were named
     #[arg(long, value_name = "FORMAT", default_value = "org/stack/env")]
     from_format: String,
@@ -35,7 +35,10 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: MigrateNamingArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     if args.from_format != "org/stack/env" {
         return Err(usage(format!(
             "`{}` is not how stacks were named",
@@ -69,28 +72,32 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         };
         Some(applied.keep(workspace.root())?)
     };
-    context.output.result(&MigrationReport {
+    context.output.result(&NamingMigrationReport {
         dry_run: args.dry_run,
-        changes: found.iter().map(Found::describe).collect(),
+        changes: found.iter().map(LegacyStack::describe).collect(),
         record: record.map(|path| path.display().to_string()),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// A stack of 2.3 that exists, and whose it is.
-struct Found {
+struct LegacyStack {
     deployment: Deployment,
     names: StateMove,
 }
 
-impl Found {
+impl LegacyStack {
     fn describe(&self) -> String {
         let StateMove { from, to } = &self.names;
         format!("copy state {}/{} → {}/{}", from.0, from.1, to.0, to.1)
     }
 }
 
-async fn find(args: &Args, workspace: &Workspace, context: &Context) -> Result<Vec<Found>> {
+async fn find(
+    args: &MigrateNamingArgs,
+    workspace: &Workspace,
+    context: &CommandContext,
+) -> Result<Vec<LegacyStack>> {
     let ids: Vec<String> = match &args.deployment {
         Some(id) => vec![id.clone()],
         None => {
@@ -101,7 +108,7 @@ async fn find(args: &Args, workspace: &Workspace, context: &Context) -> Result<V
                 .collect()
         }
     };
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<LegacyStack> = Vec::new();
     for id in ids {
         let deployment = workspace.deployment(&id)?;
         for names in StateMove::of_deployment(&deployment.manifest) {
@@ -120,13 +127,13 @@ async fn find(args: &Args, workspace: &Workspace, context: &Context) -> Result<V
                 return Err(ambiguous(other, &names, &id));
             }
             let deployment = deployment.clone();
-            found.push(Found { deployment, names });
+            found.push(LegacyStack { deployment, names });
         }
     }
     Ok(found)
 }
 
-fn ambiguous(other: &Found, names: &StateMove, id: &str) -> Error {
+fn ambiguous(other: &LegacyStack, names: &StateMove, id: &str) -> Error {
     let message = format!(
         "{}/{} could belong to {} and to {id}, or {} has two old names",
         names.from.0, names.from.1, other.deployment.manifest.metadata.id, names.to.1
@@ -135,7 +142,11 @@ fn ambiguous(other: &Found, names: &StateMove, id: &str) -> Error {
         .with_help("say whose it is with --deployment ID, or remove the stack that is not used")
 }
 
-async fn old_stack(args: &Args, names: &StateMove, context: &Context) -> Result<StackAccess> {
+async fn old_stack(
+    args: &MigrateNamingArgs,
+    names: &StateMove,
+    context: &CommandContext,
+) -> Result<StackAccess> {
     open(&context.directory, &names.from, args.backend.clone()).await
 }
 
@@ -154,7 +165,11 @@ async fn open(
 
 /// Copies the state under its old name, then renames the copy: the backend knows how to rename
 /// everything inside of a state.
-async fn copy(args: &Args, item: &Found, context: &Context) -> Result<CopiedState> {
+async fn copy(
+    args: &MigrateNamingArgs,
+    item: &LegacyStack,
+    context: &CommandContext,
+) -> Result<CopiedState> {
     let owner = Owner::current("nimbus migrate-stack-naming");
     let old = old_stack(args, &item.names, context).await?;
     let bytes = old.stack().export().await?;

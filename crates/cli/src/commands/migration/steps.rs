@@ -9,10 +9,10 @@ use nimbus_workspace::migration::{
     Applied, Migration, plan_tree, rename_environment, rename_scripts,
 };
 
-use super::MigrationReport;
+use super::NamingMigrationReport;
 use crate::commands::deployment::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct TreeArgs {
@@ -38,7 +38,7 @@ pub(crate) struct RenameArgs {
 pub(crate) struct UndoArgs {}
 
 /// The directory that holds `aws/` and `admin/`.
-pub(crate) async fn tree(args: TreeArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn tree(args: TreeArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let migration = plan_tree(&context.directory)?;
     finish(
         &migration,
@@ -52,10 +52,13 @@ pub(crate) async fn tree(args: TreeArgs, context: &Context) -> Result<Outcome> {
             .output
             .note("Next: nimbus migrate-stack-naming, then nimbus validate and nimbus preview");
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) async fn environment_names(args: RenameArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn environment_names(
+    args: RenameArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let migration = rename_environment(&workspace, &args.from, &args.to)?;
     let command = format!(
@@ -71,7 +74,10 @@ pub(crate) async fn environment_names(args: RenameArgs, context: &Context) -> Re
     )
 }
 
-pub(crate) async fn stack_scripts(args: RenameArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn stack_scripts(
+    args: RenameArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let migration = rename_scripts(&workspace, &args.from, &args.to)?;
     let command = format!(
@@ -88,7 +94,7 @@ pub(crate) async fn stack_scripts(args: RenameArgs, context: &Context) -> Result
 }
 
 /// Takes back the newest migration of this workspace or of the tree that it was made from.
-pub(crate) async fn undo(_: UndoArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn undo(_: UndoArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let here = workspace(context).map(|workspace| workspace.root().to_owned());
     let mut roots: Vec<_> = here.into_iter().collect();
     roots.push(context.directory.clone());
@@ -118,12 +124,12 @@ pub(crate) async fn undo(_: UndoArgs, context: &Context) -> Result<Outcome> {
         .iter()
         .rev()
         .map(|change| format!("undid: {}", change.describe()));
-    context.output.result(&MigrationReport {
+    context.output.result(&NamingMigrationReport {
         dry_run: false,
         changes: states.chain(changes).collect(),
         record: Some(path.display().to_string()),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Removes a copy of a state. Its original was never touched.
@@ -149,15 +155,15 @@ fn finish(
     root: &Path,
     command: &str,
     dry_run: bool,
-    context: &Context,
-) -> Result<Outcome> {
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let record = if dry_run || migration.is_empty() {
         None
     } else {
         let at = jiff::Timestamp::now().to_string();
         Some(migration.apply(root, command, &at)?)
     };
-    context.output.result(&MigrationReport {
+    context.output.result(&NamingMigrationReport {
         dry_run,
         changes: migration
             .changes
@@ -166,5 +172,5 @@ fn finish(
             .collect(),
         record: record.map(|path| path.display().to_string()),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

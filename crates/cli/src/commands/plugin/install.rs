@@ -13,16 +13,16 @@ use nimbus_engine_operations::required_plugins;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::progress::Follower;
+use super::progress::InstallObserver;
 use super::{Named, store};
 use crate::commands::program::sandbox_settings;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct PluginInstallArgs {
     /// [KIND] NAME [VERSION]: `aws`, `aws 7.0.0`, `aws@7.0.0` or `analyzer pack 1.0.0`
     ///
     /// Without a version the newest is taken, where the publisher says which that is. Without a
@@ -57,8 +57,11 @@ pub(crate) struct Args {
     reinstall: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let follower = Follower::new(context.output);
+pub(crate) async fn run(
+    args: PluginInstallArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let follower = InstallObserver::new(context.output);
     let installer = Installer::new(store()?, Limits::default())?
         .with_tokens(tokens())
         .with_overrides(overrides()?)
@@ -72,11 +75,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         plugins.push(PluginLine::from(ended?));
     }
     context.output.result(&InstallReport { plugins })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-impl Args {
-    async fn orders(&self, installer: &Installer, context: &Context) -> Result<Vec<Order>> {
+impl PluginInstallArgs {
+    async fn orders(&self, installer: &Installer, context: &CommandContext) -> Result<Vec<Order>> {
         let source = self.source(context)?;
         let checksum = self.checksum.as_deref().map(Checksum::parse).transpose()?;
         let adjusted = |order: Order| Order {
@@ -104,7 +107,7 @@ impl Args {
     }
 
     /// What was asked for, or the mirror; `None` leaves it to each plugin.
-    fn source(&self, context: &Context) -> Result<Option<Source>> {
+    fn source(&self, context: &CommandContext) -> Result<Option<Source>> {
         if let Some(folder) = &self.from {
             return Ok(Some(Source::Folder(context.directory.join(folder))));
         }
@@ -118,7 +121,7 @@ impl Args {
         Ok(mirror.transpose()?)
     }
 
-    async fn needed(&self, source: Option<Source>, context: &Context) -> Result<Vec<Order>> {
+    async fn needed(&self, source: Option<Source>, context: &CommandContext) -> Result<Vec<Order>> {
         let sandbox = sandbox_settings(context)?;
         let folder = context.directory.join(&self.dir);
         let (packages, problems) = required_plugins(&folder, sandbox.as_ref()).await?;
@@ -218,13 +221,14 @@ impl Report for InstallReport {
                 ..
             } = plugin;
             let what = match plugin.checksum.as_deref() {
-                None => terminal.paint(Tone::Faint, "was there already"),
-                Some(proof) if proof == Proof::None.as_str() => {
-                    terminal.paint(Tone::Warning, "installed; no checksum is published for it")
-                }
+                None => terminal.paint(TextStyle::Faint, "was there already"),
+                Some(proof) if proof == Proof::None.as_str() => terminal.paint(
+                    TextStyle::Warning,
+                    "installed; no checksum is published for it",
+                ),
                 Some(proof) => {
                     let what = format!("installed; it has the {proof} checksum");
-                    terminal.paint(Tone::Good, &what)
+                    terminal.paint(TextStyle::Good, &what)
                 }
             };
             // Writing to a string does not fail.

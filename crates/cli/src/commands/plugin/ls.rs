@@ -9,27 +9,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::store;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {}
+pub(crate) struct PluginLsArgs {}
 
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(_: PluginLsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let store = store()?;
     let plugins: Vec<_> = store.list()?.into_iter().map(PluginEntry::from).collect();
-    context.output.result(&ListReport {
+    context.output.result(&PluginListReport {
         folder: store.folder().display().to_string(),
         size: plugins.iter().map(|plugin| plugin.size).sum(),
         plugins,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct ListReport {
+pub(crate) struct PluginListReport {
     /// Where plugins are kept.
     folder: String,
     /// Bytes of all of them.
@@ -67,7 +67,7 @@ impl From<Entry> for PluginEntry {
     }
 }
 
-impl Report for ListReport {
+impl Report for PluginListReport {
     const SCHEMA: &'static str = "nimbus/plugin-ls/1";
 
     fn text(&self, terminal: Terminal) -> String {
@@ -81,7 +81,7 @@ impl Report for ListReport {
             "{:<name$}  {:<version$}  {:<9}  {:>9}",
             "NAME", "VERSION", "KIND", "SIZE"
         );
-        let mut text = terminal.paint(Tone::Heading, &heading) + "\n";
+        let mut text = terminal.paint(TextStyle::Heading, &heading) + "\n";
         for plugin in &self.plugins {
             // Writing to a string does not fail.
             let _ = writeln!(

@@ -12,25 +12,25 @@ use nimbus_engine_install::{Kind, PluginName, Store, parse_version};
 use nimbus_engine_operations::plugin_folder;
 use semver::Version;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 pub(crate) use install::InstallReport;
-pub(crate) use ls::ListReport as PluginsReport;
+pub(crate) use ls::PluginListReport as PluginsReport;
 pub(crate) use rm::RemoveReport;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum PluginCommand {
     /// Download plugins, or take them from a folder
-    Install(install::Args),
+    Install(install::PluginInstallArgs),
     /// List the installed plugins
-    Ls(ls::Args),
+    Ls(ls::PluginLsArgs),
     /// Remove installed plugins
-    Rm(rm::Args),
+    Rm(rm::PluginRmArgs),
 }
 
-impl Command {
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+impl PluginCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Install(args) => install::run(args, context).await,
             Self::Ls(args) => ls::run(args, context).await,

@@ -6,41 +6,41 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nimbus_engine_install::{PluginName, Progress, Watcher};
 use semver::Version;
 
-use crate::output::Output;
+use crate::output::CommandOutput;
 
-pub(super) struct Follower {
-    shown: Arc<Shown>,
+pub(super) struct InstallObserver {
+    shown: Arc<InstallProgressView>,
 }
 
-struct Shown {
-    output: Output,
+struct InstallProgressView {
+    output: CommandOutput,
     /// `None` where nobody sees a bar.
     bar: Option<ProgressBar>,
-    line: Mutex<Line>,
+    line: Mutex<ProgressLine>,
 }
 
 /// What was said of the plugin that is being installed.
 #[derive(Default)]
-struct Line {
+struct ProgressLine {
     plugin: String,
     /// The last tenth that was told.
     tenth: u64,
 }
 
-impl Follower {
-    pub(super) fn new(output: Output) -> Self {
+impl InstallObserver {
+    pub(super) fn new(output: CommandOutput) -> Self {
         let silent = output.is_json() || output.is_quiet();
         let bar = (output.stderr_terminal().interactive && !silent).then(bar);
         let line = Mutex::default();
         Self {
-            shown: Arc::new(Shown { output, bar, line }),
+            shown: Arc::new(InstallProgressView { output, bar, line }),
         }
     }
 
     pub(super) fn begin(&self, name: &PluginName, version: Option<&Version>) {
         let version = version.map_or_else(|| "newest".to_owned(), Version::to_string);
         let mut line = self.shown.line();
-        *line = Line {
+        *line = ProgressLine {
             plugin: format!("{name} {version}"),
             tenth: 0,
         };
@@ -59,7 +59,7 @@ impl Follower {
     }
 }
 
-impl Shown {
+impl InstallProgressView {
     fn show(&self, progress: Progress) {
         let mut line = self.line();
         match (&self.bar, progress) {
@@ -105,7 +105,7 @@ impl Shown {
         }
     }
 
-    fn line(&self) -> std::sync::MutexGuard<'_, Line> {
+    fn line(&self) -> std::sync::MutexGuard<'_, ProgressLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::{Named, store};
 use crate::commands::program::confirm;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct PluginRmArgs {
     /// [KIND] NAME [VERSION]; without a version every one that is installed
     #[arg(value_name = "PLUGIN", required_unless_present = "all")]
     plugin: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: PluginRmArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let store = store()?;
     let named = Named::parse(&args.plugin)?;
     let meant = |entry: &Entry| match &named {
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         removed.push(shown(entry));
     }
     context.output.result(&RemoveReport { removed })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn shown(entry: &Entry) -> String {

@@ -6,11 +6,11 @@ use nimbus_core::Result;
 use nimbus_engine_operations::{Choice, PolicyPackRequest, RunOptions, StackLocation};
 
 use super::sandbox::SandboxArgs;
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// Where a program and its state are.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct ProgramLocationArgs {
     /// Folder of the program, with Pulumi.yaml in it or above it
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -23,8 +23,8 @@ pub(crate) struct PlaceArgs {
     backend: Option<String>,
 }
 
-impl PlaceArgs {
-    pub(crate) fn location(&self, stack: &str, context: &Context) -> StackLocation {
+impl ProgramLocationArgs {
+    pub(crate) fn location(&self, stack: &str, context: &CommandContext) -> StackLocation {
         StackLocation {
             directory: context.directory.join(&self.dir),
             stack: stack.to_owned(),
@@ -37,7 +37,7 @@ impl PlaceArgs {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct LocationArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ProgramLocationArgs,
 
     /// The stack: dev, or organization/project/dev
     #[arg(long, short, value_name = "NAME", env = "PULUMI_STACK")]
@@ -45,7 +45,7 @@ pub(crate) struct LocationArgs {
 }
 
 impl LocationArgs {
-    pub(crate) fn location(&self, context: &Context) -> StackLocation {
+    pub(crate) fn location(&self, context: &CommandContext) -> StackLocation {
         self.place.location(&self.stack, context)
     }
 
@@ -152,7 +152,7 @@ pub(crate) struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    pub(crate) fn apply(&self, options: &mut RunOptions, context: &Context) -> Result<()> {
+    pub(crate) fn apply(&self, options: &mut RunOptions, context: &CommandContext) -> Result<()> {
         options.replace.clone_from(&self.replace);
         options.sandbox = self.sandbox.settings(context)?;
         options.transpile_only = self.no_typecheck;
@@ -175,7 +175,7 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    pub(crate) fn requests(&self, context: &Context) -> Vec<PolicyPackRequest> {
+    pub(crate) fn requests(&self, context: &CommandContext) -> Vec<PolicyPackRequest> {
         let mut configs = self.policy_pack_config.iter();
         self.policy_pack
             .iter()

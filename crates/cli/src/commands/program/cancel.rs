@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramCancelArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -28,7 +28,10 @@ pub(crate) struct Args {
     kill: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ProgramCancelArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let Some(holder) = access.stack().holder().await? else {
@@ -46,7 +49,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         pid: holder.owner.pid,
         killed: args.kill,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn ask_to_stop(holder: &HeldBy, signal: Signal) -> Result<()> {

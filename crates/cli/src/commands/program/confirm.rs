@@ -5,10 +5,10 @@ use std::io::{self, BufRead, IsTerminal as _, Write};
 use nimbus_core::{Error, ErrorCode, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// Asks, and takes nothing but a clear yes for one. Without anybody to ask it is an error.
-pub(crate) async fn confirm(context: &Context, question: &str) -> Result<()> {
+pub(crate) async fn confirm(context: &CommandContext, question: &str) -> Result<()> {
     let interactive = io::stdin().is_terminal() && context.output.stderr_terminal().interactive;
     if context.output.is_json() || !interactive {
         let message = format!("{question} Nobody is there to answer");

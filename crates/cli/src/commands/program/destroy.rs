@@ -6,13 +6,13 @@ use nimbus_engine_operations::{Action, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
-use super::run::Asked;
+use super::run::ProgramRequest;
 use super::sandbox::SandboxArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramDestroyArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -37,7 +37,10 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ProgramDestroyArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let mut options = RunOptions {
         run_program: args.run_program,
         ..RunOptions::default()
@@ -47,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     args.effort.apply(&mut options);
     // Without the program there is still its code: dynamic providers that the state names.
     options.sandbox = args.sandbox.settings(context)?;
-    let asked = Asked {
+    let asked = ProgramRequest {
         location: &args.location,
         action: Action::Destroy,
         options,

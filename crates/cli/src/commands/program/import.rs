@@ -10,13 +10,13 @@ use serde::Deserialize;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs};
 use super::rehearse::RehearsalArgs;
-use super::run::Asked;
+use super::run::ProgramRequest;
 use super::sandbox::SandboxArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramImportArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -60,7 +60,10 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ProgramImportArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let mut items = match &args.file {
         Some(file) => read(&context.directory.join(file))?,
         None => vec![single(&args)?],
@@ -72,7 +75,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     args.effort.apply(&mut options);
     // Without the program there is still its code: dynamic providers that the state names.
     options.sandbox = args.sandbox.settings(context)?;
-    let asked = Asked {
+    let asked = ProgramRequest {
         location: &args.location,
         action: Action::Import(items),
         options,
@@ -82,7 +85,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     asked.apply(context, &args.consent).await
 }
 
-fn single(args: &Args) -> Result<ImportItem> {
+fn single(args: &ProgramImportArgs) -> Result<ImportItem> {
     let mut names = BTreeMap::new();
     if let Some(parent) = &args.parent {
         names.insert(parent.clone(), urn(parent)?);

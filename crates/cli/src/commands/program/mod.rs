@@ -4,11 +4,11 @@
 //! verbs only say what is asked for.
 
 mod args;
-mod audience;
 mod cancel;
 mod confirm;
 mod destroy;
 mod engine;
+mod event_sinks;
 mod forecast;
 mod import;
 mod orders;
@@ -25,10 +25,10 @@ mod up;
 use clap::Subcommand;
 use nimbus_core::Result;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
-pub(crate) use args::{LocationArgs, PlaceArgs, PolicyArgs};
+pub(crate) use args::{LocationArgs, PolicyArgs, ProgramLocationArgs};
 pub(crate) use cancel::CancelReport;
 pub(crate) use confirm::confirm;
 pub(crate) use engine::EngineArgs;
@@ -40,25 +40,25 @@ pub(crate) use rehearse::refuse_rehearsed;
 pub(crate) use sandbox::{SandboxArgs, from_settings as sandbox_settings};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ProgramCommand {
     /// Show what the program would change
-    Preview(preview::Args),
+    Preview(preview::ProgramPreviewArgs),
     /// Bring the stack to what the program wants
-    Up(up::Args),
+    Up(up::ProgramUpArgs),
     /// Delete everything that the stack has
-    Destroy(destroy::Args),
+    Destroy(destroy::ProgramDestroyArgs),
     /// Record what is really there
-    Refresh(refresh::Args),
+    Refresh(refresh::ProgramRefreshArgs),
     /// Take existing objects under management
-    Import(import::Args),
+    Import(import::ProgramImportArgs),
     /// Print the outputs of the stack
-    Outputs(outputs::Args),
+    Outputs(outputs::ProgramOutputsArgs),
     /// Ask the operation that is running on the stack to stop
-    Cancel(cancel::Args),
+    Cancel(cancel::ProgramCancelArgs),
 }
 
-impl Command {
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+impl ProgramCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Preview(args) => preview::run(args, context).await,
             Self::Up(args) => up::run(args, context).await,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nimbus_core::Result;
 use nimbus_rehearsal::{Latencies, Orders};
 
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// The name under which the shipped latencies are asked for.
 const EXAMPLE: &str = "example";
@@ -38,7 +38,7 @@ pub(crate) struct OrderArgs {
 }
 
 impl OrderArgs {
-    pub(crate) fn read(&self, context: &Context) -> Result<Orders> {
+    pub(crate) fn read(&self, context: &CommandContext) -> Result<Orders> {
         let mut orders = match &self.orders {
             Some(file) => Orders::read(&context.directory.join(file))?,
             None => Orders::default(),

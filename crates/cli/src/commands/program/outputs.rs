@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 use super::args::LocationArgs;
 use crate::commands::values::shown_map;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramOutputsArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -29,7 +29,10 @@ pub(crate) struct Args {
     show_secrets: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ProgramOutputsArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let loaded = access.stack().load(&access.keyring).await?;
@@ -56,7 +59,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         only: args.name,
     };
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -93,7 +96,7 @@ impl Report for OutputsReport {
             .max()
             .unwrap_or(0);
         let line = |(name, value): (&String, &Value)| {
-            let name = terminal.paint(Tone::Heading, &format!("{name:width$}"));
+            let name = terminal.paint(TextStyle::Heading, &format!("{name:width$}"));
             format!("{name}  {}\n", shown(value))
         };
         self.outputs.iter().map(line).collect()

@@ -7,13 +7,13 @@ use nimbus_engine_operations::{Action, RunOptions};
 
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
-use super::run::{Asked, ended};
+use super::run::{ProgramRequest, ended};
 use crate::commands::stack_config::save_assignments;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramPreviewArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -40,7 +40,10 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ProgramPreviewArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     save_assignments(&args.location, context)?;
     let mut options = RunOptions {
         save_plan: args.save_plan.map(|file| context.directory.join(file)),
@@ -50,7 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     args.program.apply(&mut options, context)?;
-    let asked = Asked {
+    let asked = ProgramRequest {
         location: &args.location,
         action: Action::Update,
         options,
@@ -60,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     let report = asked.preview(context).await?;
     let has_changes = report.has_changes();
     let outcome = ended(context, report.result)?;
-    if outcome == Outcome::Done && args.expect_no_changes && has_changes {
+    if outcome == CommandOutcome::Done && args.expect_no_changes && has_changes {
         let message = "the preview found changes, and none were expected";
         return Err(Error::new(ErrorCode::CHANGES_FOUND, message));
     }

@@ -5,13 +5,13 @@ use nimbus_engine_operations::{Action, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
-use super::run::Asked;
+use super::run::ProgramRequest;
 use super::sandbox::SandboxArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramRefreshArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -41,7 +41,10 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ProgramRefreshArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let mut options = RunOptions {
         clear_pending_creates: args.clear_pending_creates,
         allow_mass_removal: args.allow_mass_removal,
@@ -52,7 +55,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     args.effort.apply(&mut options);
     // Without the program there is still its code: dynamic providers that the state names.
     options.sandbox = args.sandbox.settings(context)?;
-    let asked = Asked {
+    let asked = ProgramRequest {
         location: &args.location,
         action: Action::Refresh,
         options,

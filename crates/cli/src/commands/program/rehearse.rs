@@ -20,7 +20,7 @@ use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
 use super::engine::EngineArgs;
 use super::orders::OrderArgs;
 use super::processes::real_processes;
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// Where rehearsals keep everything, in the folder of the program.
 const FOLDER: &str = ".nimbus/rehearsal";
@@ -49,7 +49,7 @@ impl RehearsalArgs {
     pub(super) async fn engine(
         &self,
         real: StackLocation,
-        context: &Context,
+        context: &CommandContext,
         observer: &Observer,
     ) -> Result<(StackLocation, Box<dyn Engine>)> {
         if !self.rehearse {

@@ -9,16 +9,16 @@ use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_rehearsal::Observer;
 
 use super::args::{ConsentArgs, LocationArgs, ShowArgs};
-use super::audience::Watchers;
 use super::confirm::confirm;
+use super::event_sinks::OperationSinks;
 use super::forecast::foretelling;
 use super::rehearse::RehearsalArgs;
 use super::signals;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 /// What a verb asks for.
-pub(super) struct Asked<'a> {
+pub(super) struct ProgramRequest<'a> {
     pub(super) location: &'a LocationArgs,
     pub(super) action: Action,
     pub(super) options: RunOptions,
@@ -26,9 +26,9 @@ pub(super) struct Asked<'a> {
     pub(super) rehearsal: &'a RehearsalArgs,
 }
 
-impl Asked<'_> {
+impl ProgramRequest<'_> {
     /// Shows what would happen.
-    pub(super) async fn preview(&self, context: &Context) -> Result<RunReport> {
+    pub(super) async fn preview(&self, context: &CommandContext) -> Result<RunReport> {
         let options = self.options.clone();
         self.operate(context, Mode::Preview, options, &Cancellation::new())
             .await
@@ -37,9 +37,9 @@ impl Asked<'_> {
     /// Shows what would happen, asks, and does it.
     pub(super) async fn apply(
         mut self,
-        context: &Context,
+        context: &CommandContext,
         consent: &ConsentArgs,
-    ) -> Result<Outcome> {
+    ) -> Result<CommandOutcome> {
         consent.apply(&mut self.options);
         let cancellation = Cancellation::new();
         let mut agreed = consent.yes;
@@ -69,14 +69,14 @@ impl Asked<'_> {
     /// Nobody reads a preview in JSON, but policies must be heard before anything changes, unless
     /// somebody asked for no preview: then they judge each resource on its way, and a mandatory
     /// violation stops what comes after it.
-    fn previews_first(&self, context: &Context, consent: &ConsentArgs) -> bool {
+    fn previews_first(&self, context: &CommandContext, consent: &ConsentArgs) -> bool {
         let has_policies = !self.options.policy_packs.is_empty();
         !consent.skip_preview && (has_policies || !context.output.is_json())
     }
 
     async fn operate(
         &self,
-        context: &Context,
+        context: &CommandContext,
         mode: Mode,
         options: RunOptions,
         cancellation: &Cancellation,
@@ -85,7 +85,7 @@ impl Asked<'_> {
         let observer = Observer::default();
         let stage = self.rehearsal.engine(location, context, &observer);
         let (location, engine) = stage.await?;
-        let watchers = Watchers::open(context, self.subject(mode, &location), self.show);
+        let watchers = OperationSinks::open(context, self.subject(mode, &location), self.show);
         if self.rehearsal.rehearse && context.output.is_json() {
             watchers.sink().emit(rehearsal_note());
         }
@@ -175,11 +175,14 @@ fn title(action: &Action, mode: Mode) -> &'static str {
 
 /// In JSON the last line is the summary, which says how it went; the exit code says it too. What
 /// the summary cannot know is still an error of its own.
-pub(super) fn ended(context: &Context, result: std::result::Result<(), Error>) -> Result<Outcome> {
+pub(super) fn ended(
+    context: &CommandContext,
+    result: std::result::Result<(), Error>,
+) -> Result<CommandOutcome> {
     match result {
-        Ok(()) => Ok(Outcome::Done),
+        Ok(()) => Ok(CommandOutcome::Done),
         Err(error) if context.output.is_json() && is_summarised(&error) => {
-            Ok(Outcome::Reported(error.kind()))
+            Ok(CommandOutcome::Reported(error.kind()))
         }
         Err(error) => Err(error),
     }

@@ -7,7 +7,7 @@ use nimbus_config::{Engine, SandboxMode, SandboxNetwork};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{Limits, Mode, Network, Settings};
 
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// How a program is kept from everything else.
 #[derive(clap::Args, Clone, Debug)]
@@ -45,7 +45,7 @@ enum NetworkArg {
 }
 
 /// What the settings alone say, for commands that run many programs.
-pub(crate) fn from_settings(context: &Context) -> Result<Option<Settings>> {
+pub(crate) fn from_settings(context: &CommandContext) -> Result<Option<Settings>> {
     let no_flags = SandboxArgs {
         sandbox: None,
         network: None,
@@ -56,7 +56,7 @@ pub(crate) fn from_settings(context: &Context) -> Result<Option<Settings>> {
 
 impl SandboxArgs {
     /// What is asked of the sandbox; `None` for none.
-    pub(crate) fn settings(&self, context: &Context) -> Result<Option<Settings>> {
+    pub(crate) fn settings(&self, context: &CommandContext) -> Result<Option<Settings>> {
         let chosen = &context.settings()?.settings.engine;
         let decided = self.decide(
             chosen.sandbox.value,

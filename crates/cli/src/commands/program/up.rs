@@ -9,13 +9,13 @@ use super::args::{
     ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs,
 };
 use super::rehearse::RehearsalArgs;
-use super::run::Asked;
+use super::run::ProgramRequest;
 use crate::commands::stack_config::save_assignments;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ProgramUpArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
     save_assignments(&args.location, context)?;
     let mut options = RunOptions {
         plan: args.plan.map(|file| context.directory.join(file)),
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     args.program.apply(&mut options, context)?;
-    let asked = Asked {
+    let asked = ProgramRequest {
         location: &args.location,
         action: Action::Update,
         options,

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::deployment::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct RegisterAllArgs {
     /// Register what discovery finds under stacks/; there is no other way yet
     #[arg(long, required = true)]
     from_discovery: bool,
@@ -23,15 +23,15 @@ pub(crate) struct Args {
     include_dependencies: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: RegisterAllArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let report = register_all(&workspace, args.include_dependencies)?;
     let failed = report.stacks.iter().any(|stack| stack.problem.is_some());
     context.output.result(&report)?;
     Ok(if failed {
-        Outcome::Reported(ErrorKind::Invalid)
+        CommandOutcome::Reported(ErrorKind::Invalid)
     } else {
-        Outcome::Done
+        CommandOutcome::Done
     })
 }
 
@@ -47,9 +47,9 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
         .programs()
         .into_iter()
         .partition(|name| known.contains(name.as_str()));
-    let mut stacks: Vec<Shown> = already
+    let mut stacks: Vec<RegisteredStack> = already
         .into_iter()
-        .map(|name| Shown {
+        .map(|name| RegisteredStack {
             name,
             registered: false,
             dependencies: Vec::new(),
@@ -73,7 +73,7 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
         if problem.is_none() {
             known.extend(next.parse::<ComponentName>());
         }
-        stacks.push(Shown {
+        stacks.push(RegisteredStack {
             registered: problem.is_none(),
             name: next,
             dependencies: wanted.into_iter().map(Into::into).collect(),
@@ -89,11 +89,11 @@ pub(crate) fn register_all(workspace: &Workspace, dependencies: bool) -> Result<
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct AllReport {
-    stacks: Vec<Shown>,
+    stacks: Vec<RegisteredStack>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Shown {
+struct RegisteredStack {
     name: String,
     /// Registered by this command; otherwise it was before, or there is a problem.
     registered: bool,
@@ -109,12 +109,13 @@ impl Report for AllReport {
         let mut text = String::new();
         for stack in &self.stacks {
             let (mark, remark) = match (&stack.problem, stack.registered) {
-                (Some(problem), _) => (terminal.paint(Tone::Bad, "✗"), problem.clone()),
-                (None, true) if stack.dependencies.is_empty() => {
-                    (terminal.paint(Tone::Good, "✓"), "registered".to_owned())
-                }
+                (Some(problem), _) => (terminal.paint(TextStyle::Bad, "✗"), problem.clone()),
+                (None, true) if stack.dependencies.is_empty() => (
+                    terminal.paint(TextStyle::Good, "✓"),
+                    "registered".to_owned(),
+                ),
                 (None, true) => (
-                    terminal.paint(Tone::Good, "✓"),
+                    terminal.paint(TextStyle::Good, "✓"),
                     format!("registered, needs {}", stack.dependencies.join(", ")),
                 ),
                 (None, false) => ("·".to_owned(), "was registered".to_owned()),

@@ -19,11 +19,11 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 /// What can be said of a stack when it is registered or updated.
 #[derive(clap::Args, Debug)]
-pub(crate) struct StackArgs {
+pub(crate) struct StackMetadataArgs {
     /// What the stack makes; from its Pulumi.yaml when left out
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct StackArgs {
     defaults_file: Option<PathBuf>,
 }
 
-impl StackArgs {
+impl StackMetadataArgs {
     fn registration(&self, directory: &Path) -> Result<ComponentRegistration> {
         let defaults = match &self.defaults_file {
             Some(file) => {
@@ -99,7 +99,7 @@ impl Report for StackReport {
     const SCHEMA: &'static str = "nimbus/stack-registration/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         let mut text = format!("{mark} {} stack {}\n", capitalised(self.done), self.name);
         for (label, list) in [("needs", &self.dependencies), ("outputs", &self.outputs)] {
             if !list.is_empty() {

@@ -7,20 +7,23 @@ use nimbus_core::{EnvironmentName, Result};
 use nimbus_workspace::{ComponentRegistration, check_name};
 use serde_json::{Map, Value, json};
 
-use super::{StackArgs, StackReport};
+use super::{StackMetadataArgs, StackReport};
 use crate::commands::deployment::{prompt, usage, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct RegisterStackArgs {
     /// Name of the stack: its directory under stacks/
     name: String,
     #[command(flatten)]
-    stack: StackArgs,
+    stack: StackMetadataArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: RegisterStackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     check_name(&args.name)?;
     workspace.project_file(&args.name)?;
@@ -42,7 +45,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         "Next: nimbus update-template TEMPLATE --enable-stack {}",
         args.name
     ));
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Asks for default values, one after the other, until there is no answer.

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::deployment::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ScaffoldStackArgs {
     /// Name of the stack: lower-case letters, digits and `-`
     name: String,
     /// What it makes, in one line
@@ -20,7 +20,10 @@ pub(crate) struct Args {
     description: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: ScaffoldStackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let description = args.description;
     let component = ComponentScaffold {
@@ -36,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     context
         .output
         .note("Next, in stacks/: npm install && npx vitest run");
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -50,7 +53,7 @@ impl Report for NewStackReport {
     const SCHEMA: &'static str = "nimbus/new-stack/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         let mut text = format!("{mark} Made stack {}\n", self.name);
         for file in &self.files {
             text.push_str(&format!("  {file}\n"));

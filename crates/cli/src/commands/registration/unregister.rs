@@ -4,11 +4,11 @@ use nimbus_core::Result;
 
 use super::StackReport;
 use crate::commands::deployment::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct UnregisterStackArgs {
     /// Name of the stack
     name: String,
     /// Also when templates or deployments use it
@@ -16,7 +16,10 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: UnregisterStackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let known = workspace.library()?.stacks.remove(args.name.as_str());
     workspace.unregister(&args.name, args.force)?;
@@ -26,5 +29,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
             .output
             .result(&StackReport::new("unregistered", template, &file))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

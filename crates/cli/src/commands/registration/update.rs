@@ -2,20 +2,20 @@
 
 use nimbus_core::Result;
 
-use super::{StackArgs, StackReport};
+use super::{StackMetadataArgs, StackReport};
 use crate::commands::deployment::{usage, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct UpdateStackArgs {
     /// Name of the stack
     name: String,
     #[command(flatten)]
-    stack: StackArgs,
+    stack: StackMetadataArgs,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: UpdateStackArgs, context: &CommandContext) -> Result<CommandOutcome> {
     if args.stack.says_nothing() {
         return Err(usage("nothing was said to change")
             .with_help("give --description, --dependencies, --priority or --defaults-file"));
@@ -29,5 +29,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     if change.dependencies.is_some() {
         context.output.note("Deployments keep their copy of the dependencies; `nimbus validate` shows where they differ");
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -15,13 +15,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::program::SandboxArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct SandboxAuditArgs {
     /// The folder of the project
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -34,7 +34,10 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: SandboxAuditArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let settings = args.sandbox.settings(context)?.ok_or_else(|| {
         let message = "there is no sandbox to look at: engine.sandbox is off";
         Error::new(ErrorCode::USAGE, message).with_help("add --sandbox strict")
@@ -46,10 +49,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         Error::new(ErrorCode::INTERNAL, "nobody looked around").with_source(error)
     })??;
     context.output.result(&report)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn audit(settings: Settings, directory: &Path, words: Vec<String>) -> Result<AuditReport> {
+fn audit(settings: Settings, directory: &Path, words: Vec<String>) -> Result<SandboxAuditReport> {
     let prepare = |what| move |source| SandboxError::Prepare { what, source };
     let helper = Helper::this_program().map_err(prepare("our own program"))?;
     let root = directory
@@ -86,7 +89,7 @@ fn audit(settings: Settings, directory: &Path, words: Vec<String>) -> Result<Aud
         most,
         setting,
     };
-    Ok(AuditReport {
+    Ok(SandboxAuditReport {
         program: found,
         command: words,
         memory_counted_by: counted,
@@ -157,7 +160,7 @@ fn places(observed: &Observation, writable: bool) -> Vec<AuditPlace> {
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct AuditReport {
+pub(crate) struct SandboxAuditReport {
     /// What would be run; it was not.
     command: Vec<String>,
     program: PathBuf,
@@ -206,11 +209,11 @@ struct AuditLimit {
     setting: &'static str,
 }
 
-impl Report for AuditReport {
+impl Report for SandboxAuditReport {
     const SCHEMA: &'static str = "nimbus/sandbox-audit/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let heading = |text: &str| terminal.paint(Tone::Heading, text);
+        let heading = |text: &str| terminal.paint(TextStyle::Heading, text);
         let mut lines = vec![format!("{} (not run)", self.program.display())];
         lines.push(heading("Sees, read-only"));
         lines.extend(self.sees.iter().map(AuditPlace::line));

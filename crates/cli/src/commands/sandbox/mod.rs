@@ -5,17 +5,20 @@ pub(crate) mod audit;
 use clap::Subcommand;
 use nimbus_core::Result;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum SandboxCommand {
     /// Show what a program could see, open, start and use up, without running it
-    Audit(audit::Args),
+    Audit(audit::SandboxAuditArgs),
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    command: SandboxCommand,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     match command {
-        Command::Audit(args) => audit::run(args, context).await,
+        SandboxCommand::Audit(args) => audit::run(args, context).await,
     }
 }

@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Opened;
+use super::OpenedStackConfig;
 use super::rm::not_set;
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StackConfigGetArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -29,8 +29,11 @@ pub(crate) struct Args {
     path: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let opened = Opened::new(&args.location, context)?;
+pub(crate) async fn run(
+    args: StackConfigGetArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let opened = OpenedStackConfig::new(&args.location, context)?;
     let (key, path) = parse_key(&args.key, &opened.project.name, args.path)?;
     let written = opened.settings.config.get(&key, &path);
     let written = written.ok_or_else(|| not_set(&args.key, &opened.stack))?;
@@ -42,7 +45,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         secret,
         value: value.unwrap_or(Value::Null),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

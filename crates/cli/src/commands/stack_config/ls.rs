@@ -5,15 +5,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Opened, closed};
+use super::{OpenedStackConfig, closed};
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StackConfigLsArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -22,35 +22,38 @@ pub(crate) struct Args {
     show_secrets: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let opened = Opened::new(&args.location, context)?;
+pub(crate) async fn run(
+    args: StackConfigLsArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let opened = OpenedStackConfig::new(&args.location, context)?;
     let mut entries = Vec::new();
     for (key, value) in opened.settings.config.iter() {
         let shown = match args.show_secrets {
             true => opened.open(key, &[])?.unwrap_or(Value::Null),
             false => closed(value),
         };
-        entries.push(Entry {
+        entries.push(StackConfigEntry {
             key: key.to_string(),
             secret: value.is_secure(),
             value: shown,
         });
     }
-    context.output.result(&ListReport {
+    context.output.result(&StackConfigReport {
         stack: opened.stack,
         entries,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct ListReport {
+pub(crate) struct StackConfigReport {
     stack: String,
-    entries: Vec<Entry>,
+    entries: Vec<StackConfigEntry>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Entry {
+struct StackConfigEntry {
     /// The whole key: `namespace:name`.
     key: String,
     /// Whether the value is encrypted in the file, wholly or in part.
@@ -59,7 +62,7 @@ struct Entry {
     value: Value,
 }
 
-impl Report for ListReport {
+impl Report for StackConfigReport {
     const SCHEMA: &'static str = "nimbus/stack-config-ls/1";
 
     fn text(&self, terminal: Terminal) -> String {
@@ -69,8 +72,8 @@ impl Report for ListReport {
             .map(|entry| entry.key.chars().count())
             .max();
         let width = width.unwrap_or(0);
-        let line = |entry: &Entry| {
-            let key = terminal.paint(Tone::Heading, &format!("{:width$}", entry.key));
+        let line = |entry: &StackConfigEntry| {
+            let key = terminal.paint(TextStyle::Heading, &format!("{:width$}", entry.key));
             let value = match &entry.value {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),

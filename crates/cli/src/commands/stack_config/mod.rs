@@ -17,27 +17,27 @@ use serde_json::Value;
 
 use crate::commands::program::LocationArgs;
 use crate::commands::values::shown;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 pub(crate) use get::GetReport;
-pub(crate) use ls::ListReport;
+pub(crate) use ls::StackConfigReport;
 pub(crate) use set::ChangeReport;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum StackConfigCommand {
     /// Set a value, encrypted with --secret
-    Set(set::Args),
+    Set(set::StackConfigSetArgs),
     /// Print a value
-    Get(get::Args),
+    Get(get::StackConfigGetArgs),
     /// Remove a value
-    Rm(rm::Args),
+    Rm(rm::StackConfigRmArgs),
     /// List all keys with their values
-    Ls(ls::Args),
+    Ls(ls::StackConfigLsArgs),
 }
 
-impl Command {
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+impl StackConfigCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Set(args) => set::run(args, context).await,
             Self::Get(args) => get::run(args, context).await,
@@ -48,11 +48,11 @@ impl Command {
 }
 
 /// Saves what `--config KEY=VALUE` gave, as the official command line does before it runs.
-pub(crate) fn save_assignments(location: &LocationArgs, context: &Context) -> Result<()> {
+pub(crate) fn save_assignments(location: &LocationArgs, context: &CommandContext) -> Result<()> {
     if context.assignments.is_empty() {
         return Ok(());
     }
-    let mut opened = Opened::new(location, context)?;
+    let mut opened = OpenedStackConfig::new(location, context)?;
     for assignment in &context.assignments {
         let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
         let (key, path) = parse_key(key, &opened.project.name, false)?;
@@ -63,15 +63,15 @@ pub(crate) fn save_assignments(location: &LocationArgs, context: &Context) -> Re
 }
 
 /// A stack's settings and the key to its secrets. The backend is not needed.
-struct Opened {
+struct OpenedStackConfig {
     project: Project,
     stack: String,
     settings: StackSettings,
     secrets: StackSecrets,
 }
 
-impl Opened {
-    fn new(location: &LocationArgs, context: &Context) -> Result<Self> {
+impl OpenedStackConfig {
+    fn new(location: &LocationArgs, context: &CommandContext) -> Result<Self> {
         let location = location.location(context);
         let mut project = Project::find(&location.directory)?;
         let name = StackRef::parse(&location.stack, &project.name).map_err(BackendError::from)?;

@@ -3,14 +3,14 @@
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::parse_key;
 
-use super::Opened;
+use super::OpenedStackConfig;
 use super::set::ChangeReport;
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StackConfigRmArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -23,8 +23,11 @@ pub(crate) struct Args {
     path: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let mut opened = Opened::new(&args.location, context)?;
+pub(crate) async fn run(
+    args: StackConfigRmArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let mut opened = OpenedStackConfig::new(&args.location, context)?;
     let (key, path) = parse_key(&args.key, &opened.project.name, args.path)?;
     if opened.settings.config.get(&key, &path).is_none() {
         return Err(not_set(&args.key, &opened.stack));
@@ -38,7 +41,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         secret: false,
         verb: "removed",
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 pub(super) fn not_set(key: &str, stack: &str) -> Error {

@@ -8,15 +8,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::Opened;
+use super::OpenedStackConfig;
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StackConfigSetArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -39,8 +39,11 @@ pub(crate) struct Args {
     path: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
-    let mut opened = Opened::new(&args.location, context)?;
+pub(crate) async fn run(
+    args: StackConfigSetArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let mut opened = OpenedStackConfig::new(&args.location, context)?;
     let (key, path) = parse_key(&args.key, &opened.project.name, args.path)?;
     let value = match args.value {
         Some(value) => Zeroizing::new(value),
@@ -63,7 +66,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         secret: args.secret,
         verb: "set",
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// One value, without the line break that ends it.

@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::versions::{Which, snapshot};
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateDiffArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     full: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateDiffArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         diff: lines.iter().map(Line::plain).collect(),
         lines,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -8,11 +8,11 @@ use nimbus_engine_operations::StackAccess;
 
 use super::versions::find;
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateExportArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateExportArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         Some(file) => write(&context.directory.join(file), &bytes)?,
         None => context.output.raw(&String::from_utf8_lossy(&bytes))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

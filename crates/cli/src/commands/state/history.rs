@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::program::LocationArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateHistoryArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -22,7 +22,10 @@ pub(crate) struct Args {
     limit: Option<usize>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: StateHistoryArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let versions = access.stack().history().await?;
@@ -33,7 +36,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         stack: access.name.to_string(),
         operations: versions[skipped..].iter().map(PastOperation::new).collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -100,12 +103,12 @@ impl Report for HistoryReport {
             "{:>4}  {:<20}  {:<15} {:<10} CHANGES",
             "#", "ENDED", "OPERATION", "RESULT"
         );
-        let mut text = terminal.paint(Tone::Heading, &heading) + "\n";
+        let mut text = terminal.paint(TextStyle::Heading, &heading) + "\n";
         for operation in &self.operations {
             let tone = if operation.result == "succeeded" {
-                Tone::Good
+                TextStyle::Good
             } else {
-                Tone::Bad
+                TextStyle::Bad
             };
             let result = terminal.paint(tone, &format!("{:<10}", operation.result));
             let line = format!(
@@ -119,7 +122,7 @@ impl Report for HistoryReport {
             text.push('\n');
             if !operation.message.is_empty() {
                 text.push_str(
-                    &terminal.paint(Tone::Faint, &format!("      {}\n", operation.message)),
+                    &terminal.paint(TextStyle::Faint, &format!("      {}\n", operation.message)),
                 );
             }
         }

@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use super::versions::parse;
 use crate::commands::program::{LocationArgs, confirm};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateImportArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateImportArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         resources: imported.resources,
         problems: imported.findings.iter().map(ToString::to_string).collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// `None` when there is no stack yet, or its state cannot be read at all: then there is nothing to
@@ -83,7 +83,7 @@ async fn current(stack: &Stack) -> Result<Option<Snapshot>> {
     }
 }
 
-fn read(args: &Args, context: &Context) -> Result<Vec<u8>> {
+fn read(args: &StateImportArgs, context: &CommandContext) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let result = if args.file.as_os_str() == "-" {
         std::io::stdin().lock().read_to_end(&mut bytes).map(drop)

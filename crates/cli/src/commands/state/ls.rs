@@ -8,31 +8,31 @@ use nimbus_engine_operations::{StackAccess, backend_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::commands::program::PlaceArgs;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::commands::program::ProgramLocationArgs;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateLsArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ProgramLocationArgs,
 
     /// The stack whose resources to list; without one, the stacks are listed
     #[arg(long, short, value_name = "NAME")]
     stack: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateLsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let environment = Environment::process();
     let Some(stack) = &args.stack else {
         let backend = backend_of(&args.place.location("", context), &environment).await?;
         let stacks = backend.stacks().await?;
-        context.output.result(&StacksReport {
+        context.output.result(&StateStacksReport {
             stacks: stacks.iter().map(ToString::to_string).collect(),
         })?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     };
     let access = StackAccess::open(&args.place.location(stack, context), &environment).await?;
     let state = access.stack().load_unverified().await?;
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         Some(_) => access.stack().holder().await?.is_some(),
         None => false,
     };
-    context.output.result(&ResourcesReport {
+    context.output.result(&StateResourcesReport {
         stack: access.name.to_string(),
         version: state.version.serial.get(),
         resources: snapshot
@@ -58,16 +58,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         journal: left_over.map(|report| JournalSummary::new(&report, is_running)),
         problems: state.findings.iter().map(ToString::to_string).collect(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct StacksReport {
+pub(crate) struct StateStacksReport {
     /// Full names: `organization/<project>/<stack>`.
     stacks: Vec<String>,
 }
 
-impl Report for StacksReport {
+impl Report for StateStacksReport {
     const SCHEMA: &'static str = "nimbus/state-stacks/1";
 
     fn text(&self, _: Terminal) -> String {
@@ -82,7 +82,7 @@ impl Report for StacksReport {
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct ResourcesReport {
+pub(crate) struct StateResourcesReport {
     /// `organization/<project>/<stack>`.
     stack: String,
     /// How many states Nimbus has seen, this one included.
@@ -170,7 +170,7 @@ impl JournalSummary {
                 "nobody knows what became of it"
             };
             let line = format!("{}: {what}\n", act.shown);
-            text.push_str(&terminal.paint(Tone::Warning, &line));
+            text.push_str(&terminal.paint(TextStyle::Warning, &line));
         }
         let (started, recorded) = (&self.started, self.recorded);
         let line = if self.is_running {
@@ -181,7 +181,7 @@ impl JournalSummary {
                  outcomes that the next operation on this stack brings in\n"
             )
         };
-        text.push_str(&terminal.paint(Tone::Warning, &line));
+        text.push_str(&terminal.paint(TextStyle::Warning, &line));
         text
     }
 }
@@ -227,7 +227,7 @@ impl UnknownOutcome {
     }
 }
 
-impl Report for ResourcesReport {
+impl Report for StateResourcesReport {
     const SCHEMA: &'static str = "nimbus/state-ls/1";
 
     fn text(&self, terminal: Terminal) -> String {
@@ -238,23 +238,23 @@ impl Report for ResourcesReport {
         for resource in &self.resources {
             text.push_str(&resource.urn);
             if let Some(id) = &resource.id {
-                text.push_str(&terminal.paint(Tone::Faint, &format!("  {id}")));
+                text.push_str(&terminal.paint(TextStyle::Faint, &format!("  {id}")));
             }
             let flags = resource.flags();
             if !flags.is_empty() {
-                text.push_str(&terminal.paint(Tone::Warning, &format!("  [{flags}]")));
+                text.push_str(&terminal.paint(TextStyle::Warning, &format!("  [{flags}]")));
             }
             text.push('\n');
         }
         for unknown in &self.unknown {
             let line = format!("{}: nobody knows what became of it\n", unknown.shown);
-            text.push_str(&terminal.paint(Tone::Warning, &line));
+            text.push_str(&terminal.paint(TextStyle::Warning, &line));
         }
         if let Some(journal) = &self.journal {
             text.push_str(&journal.text(terminal));
         }
         for problem in &self.problems {
-            text.push_str(&terminal.paint(Tone::Bad, &format!("broken: {problem}\n")));
+            text.push_str(&terminal.paint(TextStyle::Bad, &format!("broken: {problem}\n")));
         }
         text
     }

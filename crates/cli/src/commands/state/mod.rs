@@ -15,39 +15,39 @@ mod versions;
 use clap::Subcommand;
 use nimbus_core::Result;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 pub(crate) use diff::DiffReport;
 pub(crate) use history::HistoryReport;
 pub(crate) use import::ImportReport;
-pub(crate) use ls::{ResourcesReport, StacksReport};
+pub(crate) use ls::{StateResourcesReport, StateStacksReport};
 pub(crate) use repair::RepairReport;
 pub(crate) use show::ResourceReport;
 pub(crate) use unlock::UnlockReport;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum StateCommand {
     /// List the resources of a stack, or the stacks of a backend
-    Ls(ls::Args),
+    Ls(ls::StateLsArgs),
     /// Show what is recorded of one resource
-    Show(show::Args),
+    Show(show::StateShowArgs),
     /// Write the state in the official export form
-    Export(export::Args),
+    Export(export::StateExportArgs),
     /// Replace the state by an exported one
-    Import(import::Args),
+    Import(import::StateImportArgs),
     /// List the operations on a stack
-    History(history::Args),
+    History(history::StateHistoryArgs),
     /// Compare two versions of the state
-    Diff(diff::Args),
+    Diff(diff::StateDiffArgs),
     /// Mend a state that contradicts itself, on a copy first
-    Repair(repair::Args),
+    Repair(repair::StateRepairArgs),
     /// End the lease of a writer that is gone
-    Unlock(unlock::Args),
+    Unlock(unlock::StateUnlockArgs),
 }
 
-impl Command {
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome> {
+impl StateCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Ls(args) => ls::run(args, context).await,
             Self::Show(args) => show::run(args, context).await,

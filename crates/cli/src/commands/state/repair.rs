@@ -18,13 +18,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::program::{LocationArgs, confirm};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateRepairArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
@@ -103,7 +103,12 @@ async fn journal(stack: &Stack) -> Result<Option<String>> {
     }
 }
 
-async fn ask(args: &Args, context: &Context, report: &RepairReport, question: &str) -> Result<()> {
+async fn ask(
+    args: &StateRepairArgs,
+    context: &CommandContext,
+    report: &RepairReport,
+    question: &str,
+) -> Result<()> {
     if args.yes {
         return Ok(());
     }
@@ -185,12 +190,12 @@ pub(crate) struct RepairReport {
 
 impl RepairReport {
     /// A state that is still broken is told by the exit code too.
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> CommandOutcome {
         let waiting = !self.actions.is_empty() && !self.written;
         if waiting || !self.remaining.is_empty() || !self.unknown.is_empty() {
-            Outcome::Reported(ErrorKind::Refused)
+            CommandOutcome::Reported(ErrorKind::Refused)
         } else {
-            Outcome::Done
+            CommandOutcome::Done
         }
     }
 }
@@ -200,7 +205,7 @@ impl Report for RepairReport {
 
     fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
-        let mut section = |tone: Tone, title: &str, entries: &[String]| {
+        let mut section = |tone: TextStyle, title: &str, entries: &[String]| {
             if !entries.is_empty() {
                 text.push_str(&terminal.paint(tone, title));
                 text.push('\n');
@@ -209,12 +214,16 @@ impl Report for RepairReport {
                 }
             }
         };
-        section(Tone::Bad, "What is wrong:", &self.problems);
-        section(Tone::Good, "What was mended on a copy:", &self.actions);
-        section(Tone::Warning, "What needs a person:", &self.remaining);
-        section(Tone::Warning, "Nobody knows what became of:", &self.unknown);
+        section(TextStyle::Bad, "What is wrong:", &self.problems);
+        section(TextStyle::Good, "What was mended on a copy:", &self.actions);
+        section(TextStyle::Warning, "What needs a person:", &self.remaining);
         section(
-            Tone::Warning,
+            TextStyle::Warning,
+            "Nobody knows what became of:",
+            &self.unknown,
+        );
+        section(
+            TextStyle::Warning,
             "An operation did not finish:",
             self.journal.as_slice(),
         );
@@ -224,7 +233,7 @@ impl Report for RepairReport {
             } else {
                 Paint::Plain
             };
-            text.push_str(&terminal.paint(Tone::Heading, "Difference:"));
+            text.push_str(&terminal.paint(TextStyle::Heading, "Difference:"));
             text.push('\n');
             text.push_str(&paint.lines(&self.lines));
         }

@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 use crate::commands::program::LocationArgs;
 use crate::commands::values::shown_map;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateShowArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     show_secrets: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateShowArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     context
         .output
         .result(&ResourceReport::new(resource, args.show_secrets))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s ResourceState> {
@@ -123,7 +123,7 @@ impl Report for ResourceReport {
     const SCHEMA: &'static str = "nimbus/state-show/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mut text = terminal.paint(Tone::Heading, &self.urn) + "\n";
+        let mut text = terminal.paint(TextStyle::Heading, &self.urn) + "\n";
         let mut fact = |name: &str, value: Option<&str>| {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 text.push_str(&format!("  {name:<10} {value}\n"));

@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::program::{LocationArgs, confirm};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StateUnlockArgs {
     #[command(flatten)]
     location: LocationArgs,
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: StateUnlockArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         former_holder: unlocked.former.map(|former| former.owner.to_string()),
         locks_removed: unlocked.pulumi_locks.len(),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::deployment::{usage, workspace};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct CreateArgs {
@@ -39,17 +39,17 @@ pub(crate) struct UpdateArgs {
     description: Option<String>,
 }
 
-pub(crate) async fn create(args: CreateArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn create(args: CreateArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let description = args.description.as_deref();
     let template = workspace.create_template(&args.name, &args.from_deployment, description)?;
     context
         .output
         .result(&TemplateReport::new("created", &template))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) async fn update(args: UpdateArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn update(args: UpdateArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let change = TemplateChange {
         description: args.description,
         enable: args.enable_stack,
@@ -63,7 +63,7 @@ pub(crate) async fn update(args: UpdateArgs, context: &Context) -> Result<Outcom
     context
         .output
         .result(&TemplateReport::new("updated", &template))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -107,7 +107,7 @@ impl Report for TemplateReport {
     const SCHEMA: &'static str = "nimbus/template/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         let verb = if self.done == "created" {
             "Created"
         } else {

@@ -6,19 +6,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::deployment::usage;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ValidateAwsArgs {
     /// Region to ask; that of AWS_REGION or the profile when left out
     #[arg(long)]
     region: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(args: ValidateAwsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let aws = Aws::new(AwsSettings::load(AwsVariables::process())?)?;
     let region = args.region.or_else(|| aws.region()).ok_or_else(|| {
         usage("no region is set").with_help("give --region, for example --region us-east-1")
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         zones,
         remark,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -59,7 +59,7 @@ impl Report for AwsReport {
     const SCHEMA: &'static str = "nimbus/validate-aws/1";
 
     fn text(&self, terminal: Terminal) -> String {
-        let mark = terminal.paint(Tone::Good, "✓");
+        let mark = terminal.paint(TextStyle::Good, "✓");
         let mut text = format!(
             "{mark} AWS answers in {}\n  account: {}\n  identity: {}\n  credentials: {}\n",
             self.region, self.account, self.arn, self.credentials
@@ -69,7 +69,7 @@ impl Report for AwsReport {
         }
         if let Some(remark) = &self.remark {
             let line = format!("! {remark}");
-            text.push_str(&format!("{}\n", terminal.paint(Tone::Warning, &line)));
+            text.push_str(&format!("{}\n", terminal.paint(TextStyle::Warning, &line)));
         }
         text
     }

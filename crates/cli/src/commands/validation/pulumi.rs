@@ -12,21 +12,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {}
+pub(crate) struct ValidatePulumiArgs {}
 
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(_: ValidatePulumiArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let home = variable("PULUMI_HOME")
         .map(PathBuf::from)
         .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".pulumi")));
     let checks = vec![
-        Check::good("engine", format!("embedded, {}", env!("CARGO_PKG_VERSION"))),
+        InstallationCheck::good("engine", format!("embedded, {}", env!("CARGO_PKG_VERSION"))),
         runtime(),
         passphrase(&variable),
         state(&variable),
@@ -39,16 +39,16 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome> {
     let valid = checks.iter().all(|check| check.status != Status::Missing);
     context.output.result(&PulumiReport { valid, checks })?;
     Ok(if valid {
-        Outcome::Done
+        CommandOutcome::Done
     } else {
-        Outcome::Reported(ErrorKind::Unavailable)
+        CommandOutcome::Reported(ErrorKind::Unavailable)
     })
 }
 
-fn runtime() -> Check {
+fn runtime() -> InstallationCheck {
     match version("node", "--version") {
-        Some(version) => Check::good("node", version),
-        None => Check {
+        Some(version) => InstallationCheck::good("node", version),
+        None => InstallationCheck {
             name: "node",
             status: Status::Missing,
             detail: "not installed; TypeScript programs run with it".to_owned(),
@@ -57,20 +57,20 @@ fn runtime() -> Check {
     }
 }
 
-fn passphrase(variable: &impl Fn(&str) -> Option<String>) -> Check {
+fn passphrase(variable: &impl Fn(&str) -> Option<String>) -> InstallationCheck {
     for name in ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"] {
         if variable(name).is_some() {
-            return Check::good("passphrase", format!("from {name}"));
+            return InstallationCheck::good("passphrase", format!("from {name}"));
         }
     }
     // An empty passphrase is a choice, too, but it must be made.
     if std::env::var_os("PULUMI_CONFIG_PASSPHRASE").is_some() {
-        return Check::good(
+        return InstallationCheck::good(
             "passphrase",
             "empty, from PULUMI_CONFIG_PASSPHRASE".to_owned(),
         );
     }
-    Check {
+    InstallationCheck {
         name: "passphrase",
         status: Status::Missing,
         detail: "not set; secrets in state are encrypted with it".to_owned(),
@@ -80,13 +80,13 @@ fn passphrase(variable: &impl Fn(&str) -> Option<String>) -> Check {
     }
 }
 
-fn state(variable: &impl Fn(&str) -> Option<String>) -> Check {
+fn state(variable: &impl Fn(&str) -> Option<String>) -> InstallationCheck {
     match variable("PULUMI_BACKEND_URL") {
-        Some(url) => Check::good(
+        Some(url) => InstallationCheck::good(
             "state",
             format!("programs keep it in {}", without_password(&url)),
         ),
-        None => Check::good(
+        None => InstallationCheck::good(
             "state",
             "beside each deployment, in .nimbus/state".to_owned(),
         ),
@@ -101,24 +101,26 @@ fn without_password(url: &str) -> String {
     }
 }
 
-fn official() -> Check {
+fn official() -> InstallationCheck {
     match version("pulumi", "version") {
-        Some(version) => Check::good("pulumi", version),
-        None => Check::optional("pulumi", "not installed; only `--engine pulumi` needs it"),
+        Some(version) => InstallationCheck::good("pulumi", version),
+        None => {
+            InstallationCheck::optional("pulumi", "not installed; only `--engine pulumi` needs it")
+        }
     }
 }
 
-fn login(variable: &impl Fn(&str) -> Option<String>, file: Option<PathBuf>) -> Check {
+fn login(variable: &impl Fn(&str) -> Option<String>, file: Option<PathBuf>) -> InstallationCheck {
     if variable("PULUMI_ACCESS_TOKEN").is_some() {
-        return Check::good("login", "a token in PULUMI_ACCESS_TOKEN".to_owned());
+        return InstallationCheck::good("login", "a token in PULUMI_ACCESS_TOKEN".to_owned());
     }
     let text = file.and_then(|file| fs::read_to_string(file).ok());
     let current = text
         .and_then(|text| serde_json::from_str::<Value>(&text).ok())
         .and_then(|value| value.get("current")?.as_str().map(str::to_owned));
     match current {
-        Some(url) => Check::good("login", without_password(&url)),
-        None => Check::optional("login", "not logged in; state on files needs none"),
+        Some(url) => InstallationCheck::good("login", without_password(&url)),
+        None => InstallationCheck::optional("login", "not logged in; state on files needs none"),
     }
 }
 
@@ -134,11 +136,11 @@ fn version(program: &str, argument: &str) -> Option<String> {
 pub(crate) struct PulumiReport {
     /// Whether deployments can run.
     valid: bool,
-    checks: Vec<Check>,
+    checks: Vec<InstallationCheck>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct Check {
+struct InstallationCheck {
     name: &'static str,
     status: Status,
     detail: String,
@@ -154,7 +156,7 @@ enum Status {
     Missing,
 }
 
-impl Check {
+impl InstallationCheck {
     fn good(name: &'static str, detail: String) -> Self {
         Self {
             name,
@@ -181,15 +183,15 @@ impl Report for PulumiReport {
         let mut text = String::new();
         for check in &self.checks {
             let mark = match check.status {
-                Status::Good => terminal.paint(Tone::Good, "✓"),
+                Status::Good => terminal.paint(TextStyle::Good, "✓"),
                 Status::Optional => "·".to_owned(),
-                Status::Missing => terminal.paint(Tone::Bad, "✗"),
+                Status::Missing => terminal.paint(TextStyle::Bad, "✗"),
             };
             text.push_str(&format!("{mark} {:<11} {}\n", check.name, check.detail));
             if let Some(help) = &check.help {
                 text.push_str(&format!(
                     "  {}\n",
-                    terminal.paint(Tone::Faint, &format!("→ {help}"))
+                    terminal.paint(TextStyle::Faint, &format!("→ {help}"))
                 ));
             }
         }

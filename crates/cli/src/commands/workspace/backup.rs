@@ -11,19 +11,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commands::deployment::workspace;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct WorkspaceBackupArgs {
     /// File to write, a compressed tar archive; keep it as safe as the states that it holds
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: WorkspaceBackupArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let held = hold(&workspace, "workspace backup", context).await?;
     let target = context.directory.join(&args.output);
@@ -34,14 +37,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
         files: list.files.len(),
         created: list.created,
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Takes every environment of every deployment, or fails with who has one.
 pub(super) async fn hold(
     workspace: &Workspace,
     command: &str,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result<Vec<Box<dyn EnvironmentGuard>>> {
     let command = format!("{} {command}", context.program);
     let mut held = Vec::new();

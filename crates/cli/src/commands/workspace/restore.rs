@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::backup::hold;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::Terminal;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct WorkspaceRestoreArgs {
     /// File that `nimbus workspace backup` wrote
     file: PathBuf,
     /// Where to make the workspace
@@ -26,7 +26,10 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
+pub(crate) async fn run(
+    args: WorkspaceRestoreArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let target = context.directory.join(&args.into);
     // Nobody may be changing what is about to be moved aside.
     let held = match Workspace::find(&target) {
@@ -47,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome> {
     context
         .output
         .note("Packages are not in a backup: run `npm ci` in stacks/ before the next run");
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -21,8 +21,8 @@ use nimbus_runs::{RunChoices, SealedPlan};
 
 use super::local::{RunArgs, find_place};
 use crate::commands::program::confirm;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 pub(crate) use preview::{PreviewArgs, preview};
 pub(crate) use resume::{ResumeArgs, resume};
@@ -48,7 +48,7 @@ pub(crate) struct DeployArgs {
     /// What to do when a stack fails; by itself a run rolls back when a resource cannot be made, a
     /// limit is reached, state is damaged, or it takes twice as long as planned
     #[arg(long, value_enum)]
-    on_failure: Option<Failure>,
+    on_failure: Option<OnFailureArg>,
     /// Do what this plan of `preview --save` says, and nothing else
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
@@ -111,7 +111,7 @@ fn component(text: &str) -> std::result::Result<ComponentName, String> {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Failure {
+enum OnFailureArg {
     /// Return every stack that was changed to its last good state
     Rollback,
     /// Stop and leave everything as it is
@@ -120,11 +120,14 @@ enum Failure {
     Continue,
 }
 
-pub(crate) async fn deploy(args: DeployArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn deploy(args: DeployArgs, context: &CommandContext) -> Result<CommandOutcome> {
     deploy_chosen(args, None, context).await
 }
 
-pub(crate) async fn deploy_stack(args: DeployStackArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn deploy_stack(
+    args: DeployStackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let chosen = Some(vec![args.stack]);
     if args.preview {
         return preview::preview_chosen(args.deploy.run, chosen, context).await;
@@ -135,8 +138,8 @@ pub(crate) async fn deploy_stack(args: DeployStackArgs, context: &Context) -> Re
 async fn deploy_chosen(
     args: DeployArgs,
     components: Option<Vec<ComponentName>>,
-    context: &Context,
-) -> Result<Outcome> {
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     demand_confirmation(&args, &place, context)?;
@@ -181,19 +184,22 @@ async fn deploy_chosen(
         .await
 }
 
-pub(crate) async fn destroy(args: DestroyArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn destroy(args: DestroyArgs, context: &CommandContext) -> Result<CommandOutcome> {
     destroy_chosen(args, None, context).await
 }
 
-pub(crate) async fn destroy_stack(args: DestroyStackArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn destroy_stack(
+    args: DestroyStackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     destroy_chosen(args.destroy, Some(vec![args.stack]), context).await
 }
 
 async fn destroy_chosen(
     args: DestroyArgs,
     components: Option<Vec<ComponentName>>,
-    context: &Context,
-) -> Result<Outcome> {
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     let choices = RunChoices {
@@ -232,7 +238,7 @@ async fn destroy_chosen(
 fn demand_confirmation(
     args: &DeployArgs,
     place: &DeploymentPlace,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result<()> {
     let environment = args.run.environment;
     let needed = place.deployment.manifest.needs_confirmation(environment);
@@ -245,7 +251,7 @@ fn demand_confirmation(
         .with_help("look at `nimbus preview` first, then run it again with --confirm"))
 }
 
-fn load_plan(file: &std::path::Path, context: &Context) -> Result<SealedPlan> {
+fn load_plan(file: &std::path::Path, context: &CommandContext) -> Result<SealedPlan> {
     let path = context.directory.join(file);
     let bytes = std::fs::read(&path).map_err(|error| {
         let message = format!("cannot read the plan {}: {error}", path.display());
@@ -254,12 +260,12 @@ fn load_plan(file: &std::path::Path, context: &Context) -> Result<SealedPlan> {
     SealedPlan::from_bytes(&path.display().to_string(), &bytes)
 }
 
-fn on_failure(asked: Option<Failure>) -> OnFailure {
+fn on_failure(asked: Option<OnFailureArg>) -> OnFailure {
     match asked {
         None => OnFailure::Automatic,
-        Some(Failure::Rollback) => OnFailure::Rollback,
-        Some(Failure::Hold) => OnFailure::Hold,
-        Some(Failure::Continue) => OnFailure::Continue,
+        Some(OnFailureArg::Rollback) => OnFailure::Rollback,
+        Some(OnFailureArg::Hold) => OnFailure::Hold,
+        Some(OnFailureArg::Continue) => OnFailure::Continue,
     }
 }
 

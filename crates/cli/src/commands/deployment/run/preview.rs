@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use super::runner::{LocalRunner, outcome};
 use super::summary::RunSummary;
 use crate::commands::deployment::local::{RunArgs, find_place};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct PreviewArgs {
@@ -34,15 +34,15 @@ pub(crate) struct PreviewArgs {
     diff: bool,
 }
 
-pub(crate) async fn preview(args: PreviewArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn preview(args: PreviewArgs, context: &CommandContext) -> Result<CommandOutcome> {
     run(args, None, context).await
 }
 
 pub(super) async fn preview_chosen(
     run_args: RunArgs,
     components: Option<Vec<ComponentName>>,
-    context: &Context,
-) -> Result<Outcome> {
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let args = PreviewArgs {
         run: run_args,
         save: None,
@@ -55,8 +55,8 @@ pub(super) async fn preview_chosen(
 async fn run(
     args: PreviewArgs,
     components: Option<Vec<ComponentName>>,
-    context: &Context,
-) -> Result<Outcome> {
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     let choices = run.how.choices(context)?;
@@ -102,7 +102,7 @@ async fn run(
     let changes = summary.has_changes();
     context.output.result(&summary)?;
     Ok(match outcome(report.result) {
-        Outcome::Done if changes => Outcome::WouldChange,
+        CommandOutcome::Done if changes => CommandOutcome::WouldChange,
         other => other,
     })
 }
@@ -145,7 +145,7 @@ impl Write for DiffPage {
 }
 
 impl DiffPages {
-    fn listener(&self, context: &Context) -> UnitEvents {
+    fn listener(&self, context: &CommandContext) -> UnitEvents {
         let pages = self.clone();
         let paint = if context.output.stdout_terminal().color {
             Paint::Colour

@@ -15,8 +15,8 @@ use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, resume as resume_run};
 use super::runner::{LocalRunner, Waiting};
 use super::{USUAL_WAIT, duration};
 use crate::commands::deployment::local::{EngineRunArgs, find_place};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ResumeArgs {
@@ -46,7 +46,7 @@ pub(crate) struct ResumeArgs {
     parallel: Option<usize>,
 }
 
-pub(crate) async fn resume(args: ResumeArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn resume(args: ResumeArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.how.rehearse, context)?;
     let runs = RunFiles::new(&place.records);
     let record = match (args.number, args.environment) {

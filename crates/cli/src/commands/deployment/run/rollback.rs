@@ -14,10 +14,10 @@ use super::ChangeArgs;
 use super::runner::LocalRunner;
 use crate::commands::deployment::local::{RunArgs, find_place};
 use crate::commands::program::confirm;
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct RollbackArgs {
@@ -33,7 +33,10 @@ pub(crate) struct RollbackArgs {
     list: bool,
 }
 
-pub(crate) async fn rollback(args: RollbackArgs, context: &Context) -> Result<Outcome> {
+pub(crate) async fn rollback(
+    args: RollbackArgs,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     if args.list {
@@ -43,7 +46,7 @@ pub(crate) async fn rollback(args: RollbackArgs, context: &Context) -> Result<Ou
         context
             .output
             .result(&VersionsReport::new(run, &versions))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let choices = RunChoices {
         parallel: args.change.parallel,
@@ -128,7 +131,7 @@ impl Report for VersionsReport {
             "{:>7}  {:<8} {:<9} {:<25} {:<12} STACKS",
             "VERSION", "RUN", "KIND", "AT", "BY"
         );
-        let mut text = terminal.paint(Tone::Heading, &heading) + "\n";
+        let mut text = terminal.paint(TextStyle::Heading, &heading) + "\n";
         for shown in &self.versions {
             let ShownVersion {
                 version,

@@ -21,11 +21,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::forecast;
 use super::summary::RunSummary;
-use super::view::{Subject, View};
+use super::view::{RunTitle, RunView};
 use crate::commands::deployment::local::{EngineRunArgs, sandbox_of};
 use crate::commands::program::{refuse_rehearsed, shared_providers};
-use crate::context::Context;
-use crate::exit::Outcome;
+use crate::context::CommandContext;
+use crate::exit::CommandOutcome;
 
 /// Everything that one command needs to run a deployment on this machine, put together once.
 pub(crate) struct LocalRunner {
@@ -46,7 +46,7 @@ impl LocalRunner {
         choices: RunChoices,
         how: &EngineRunArgs,
         listener: Option<UnitEvents>,
-        context: &Context,
+        context: &CommandContext,
     ) -> Result<Self> {
         if let Some(backend) = &choices.backend {
             refuse_rehearsed(&StackLocation {
@@ -102,7 +102,7 @@ impl LocalRunner {
         &self,
         request: RunRequest,
         wait: Option<Duration>,
-        context: &Context,
+        context: &CommandContext,
     ) -> Result<RunSession> {
         let command = self.command(request.action.as_str(), context);
         let ports = Arc::clone(&self.ports);
@@ -120,12 +120,12 @@ impl LocalRunner {
     }
 
     /// How the lock names this command.
-    pub(crate) fn command(&self, verb: &str, context: &Context) -> String {
+    pub(crate) fn command(&self, verb: &str, context: &CommandContext) -> String {
         let id = &self.place.deployment.manifest.metadata.id;
         format!("{} {verb} {id}", context.program)
     }
 
-    pub(crate) fn rehearsal_note(&self, context: &Context) {
+    pub(crate) fn rehearsal_note(&self, context: &CommandContext) {
         if self.place.records.is_rehearsal() {
             let note = "REHEARSAL: a simulated cloud; nothing real is touched";
             context.output.note(note);
@@ -137,8 +137,8 @@ impl LocalRunner {
         &self,
         action: RunAction,
         graph: &Graph,
-        context: &Context,
-    ) -> Arc<Watcher> {
+        context: &CommandContext,
+    ) -> Arc<RunWatcher> {
         let (title, doing) = match action {
             RunAction::Preview => ("Previewing", "previewing"),
             RunAction::Deploy => ("Deploying", "deploying"),
@@ -147,13 +147,13 @@ impl LocalRunner {
             RunAction::Rollback => ("Rolling back", "rolling back"),
         };
         let id = &self.place.deployment.manifest.metadata.id;
-        let subject = Subject {
+        let subject = RunTitle {
             title: format!("{title} {id} {}", self.environment),
             doing,
             rehearsal: self.place.records.is_rehearsal(),
         };
-        let view = View::open(context.output, subject, graph);
-        let watcher = Arc::new(Watcher(Mutex::new(view)));
+        let view = RunView::open(context.output, subject, graph);
+        let watcher = Arc::new(RunWatcher(Mutex::new(view)));
         self.bus
             .observe(Arc::clone(&watcher) as Arc<dyn RunObserver>);
         watcher
@@ -170,8 +170,8 @@ impl LocalRunner {
         self,
         planned: PlannedRun,
         official: bool,
-        context: &Context,
-    ) -> Result<Outcome> {
+        context: &CommandContext,
+    ) -> Result<CommandOutcome> {
         let action = planned.request().action;
         let watcher = self.watch(action, planned.graph(), context);
         let signals = self.listen_to_signals();
@@ -194,17 +194,17 @@ impl LocalRunner {
     }
 }
 
-pub(crate) fn outcome(result: RunResult) -> Outcome {
+pub(crate) fn outcome(result: RunResult) -> CommandOutcome {
     match result {
-        RunResult::Succeeded => Outcome::Done,
-        RunResult::Interrupted => Outcome::Reported(ErrorKind::Cancelled),
+        RunResult::Succeeded => CommandOutcome::Done,
+        RunResult::Interrupted => CommandOutcome::Reported(ErrorKind::Cancelled),
         RunResult::Failed | RunResult::RolledBack | RunResult::NeedsAttention => {
-            Outcome::Reported(ErrorKind::Failed)
+            CommandOutcome::Reported(ErrorKind::Failed)
         }
     }
 }
 
-fn next_step(finished: &FinishedRun, context: &Context) -> Option<String> {
+fn next_step(finished: &FinishedRun, context: &CommandContext) -> Option<String> {
     let request = &finished.record.request;
     let (id, environment) = (&request.deployment, request.environment);
     let rehearse = if request.rehearsal { " --rehearse" } else { "" };
@@ -224,16 +224,16 @@ fn next_step(finished: &FinishedRun, context: &Context) -> Option<String> {
 }
 
 /// Shows a run as it happens.
-pub(crate) struct Watcher(Mutex<View>);
+pub(crate) struct RunWatcher(Mutex<RunView>);
 
-impl Watcher {
+impl RunWatcher {
     /// Shows the rest and takes the picture away.
     pub(crate) fn end(&self) {
         self.0.lock().end();
     }
 }
 
-impl RunObserver for Watcher {
+impl RunObserver for RunWatcher {
     fn event(&self, event: &RunEvent) {
         self.0.lock().event(event);
     }
@@ -299,12 +299,12 @@ async fn pass_signals_on(cancellation: Cancellation, bus: Arc<EventBus>) {
 
 /// Tells who holds an environment while somebody waits for it.
 pub(crate) struct Waiting<'a> {
-    context: &'a Context,
+    context: &'a CommandContext,
     told: bool,
 }
 
 impl<'a> Waiting<'a> {
-    pub(crate) fn new(context: &'a Context) -> Self {
+    pub(crate) fn new(context: &'a CommandContext) -> Self {
         Self {
             context,
             told: false,

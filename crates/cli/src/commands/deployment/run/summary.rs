@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::forecast::Prediction;
 use crate::output::Report;
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct RunSummary {
@@ -32,7 +32,7 @@ pub(crate) struct RunSummary {
     trigger: Option<String>,
     /// The version of the environment that it left.
     version: Option<u32>,
-    units: Vec<UnitSummary>,
+    units: Vec<UnitSummaryReport>,
     /// Checks of what was deployed, in the order in which they ran.
     checks: Vec<CheckSummary>,
     /// Units that could not be rolled back, and why: a person must look.
@@ -45,7 +45,7 @@ pub(crate) struct RunSummary {
 }
 
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct UnitSummary {
+pub(crate) struct UnitSummaryReport {
     name: String,
     /// `succeeded`, `skipped`, `failed`, `rolled_back` or `not_started`.
     status: &'static str,
@@ -68,8 +68,8 @@ pub(crate) struct CheckSummary {
 }
 
 /// How each unit ended.
-fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitSummary> {
-    let unit = |(name, unit): (&ComponentName, &nimbus_runs::UnitSummary)| UnitSummary {
+fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitSummaryReport> {
+    let unit = |(name, unit): (&ComponentName, &nimbus_runs::UnitSummary)| UnitSummaryReport {
         name: name.to_string(),
         status: unit.state.word(),
         message: unit
@@ -82,7 +82,7 @@ fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitS
     units.iter().map(unit).collect()
 }
 
-fn any_change(units: &[UnitSummary]) -> bool {
+fn any_change(units: &[UnitSummaryReport]) -> bool {
     let counts = units.iter().flat_map(|unit| &unit.changes);
     counts
         .into_iter()
@@ -194,9 +194,9 @@ impl Report for RunSummary {
 
     fn text(&self, terminal: Terminal) -> String {
         let tone = if self.result == "succeeded" {
-            Tone::Good
+            TextStyle::Good
         } else {
-            Tone::Bad
+            TextStyle::Bad
         };
         let result = terminal.paint(tone, &self.result.replace('_', " "));
         let rehearsal = if self.rehearsal { "REHEARSAL " } else { "" };
@@ -225,7 +225,7 @@ impl Report for RunSummary {
         for unit in self.units.iter().filter(|unit| unit.status == "failed") {
             let message = unit.message.as_deref().unwrap_or_default();
             let line = format!("  ✗ {}: {message}", unit.name);
-            text.push_str(&terminal.paint(Tone::Bad, &line));
+            text.push_str(&terminal.paint(TextStyle::Bad, &line));
             text.push('\n');
         }
         for check in &self.checks {
@@ -237,16 +237,16 @@ impl Report for RunSummary {
                 message.unwrap_or_default()
             );
             let tone = match check.status {
-                "failed" => Tone::Bad,
-                "warned" => Tone::Warning,
-                _ => Tone::Faint,
+                "failed" => TextStyle::Bad,
+                "warned" => TextStyle::Warning,
+                _ => TextStyle::Faint,
             };
             text.push_str(&terminal.paint(tone, &line));
             text.push('\n');
         }
         for warning in &self.warnings {
             let line = format!("  Warning: {warning}");
-            text.push_str(&terminal.paint(Tone::Warning, &line));
+            text.push_str(&terminal.paint(TextStyle::Warning, &line));
             text.push('\n');
         }
         if !self.attention.is_empty() {

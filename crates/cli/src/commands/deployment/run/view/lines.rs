@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use nimbus_orchestrator::{CheckStatus, DiagnosticLevel, RunEvent, RunStatus};
 
-use super::Subject;
-use crate::output::Output;
-use crate::style::{Terminal, Tone};
+use super::RunTitle;
+use crate::output::CommandOutput;
+use crate::style::{Terminal, TextStyle};
 
-pub(in super::super) struct Lines {
-    output: Output,
-    subject: Subject,
+pub(in super::super) struct LineView {
+    output: CommandOutput,
+    subject: RunTitle,
     started: Instant,
 }
 
-impl Lines {
-    pub(in super::super) fn new(output: Output, subject: Subject) -> Self {
+impl LineView {
+    pub(in super::super) fn new(output: CommandOutput, subject: RunTitle) -> Self {
         Self {
             output,
             subject,
@@ -70,9 +70,9 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
         } if *level >= DiagnosticLevel::Warning => {
             let unit = unit.as_deref().unwrap_or("run");
             let tone = if *level == DiagnosticLevel::Error {
-                Tone::Bad
+                TextStyle::Bad
             } else {
-                Tone::Warning
+                TextStyle::Warning
             };
             let line =
                 |line: &str| format!("  {}", terminal.paint(tone, &format!("{unit}: {line}")));
@@ -86,7 +86,7 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
             let message = message.as_deref().unwrap_or_default();
             let lines = message.lines().chain(["Initiating automatic rollback..."]);
             lines
-                .map(|line| terminal.paint(Tone::Warning, line))
+                .map(|line| terminal.paint(TextStyle::Warning, line))
                 .collect()
         }
         RunEvent::Check {
@@ -97,12 +97,12 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
         } => {
             let message = message.as_deref().unwrap_or_default();
             let (mark, tone) = match status {
-                CheckStatus::Running => ("→", Tone::Faint),
+                CheckStatus::Running => ("→", TextStyle::Faint),
                 CheckStatus::Output => return vec![format!("  {check}: {message}")],
-                CheckStatus::Passed => ("✓", Tone::Good),
-                CheckStatus::Failed => ("✗", Tone::Bad),
-                CheckStatus::Warned => ("!", Tone::Warning),
-                CheckStatus::Skipped => ("·", Tone::Faint),
+                CheckStatus::Passed => ("✓", TextStyle::Good),
+                CheckStatus::Failed => ("✗", TextStyle::Bad),
+                CheckStatus::Warned => ("!", TextStyle::Warning),
+                CheckStatus::Skipped => ("·", TextStyle::Faint),
             };
             let line = format!("check {check:<12} {} {message}", status.word());
             vec![format!(
@@ -118,15 +118,15 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
     }
 }
 
-pub(super) fn mark(status: &str) -> (&'static str, Tone) {
+pub(super) fn mark(status: &str) -> (&'static str, TextStyle) {
     match status {
-        "running" => ("→", Tone::Faint),
-        "succeeded" => ("✓", Tone::Good),
-        "failed" => ("✗", Tone::Bad),
-        "not_started" => ("·", Tone::Warning),
-        "rolling_back" => ("↩", Tone::Warning),
-        "rolled_back" => ("↩", Tone::Good),
-        _ => ("·", Tone::Faint),
+        "running" => ("→", TextStyle::Faint),
+        "succeeded" => ("✓", TextStyle::Good),
+        "failed" => ("✗", TextStyle::Bad),
+        "not_started" => ("·", TextStyle::Warning),
+        "rolling_back" => ("↩", TextStyle::Warning),
+        "rolled_back" => ("↩", TextStyle::Good),
+        _ => ("·", TextStyle::Faint),
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use nimbus_engine_display::{Screen as _, TerminalScreen};
 use nimbus_orchestrator::{Graph, RunEvent, RunStatus};
 
-use super::Subject;
-use super::board::Picture;
+use super::RunTitle;
 use super::lines::lines_of;
+use super::unit_table::UnitTable;
 use crate::style::Terminal;
 
 /// Fast enough to look alive, slow enough for a remote terminal.
@@ -21,9 +21,9 @@ pub(in super::super) struct Live {
 }
 
 impl Live {
-    pub(super) fn open(subject: Subject, graph: &Graph, terminal: Terminal) -> Self {
+    pub(super) fn open(subject: RunTitle, graph: &Graph, terminal: Terminal) -> Self {
         let (sender, events) = channel();
-        let picture = Picture::new(subject, graph);
+        let picture = UnitTable::new(subject, graph);
         let thread = std::thread::spawn(move || watch(picture, &events, terminal));
         Self {
             sender: Some(sender),
@@ -47,7 +47,7 @@ impl Live {
     }
 }
 
-fn watch(mut picture: Picture, events: &Receiver<RunEvent>, terminal: Terminal) {
+fn watch(mut picture: UnitTable, events: &Receiver<RunEvent>, terminal: Terminal) {
     let started = Instant::now();
     let mut screen = TerminalScreen::stderr();
     let mut drawn = 0;

@@ -1,35 +1,35 @@
 //! Who watches a run: a program that reads JSON, a log that reads lines, or a person at a terminal.
 
-mod board;
 mod lines;
 mod live;
+mod unit_table;
 
 use nimbus_orchestrator::{Graph, RunEvent};
 
-pub(super) use lines::Lines;
+pub(super) use lines::LineView;
 pub(super) use live::Live;
 
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 /// What is shown, whatever form it takes.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
+pub(super) struct RunTitle {
     /// `Deploying D1BRV40 dev`.
     pub(super) title: String,
     pub(super) doing: &'static str,
     pub(super) rehearsal: bool,
 }
 
-pub(super) enum View {
-    Json(Output),
-    Lines(Lines),
+pub(super) enum RunView {
+    Json(CommandOutput),
+    Lines(LineView),
     Live(Live),
     /// Only the end is told.
     Quiet,
 }
 
-impl View {
-    pub(super) fn open(output: Output, subject: Subject, graph: &Graph) -> Self {
+impl RunView {
+    pub(super) fn open(output: CommandOutput, subject: RunTitle, graph: &Graph) -> Self {
         if output.is_json() {
             Self::Json(output)
         } else if output.is_quiet() {
@@ -37,7 +37,7 @@ impl View {
         } else if output.stderr_terminal().interactive {
             Self::Live(Live::open(subject, graph, output.stderr_terminal()))
         } else {
-            Self::Lines(Lines::new(output, subject))
+            Self::Lines(LineView::new(output, subject))
         }
     }
 

@@ -6,22 +6,22 @@ use std::time::Duration;
 use nimbus_core::ComponentName;
 use nimbus_orchestrator::{Graph, ResourceStatus, RunEvent, RunStatus};
 
-use super::Subject;
+use super::RunTitle;
 use super::lines::{changes_text, mark};
-use crate::style::{Terminal, Tone};
+use crate::style::{Terminal, TextStyle};
 
 /// Running steps of one unit that are shown at most.
 const STEPS_SHOWN: usize = 3;
 
-pub(super) struct Picture {
-    subject: Subject,
-    units: Vec<Shown>,
+pub(super) struct UnitTable {
+    subject: RunTitle,
+    units: Vec<UnitRow>,
     places: BTreeMap<ComponentName, usize>,
     phase: &'static str,
     minutes: Option<u64>,
 }
 
-struct Shown {
+struct UnitRow {
     name: ComponentName,
     needs: BTreeSet<ComponentName>,
     status: String,
@@ -33,11 +33,11 @@ struct Shown {
     done: usize,
 }
 
-impl Picture {
-    pub(super) fn new(subject: Subject, graph: &Graph) -> Self {
+impl UnitTable {
+    pub(super) fn new(subject: RunTitle, graph: &Graph) -> Self {
         let names = graph.layers().into_iter().flatten();
-        let units: Vec<Shown> = names
-            .map(|name| Shown {
+        let units: Vec<UnitRow> = names
+            .map(|name| UnitRow {
                 name: name.to_owned(),
                 needs: graph.needs(name).cloned().collect(),
                 status: "waiting".to_owned(),
@@ -119,7 +119,7 @@ impl Picture {
         }
     }
 
-    fn shown(&mut self, unit: &str) -> Option<&mut Shown> {
+    fn shown(&mut self, unit: &str) -> Option<&mut UnitRow> {
         let place = *self.places.get(unit)?;
         self.units.get_mut(place)
     }
@@ -133,7 +133,7 @@ impl Picture {
         terminal: Terminal,
     ) -> Vec<String> {
         let room = height.saturating_sub(3).max(1);
-        let mut body: Vec<(bool, String, Tone)> = Vec::new();
+        let mut body: Vec<(bool, String, TextStyle)> = Vec::new();
         for unit in &self.units {
             self.unit_lines(unit, now, &mut body);
         }
@@ -141,9 +141,9 @@ impl Picture {
             let hidden = body.iter().filter(|(active, ..)| !active).count();
             body.retain(|(active, ..)| *active);
             body.truncate(room.saturating_sub(1));
-            body.push((true, format!("  … and {hidden} more"), Tone::Faint));
+            body.push((true, format!("  … and {hidden} more"), TextStyle::Faint));
         }
-        let mut lines = vec![terminal.paint(Tone::Heading, &cut(&self.header(now), width))];
+        let mut lines = vec![terminal.paint(TextStyle::Heading, &cut(&self.header(now), width))];
         for (_, text, tone) in body {
             lines.push(terminal.paint(tone, &cut(&text, width)));
         }
@@ -156,7 +156,7 @@ impl Picture {
         } else {
             ""
         };
-        let over = |unit: &&Shown| !matches!(unit.status.as_str(), "waiting" | "running");
+        let over = |unit: &&UnitRow| !matches!(unit.status.as_str(), "waiting" | "running");
         let done = self.units.iter().filter(over).count();
         let left = self.minutes.map(|minutes| {
             let left = Duration::from_secs(minutes * 60).saturating_sub(now);
@@ -172,7 +172,7 @@ impl Picture {
         )
     }
 
-    fn unit_lines(&self, unit: &Shown, now: Duration, out: &mut Vec<(bool, String, Tone)>) {
+    fn unit_lines(&self, unit: &UnitRow, now: Duration, out: &mut Vec<(bool, String, TextStyle)>) {
         let (mark, tone) = mark(&unit.status);
         let active = matches!(unit.status.as_str(), "running" | "rolling_back" | "failed");
         let time = match unit.took {
@@ -203,7 +203,7 @@ impl Picture {
         ));
         for (step, since) in unit.steps.values().take(STEPS_SHOWN) {
             let time = clock(now.saturating_sub(*since));
-            out.push((true, format!("    {time:>6}  {step}"), Tone::Faint));
+            out.push((true, format!("    {time:>6}  {step}"), TextStyle::Faint));
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
         color: false,
     };
 
-    fn picture() -> Picture {
+    fn picture() -> UnitTable {
         let unit = |name: &str, needs: &[&str]| GraphUnit {
             name: name.parse().unwrap(),
             priority: 0,
@@ -258,12 +258,12 @@ mod tests {
             unit("security", &["network"]),
         ])
         .unwrap();
-        let subject = Subject {
+        let subject = RunTitle {
             title: "Deploying D1 dev".to_owned(),
             doing: "deploying",
             rehearsal: true,
         };
-        Picture::new(subject, &graph)
+        UnitTable::new(subject, &graph)
     }
 
     fn seconds(count: u64) -> Duration {

@@ -9,10 +9,10 @@ use nimbus_control_store::{Address, Credentials, Host, Isolation, StoreConfig, T
 use nimbus_core::{Error, ErrorCode, Result};
 use zeroize::Zeroizing;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct InstallationArgs {
     /// Where the installation keeps its data; made if it does not exist
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -22,8 +22,8 @@ pub(crate) struct PlaceArgs {
     database_url: Option<String>,
 }
 
-impl PlaceArgs {
-    pub(crate) fn options(&self, context: &Context) -> Result<DatabaseOptions> {
+impl InstallationArgs {
+    pub(crate) fn options(&self, context: &CommandContext) -> Result<DatabaseOptions> {
         let settings = &context.settings()?.settings;
         let data_dir = match &self.data_dir {
             Some(folder) => context.directory.join(folder),
@@ -89,7 +89,7 @@ fn configured(settings: &Settings, host: &str) -> Result<StoreConfig> {
 
 /// The keys of the installation that a command is about, as `nimbus up` would find them.
 pub(super) fn installation_keys(
-    context: &Context,
+    context: &CommandContext,
     options: &DatabaseOptions,
     folder: Option<PathBuf>,
 ) -> Result<InstallationKeys> {

@@ -9,16 +9,16 @@ use nimbus_engine_display::{
 use nimbus_engine_ports::{EngineEvent, EventSink};
 
 use super::args::ShowArgs;
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// The viewers of one operation. Dropping it waits until they have shown everything.
-pub(super) struct Watchers {
+pub(super) struct OperationSinks {
     audience: Arc<Audience>,
     for_people: bool,
 }
 
-impl Watchers {
-    pub(super) fn open(context: &Context, subject: Subject, show: ShowArgs) -> Self {
+impl OperationSinks {
+    pub(super) fn open(context: &CommandContext, subject: Subject, show: ShowArgs) -> Self {
         let output = &context.output;
         let terminal = output.stdout_terminal();
         let paint = if terminal.color {
