@@ -17,7 +17,7 @@ use crate::process;
 
 const PARTIAL: &str = ".partial-";
 
-pub(crate) struct Cache {
+pub(crate) struct DownloadCache {
     root: PathBuf,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Recipe<'a> {
     pub(crate) megabytes: u64,
 }
 
-impl Cache {
+impl DownloadCache {
     pub(crate) fn locate() -> Result<Self> {
         let root = root_from(|name| env::var_os(name).map(PathBuf::from)).context(
             "no place for the cache: set HOME, or NIMBUS_CACHE_DIR to a folder that may be written",
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn an_entry_is_built_once_and_found_afterwards() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path());
+        let cache = DownloadCache::at(folder.path());
         let builds = Cell::new(0);
         for _ in 0..2 {
             let entry = cache
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_failed_build_leaves_nothing_and_the_next_one_completes() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path());
+        let cache = DownloadCache::at(folder.path());
         let failed = cache.install(&RECIPE, |path| {
             fs::write(path.join("half"), "")?;
             anyhow::bail!("no network")
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn what_a_killed_set_up_left_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path());
+        let cache = DownloadCache::at(folder.path());
         let leftover = folder.path().join("thing").join(".partial-old");
         fs::create_dir_all(&leftover).unwrap();
         cache.install(&RECIPE, |_| Ok(())).unwrap();
@@ -248,7 +248,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    Cache::at(folder.path())
+                    DownloadCache::at(folder.path())
                         .install(&RECIPE, |path| {
                             builds.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                             Ok(fs::write(path.join("file"), "")?)
@@ -267,7 +267,7 @@ mod tests {
             megabytes: u64::MAX,
             ..RECIPE
         };
-        let error = Cache::at(folder.path())
+        let error = DownloadCache::at(folder.path())
             .install(&recipe, |_| Ok(()))
             .unwrap_err();
         assert!(error.to_string().contains("MB free"), "{error}");
@@ -281,7 +281,7 @@ mod tests {
         let blocked = folder.path().join("file");
         fs::write(&blocked, "").unwrap();
         fs::set_permissions(&blocked, fs::Permissions::from_mode(0o444)).unwrap();
-        let error = Cache::at(&blocked)
+        let error = DownloadCache::at(&blocked)
             .install(&RECIPE, |_| Ok(()))
             .unwrap_err()
             .to_string();

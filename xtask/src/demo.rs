@@ -18,7 +18,7 @@ const WORKPLACE: &str = "target/demo";
 const ID: &str = "D1DEMO";
 
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct DemoOptions {
     /// Template to rehearse: default, minimal, microservices or data-platform.
     #[arg(long, default_value = "default")]
     template: String,
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     keep: bool,
 }
 
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn run(repo: &Repo, options: &DemoOptions) -> Result<()> {
     setup::check()?;
     println!("building nimbus");
     process::run_foreground(
@@ -42,7 +42,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             ])
             .current_dir(repo.root()),
     )?;
-    let stage = Stage::build(repo)?;
+    let stage = DemoFolder::build(repo)?;
     stage.play("A workspace with the shipped components", &["new"])?;
     stage.install_packages()?;
     stage.play(
@@ -87,12 +87,12 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
 }
 
 /// The folder in which the demo happens.
-struct Stage {
+struct DemoFolder {
     nimbus: PathBuf,
     folder: PathBuf,
 }
 
-impl Stage {
+impl DemoFolder {
     fn build(repo: &Repo) -> Result<Self> {
         let folder = repo.join(WORKPLACE);
         if folder.exists() {

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 
 use crate::repo::Repo;
-use crate::setup::{self, Tools};
+use crate::setup::{self, InstalledTools};
 
 /// A test that lacks a tool appends `SKIPPED(<reason>): <test>` to the file that this names.
 pub(crate) const SKIPS: &str = "NIMBUS_TEST_SKIPS";
@@ -21,7 +21,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
 }
 
 /// One variable per tool that is there; a missing tool has none.
-pub(crate) fn variables(tools: &Tools) -> Vec<(&'static str, OsString)> {
+pub(crate) fn variables(tools: &InstalledTools) -> Vec<(&'static str, OsString)> {
     [
         ("NIMBUS_TEST_NODE_SDK", &tools.node_sdk),
         ("NIMBUS_TEST_PYTHON", &tools.python),
@@ -43,17 +43,17 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::Tool;
+    use crate::setup::InstalledTool;
 
     #[test]
     fn only_tools_that_are_there_have_a_variable() {
-        let missing = || Tool::Missing("no".into());
-        let tools = Tools {
-            node_sdk: Tool::Ready("sdk".into()),
+        let missing = || InstalledTool::Missing("no".into());
+        let tools = InstalledTools {
+            node_sdk: InstalledTool::Ready("sdk".into()),
             python: missing(),
             moto: missing(),
             pulumi: missing(),
-            plugins: Tool::Ready("plugins".into()),
+            plugins: InstalledTool::Ready("plugins".into()),
             library: missing(),
             postgres: missing(),
         };

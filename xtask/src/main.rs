@@ -30,30 +30,30 @@ use crate::repo::Repo;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of this repository")]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Set up and run the main job on embedded defaults.
-    Demo(demo::Options),
+    Demo(demo::DemoOptions),
     /// Set up and pass every check and test.
-    Test(test::Options),
+    Test(test::TestOptions),
     /// Install what tests and the demo need into a per-user cache.
-    Setup(setup::Options),
+    Setup(setup::SetupOptions),
     /// Print the variables by which tests find what `setup` installed.
     Env,
     /// Check the rules of the tree: borders, headers, paths, documents.
-    Tidy(tidy::Options),
+    Tidy(tidy::TidyOptions),
     /// Count the requirements that are met, per group.
     Spec,
     /// Measure alternatives side by side; writes a table, JSON and a chart.
-    Bench(bench::Options),
+    Bench(bench::BenchOptions),
     /// Run one program and print what it used as JSON; `bench` calls this.
     #[command(hide = true)]
-    Measure(bench::measure::Options),
+    Measure(bench::measure::MeasureOptions),
 }
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         return ExitCode::FAILURE;
     }
-    match run(Arguments::parse().command) {
+    match run(XtaskArguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) if process::interrupted() => {
             eprintln!("\ninterrupted: nothing was left half done; run the same command again");
@@ -74,16 +74,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<()> {
+fn run(command: XtaskCommand) -> Result<()> {
     let repo = Repo::locate()?;
     match command {
-        Command::Demo(options) => demo::run(&repo, &options),
-        Command::Test(options) => test::run(&repo, &options),
-        Command::Setup(options) => setup::run(&repo, &options),
-        Command::Env => env::run(&repo),
-        Command::Tidy(options) => tidy::run(&repo, &options),
-        Command::Spec => spec::run(&repo),
-        Command::Bench(options) => bench::run(&repo, &options),
-        Command::Measure(options) => bench::measure::run(&options),
+        XtaskCommand::Demo(options) => demo::run(&repo, &options),
+        XtaskCommand::Test(options) => test::run(&repo, &options),
+        XtaskCommand::Setup(options) => setup::run(&repo, &options),
+        XtaskCommand::Env => env::run(&repo),
+        XtaskCommand::Tidy(options) => tidy::run(&repo, &options),
+        XtaskCommand::Spec => spec::run(&repo),
+        XtaskCommand::Bench(options) => bench::run(&repo, &options),
+        XtaskCommand::Measure(options) => bench::measure::run(&options),
     }
 }

@@ -16,10 +16,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+static RUNNING: Mutex<Option<RunningChild>> = Mutex::new(None);
 
 #[derive(Clone, Copy)]
-enum Running {
+enum RunningChild {
     Group(Pid),
     /// Shares our terminal, so the terminal's own Ctrl-C reaches it as well.
     Foreground(Pid),
@@ -70,7 +70,7 @@ pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<()> {
         .stdout(output.try_clone()?)
         .stderr(output)
         .process_group(0);
-    let status = wait(spawn(command, &what)?, Running::Group)?;
+    let status = wait(spawn(command, &what)?, RunningChild::Group)?;
     if status.success() {
         return Ok(());
     }
@@ -86,7 +86,7 @@ pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<()> {
 /// Runs a program on our own terminal.
 pub(crate) fn run_foreground(command: &mut Command) -> Result<()> {
     let what = describe(command);
-    let status = wait(spawn(command, &what)?, Running::Foreground)?;
+    let status = wait(spawn(command, &what)?, RunningChild::Foreground)?;
     anyhow::ensure!(status.success(), "`{what}` {}", outcome(status));
     Ok(())
 }
@@ -102,11 +102,11 @@ pub(crate) fn run_watched(
         .stdout
         .take()
         .context("the program's output is not connected")?;
-    remember(Some(Running::Foreground(pid_of(&child)?)));
+    remember(Some(RunningChild::Foreground(pid_of(&child)?)));
     for line in BufReader::new(output).split(b'\n') {
         on_line(&String::from_utf8_lossy(&line?));
     }
-    wait(child, Running::Foreground)
+    wait(child, RunningChild::Foreground)
 }
 
 fn spawn(command: &mut Command, what: &str) -> Result<Child> {
@@ -116,7 +116,7 @@ fn spawn(command: &mut Command, what: &str) -> Result<Child> {
         .with_context(|| format!("cannot run `{what}`"))
 }
 
-fn wait(mut child: Child, kind: fn(Pid) -> Running) -> Result<ExitStatus> {
+fn wait(mut child: Child, kind: fn(Pid) -> RunningChild) -> Result<ExitStatus> {
     remember(Some(kind(pid_of(&child)?)));
     let status = child.wait();
     remember(None);
@@ -124,15 +124,15 @@ fn wait(mut child: Child, kind: fn(Pid) -> Running) -> Result<ExitStatus> {
     Ok(status?)
 }
 
-fn end(running: Running) {
+fn end(running: RunningChild) {
     // A process that has just ended is no error here.
     let _ = match running {
-        Running::Group(pid) => killpg(pid, Signal::SIGTERM),
-        Running::Foreground(pid) => kill(pid, Signal::SIGTERM),
+        RunningChild::Group(pid) => killpg(pid, Signal::SIGTERM),
+        RunningChild::Foreground(pid) => kill(pid, Signal::SIGTERM),
     };
 }
 
-fn remember(running: Option<Running>) {
+fn remember(running: Option<RunningChild>) {
     if let Ok(mut slot) = RUNNING.lock() {
         *slot = running;
     }
@@ -183,7 +183,7 @@ fn tail(text: &str, count: usize) -> String {
 
 /// Why an installation failed, as far as the installer's own words tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum InstallFailure {
     NoNetwork,
     DiskFull,
     NotAllowed,
@@ -192,7 +192,7 @@ pub(crate) enum Cause {
     Unclear,
 }
 
-impl Cause {
+impl InstallFailure {
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::NoNetwork => {
@@ -211,16 +211,16 @@ impl Cause {
 }
 
 /// Reads the cause out of what npm, pip or go printed.
-pub(crate) fn diagnose(log: &str) -> Cause {
+pub(crate) fn diagnose(log: &str) -> InstallFailure {
     let has = |words: &[&str]| words.iter().any(|word| log.contains(word));
     if has(&[
         "ENOSPC",
         "No space left on device",
         "no space left on device",
     ]) {
-        Cause::DiskFull
+        InstallFailure::DiskFull
     } else if has(&["EACCES", "EROFS", "Permission denied", "permission denied"]) {
-        Cause::NotAllowed
+        InstallFailure::NotAllowed
     } else if has(&[
         "403 Forbidden",
         "404 Not Found",
@@ -228,7 +228,7 @@ pub(crate) fn diagnose(log: &str) -> Cause {
         "No matching distribution",
     ]) && !has(&["NameResolutionError", "NewConnectionError"])
     {
-        Cause::Refused
+        InstallFailure::Refused
     } else if has(&[
         "ENOTFOUND",
         "EAI_AGAIN",
@@ -241,9 +241,9 @@ pub(crate) fn diagnose(log: &str) -> Cause {
         "name resolution",
         "Could not resolve host",
     ]) {
-        Cause::NoNetwork
+        InstallFailure::NoNetwork
     } else {
-        Cause::Unclear
+        InstallFailure::Unclear
     }
 }
 
@@ -256,25 +256,31 @@ mod tests {
         for (log, cause) in [
             (
                 "npm error code ENOTFOUND\nnpm error network",
-                Cause::NoNetwork,
+                InstallFailure::NoNetwork,
             ),
-            ("dial tcp: lookup proxy: no such host", Cause::NoNetwork),
+            (
+                "dial tcp: lookup proxy: no such host",
+                InstallFailure::NoNetwork,
+            ),
             (
                 "NewConnectionError: …\nERROR: No matching distribution found for pulumi",
-                Cause::NoNetwork,
+                InstallFailure::NoNetwork,
             ),
             (
                 "npm error nospc ENOSPC: no space left on device, write",
-                Cause::DiskFull,
+                InstallFailure::DiskFull,
             ),
             (
                 "OSError: [Errno 28] No space left on device",
-                Cause::DiskFull,
+                InstallFailure::DiskFull,
             ),
-            ("npm error code EACCES", Cause::NotAllowed),
-            ("reading …/v3.260.0.zip: 403 Forbidden", Cause::Refused),
-            ("npm error code E404", Cause::Refused),
-            ("SyntaxError", Cause::Unclear),
+            ("npm error code EACCES", InstallFailure::NotAllowed),
+            (
+                "reading …/v3.260.0.zip: 403 Forbidden",
+                InstallFailure::Refused,
+            ),
+            ("npm error code E404", InstallFailure::Refused),
+            ("SyntaxError", InstallFailure::Unclear),
         ] {
             assert_eq!(diagnose(log), cause, "{log}");
         }

@@ -12,7 +12,7 @@ const TOTALS: &str = "docs/spec/README.md";
 
 /// A requirement that is met.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct SpecRow {
     pub(crate) id: String,
     pub(crate) tests: Vec<String>,
     /// Counted from 1.
@@ -49,7 +49,7 @@ pub(crate) fn group_of(path: &str) -> String {
 }
 
 /// The rows `| ENG-003 | one line | path/to/file.rs::test_name, … |` of a group's file.
-pub(crate) fn rows(text: &str) -> Vec<Row> {
+pub(crate) fn rows(text: &str) -> Vec<SpecRow> {
     text.lines()
         .enumerate()
         .filter_map(|(index, line)| {
@@ -63,7 +63,7 @@ pub(crate) fn rows(text: &str) -> Vec<Row> {
                 .filter(|test| !test.is_empty())
                 .map(str::to_owned)
                 .collect();
-            Some(Row {
+            Some(SpecRow {
                 id,
                 tests,
                 line: index + 1,
@@ -116,7 +116,7 @@ mod tests {
             | ENG-003 | up | `a/b.rs::one`, a/c.rs::two |\n";
         assert_eq!(
             rows(text),
-            [Row {
+            [SpecRow {
                 id: "ENG-003".into(),
                 tests: vec!["a/b.rs::one".into(), "a/c.rs::two".into()],
                 line: 5

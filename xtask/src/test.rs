@@ -15,19 +15,19 @@ use crate::env;
 use crate::library;
 use crate::process;
 use crate::repo::Repo;
-use crate::setup::{self, Scope, Tools};
+use crate::setup::{self, InstalledTools, SetupScope};
 use crate::tidy;
 
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct TestOptions {
     /// Arguments for `cargo test` instead of `--workspace`, such as `-p nimbus-core`; with these
     /// only the tests run, without formatting, lints and tidy.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     cargo: Vec<String>,
 }
 
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
-    let tools = setup::install(repo, Scope::Integration)?;
+pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
+    let tools = setup::install(repo, SetupScope::Integration)?;
     let mut failed = Vec::new();
     if options.cargo.is_empty() {
         stage(&mut failed, "formatting", || {
@@ -48,7 +48,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             )
         })?;
         stage(&mut failed, "tidy", || {
-            tidy::run(repo, &tidy::Options::default())
+            tidy::run(repo, &tidy::TidyOptions::default())
         })?;
     }
     let mut counts = Counts::default();
@@ -93,7 +93,12 @@ fn cargo(repo: &Repo, arguments: &[&str]) -> Result<()> {
     )
 }
 
-fn run_tests(repo: &Repo, options: &Options, tools: &Tools, counts: &mut Counts) -> Result<()> {
+fn run_tests(
+    repo: &Repo,
+    options: &TestOptions,
+    tools: &InstalledTools,
+    counts: &mut Counts,
+) -> Result<()> {
     let skips = repo.join("target/test-skips.txt");
     fs::create_dir_all(repo.join("target"))?;
     fs::write(&skips, "")?;

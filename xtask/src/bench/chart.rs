@@ -4,7 +4,7 @@
 //! Written by hand because a dozen lines of text need no drawing library. The colours are readable
 //! on light and dark pages and told apart by people who do not see all colours.
 
-use super::report::Report;
+use super::report::BenchReport;
 
 const WIDTH: f64 = 760.0;
 const LABELS: f64 = 250.0;
@@ -13,7 +13,7 @@ const GAP: f64 = 14.0;
 const TOP: f64 = 44.0;
 const COLOURS: [&str; 4] = ["#2f7ed8", "#e08a1e", "#3aa675", "#9b6fd0"];
 
-pub(super) fn draw(report: &Report) -> String {
+pub(super) fn draw(report: &BenchReport) -> String {
     let longest = lengths(report).fold(f64::MIN_POSITIVE, f64::max);
     let mut body = String::new();
     let mut y = TOP;
@@ -42,14 +42,14 @@ pub(super) fn draw(report: &Report) -> String {
 }
 
 /// Bars of the same parts, in milliseconds.
-pub(super) struct Parts<'a> {
+pub(super) struct StackedBars<'a> {
     pub(super) title: &'a str,
     pub(super) note: String,
     pub(super) names: Vec<&'a str>,
     pub(super) bars: Vec<(&'a str, Vec<f64>)>,
 }
 
-pub(super) fn draw_parts(chart: &Parts<'_>) -> String {
+pub(super) fn draw_parts(chart: &StackedBars<'_>) -> String {
     let sum = |parts: &[f64]| parts.iter().sum::<f64>();
     let longest = chart.bars.iter().map(|(_, parts)| sum(parts));
     let scale = (WIDTH - LABELS - 90.0) / longest.fold(f64::MIN_POSITIVE, f64::max);
@@ -104,7 +104,7 @@ fn page(title: &str, note: &str, height: f64, body: &str) -> String {
     )
 }
 
-fn lengths(report: &Report) -> impl Iterator<Item = f64> {
+fn lengths(report: &BenchReport) -> impl Iterator<Item = f64> {
     report
         .cases
         .iter()
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn parts_follow_each_other_and_fill_the_bar() {
-        let svg = draw_parts(&Parts {
+        let svg = draw_parts(&StackedBars {
             title: "t",
             note: String::new(),
             names: vec!["one", "two"],

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::measure;
-use super::report::{Report, machine};
+use super::report::{BenchReport, machine};
 use crate::repo::Repo;
 use crate::setup;
 
@@ -25,7 +25,7 @@ pub(super) fn run(repo: &Repo, nimbus: PathBuf, rounds: u32) -> Result<()> {
 
     let log = repo.join("target/bench-cli.log");
     fs::create_dir_all(repo.join("target"))?;
-    let mut report = Report {
+    let mut report = BenchReport {
         bench: "cli",
         title: "Cold start of the command line",
         machine: machine(),

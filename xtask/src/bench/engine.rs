@@ -13,10 +13,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::measure;
-use super::report::{Report, machine};
+use super::report::{BenchReport, machine};
 use crate::process;
 use crate::repo::Repo;
-use crate::setup::{self, Scope};
+use crate::setup::{self, SetupScope};
 
 const PROGRAM: &str = include_str!("program.js");
 const PROJECT: &str = "name: bench\nruntime: nodejs\nmain: index.js\n";
@@ -36,7 +36,7 @@ enum Verb {
     Destroy,
 }
 
-enum Engine {
+enum BenchedEngine {
     Nimbus(PathBuf),
     Pulumi(PathBuf),
 }
@@ -48,22 +48,22 @@ pub(super) fn run(
     sizes: &[u32],
     keep: bool,
 ) -> Result<()> {
-    let tools = setup::install(repo, Scope::Integration)?;
+    let tools = setup::install(repo, SetupScope::Integration)?;
     let sdk = tools
         .node_sdk
         .path()
         .context("the Node SDK is not installed")?;
-    let mut engines = vec![Engine::Nimbus(nimbus)];
+    let mut engines = vec![BenchedEngine::Nimbus(nimbus)];
     let pulumi = tools.pulumi.path().cloned();
     match pulumi.or_else(|| on_path("pulumi")) {
         Some(path) => {
             println!("compared with {}", path.display());
-            engines.push(Engine::Pulumi(path));
+            engines.push(BenchedEngine::Pulumi(path));
         }
         None => println!("the official command line is not installed: nothing to compare with"),
     }
 
-    let mut report = Report {
+    let mut report = BenchReport {
         bench: "engine",
         title: "One stack from first up to destroy",
         machine: machine(),
@@ -73,7 +73,7 @@ pub(super) fn run(
         for round in 1..=rounds {
             println!("{size} resources, round {round} of {rounds}");
             for engine in &engines {
-                let stack = Stack::new(&repo.join("target/bench-engine"), sdk)?;
+                let stack = BenchStack::new(&repo.join("target/bench-engine"), sdk)?;
                 engine.prepare(&stack)?;
                 for (phase, verb, changed) in PHASES {
                     stack.configure(size, changed)?;
@@ -97,11 +97,11 @@ fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// A folder with a program and an empty backend, made anew for every round.
-struct Stack {
+struct BenchStack {
     folder: PathBuf,
 }
 
-impl Stack {
+impl BenchStack {
     fn new(folder: &Path, sdk: &Path) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -152,7 +152,7 @@ impl Stack {
     }
 }
 
-impl Engine {
+impl BenchedEngine {
     fn name(&self) -> &'static str {
         match self {
             Self::Nimbus(_) => "nimbus",
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// The official command line wants a stack to exist before it is used.
-    fn prepare(&self, stack: &Stack) -> Result<()> {
+    fn prepare(&self, stack: &BenchStack) -> Result<()> {
         match self {
             Self::Nimbus(_) => Ok(()),
             Self::Pulumi(program) => process::run_logged(
@@ -171,7 +171,7 @@ impl Engine {
         }
     }
 
-    fn command(&self, verb: Verb, stack: &Stack) -> Command {
+    fn command(&self, verb: Verb, stack: &BenchStack) -> Command {
         let word = match verb {
             Verb::Up => "up",
             Verb::Destroy => "destroy",
@@ -194,7 +194,7 @@ impl Engine {
     }
 }
 
-fn with_environment(mut command: Command, stack: &Stack) -> Command {
+fn with_environment(mut command: Command, stack: &BenchStack) -> Command {
     command
         .current_dir(stack.program())
         .env("PULUMI_BACKEND_URL", stack.backend())
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_stack_keeps_its_salt_when_it_is_configured_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let stack = Stack::new(&folder.path().join("x"), folder.path()).unwrap();
+        let stack = BenchStack::new(&folder.path().join("x"), folder.path()).unwrap();
         let file = stack.program().join("Pulumi.dev.yaml");
         fs::write(
             &file,
@@ -227,8 +227,11 @@ mod tests {
     #[test]
     fn both_engines_are_given_the_same_stack() {
         let folder = tempfile::tempdir().unwrap();
-        let stack = Stack::new(&folder.path().join("x"), folder.path()).unwrap();
-        for engine in [Engine::Nimbus("n".into()), Engine::Pulumi("p".into())] {
+        let stack = BenchStack::new(&folder.path().join("x"), folder.path()).unwrap();
+        for engine in [
+            BenchedEngine::Nimbus("n".into()),
+            BenchedEngine::Pulumi("p".into()),
+        ] {
             let command = engine.command(Verb::Up, &stack);
             let words: Vec<_> = command
                 .get_args()

@@ -14,7 +14,7 @@ use crate::process;
 use crate::repo::Repo;
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Figure {
+struct JournalFigure {
     resources: u64,
     steps: u64,
     median_us: u64,
@@ -23,10 +23,10 @@ struct Figure {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct JournalBenchReport<'a> {
     bench: &'static str,
     machine: String,
-    figures: &'a [Figure],
+    figures: &'a [JournalFigure],
 }
 
 pub(super) fn run(repo: &Repo, sizes: &[u32]) -> Result<()> {
@@ -39,10 +39,10 @@ pub(super) fn run(repo: &Repo, sizes: &[u32]) -> Result<()> {
             .args(arguments)
             .current_dir(repo.root()),
     )?;
-    let figures: Vec<Figure> =
+    let figures: Vec<JournalFigure> =
         serde_json::from_str(&text).context("the figures are not understood")?;
     print!("{}", table(&figures));
-    let report = Report {
+    let report = JournalBenchReport {
         bench: "journal",
         machine: machine(),
         figures: &figures,
@@ -53,7 +53,7 @@ pub(super) fn run(repo: &Repo, sizes: &[u32]) -> Result<()> {
     Ok(())
 }
 
-fn table(figures: &[Figure]) -> String {
+fn table(figures: &[JournalFigure]) -> String {
     let mut text = format!(
         "{:>10} {:>12} {:>10} {:>12} {:>8}\n",
         "resources", "median µs", "p99 µs", "bytes/step", "ratio"
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_table_compares_with_the_smallest_state() {
-        let figure = |resources, median_us| Figure {
+        let figure = |resources, median_us| JournalFigure {
             resources,
             steps: 1,
             median_us,

@@ -24,7 +24,7 @@ const UNITS_PER_KB: u64 = if cfg!(target_os = "macos") { 1024 } else { 1 };
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(10);
 
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct MeasureOptions {
     /// Where the program's output goes.
     #[arg(long)]
     log: PathBuf,
@@ -59,7 +59,7 @@ pub(super) fn sample(command: &Command, log: &Path) -> Result<Sample> {
     serde_json::from_str(&text).context("the measurement is not understood")
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &MeasureOptions) -> Result<()> {
     let log = File::create(&options.log)
         .with_context(|| format!("cannot write {}", options.log.display()))?;
     let (program, arguments) = options
@@ -116,13 +116,13 @@ fn watch(mut child: Child, start: Instant) -> Result<(u64, Duration)> {
 }
 
 /// A process: its parent and its resident memory.
-struct Process {
+struct ProcessMemory {
     parent: u32,
     resident_kb: u64,
 }
 
 /// All processes of the machine; empty where there is no `/proc`.
-fn processes() -> BTreeMap<u32, Process> {
+fn processes() -> BTreeMap<u32, ProcessMemory> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return BTreeMap::new();
     };
@@ -136,21 +136,21 @@ fn processes() -> BTreeMap<u32, Process> {
         .collect()
 }
 
-fn parse_status(text: &str) -> Option<Process> {
+fn parse_status(text: &str) -> Option<ProcessMemory> {
     let field = |name: &str| {
         text.lines()
             .find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
     };
     // A process that is ending has no memory left.
     let resident_kb = field("VmRSS:").map_or(Some(0), |text| text.parse().ok())?;
-    Some(Process {
+    Some(ProcessMemory {
         parent: field("PPid:")?.parse().ok()?,
         resident_kb,
     })
 }
 
 /// Memory of everything that `root` started, and what that started.
-fn below_kb(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
+fn below_kb(root: u32, processes: &BTreeMap<u32, ProcessMemory>) -> u64 {
     let children = processes
         .iter()
         .filter(|(_, process)| process.parent == root);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn memory_is_summed_over_everything_below_and_nothing_else() {
-        let process = |parent, resident_kb| Process {
+        let process = |parent, resident_kb| ProcessMemory {
             parent,
             resident_kb,
         };

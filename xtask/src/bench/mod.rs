@@ -25,7 +25,7 @@ use crate::process;
 use crate::repo::Repo;
 
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct BenchOptions {
     /// Measure this build of nimbus instead of a new release build of the tree.
     #[arg(long, global = true)]
     nimbus: Option<PathBuf>,
@@ -47,7 +47,7 @@ enum Bench {
         sizes: Vec<u32>,
     },
     /// Making, planning and ordering a deployment.
-    Orchestrator(orchestrator::Options),
+    Orchestrator(orchestrator::OrchestratorBenchOptions),
     /// The embedded engine against the official command line, same programs.
     Engine {
         #[arg(long, default_value_t = 3)]
@@ -60,12 +60,12 @@ enum Bench {
         keep: bool,
     },
     /// Sixteen programs of the library on the simulated cloud.
-    Units(units::Options),
+    Units(units::UnitsBenchOptions),
     /// Tenants, audit, sign-in, memory: what the control plane costs.
-    Tenancy(tenancy::Options),
+    Tenancy(tenancy::TenancyBenchOptions),
 }
 
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn run(repo: &Repo, options: &BenchOptions) -> Result<()> {
     let nimbus = || match &options.nimbus {
         Some(path) => path
             .canonicalize()

@@ -24,7 +24,7 @@ pub(super) struct Alternative {
 
 /// What a bench has to say.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct BenchReport {
     /// The name of the files in `docs/bench/`.
     pub(super) bench: &'static str,
     pub(super) title: &'static str,
@@ -51,7 +51,7 @@ impl Alternative {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// Adds a sample, in the order in which cases and alternatives first appear.
     pub(super) fn add(&mut self, case: &str, alternative: &str, sample: Sample) {
         let case = match self.cases.iter().position(|known| known.name == case) {
@@ -165,13 +165,13 @@ pub(super) fn machine() -> String {
 }
 
 #[cfg(test)]
-pub(super) fn example() -> Report {
+pub(super) fn example() -> BenchReport {
     let sample = |wall_ms| Sample {
         wall_ms,
         cpu_ms: 1.0,
         peak_mb: 2.0,
     };
-    let mut report = Report {
+    let mut report = BenchReport {
         bench: "x",
         title: "A & B",
         machine: "m".into(),

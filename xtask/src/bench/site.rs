@@ -46,7 +46,7 @@ type Unit = (String, Vec<String>);
 
 /// What the programs of a workspace are like.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ProgramKind {
     /// JavaScript that loads nothing but the SDK.
     Plain,
     /// TypeScript with the AWS package, as programs of the library are.
@@ -78,7 +78,7 @@ impl Site {
             .iter()
             .map(|(name, _, needs)| ((*name).to_owned(), owned(needs)))
             .collect();
-        let site = Self::with(repo, nimbus, &units, Kind::Plain)?;
+        let site = Self::with(repo, nimbus, &units, ProgramKind::Plain)?;
         let latencies = PLATFORM.iter().map(|(name, minutes, _)| {
             let seconds = f64::from(*minutes) * minute;
             format!("    'demo:index:{name}': {{create: {seconds}, update: {seconds}}}\n")
@@ -98,7 +98,7 @@ impl Site {
         };
         let unit = |at: usize| (name(at), needs(at).map(name).collect());
         let units: Vec<Unit> = (0..size).map(unit).collect();
-        let site = Self::with(repo, nimbus, &units, Kind::Plain)?;
+        let site = Self::with(repo, nimbus, &units, ProgramKind::Plain)?;
         site.write("orders.yaml", "latency: {create: 0}\n")?;
         Ok(site)
     }
@@ -107,12 +107,12 @@ impl Site {
     pub(super) fn aws(repo: &Repo, nimbus: &Path, size: usize) -> Result<Self> {
         let unit = |at: usize| (format!("u{at:04}"), Vec::new());
         let units: Vec<Unit> = (0..size).map(unit).collect();
-        let site = Self::with(repo, nimbus, &units, Kind::Aws)?;
+        let site = Self::with(repo, nimbus, &units, ProgramKind::Aws)?;
         site.write("orders.yaml", "latency: {create: 0}\n")?;
         Ok(site)
     }
 
-    fn with(repo: &Repo, nimbus: &Path, units: &[Unit], kind: Kind) -> Result<Self> {
+    fn with(repo: &Repo, nimbus: &Path, units: &[Unit], kind: ProgramKind) -> Result<Self> {
         let packages = repo.join("library/stacks/node_modules");
         anyhow::ensure!(
             packages.is_dir(),
@@ -144,7 +144,7 @@ impl Site {
         Ok(site)
     }
 
-    fn add_stack(&self, name: &str, needs: &[String], kind: Kind) -> Result<()> {
+    fn add_stack(&self, name: &str, needs: &[String], kind: ProgramKind) -> Result<()> {
         let mut config = String::from("  size: '1'\n");
         let mut upstream = String::new();
         for need in needs {
@@ -163,8 +163,8 @@ impl Site {
         let project = format!("name: {name}\nruntime: nodejs\ndescription: {name}\n");
         self.write(&format!("{source}/Pulumi.yaml"), &project)?;
         let (main, program) = match kind {
-            Kind::Plain => ("index.js", plain_program(name, &upstream)),
-            Kind::Aws => ("index.ts", AWS_PROGRAM.to_owned()),
+            ProgramKind::Plain => ("index.js", plain_program(name, &upstream)),
+            ProgramKind::Aws => ("index.ts", AWS_PROGRAM.to_owned()),
         };
         self.write(
             &format!("{source}/package.json"),

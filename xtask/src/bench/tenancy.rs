@@ -19,7 +19,7 @@ use crate::repo::Repo;
 use crate::setup;
 
 #[derive(clap::Args)]
-pub(super) struct Options {
+pub(super) struct TenancyBenchOptions {
     /// Numbers of tenants, rising.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 100, 1000])]
     tenants: Vec<u32>,
@@ -39,7 +39,7 @@ pub(super) struct Options {
 
 pub(super) fn run(
     repo: &Repo,
-    options: &Options,
+    options: &TenancyBenchOptions,
     nimbus: impl FnOnce() -> Result<std::path::PathBuf>,
 ) -> Result<()> {
     let tools = setup::find(repo)?;
@@ -83,7 +83,7 @@ pub(super) fn run(
 
 fn example(
     repo: &Repo,
-    options: &Options,
+    options: &TenancyBenchOptions,
     package: &str,
     name: &str,
     postgres: &Path,
@@ -109,8 +109,8 @@ fn idle(nimbus: &Path, postgres: &Path) -> Result<Value> {
     let folder = tempfile::Builder::new().prefix("nimbus-bench-").tempdir()?;
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
-    let (_, first) = Server::start(nimbus, postgres, folder.path())?.measured()?;
-    let (memory, again) = Server::start(nimbus, postgres, folder.path())?.measured()?;
+    let (_, first) = BenchServer::start(nimbus, postgres, folder.path())?.measured()?;
+    let (memory, again) = BenchServer::start(nimbus, postgres, folder.path())?.measured()?;
     Ok(json!({
         "first_start_ms": first.as_millis() as u64,
         "restart_ms": again.as_millis() as u64,
@@ -119,12 +119,12 @@ fn idle(nimbus: &Path, postgres: &Path) -> Result<Value> {
     }))
 }
 
-struct Server {
+struct BenchServer {
     process: Child,
     started: Duration,
 }
 
-impl Server {
+impl BenchServer {
     fn start(nimbus: &Path, postgres: &Path, folder: &Path) -> Result<Self> {
         let began = Instant::now();
         let out = folder.join("out");

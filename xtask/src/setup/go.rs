@@ -12,16 +12,16 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::Tool;
-use crate::cache::{Cache, Recipe};
-use crate::process::{self, Cause};
+use super::InstalledTool;
+use crate::cache::{DownloadCache, Recipe};
+use crate::process::{self, InstallFailure};
 use crate::repo::Repo;
 
 const PINS: &str = "tools/go/tools.toml";
 
 pub(crate) struct GoTools {
-    pub(crate) pulumi: Tool,
-    pub(crate) plugins: Tool,
+    pub(crate) pulumi: InstalledTool,
+    pub(crate) plugins: InstalledTool,
 }
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ struct Build {
     module: String,
     version: String,
     package: String,
-    group: Group,
+    group: GoModuleGroup,
     #[serde(default)]
     ldflags: String,
     #[serde(default)]
@@ -56,17 +56,17 @@ struct Extra {
     module: String,
     version: String,
     path: String,
-    group: Group,
+    group: GoModuleGroup,
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-enum Group {
+enum GoModuleGroup {
     CommandLine,
     ProviderPlugins,
 }
 
-impl Group {
+impl GoModuleGroup {
     fn name(self) -> &'static str {
         match self {
             Self::CommandLine => "pulumi-cli",
@@ -75,27 +75,27 @@ impl Group {
     }
 }
 
-pub(crate) fn install(repo: &Repo, cache: &Cache) -> Result<GoTools> {
+pub(crate) fn install(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
     provide(repo, |group, pins, text, go| {
         let built = with_recipe(group, text, go, |recipe| {
             cache.install(recipe, |folder| build_group(group, pins, folder))
         });
         match built {
-            Ok(entry) => Ok(Tool::Ready(entry)),
+            Ok(entry) => Ok(InstalledTool::Ready(entry)),
             Err(error) if process::interrupted() => Err(error),
-            Err(error) => Ok(Tool::Missing(reason(&error))),
+            Err(error) => Ok(InstalledTool::Missing(reason(&error))),
         }
     })
 }
 
-pub(crate) fn find(repo: &Repo, cache: &Cache) -> Result<GoTools> {
+pub(crate) fn find(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
     provide(repo, |group, _, text, go| {
         with_recipe(group, text, go, |recipe| {
             let entry = cache.entry(recipe);
             Ok(if entry.is_dir() {
-                Tool::Ready(entry)
+                InstalledTool::Ready(entry)
             } else {
-                Tool::Missing("run `cargo xtask setup --integration`".into())
+                InstalledTool::Missing("run `cargo xtask setup --integration`".into())
             })
         })
     })
@@ -103,30 +103,31 @@ pub(crate) fn find(repo: &Repo, cache: &Cache) -> Result<GoTools> {
 
 fn provide(
     repo: &Repo,
-    each: impl Fn(Group, &Pins, &str, &str) -> Result<Tool>,
+    each: impl Fn(GoModuleGroup, &Pins, &str, &str) -> Result<InstalledTool>,
 ) -> Result<GoTools> {
     let text = repo.read(PINS)?;
     let pins: Pins = toml::from_str(&text).with_context(|| format!("{PINS} is not understood"))?;
     let Ok(go) = process::capture(Command::new("go").arg("version")) else {
-        let missing = || Tool::Missing("there is no Go toolchain: install Go and run again".into());
+        let missing =
+            || InstalledTool::Missing("there is no Go toolchain: install Go and run again".into());
         return Ok(GoTools {
             pulumi: missing(),
             plugins: missing(),
         });
     };
-    let pulumi = match each(Group::CommandLine, &pins, &text, &go)? {
-        Tool::Ready(entry) => Tool::Ready(entry.join("bin").join("pulumi")),
-        missing @ Tool::Missing(_) => missing,
+    let pulumi = match each(GoModuleGroup::CommandLine, &pins, &text, &go)? {
+        InstalledTool::Ready(entry) => InstalledTool::Ready(entry.join("bin").join("pulumi")),
+        missing @ InstalledTool::Missing(_) => missing,
     };
-    let plugins = match each(Group::ProviderPlugins, &pins, &text, &go)? {
-        Tool::Ready(entry) => Tool::Ready(entry.join("bin")),
-        missing @ Tool::Missing(_) => missing,
+    let plugins = match each(GoModuleGroup::ProviderPlugins, &pins, &text, &go)? {
+        InstalledTool::Ready(entry) => InstalledTool::Ready(entry.join("bin")),
+        missing @ InstalledTool::Missing(_) => missing,
     };
     Ok(GoTools { pulumi, plugins })
 }
 
 fn with_recipe<T>(
-    group: Group,
+    group: GoModuleGroup,
     pins: &str,
     go: &str,
     use_it: impl FnOnce(&Recipe<'_>) -> Result<T>,
@@ -138,7 +139,7 @@ fn with_recipe<T>(
     })
 }
 
-fn build_group(group: Group, pins: &Pins, folder: &Path) -> Result<()> {
+fn build_group(group: GoModuleGroup, pins: &Pins, folder: &Path) -> Result<()> {
     let bin = folder.join("bin");
     fs::create_dir(&bin)?;
     let log = folder.join("install.log");
@@ -242,7 +243,7 @@ fn reason(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     let what = text.split(": ").next().unwrap_or_default().to_owned();
     match process::diagnose(&text) {
-        Cause::Unclear => text,
+        InstallFailure::Unclear => text,
         cause => format!("{what}: {}", cause.advice()),
     }
 }
@@ -281,8 +282,8 @@ mod tests {
                 .filter(move |tool| tool.group == group)
                 .count()
         };
-        assert!(named(Group::CommandLine) >= 3);
-        assert!(named(Group::ProviderPlugins) >= 1);
+        assert!(named(GoModuleGroup::CommandLine) >= 3);
+        assert!(named(GoModuleGroup::ProviderPlugins) >= 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use super::Tool;
+use super::InstalledTool;
 use crate::process;
 use crate::repo::Repo;
 
@@ -20,18 +20,18 @@ pub(crate) const POLICIES: &str = "library/policies/baseline";
 /// Says which lock file the packages were installed from.
 const STAMP: &str = "node_modules/.installed-from";
 
-pub(crate) fn install(repo: &Repo) -> Result<Tool> {
+pub(crate) fn install(repo: &Repo) -> Result<InstalledTool> {
     for folder in [STACKS, POLICIES] {
         install_packages(repo, folder)?;
     }
     find(repo)
 }
 
-pub(crate) fn find(repo: &Repo) -> Result<Tool> {
+pub(crate) fn find(repo: &Repo) -> Result<InstalledTool> {
     Ok(if is_current(repo, STACKS)? {
-        Tool::Ready(repo.join(STACKS))
+        InstalledTool::Ready(repo.join(STACKS))
     } else {
-        Tool::Missing("run `cargo xtask setup --integration`".into())
+        InstalledTool::Missing("run `cargo xtask setup --integration`".into())
     })
 }
 

@@ -15,11 +15,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::cache::Cache;
+use crate::cache::DownloadCache;
 use crate::repo::Repo;
 
 #[derive(clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct SetupOptions {
     /// Also install the third-party tools of the parity and integration tests.
     #[arg(long)]
     integration: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Options {
 
 /// How much to install.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum SetupScope {
     /// The SDKs that programs run with.
     Basic,
     /// These, the packages of `library/`, an S3 server, the official command line and provider
@@ -36,12 +36,12 @@ pub(crate) enum Scope {
 }
 
 /// A tool that is there, or why it is not.
-pub(crate) enum Tool {
+pub(crate) enum InstalledTool {
     Ready(PathBuf),
     Missing(String),
 }
 
-impl Tool {
+impl InstalledTool {
     pub(crate) fn path(&self) -> Option<&PathBuf> {
         match self {
             Self::Ready(path) => Some(path),
@@ -51,28 +51,28 @@ impl Tool {
 }
 
 /// What a set-up installed, or what an earlier one left.
-pub(crate) struct Tools {
+pub(crate) struct InstalledTools {
     /// A folder with `node_modules`.
-    pub(crate) node_sdk: Tool,
+    pub(crate) node_sdk: InstalledTool,
     /// The interpreter of a virtual environment with the Pulumi SDK.
-    pub(crate) python: Tool,
+    pub(crate) python: InstalledTool,
     /// An executable that serves S3: `moto_server -H HOST -p PORT`.
-    pub(crate) moto: Tool,
+    pub(crate) moto: InstalledTool,
     /// The official command line; its language hosts are beside it.
-    pub(crate) pulumi: Tool,
+    pub(crate) pulumi: InstalledTool,
     /// A folder of `pulumi-resource-*` executables.
-    pub(crate) plugins: Tool,
+    pub(crate) plugins: InstalledTool,
     /// `library/stacks` with its packages.
-    pub(crate) library: Tool,
+    pub(crate) library: InstalledTool,
     /// A folder with `initdb` and `postgres`.
-    pub(crate) postgres: Tool,
+    pub(crate) postgres: InstalledTool,
 }
 
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn run(repo: &Repo, options: &SetupOptions) -> Result<()> {
     let scope = if options.integration {
-        Scope::Integration
+        SetupScope::Integration
     } else {
-        Scope::Basic
+        SetupScope::Basic
     };
     install(repo, scope)?;
     println!("ready; `cargo xtask env` prints where everything is");
@@ -86,14 +86,17 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// Installs what is not there yet. Fails only where nothing would work without it.
-pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
-    let cache = Cache::locate()?;
+pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> {
+    let cache = DownloadCache::locate()?;
     println!("setup: cache {}", cache.root().display());
     version::check_cargo()?;
-    let node_sdk = report("Node SDK", Ok(Tool::Ready(node::install(repo, &cache)?)))?;
+    let node_sdk = report(
+        "Node SDK",
+        Ok(InstalledTool::Ready(node::install(repo, &cache)?)),
+    )?;
     let python = report("Python SDK", python::install_sdk(repo, &cache))?;
-    if scope == Scope::Basic {
-        return Ok(Tools {
+    if scope == SetupScope::Basic {
+        return Ok(InstalledTools {
             node_sdk,
             python,
             ..find(repo)?
@@ -105,7 +108,7 @@ pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
     let go::GoTools { pulumi, plugins } = go::install(repo, &cache)?;
     let pulumi = report("Pulumi command line", Ok(pulumi))?;
     let plugins = report("provider plugins", Ok(plugins))?;
-    Ok(Tools {
+    Ok(InstalledTools {
         node_sdk,
         python,
         moto,
@@ -117,10 +120,10 @@ pub(crate) fn install(repo: &Repo, scope: Scope) -> Result<Tools> {
 }
 
 /// What is installed already; installs nothing.
-pub(crate) fn find(repo: &Repo) -> Result<Tools> {
-    let cache = Cache::locate()?;
+pub(crate) fn find(repo: &Repo) -> Result<InstalledTools> {
+    let cache = DownloadCache::locate()?;
     let go::GoTools { pulumi, plugins } = go::find(repo, &cache)?;
-    Ok(Tools {
+    Ok(InstalledTools {
         node_sdk: node::find(repo, &cache)?,
         python: python::find_sdk(repo, &cache)?,
         moto: python::find_moto(repo, &cache)?,
@@ -131,11 +134,11 @@ pub(crate) fn find(repo: &Repo) -> Result<Tools> {
     })
 }
 
-fn report(name: &str, tool: Result<Tool>) -> Result<Tool> {
+fn report(name: &str, tool: Result<InstalledTool>) -> Result<InstalledTool> {
     let tool = tool?;
     match &tool {
-        Tool::Ready(path) => println!("setup: {name}: {}", path.display()),
-        Tool::Missing(reason) => println!("setup: {name}: not available: {reason}"),
+        InstalledTool::Ready(path) => println!("setup: {name}: {}", path.display()),
+        InstalledTool::Missing(reason) => println!("setup: {name}: not available: {reason}"),
     }
     Ok(tool)
 }

@@ -6,14 +6,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Tool, version};
-use crate::cache::{Cache, Recipe};
+use super::{InstalledTool, version};
+use crate::cache::{DownloadCache, Recipe};
 use crate::process;
 use crate::repo::Repo;
 
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-pub(crate) fn install(repo: &Repo, cache: &Cache) -> Result<PathBuf> {
+pub(crate) fn install(repo: &Repo, cache: &DownloadCache) -> Result<PathBuf> {
     version::check_node()?;
     with_recipe(repo, |recipe| {
         cache.install(recipe, |folder| {
@@ -39,13 +39,13 @@ pub(crate) fn install(repo: &Repo, cache: &Cache) -> Result<PathBuf> {
     })
 }
 
-pub(crate) fn find(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn find(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     with_recipe(repo, |recipe| {
         let entry = cache.entry(recipe);
         Ok(if entry.is_dir() {
-            Tool::Ready(entry)
+            InstalledTool::Ready(entry)
         } else {
-            Tool::Missing("run `cargo xtask setup`".into())
+            InstalledTool::Missing("run `cargo xtask setup`".into())
         })
     })
 }

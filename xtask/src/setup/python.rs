@@ -11,17 +11,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Tool, version};
-use crate::cache::{Cache, Recipe};
+use super::{InstalledTool, version};
+use crate::cache::{DownloadCache, Recipe};
 use crate::process;
 use crate::repo::Repo;
 
-const SDK: Environment = Environment {
+const SDK: VirtualEnvironment = VirtualEnvironment {
     name: "python-sdk",
     pins: "tools/python/requirements.txt",
     megabytes: 250,
 };
-const MOTO: Environment = Environment {
+const MOTO: VirtualEnvironment = VirtualEnvironment {
     name: "moto",
     pins: "tools/python/moto.txt",
     megabytes: 250,
@@ -29,25 +29,25 @@ const MOTO: Environment = Environment {
 
 const START_MOTO: &str = include_str!("../../../tools/python/moto_server");
 
-struct Environment {
+struct VirtualEnvironment {
     name: &'static str,
     pins: &'static str,
     megabytes: u64,
 }
 
 /// The interpreter with the Pulumi SDK.
-pub(crate) fn install_sdk(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn install_sdk(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     SDK.install(repo, cache, |_| Ok(()))
         .map(|tool| tool.map_ready(interpreter))
 }
 
-pub(crate) fn find_sdk(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn find_sdk(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     SDK.find(repo, cache)
         .map(|tool| tool.map_ready(interpreter))
 }
 
 /// The start script of the S3 server.
-pub(crate) fn install_moto(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn install_moto(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     let start = |folder: &Path| {
         let script = folder.join("moto_server");
         fs::write(&script, START_MOTO)?;
@@ -60,7 +60,7 @@ pub(crate) fn install_moto(repo: &Repo, cache: &Cache) -> Result<Tool> {
         .map(|tool| tool.map_ready(|entry| entry.join("moto_server")))
 }
 
-pub(crate) fn find_moto(repo: &Repo, cache: &Cache) -> Result<Tool> {
+pub(crate) fn find_moto(repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
     MOTO.find(repo, cache)
         .map(|tool| tool.map_ready(|entry| entry.join("moto_server")))
 }
@@ -69,7 +69,7 @@ fn interpreter(entry: PathBuf) -> PathBuf {
     entry.join("bin").join("python")
 }
 
-impl Tool {
+impl InstalledTool {
     fn map_ready(self, change: impl FnOnce(PathBuf) -> PathBuf) -> Self {
         match self {
             Self::Ready(path) => Self::Ready(change(path)),
@@ -78,16 +78,16 @@ impl Tool {
     }
 }
 
-impl Environment {
+impl VirtualEnvironment {
     fn install(
         &self,
         repo: &Repo,
-        cache: &Cache,
+        cache: &DownloadCache,
         finish: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<Tool> {
+    ) -> Result<InstalledTool> {
         let python = match usable_python() {
             Ok(python) => python,
-            Err(reason) => return Ok(Tool::Missing(reason)),
+            Err(reason) => return Ok(InstalledTool::Missing(reason)),
         };
         let pins = repo.read(self.pins)?;
         self.with_recipe(&pins, &python, |recipe| {
@@ -116,28 +116,28 @@ impl Environment {
                 .with_context(|| format!("{} was not installed", self.name))?;
                 finish(folder)
             });
-            built.map(Tool::Ready)
+            built.map(InstalledTool::Ready)
         })
     }
 
-    fn find(&self, repo: &Repo, cache: &Cache) -> Result<Tool> {
+    fn find(&self, repo: &Repo, cache: &DownloadCache) -> Result<InstalledTool> {
         let python = match usable_python() {
             Ok(python) => python,
-            Err(reason) => return Ok(Tool::Missing(reason)),
+            Err(reason) => return Ok(InstalledTool::Missing(reason)),
         };
         let pins = repo.read(self.pins)?;
         self.with_recipe(&pins, &python, |recipe| {
             let entry = cache.entry(recipe);
             Ok(if interpreter(entry.clone()).exists() {
-                Tool::Ready(entry)
+                InstalledTool::Ready(entry)
             } else {
-                Tool::Missing("run `cargo xtask setup --integration`".into())
+                InstalledTool::Missing("run `cargo xtask setup --integration`".into())
             })
         })
     }
 
     /// The interpreter is a link to the machine's own Python and dangles when that one is removed.
-    fn remove_if_broken(&self, cache: &Cache, recipe: &Recipe<'_>) -> Result<()> {
+    fn remove_if_broken(&self, cache: &DownloadCache, recipe: &Recipe<'_>) -> Result<()> {
         let entry = cache.entry(recipe);
         if entry.is_dir() && !interpreter(entry.clone()).exists() {
             println!("setup: {} lost its Python, installing it anew", self.name);

@@ -8,36 +8,36 @@ use crate::process;
 
 /// A version as far as comparisons here need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version(pub(crate) u32, pub(crate) u32);
+pub(crate) struct ToolVersionNumber(pub(crate) u32, pub(crate) u32);
 
-impl std::fmt::Display for Version {
+impl std::fmt::Display for ToolVersionNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.0, self.1)
     }
 }
 
-pub(crate) const NODE: Version = Version(20, 0);
-pub(crate) const PYTHON: Version = Version(3, 10);
+pub(crate) const NODE: ToolVersionNumber = ToolVersionNumber(20, 0);
+pub(crate) const PYTHON: ToolVersionNumber = ToolVersionNumber(3, 10);
 
 /// Finds `X.Y` in what a tool prints about itself: `v20.20.2`, `Python 3.11.7`, `go1.26.8`.
-pub(crate) fn parse(text: &str) -> Option<Version> {
+pub(crate) fn parse(text: &str) -> Option<ToolVersionNumber> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit());
-    Some(Version(
+    Some(ToolVersionNumber(
         numbers.next()?.parse().ok()?,
         numbers.next()?.parse().ok()?,
     ))
 }
 
 /// The version of an installed tool; `None` when there is no such tool.
-pub(crate) fn of(program: &str, arguments: &[&str]) -> Option<Version> {
+pub(crate) fn of(program: &str, arguments: &[&str]) -> Option<ToolVersionNumber> {
     process::capture(Command::new(program).args(arguments))
         .ok()
         .and_then(|text| parse(&text))
 }
 
 /// Fails with the way to get Node when it is missing or too old.
-pub(crate) fn check_node() -> Result<Version> {
+pub(crate) fn check_node() -> Result<ToolVersionNumber> {
     const HOW: &str = "install Node.js 20 or later from nodejs.org or your package manager";
     let node =
         of("node", &["--version"]).with_context(|| format!("node is not installed: {HOW}"))?;
@@ -67,17 +67,20 @@ mod tests {
     #[test]
     fn versions_are_found_in_what_tools_print() {
         for (text, version) in [
-            ("v20.20.2\n", Some(Version(20, 20))),
-            ("Python 3.11.7", Some(Version(3, 11))),
-            ("go version go1.26.8 linux/amd64", Some(Version(1, 26))),
-            ("11.19.1", Some(Version(11, 19))),
+            ("v20.20.2\n", Some(ToolVersionNumber(20, 20))),
+            ("Python 3.11.7", Some(ToolVersionNumber(3, 11))),
+            (
+                "go version go1.26.8 linux/amd64",
+                Some(ToolVersionNumber(1, 26)),
+            ),
+            ("11.19.1", Some(ToolVersionNumber(11, 19))),
             ("no digits", None),
             ("7", None),
         ] {
             assert_eq!(parse(text), version, "{text}");
         }
-        assert!(Version(3, 9) < PYTHON);
-        assert!(Version(18, 20) < NODE);
+        assert!(ToolVersionNumber(3, 9) < PYTHON);
+        assert!(ToolVersionNumber(18, 20) < NODE);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::Finding;
+use super::BrokenRule;
 use crate::process;
 use crate::repo::Repo;
 
@@ -335,7 +335,7 @@ pub(super) struct Package {
 }
 
 /// The map in ARCHITECTURE.md names every crate.
-pub(super) fn check_map(packages: &[Package], architecture: &str) -> Vec<Finding> {
+pub(super) fn check_map(packages: &[Package], architecture: &str) -> Vec<BrokenRule> {
     packages
         .iter()
         .filter(|package| {
@@ -343,7 +343,7 @@ pub(super) fn check_map(packages: &[Package], architecture: &str) -> Vec<Finding
             !architecture.contains(&format!("`{folder}`"))
         })
         .map(|package| {
-            Finding::file(
+            BrokenRule::file(
                 "ARCHITECTURE.md",
                 format!(
                     "the map does not name {}",
@@ -355,16 +355,16 @@ pub(super) fn check_map(packages: &[Package], architecture: &str) -> Vec<Finding
         .collect()
 }
 
-pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+pub(super) fn check(packages: &[Package]) -> Vec<BrokenRule> {
     packages
         .iter()
         .flat_map(|package| own_edges(package).into_iter().chain(libraries(package)))
         .collect()
 }
 
-fn own_edges(package: &Package) -> Vec<Finding> {
+fn own_edges(package: &Package) -> Vec<BrokenRule> {
     let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == package.name) else {
-        return vec![Finding::file(
+        return vec![BrokenRule::file(
             &package.manifest,
             format!(
                 "the crate {} has no place in the dependency table",
@@ -380,7 +380,7 @@ fn own_edges(package: &Package) -> Vec<Finding> {
         .filter(ours)
         .filter(|name| !allowed.contains(&name.as_str()))
         .map(|name| {
-            Finding::file(
+            BrokenRule::file(
                 &package.manifest,
                 format!("{} may not depend on {name}", package.name),
                 "depend on a trait in nimbus-engine-ports, or argue the new edge in docs/adr",
@@ -389,14 +389,14 @@ fn own_edges(package: &Package) -> Vec<Finding> {
         .collect()
 }
 
-fn libraries(package: &Package) -> Vec<Finding> {
+fn libraries(package: &Package) -> Vec<BrokenRule> {
     LIBRARIES
         .iter()
         .filter(|(library, users, _)| {
             package.depends_on.contains(*library) && !users.contains(&package.name.as_str())
         })
         .map(|(library, _, why)| {
-            Finding::file(
+            BrokenRule::file(
                 &package.manifest,
                 format!("{} may not name {library}: {why}", package.name),
                 "put the call behind a trait that an allowed crate implements",
@@ -417,11 +417,11 @@ pub(super) fn packages(repo: &Repo) -> Result<Vec<Package>> {
 
 fn parse(metadata: &str, root: &str) -> Result<Vec<Package>> {
     #[derive(Deserialize)]
-    struct Metadata {
-        packages: Vec<Described>,
+    struct CargoMetadata {
+        packages: Vec<CargoPackage>,
     }
     #[derive(Deserialize)]
-    struct Described {
+    struct CargoPackage {
         name: String,
         manifest_path: String,
         dependencies: Vec<Dependency>,
@@ -432,7 +432,7 @@ fn parse(metadata: &str, root: &str) -> Result<Vec<Package>> {
         kind: Option<String>,
     }
 
-    let metadata: Metadata =
+    let metadata: CargoMetadata =
         serde_json::from_str(metadata).context("cargo metadata is not understood")?;
     Ok(metadata
         .packages

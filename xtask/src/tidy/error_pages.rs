@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, find};
+use super::{BrokenRule, find};
 use crate::repo::RepoFile;
 
 const REGISTRY: &str = "crates/core/src/codes.rs";
 const PAGES: &str = "docs/errors/";
 
-pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
+pub(super) fn check(files: &[RepoFile]) -> Vec<BrokenRule> {
     let Some(registry) = find(files, REGISTRY) else {
         return Vec::new();
     };
@@ -17,7 +17,7 @@ pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
         .iter()
         .filter(|(code, _)| find(files, &format!("{PAGES}{code}.md")).is_none())
         .map(|(code, line)| {
-            Finding::at(
+            BrokenRule::at(
                 REGISTRY,
                 *line,
                 format!("{code} has no page"),
@@ -36,7 +36,7 @@ pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
             continue;
         };
         if !codes.contains_key(code) {
-            findings.push(Finding::file(
+            findings.push(BrokenRule::file(
                 &file.path,
                 format!("{code} is not registered"),
                 "register the code in crates/core/src/codes.rs or remove the page",

@@ -10,14 +10,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Finding;
+use super::BrokenRule;
 use crate::process;
 use crate::repo::{Repo, RepoFile};
 
 const FOLDER: &str = "docs/reference/";
 const REMEDY: &str = "run `cargo xtask tidy --bless` and commit the result";
 
-pub(super) fn check(repo: &Repo, files: &[RepoFile]) -> Result<Vec<Finding>> {
+pub(super) fn check(repo: &Repo, files: &[RepoFile]) -> Result<Vec<BrokenRule>> {
     // Until the command line has a program there is nothing that could write them.
     if !repo.join("crates/cli/src/main.rs").is_file() {
         return Ok(Vec::new());
@@ -68,19 +68,22 @@ fn produce(repo: &Repo, folder: &Path) -> Result<()> {
     .context("the generated documents cannot be made")
 }
 
-fn compare(fresh: &BTreeMap<String, String>, committed: &BTreeMap<String, String>) -> Vec<Finding> {
+fn compare(
+    fresh: &BTreeMap<String, String>,
+    committed: &BTreeMap<String, String>,
+) -> Vec<BrokenRule> {
     let path = |name: &str| format!("{FOLDER}{name}");
     let stale = fresh
         .iter()
         .filter_map(|(name, text)| match committed.get(name) {
             Some(old) if old == text => None,
-            Some(_) => Some(Finding::file(&path(name), "is out of date", REMEDY)),
-            None => Some(Finding::file(&path(name), "is missing", REMEDY)),
+            Some(_) => Some(BrokenRule::file(&path(name), "is out of date", REMEDY)),
+            None => Some(BrokenRule::file(&path(name), "is missing", REMEDY)),
         });
     let left_over = committed
         .keys()
         .filter(|name| !fresh.contains_key(*name))
-        .map(|name| Finding::file(&path(name), "is no longer generated", REMEDY));
+        .map(|name| BrokenRule::file(&path(name), "is no longer generated", REMEDY));
     stale.chain(left_over).collect()
 }
 

@@ -1,13 +1,13 @@
 //! Lock files pin versions and checksums, not the host a package was downloaded from: everyone
 //! resolves through their own registry or mirror.
 
-use super::Finding;
+use super::BrokenRule;
 use crate::repo::RepoFile;
 
 /// The one source name that cargo writes for the default registry, wherever it really downloads.
 const DEFAULT_CARGO_SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
+pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     let name = file.path.rsplit('/').next().unwrap_or_default();
     let foreign: fn(&str) -> bool = match name {
         "package-lock.json" | "npm-shrinkwrap.json" => {
@@ -24,7 +24,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
         .enumerate()
         .filter(|(_, line)| foreign(line.trim()))
         .map(|(index, _)| {
-            Finding::at(
+            BrokenRule::at(
                 &file.path,
                 index + 1,
                 "names the host of a package",

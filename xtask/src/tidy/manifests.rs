@@ -2,16 +2,20 @@
 
 use toml::{Table, Value};
 
-use super::Finding;
+use super::BrokenRule;
 use crate::repo::RepoFile;
 
-pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
+pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     let member = file.path.ends_with("/Cargo.toml");
     if !member {
         return Vec::new();
     }
     let Ok(manifest) = file.text.parse::<Table>() else {
-        return vec![Finding::file(&file.path, "is not TOML", "fix the syntax")];
+        return vec![BrokenRule::file(
+            &file.path,
+            "is not TOML",
+            "fix the syntax",
+        )];
     };
     // A workspace of its own, such as the fuzz targets, cannot take anything from ours.
     if manifest.contains_key("workspace") {
@@ -23,7 +27,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
             .get("lints")
             .and_then(|lints| lints.get("workspace")),
     ) {
-        findings.push(Finding::file(
+        findings.push(BrokenRule::file(
             &file.path,
             "does not take the workspace's lints",
             "add `[lints]` with `workspace = true`",
@@ -35,7 +39,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
         };
         for (name, value) in dependencies {
             if !is_true(value.get("workspace")) {
-                findings.push(Finding::at(
+                findings.push(BrokenRule::at(
                     &file.path,
                     line_of(&file.text, name),
                     format!("{name} does not take its version from the workspace"),

@@ -1,9 +1,9 @@
 //! Links between documents lead somewhere.
 
-use super::Finding;
+use super::BrokenRule;
 use crate::repo::RepoFile;
 
-pub(super) fn check(file: &RepoFile, files: &[RepoFile]) -> Vec<Finding> {
+pub(super) fn check(file: &RepoFile, files: &[RepoFile]) -> Vec<BrokenRule> {
     // Pages among the sources are parts of generated documents, whose links are checked there.
     if !file.path.ends_with(".md") || file.path.contains("/src/") {
         return Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn check(file: &RepoFile, files: &[RepoFile]) -> Vec<Finding> {
         }
         for target in targets(line) {
             if !leads_somewhere(&file.path, target, files) {
-                findings.push(Finding::at(
+                findings.push(BrokenRule::at(
                     &file.path,
                     index + 1,
                     format!("links to {target}, which does not exist"),

@@ -23,7 +23,7 @@ use anyhow::{Result, bail};
 use crate::repo::{Repo, RepoFile};
 
 #[derive(clap::Args, Default)]
-pub(crate) struct Options {
+pub(crate) struct TidyOptions {
     /// Write the generated documents instead of comparing them.
     #[arg(long)]
     bless: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Options {
 
 /// One broken rule: where, what, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct BrokenRule {
     pub(crate) path: String,
     /// Counted from 1; 0 when the whole file is meant.
     pub(crate) line: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Finding {
     pub(crate) remedy: &'static str,
 }
 
-impl Finding {
+impl BrokenRule {
     pub(crate) fn at(
         path: &str,
         line: usize,
@@ -59,7 +59,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for BrokenRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(f, "{}: {}\n    {}", self.path, self.what, self.remedy),
@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
     }
 }
 
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn run(repo: &Repo, options: &TidyOptions) -> Result<()> {
     if options.bless {
         generated::write(repo)?;
     }
@@ -88,7 +88,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
 }
 
 /// Every finding of every rule, sorted.
-pub(crate) fn check(repo: &Repo) -> Result<Vec<Finding>> {
+pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
     let files = repo.text_files()?;
     let packages = borders::packages(repo)?;
     let mut findings = borders::check(&packages);
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn findings_read_like_compiler_messages() {
-        let finding = Finding::at("a/b.rs", 3, "too long", "split it");
+        let finding = BrokenRule::at("a/b.rs", 3, "too long", "split it");
         assert_eq!(finding.to_string(), "a/b.rs:3: too long\n    split it");
         assert_eq!(
-            Finding::file("a", "bad", "fix it").to_string(),
+            BrokenRule::file("a", "bad", "fix it").to_string(),
             "a: bad\n    fix it"
         );
     }

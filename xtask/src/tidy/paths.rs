@@ -3,14 +3,14 @@
 //! In code an invented home or temporary folder may be the value of a test. A document, setting or
 //! script that names one works on one machine only.
 
-use super::{Finding, excused};
+use super::{BrokenRule, excused};
 use crate::repo::RepoFile;
 
 const EVERYWHERE: &[&str] = &["/root/", "/work/"];
 const IN_TEXTS: &[&str] = &["/home/", "/Users/", "/tmp/"];
 const TEXTS: &[&str] = &[".md", ".sh", ".yml", ".yaml", ".toml", ".json"];
 
-pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
+pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     // This file names what it forbids.
     if file.path == "xtask/src/tidy/paths.rs" {
         return Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
         if let Some(folder) = named
             && !excused(&lines, index, "path")
         {
-            findings.push(Finding::at(
+            findings.push(BrokenRule::at(
                 &file.path,
                 index + 1,
                 format!("names a path below {folder}"),

@@ -3,20 +3,20 @@
 //!
 //! What clippy checks (`unwrap`, `panic!`, `todo!`, printing) is not repeated here.
 
-use super::{Finding, excused};
+use super::{BrokenRule, excused};
 use crate::repo::RepoFile;
 
 const LONGEST: usize = 800;
 const SOURCES: &[&str] = &[".rs", ".ts", ".js", ".mjs", ".py", ".go", ".sh"];
 
-pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
+pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     if !SOURCES.iter().any(|ending| file.path.ends_with(ending)) || is_generated(&file.text) {
         return Vec::new();
     }
     let mut findings = Vec::new();
     let length = file.text.lines().count();
     if length > LONGEST {
-        findings.push(Finding::file(
+        findings.push(BrokenRule::file(
             &file.path,
             format!("has {length} lines, more than {LONGEST}"),
             "split it into a folder of files with one concern each",
@@ -33,7 +33,7 @@ fn is_generated(text: &str) -> bool {
     text.lines().take(5).any(|line| line.contains("@generated"))
 }
 
-fn header(file: &RepoFile) -> Option<Finding> {
+fn header(file: &RepoFile) -> Option<BrokenRule> {
     // The tests of a module are explained by the module.
     if file.path.contains("/src/") && is_test_file(&file.path) {
         return None;
@@ -44,7 +44,7 @@ fn header(file: &RepoFile) -> Option<Finding> {
         .find(|line| !line.trim().is_empty())?
         .starts_with("//!");
     (!has_header).then(|| {
-        Finding::file(
+        BrokenRule::file(
             &file.path,
             "has no header",
             "begin with `//!`: what it does, why so, and what it must not do",
@@ -52,7 +52,7 @@ fn header(file: &RepoFile) -> Option<Finding> {
     })
 }
 
-fn lines(file: &RepoFile) -> Vec<Finding> {
+fn lines(file: &RepoFile) -> Vec<BrokenRule> {
     // This file names what it forbids.
     if file.path == "xtask/src/tidy/sources.rs" {
         return Vec::new();
@@ -63,7 +63,7 @@ fn lines(file: &RepoFile) -> Vec<Finding> {
     for (index, line) in lines.iter().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
         if code.trim_start().starts_with("#[ignore") {
-            findings.push(Finding::at(
+            findings.push(BrokenRule::at(
                 &file.path,
                 index + 1,
                 "a test is switched off",
@@ -71,7 +71,7 @@ fn lines(file: &RepoFile) -> Vec<Finding> {
             ));
         }
         if code.contains("allow(dead_code)") {
-            findings.push(Finding::at(
+            findings.push(BrokenRule::at(
                 &file.path,
                 index + 1,
                 "dead code is kept",
@@ -79,7 +79,7 @@ fn lines(file: &RepoFile) -> Vec<Finding> {
             ));
         }
         if index >= tests_from && sleeps(&lines, index) && !excused(&lines, index, "sleep") {
-            findings.push(Finding::at(
+            findings.push(BrokenRule::at(
                 &file.path,
                 index + 1,
                 "a test sleeps",

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, find};
+use super::{BrokenRule, find};
 use crate::repo::RepoFile;
-use crate::spec::{self, Row};
+use crate::spec::{self, SpecRow};
 
-pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
+pub(super) fn check(files: &[RepoFile]) -> Vec<BrokenRule> {
     let mut findings = Vec::new();
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for file in files.iter().filter(|file| spec::is_group_file(&file.path)) {
@@ -14,7 +14,7 @@ pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
         for row in spec::rows(&file.text) {
             findings.extend(check_row(&file.path, &group, &row, files));
             if let Some(other) = seen.insert(row.id.clone(), file.path.clone()) {
-                findings.push(Finding::at(
+                findings.push(BrokenRule::at(
                     &file.path,
                     row.line,
                     format!("{} has a row already, in {other}", row.id),
@@ -26,10 +26,10 @@ pub(super) fn check(files: &[RepoFile]) -> Vec<Finding> {
     findings
 }
 
-fn check_row(path: &str, group: &str, row: &Row, files: &[RepoFile]) -> Vec<Finding> {
+fn check_row(path: &str, group: &str, row: &SpecRow, files: &[RepoFile]) -> Vec<BrokenRule> {
     let mut findings = Vec::new();
     if row.id.split('-').next() != Some(group) {
-        findings.push(Finding::at(
+        findings.push(BrokenRule::at(
             path,
             row.line,
             format!("{} does not belong to the group {group}", row.id),
@@ -37,7 +37,7 @@ fn check_row(path: &str, group: &str, row: &Row, files: &[RepoFile]) -> Vec<Find
         ));
     }
     if row.tests.is_empty() {
-        findings.push(Finding::at(
+        findings.push(BrokenRule::at(
             path,
             row.line,
             format!("{} names no test", row.id),
@@ -45,7 +45,7 @@ fn check_row(path: &str, group: &str, row: &Row, files: &[RepoFile]) -> Vec<Find
         ));
     }
     for test in row.tests.iter().filter(|test| !exists(test, files)) {
-        findings.push(Finding::at(
+        findings.push(BrokenRule::at(
             path,
             row.line,
             format!("{} names a test that does not exist: {test}", row.id),

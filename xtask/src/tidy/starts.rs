@@ -3,7 +3,7 @@
 //! `nimbus-engine-process` has the functions for it, and each takes an origin. Whoever starts a process
 //! by hand could start a stranger's program as the engine itself, and nobody would notice.
 
-use super::{Finding, excused};
+use super::{BrokenRule, excused};
 use crate::repo::RepoFile;
 
 /// The crate that may.
@@ -13,7 +13,7 @@ const TOOLS: [&str; 2] = ["crates/test-tools/", "crates/engine/parity/"];
 /// How a command becomes a process.
 const STARTS: [&str; 4] = [".spawn()", ".output()", ".status()", ".exec()"];
 
-pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
+pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     let path = &file.path;
     let source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
     let free = path.starts_with(STARTER) || TOOLS.iter().any(|tool| path.starts_with(tool));
@@ -31,7 +31,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<Finding> {
     found
         .filter(|(index, _)| !excused(&lines, *index, "start"))
         .map(|(index, _)| {
-            Finding::at(
+            BrokenRule::at(
                 path,
                 index + 1,
                 "a process is started without saying whose code it runs",

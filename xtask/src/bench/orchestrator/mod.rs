@@ -15,13 +15,13 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::measure::{self, Sample};
-use super::report::{Report, machine};
+use super::report::{BenchReport, machine};
 use super::site::{PLATFORM, Site};
 use crate::process;
 use crate::repo::Repo;
 
 #[derive(clap::Args)]
-pub(super) struct Options {
+pub(super) struct OrchestratorBenchOptions {
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Units of the large deployment; its first deploy runs as many programs and takes minutes.
@@ -41,7 +41,7 @@ pub(super) const REAL: &str = "platform of 16, rehearsed";
 
 #[derive(Deserialize)]
 #[serde(tag = "figure", rename_all = "snake_case")]
-enum Figure {
+enum OrchestratorFigure {
     Planned {
         units: u64,
         plan_ms: f64,
@@ -53,8 +53,8 @@ enum Figure {
     },
 }
 
-pub(super) fn run(repo: &Repo, nimbus: &Path, options: &Options) -> Result<()> {
-    let mut report = Report {
+pub(super) fn run(repo: &Repo, nimbus: &Path, options: &OrchestratorBenchOptions) -> Result<()> {
+    let mut report = BenchReport {
         bench: "orchestrator",
         title: "Making, planning and ordering a deployment",
         machine: machine(),
@@ -77,7 +77,7 @@ pub(super) fn run(repo: &Repo, nimbus: &Path, options: &Options) -> Result<()> {
 }
 
 /// The real command in an empty workspace, with the shipped default template.
-fn init(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
+fn init(repo: &Repo, nimbus: &Path, report: &mut BenchReport) -> Result<()> {
     let site = Site::empty(repo, nimbus)?;
     process::capture(&mut site.command(&["new"]))?;
     let arguments = [
@@ -95,7 +95,7 @@ fn init(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn decisions(repo: &Repo, report: &mut Report) -> Result<()> {
+fn decisions(repo: &Repo, report: &mut BenchReport) -> Result<()> {
     let text = process::capture(
         Command::new("cargo")
             .args(["run", "--quiet", "--release", "--package", "nimbus-runs"])
@@ -104,7 +104,7 @@ fn decisions(repo: &Repo, report: &mut Report) -> Result<()> {
     )?;
     for line in text.lines() {
         match serde_json::from_str(line).context("a figure is not understood")? {
-            Figure::Planned {
+            OrchestratorFigure::Planned {
                 units,
                 plan_ms,
                 no_op_decisions_ms,
@@ -113,14 +113,14 @@ fn decisions(repo: &Repo, report: &mut Report) -> Result<()> {
                 report.add(&case, "plan", time(plan_ms));
                 report.add(&case, "no-op", time(no_op_decisions_ms));
             }
-            Figure::Order { way, ms } => report.add(ORDER, &way, time(ms)),
+            OrchestratorFigure::Order { way, ms } => report.add(ORDER, &way, time(ms)),
         }
     }
     Ok(())
 }
 
 /// Sixteen real programs whose resources take their time: one at a time against all that can run.
-fn rehearsed(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
+fn rehearsed(repo: &Repo, nimbus: &Path, report: &mut BenchReport) -> Result<()> {
     for parallel in ["1", "4", "16"] {
         let site = Site::platform(repo, nimbus, MINUTE)?;
         let way = match parallel {
@@ -138,7 +138,7 @@ fn rehearsed(repo: &Repo, nimbus: &Path, report: &mut Report) -> Result<()> {
 }
 
 /// Many units, of which none or one has changed.
-fn large(repo: &Repo, nimbus: &Path, units: usize, report: &mut Report) -> Result<()> {
+fn large(repo: &Repo, nimbus: &Path, units: usize, report: &mut BenchReport) -> Result<()> {
     let case = format!("{units} units, rehearsed");
     let site = Site::wide(repo, nimbus, units)?;
     report.add(&case, "first deploy", site.deploy(&["--parallel", "8"])?);

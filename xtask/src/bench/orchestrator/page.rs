@@ -1,9 +1,9 @@
 //! The page `docs/bench/orchestrator.md`: the table, and what the figures say in words.
 
 use super::{INIT, ORDER, REAL};
-use crate::bench::report::Report;
+use crate::bench::report::BenchReport;
 
-pub(super) fn write(report: &Report, units: usize) -> String {
+pub(super) fn write(report: &BenchReport, units: usize) -> String {
     let mut text = format!(
         "# Orchestrator\n\nWritten by `cargo xtask bench orchestrator --write` on {}. Medians of wall time. Programs are \
          real, the cloud is a rehearsal in which each resource takes a fixed time; what is saved on a real cloud depends \
@@ -33,7 +33,7 @@ pub(super) fn write(report: &Report, units: usize) -> String {
     text
 }
 
-fn sentences(report: &Report, units: usize) -> Vec<String> {
+fn sentences(report: &BenchReport, units: usize) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(init) = report.wall(INIT, "nimbus") {
         said.push(format!(
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_page_says_what_order_and_skipping_save() {
-        let mut report = Report {
+        let mut report = BenchReport {
             bench: "orchestrator",
             title: "t",
             machine: "a machine".to_owned(),

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Options, Way, page};
-use crate::bench::report::{Report, machine};
+use super::{UnitsBenchOptions, Way, page};
+use crate::bench::report::{BenchReport, machine};
 use crate::bench::site::Site;
 use crate::repo::Repo;
 
@@ -19,11 +19,11 @@ pub(super) fn run(
     repo: &Repo,
     nimbus: &Path,
     official: Option<&Way>,
-    options: &Options,
+    options: &UnitsBenchOptions,
 ) -> Result<()> {
     let sizes = options.growth.iter().copied().filter(|size| *size > 0);
     let ways: Vec<_> = [&Way::Embedded].into_iter().chain(official).collect();
-    let mut report = Report {
+    let mut report = BenchReport {
         bench: "units-growth",
         title: "Nothing changed, every unit run: from few units to many",
         machine: machine(),
@@ -70,7 +70,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn text(report: &Report, parallel: usize) -> String {
+fn text(report: &BenchReport, parallel: usize) -> String {
     format!(
         "# From few units to many\n\nNothing changed and every unit is run, {parallel} at once; {}. \
          Written by `cargo xtask bench units --write`.\n\n{}",

@@ -9,7 +9,7 @@
 
 mod growth;
 mod page;
-mod place;
+mod workspace;
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,14 +18,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use self::place::Place;
-use super::report::{Report, machine};
+use self::workspace::BenchWorkspace;
+use super::report::{BenchReport, machine};
 use crate::repo::Repo;
 
 const PASSPHRASE: &str = "bench";
 
 #[derive(clap::Args)]
-pub(super) struct Options {
+pub(super) struct UnitsBenchOptions {
     #[arg(long, default_value_t = 1)]
     rounds: u32,
     /// Compare with this official command line, the program `pulumi`.
@@ -92,7 +92,7 @@ impl Way {
     }
 }
 
-pub(super) fn run(repo: &Repo, nimbus: &Path, options: &Options) -> Result<()> {
+pub(super) fn run(repo: &Repo, nimbus: &Path, options: &UnitsBenchOptions) -> Result<()> {
     let official = options.official.as_deref().map(Way::official).transpose()?;
     if !options.only_growth {
         sixteen(repo, nimbus, official.as_ref(), options)?;
@@ -100,7 +100,12 @@ pub(super) fn run(repo: &Repo, nimbus: &Path, options: &Options) -> Result<()> {
     growth::run(repo, nimbus, official.as_ref(), options)
 }
 
-fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options) -> Result<()> {
+fn sixteen(
+    repo: &Repo,
+    nimbus: &Path,
+    official: Option<&Way>,
+    options: &UnitsBenchOptions,
+) -> Result<()> {
     let library = repo.join("library/stacks/node_modules");
     anyhow::ensure!(
         library.is_dir(),
@@ -109,7 +114,7 @@ fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options
     let mut ways = vec![Way::Embedded];
     ways.extend(official.cloned());
     ways.extend((!options.alone).then_some(Way::EmbeddedBySdk));
-    let mut report = Report {
+    let mut report = BenchReport {
         bench: "units",
         title: "Sixteen programs of the default template, rehearsed",
         machine: machine(),
@@ -120,7 +125,7 @@ fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options
         for way in &ways {
             println!("round {round} of {}: {}", options.rounds, way.name());
             let home = repo.join("target/bench/units");
-            let place = Place::new(home, nimbus, &library, way)?;
+            let place = BenchWorkspace::new(home, nimbus, &library, way)?;
             let told = measure_life(&place, way, options.parallel, &mut report)?;
             if matches!(way, Way::Embedded) {
                 phases = told;
@@ -148,10 +153,10 @@ fn sixteen(repo: &Repo, nimbus: &Path, official: Option<&Way>, options: &Options
 
 /// One deployment from nothing to a change.
 fn measure_life(
-    place: &Place,
+    place: &BenchWorkspace,
     way: &Way,
     parallel: usize,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<page::PhasesOfRuns> {
     let parallel = parallel.to_string();
     let usual = ["--parallel", &parallel];

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::bench::chart::{Parts, draw_parts};
+use crate::bench::chart::{StackedBars, draw_parts};
 use crate::bench::measure::Sample;
-use crate::bench::report::{Alternative, Report};
+use crate::bench::report::{Alternative, BenchReport};
 
 /// What a program says about itself when it ends, in milliseconds and kilobytes.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -28,10 +28,10 @@ pub(super) struct PhasesOfRuns {
 }
 
 /// One figure of a program.
-type Figure = fn(&Phases) -> f64;
+type UnitFigure = fn(&Phases) -> f64;
 
 /// What a program does one after the other.
-const PARTS: [(&str, Figure); 4] = [
+const PARTS: [(&str, UnitFigure); 4] = [
     ("process start", |p| p.start),
     ("SDK loaded", |p| p.sdk),
     ("program and its packages loaded", |p| p.modules),
@@ -40,7 +40,7 @@ const PARTS: [(&str, Figure); 4] = [
     }),
 ];
 
-fn median(phases: &[Phases], value: Figure) -> f64 {
+fn median(phases: &[Phases], value: UnitFigure) -> f64 {
     let mut values: Vec<f64> = phases.iter().map(value).collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -49,7 +49,7 @@ fn median(phases: &[Phases], value: Figure) -> f64 {
 /// Medians over all programs.
 pub(super) fn phase_table(phases: &PhasesOfRuns) -> String {
     let parts = PARTS.map(|(name, value)| (name, "ms", value));
-    let sums: [(&str, &str, Figure); 3] = [
+    let sums: [(&str, &str, UnitFigure); 3] = [
         ("whole process", "ms", |p| p.total),
         ("processor time", "ms", |p| p.user + p.system),
         ("peak memory", "MB", |p| p.memory / 1024.0),
@@ -71,7 +71,7 @@ pub(super) fn phase_table(phases: &PhasesOfRuns) -> String {
 
 pub(super) fn phase_chart(phases: &PhasesOfRuns, machine: &str) -> String {
     let parts = |phases: &[Phases]| PARTS.map(|(_, value)| median(phases, value)).to_vec();
-    draw_parts(&Parts {
+    draw_parts(&StackedBars {
         title: "Where a program's time goes",
         note: format!("medians on the embedded engine; {machine}"),
         names: PARTS.map(|(name, _)| name).to_vec(),
@@ -83,7 +83,7 @@ pub(super) fn phase_chart(phases: &PhasesOfRuns, machine: &str) -> String {
 }
 
 /// Every case with its alternatives, compared with the first of them.
-pub(super) fn comparison(report: &Report) -> String {
+pub(super) fn comparison(report: &BenchReport) -> String {
     let mut text = String::from(
         "| case | engine | wall | processor | peak memory | wall ÷ first | memory ÷ first |\n\
          |---|---|---|---|---|---|---|\n",

@@ -15,13 +15,13 @@ const ID: &str = "D1BENCH";
 
 /// A workspace with one deployment and a home of its own, so that nothing is known before. Temporary
 /// files are in it too: the SDK keeps programs that it has compiled among them.
-pub(super) struct Place {
+pub(super) struct BenchWorkspace {
     home: PathBuf,
     nimbus: PathBuf,
     way: Way,
 }
 
-impl Place {
+impl BenchWorkspace {
     pub(super) fn new(home: PathBuf, nimbus: &Path, packages: &Path, way: &Way) -> Result<Self> {
         if home.exists() {
             fs::remove_dir_all(&home)?;
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchWorkspace {
     fn drop(&mut self) {
         // Thousands of links; the next round would remove them too.
         let _ = fs::remove_dir_all(&self.home);
