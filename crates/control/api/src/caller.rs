@@ -15,9 +15,9 @@ use crate::problem::ApiError;
 use crate::{ApiState, cookies};
 
 /// The circumstances of a request, before its caller is known.
-pub(crate) struct Circumstances(pub(crate) RequestContext);
+pub(crate) struct RequestCircumstances(pub(crate) RequestContext);
 
-impl FromRequestParts<ApiState> for Circumstances {
+impl FromRequestParts<ApiState> for RequestCircumstances {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ApiError> {
@@ -74,7 +74,7 @@ fn ensure_own(
     headers: &HeaderMap,
     session: Uuid,
 ) -> Result<(), Failure> {
-    let request = csrf::Request {
+    let request = csrf::CsrfRequest {
         safe_method: method.is_safe(),
         origin: header_text(headers, header::ORIGIN),
         csrf_header: header_text(headers, csrf::HEADER),

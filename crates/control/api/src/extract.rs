@@ -18,9 +18,9 @@ use crate::ApiState;
 use crate::problem::ApiError;
 
 /// A JSON body. Fields that the operation does not take are refused, not ignored.
-pub(crate) struct Body<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
@@ -131,9 +131,9 @@ impl<T: DeserializeOwned + Send> FromRequestParts<ApiState> for Segments<T> {
 }
 
 /// The query.
-pub(crate) struct Filter<T>(pub(crate) T);
+pub(crate) struct ListFilter<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<ApiState> for Filter<T> {
+impl<T: DeserializeOwned> FromRequestParts<ApiState> for ListFilter<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {

@@ -25,7 +25,7 @@ use axum::middleware;
 use nimbus_control_app::App;
 
 pub use front::{Front, FrontError};
-pub use limits::Limits;
+pub use limits::ApiLimits;
 pub use nimbus_control_auth::network::Network as NetworkOfCaller;
 pub use nimbus_control_auth::rate::Limit;
 pub use openapi::openapi;
@@ -39,14 +39,14 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct ApiState {
     pub(crate) app: App,
     pub(crate) origins: Arc<Vec<String>>,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<ApiLimits>,
     pub(crate) front: Arc<Front>,
 }
 
 impl ApiState {
     /// `origins` are the addresses under which the console is served, such as
     /// `https://nimbus.example`; requests with a cookie from anywhere else change nothing.
-    pub fn new(app: App, origins: Vec<String>, limits: Limits) -> Self {
+    pub fn new(app: App, origins: Vec<String>, limits: ApiLimits) -> Self {
         Self {
             app,
             origins: Arc::new(origins),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// Limits of one server process.
 #[derive(Debug)]
-pub struct Limits {
+pub struct ApiLimits {
     started: Instant,
     /// Per network of a caller, before anything is looked at.
     addresses: Mutex<Limiter<Option<Network>>>,
@@ -20,7 +20,7 @@ pub struct Limits {
     callers: Mutex<Limiter<String>>,
 }
 
-impl Limits {
+impl ApiLimits {
     /// Requests from one address.
     pub const ADDRESS: Limit = Limit::per_second(100);
     /// Attempts to sign in from one address.

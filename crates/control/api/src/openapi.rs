@@ -14,7 +14,7 @@ pub fn openapi() -> Value {
     let mut schemas = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
-    let error = schemas.subschema_for::<problem::Body>();
+    let error = schemas.subschema_for::<problem::ProblemBody>();
     let mut paths = Map::new();
     for route in routes::all() {
         let takes = route.takes.map(|make| make(&mut schemas));

@@ -12,16 +12,18 @@ const RETRY_AFTER_SECONDS: u64 = 5;
 
 /// `{"error": {…}}`
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Body {
-    error: Problem,
+#[schemars(rename = "Body")]
+pub(crate) struct ProblemBody {
+    error: ApiProblem,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Problem {
+#[schemars(rename = "Problem")]
+struct ApiProblem {
     /// A word for programs, such as `VALIDATION_ERROR`.
     code: &'static str,
     message: String,
-    details: Vec<Detail>,
+    details: Vec<ProblemDetail>,
     /// Joins this answer with the server's log and the audit trail.
     trace_id: String,
     timestamp: String,
@@ -30,7 +32,8 @@ struct Problem {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Detail {
+#[schemars(rename = "Detail")]
+struct ProblemDetail {
     field: String,
     message: String,
 }
@@ -69,14 +72,14 @@ pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
     } else {
         failure.error.message().to_owned()
     };
-    let body = Body {
-        error: Problem {
+    let body = ProblemBody {
+        error: ApiProblem {
             code,
             message,
             details: failure
                 .details
                 .iter()
-                .map(|problem| Detail {
+                .map(|problem| ProblemDetail {
                     field: problem.field.to_string(),
                     message: problem.message.clone(),
                 })

@@ -44,7 +44,7 @@ impl<T> Page<T> {
     }
 }
 
-impl Page<Session> {
+impl Page<SessionBody> {
     pub(crate) fn of_sessions(
         rows: Vec<app::Session>,
         limit: u32,
@@ -57,7 +57,7 @@ impl Page<Session> {
             .map(|last| place(last.created_at, last.id));
         let items = rows
             .into_iter()
-            .map(|session| Session::new(session, current))
+            .map(|session| SessionBody::new(session, current))
             .collect();
         Self { items, next }
     }
@@ -69,7 +69,8 @@ pub(crate) fn place(at: app::Timestamp, id: uuid::Uuid) -> String {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SetupStatus {
+#[schemars(rename = "SetupStatus")]
+pub(crate) struct SetupStatusBody {
     pub(crate) completed: bool,
     pub(crate) completed_at: Option<String>,
 }
@@ -105,7 +106,8 @@ pub(crate) struct Refresh {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SignedIn {
+#[schemars(rename = "SignedIn")]
+pub(crate) struct SignedInBody {
     pub(crate) tenant_id: String,
     pub(crate) user_id: String,
     pub(crate) token_type: &'static str,
@@ -129,8 +131,8 @@ pub(crate) struct ChangePassword {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Me {
-    pub(crate) user: User,
-    pub(crate) tenant: Tenant,
+    pub(crate) user: UserBody,
+    pub(crate) tenant: TenantBody,
     /// Names of the caller's roles.
     pub(crate) roles: BTreeSet<String>,
     /// Every permission that some role gives, before conditions.
@@ -139,7 +141,8 @@ pub(crate) struct Me {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Session {
+#[schemars(rename = "Session")]
+pub(crate) struct SessionBody {
     id: String,
     current: bool,
     ip_address: Option<String>,
@@ -148,7 +151,7 @@ pub(crate) struct Session {
     expires_at: String,
 }
 
-impl Session {
+impl SessionBody {
     pub(crate) fn new(session: app::Session, current: Option<uuid::Uuid>) -> Self {
         Self {
             current: Some(session.id) == current,
@@ -162,7 +165,8 @@ impl Session {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Permission {
+#[schemars(rename = "Permission")]
+pub(crate) struct PermissionBody {
     pub(crate) key: &'static str,
     pub(crate) tier: String,
     pub(crate) description: &'static str,
@@ -171,7 +175,8 @@ pub(crate) struct Permission {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Tenant {
+#[schemars(rename = "Tenant")]
+pub(crate) struct TenantBody {
     id: String,
     parent_id: Option<String>,
     slug: String,
@@ -192,12 +197,13 @@ pub(crate) struct Tenant {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Effective {
-    settings: Vec<EffectiveSetting>,
-    quotas: Vec<EffectiveQuota>,
+    settings: Vec<EffectiveSettingBody>,
+    quotas: Vec<EffectiveQuotaBody>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct EffectiveSetting {
+#[schemars(rename = "EffectiveSetting")]
+struct EffectiveSettingBody {
     key: String,
     value: Value,
     /// Whether it comes from further up the tree.
@@ -205,7 +211,8 @@ struct EffectiveSetting {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct EffectiveQuota {
+#[schemars(rename = "EffectiveQuota")]
+struct EffectiveQuotaBody {
     resource: String,
     quota: i64,
     /// By the tenant and all below it.
@@ -215,12 +222,15 @@ struct EffectiveQuota {
 
 impl From<app::EffectiveTenant> for Effective {
     fn from(effective: app::EffectiveTenant) -> Self {
-        let settings = effective.settings.into_iter().map(|one| EffectiveSetting {
-            key: one.key,
-            value: one.value,
-            inherited: one.inherited,
-        });
-        let quotas = effective.quotas.into_iter().map(|one| EffectiveQuota {
+        let settings = effective
+            .settings
+            .into_iter()
+            .map(|one| EffectiveSettingBody {
+                key: one.key,
+                value: one.value,
+                inherited: one.inherited,
+            });
+        let quotas = effective.quotas.into_iter().map(|one| EffectiveQuotaBody {
             resource: one.resource,
             quota: one.quota,
             used: one.used,
@@ -233,7 +243,7 @@ impl From<app::EffectiveTenant> for Effective {
     }
 }
 
-impl From<app::Tenant> for Tenant {
+impl From<app::Tenant> for TenantBody {
     fn from(tenant: app::Tenant) -> Self {
         Self {
             id: tenant.id.to_string(),
@@ -254,7 +264,8 @@ impl From<app::Tenant> for Tenant {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewTenant {
+#[schemars(rename = "NewTenant")]
+pub(crate) struct NewTenantBody {
     pub(crate) slug: String,
     pub(crate) name: String,
     #[serde(default)]
@@ -285,7 +296,8 @@ pub(crate) struct SetQuotas {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct User {
+#[schemars(rename = "User")]
+pub(crate) struct UserBody {
     id: String,
     /// `user` or `service_account`.
     kind: String,
@@ -297,7 +309,7 @@ pub(crate) struct User {
     created_at: String,
 }
 
-impl From<app::User> for User {
+impl From<app::User> for UserBody {
     fn from(user: app::User) -> Self {
         Self {
             id: user.id.to_string(),
@@ -314,7 +326,8 @@ impl From<app::User> for User {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewUser {
+#[schemars(rename = "NewUser")]
+pub(crate) struct NewUserBody {
     /// For a service account its name.
     pub(crate) email: String,
     #[serde(default)]
@@ -337,12 +350,14 @@ pub(crate) struct PatchUser {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Ended {
+#[schemars(rename = "Ended")]
+pub(crate) struct EndedSessionsBody {
     pub(crate) ended: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Group {
+#[schemars(rename = "Group")]
+pub(crate) struct GroupBody {
     id: String,
     name: String,
     description: String,
@@ -350,7 +365,7 @@ pub(crate) struct Group {
     created_at: String,
 }
 
-impl From<app::Group> for Group {
+impl From<app::Group> for GroupBody {
     fn from(group: app::Group) -> Self {
         Self {
             id: group.id.to_string(),
@@ -364,7 +379,8 @@ impl From<app::Group> for Group {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewGroup {
+#[schemars(rename = "NewGroup")]
+pub(crate) struct NewGroupBody {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) description: String,
@@ -380,7 +396,8 @@ pub(crate) struct PatchGroup {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ApiKey {
+#[schemars(rename = "ApiKey")]
+pub(crate) struct ApiKeyBody {
     id: String,
     /// The service account that it belongs to.
     user_id: String,
@@ -394,7 +411,7 @@ pub(crate) struct ApiKey {
     secret: Option<String>,
 }
 
-impl From<app::ApiKey> for ApiKey {
+impl From<app::ApiKey> for ApiKeyBody {
     fn from(key: app::ApiKey) -> Self {
         Self {
             id: key.id.to_string(),
@@ -409,7 +426,7 @@ impl From<app::ApiKey> for ApiKey {
     }
 }
 
-impl From<app::CreatedKey> for ApiKey {
+impl From<app::CreatedKey> for ApiKeyBody {
     fn from(created: app::CreatedKey) -> Self {
         Self {
             secret: Some(created.secret.to_string()),
@@ -420,7 +437,8 @@ impl From<app::CreatedKey> for ApiKey {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewKey {
+#[schemars(rename = "NewKey")]
+pub(crate) struct NewKeyBody {
     pub(crate) service_account_id: String,
     pub(crate) name: String,
     pub(crate) scopes: Vec<String>,
@@ -432,18 +450,20 @@ pub(crate) struct NewKey {
 /// Permissions and the environments that they hold in; none means all.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Grant {
+#[schemars(rename = "Grant")]
+pub(crate) struct GrantBody {
     pub(crate) permissions: BTreeSet<String>,
     #[serde(default)]
     pub(crate) environments: Option<BTreeSet<String>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Role {
+#[schemars(rename = "Role")]
+pub(crate) struct RoleBody {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) built_in: bool,
-    pub(crate) grants: Vec<Grant>,
+    pub(crate) grants: Vec<GrantBody>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -452,7 +472,7 @@ pub(crate) struct NewRole {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) description: String,
-    pub(crate) grants: Vec<Grant>,
+    pub(crate) grants: Vec<GrantBody>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -460,11 +480,12 @@ pub(crate) struct NewRole {
 pub(crate) struct ReplaceRole {
     #[serde(default)]
     pub(crate) description: String,
-    pub(crate) grants: Vec<Grant>,
+    pub(crate) grants: Vec<GrantBody>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RoleAssignment {
+#[schemars(rename = "RoleAssignment")]
+pub(crate) struct RoleAssignmentBody {
     id: String,
     role: String,
     user_id: Option<String>,
@@ -477,7 +498,7 @@ pub(crate) struct RoleAssignment {
     created_at: String,
 }
 
-impl From<app::RoleAssignment> for RoleAssignment {
+impl From<app::RoleAssignment> for RoleAssignmentBody {
     fn from(assignment: app::RoleAssignment) -> Self {
         Self {
             id: assignment.id.to_string(),
@@ -540,7 +561,8 @@ pub(crate) struct Explanation {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AuditEntry {
+#[schemars(rename = "AuditEntry")]
+pub(crate) struct AuditEntryBody {
     sequence: u64,
     timestamp: String,
     actor_kind: &'static str,
@@ -558,7 +580,7 @@ pub(crate) struct AuditEntry {
     hash: String,
 }
 
-impl From<app::AuditEntry> for AuditEntry {
+impl From<app::AuditEntry> for AuditEntryBody {
     fn from(entry: app::AuditEntry) -> Self {
         let value = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
         Self {

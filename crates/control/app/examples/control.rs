@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use nimbus_control_app::{
-    App, AppKeys, AppSettings, Call, GivenKeys, LoginInput, RequestContext, SetupInput, Verdict,
+    App, AppKeys, AppSettings, Call, ChainVerdict, GivenKeys, LoginInput, RequestContext,
+    SetupInput,
 };
-use nimbus_control_audit::{Actor, Record, SigningKey};
+use nimbus_control_audit::{Actor, AuditRecord, SigningKey};
 use nimbus_control_postgres::{ADMINISTRATOR, Binaries, Cluster, ClusterOptions, DataDir, PORT};
 use nimbus_control_store::{
-    Address, Credentials, Host, NewTenant, Roles, Store, StoreConfig, StoreError, Tls,
+    Credentials, DatabaseAddress, Host, NewTenant, Roles, Store, StoreConfig, StoreError, Tls,
 };
 use nimbus_core::{TenantId, TraceId};
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ async fn main() -> Outcome<()> {
 }
 
 async fn measure(socket: &Path, folder: &Path, entries: usize, logins: usize) -> Outcome<Value> {
-    let address = Address {
+    let address = DatabaseAddress {
         host: Host::Socket(socket.to_owned()),
         port: PORT,
         database: "bench".to_owned(),
@@ -116,8 +117,7 @@ async fn measure(socket: &Path, folder: &Path, entries: usize, logins: usize) ->
     let verified = started.elapsed();
     // The bench signs with a key of its own, so only entries without a proof are written, and all of
     // them have to be there.
-    let intact =
-        matches!(report.verdict, Verdict::Intact { entries: found, .. } if found == entries as u64);
+    let intact = matches!(report.verdict, ChainVerdict::Intact { entries: found, .. } if found == entries as u64);
     let login = sign_in(&app, logins).await?;
     Ok(json!({
         "audit_entries": entries,
@@ -150,7 +150,7 @@ async fn append(store: &Store, tenants: &[TenantId], entries: usize) -> Outcome<
             tokio::spawn(async move {
                 let key = SigningKey::generate();
                 for number in 0..entries {
-                    let record = Record::new(Actor::system(), "bench.append", "bench")
+                    let record = AuditRecord::new(Actor::system(), "bench.append", "bench")
                         .on(number)
                         .after(json!({"number": number, "name": "an entry of usual length"}));
                     store

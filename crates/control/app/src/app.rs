@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nimbus_control_audit::{Entry, Outcome, Priority, Record, SigningKey};
+use nimbus_control_audit::{AuditEntry, AuditRecord, Outcome, Priority, SigningKey};
 use nimbus_control_auth::access::{
-    Assignment, Caller, Conditions, Delegation, Engine, Resource, Validity,
+    Assignment, Caller, Conditions, Delegation, PolicyEngine, Resource, Validity,
 };
 use nimbus_control_auth::operation::{Need, Operation};
 use nimbus_control_auth::password::{Cost, Hasher};
 use nimbus_control_auth::refresh::RefreshTokens;
 use nimbus_control_auth::role::{self, Role};
-use nimbus_control_auth::token::Tokens;
+use nimbus_control_auth::token::AccessTokens;
 use nimbus_control_auth::{ServerKeys, permission};
 use nimbus_control_store::{RoleAssignment, Store, TenantTx};
 use nimbus_control_vault::KeyRing;
@@ -21,7 +21,7 @@ use nimbus_core::{Error, ErrorCode, ErrorKind, TenantId, UserId};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::archive::{Archive, ArchiveAddress};
+use crate::archive::{ArchiveAddress, AuditArchive};
 use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
@@ -71,35 +71,35 @@ impl AppSettings {
 /// The use cases. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<AppInner>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct AppInner {
     pub(crate) store: Store,
     pub(crate) keys: AppKeys,
     pub(crate) settings: AppSettings,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: AccessTokens,
     pub(crate) refresh: RefreshTokens,
     pub(crate) hasher: Hasher,
     /// Each hash takes memory and a core; one core is left to everybody else.
     pub(crate) hashing: Arc<Semaphore>,
     pub(crate) hashing_queue: Arc<Semaphore>,
-    pub(crate) engine: Engine,
+    pub(crate) engine: PolicyEngine,
     pub(crate) checkpoints: Checkpoints,
-    pub(crate) archive: Option<Archive>,
+    pub(crate) archive: Option<AuditArchive>,
 }
 
 /// The answer that an operation may go ahead, and what its record begins with.
 #[derive(Debug)]
 pub(crate) struct Permit {
     pub(crate) resource: Resource,
-    record: Record,
+    record: AuditRecord,
 }
 
 impl Permit {
     /// The record of what is about to happen.
-    pub(crate) fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> AuditRecord {
         self.record.clone()
     }
 }
@@ -118,15 +118,19 @@ impl App {
                 Error::new(ErrorCode::INTERNAL, "hashing does not work").with_source(error)
             })?;
         let app = Self {
-            inner: Arc::new(Inner {
-                tokens: Tokens::new(keys.tokens.clone(), settings.issuer.clone()),
+            inner: Arc::new(AppInner {
+                tokens: AccessTokens::new(keys.tokens.clone(), settings.issuer.clone()),
                 refresh: RefreshTokens::new(keys.tokens.clone()),
                 hasher,
                 hashing: Arc::new(Semaphore::new(cores.saturating_sub(1).max(1))),
                 hashing_queue: Arc::new(Semaphore::new(MOST_HASHING)),
-                engine: Engine::default(),
+                engine: PolicyEngine::default(),
                 checkpoints: Checkpoints::open(settings.checkpoints.clone())?,
-                archive: settings.archive.as_ref().map(Archive::open).transpose()?,
+                archive: settings
+                    .archive
+                    .as_ref()
+                    .map(AuditArchive::open)
+                    .transpose()?,
                 store,
                 keys,
                 settings,
@@ -295,8 +299,8 @@ impl App {
         Ok(changed)
     }
 
-    pub(crate) fn record_of(&self, call: &Call, action: &str, kind: &str) -> Record {
-        let mut record = Record::new(call.who.actor(), action, kind);
+    pub(crate) fn record_of(&self, call: &Call, action: &str, kind: &str) -> AuditRecord {
+        let mut record = AuditRecord::new(call.who.actor(), action, kind);
         record.trace_id = Some(call.context.trace_id.to_string());
         record.ip_address = call.context.ip_text();
         record
@@ -307,15 +311,15 @@ impl App {
         &self,
         tx: &mut TenantTx,
         context: &RequestContext,
-        record: Record,
-    ) -> Result<Entry> {
+        record: AuditRecord,
+    ) -> Result<AuditEntry> {
         Ok(tx
             .audit_append(&self.inner.keys.audit, context.now, record)
             .await?)
     }
 
     /// Where the caller belongs: they may be nobody in the tenant that was asked for.
-    async fn record_at_home(&self, call: &Call, record: Record) -> Result<()> {
+    async fn record_at_home(&self, call: &Call, record: AuditRecord) -> Result<()> {
         self.inner
             .store
             .tenant_tx(call.who.home, async |tx| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use nimbus_control_audit::{Entry, from_archive_line};
+use nimbus_control_audit::{AuditEntry, from_archive_line};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
@@ -38,19 +38,19 @@ impl fmt::Debug for ArchiveAddress {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Archive {
+pub(crate) struct AuditArchive {
     store: Arc<dyn ObjectStore>,
 }
 
 /// A part of a tenant's trail.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct AuditSegment {
     path: Path,
     /// Number of its first entry.
     pub(crate) first: u64,
 }
 
-impl Archive {
+impl AuditArchive {
     /// Connects to nothing yet.
     pub(crate) fn open(address: &ArchiveAddress) -> Result<Self> {
         let url = Url::parse(&address.url).map_err(|error| unusable(&address.url, error))?;
@@ -76,7 +76,7 @@ impl Archive {
     }
 
     /// The parts of a tenant, oldest first.
-    pub(crate) async fn parts(&self, tenant: TenantId) -> Result<Vec<Part>> {
+    pub(crate) async fn parts(&self, tenant: TenantId) -> Result<Vec<AuditSegment>> {
         let folder = Path::from(tenant.to_string());
         let objects: Vec<_> = self
             .store
@@ -84,12 +84,12 @@ impl Archive {
             .try_collect()
             .await
             .map_err(failed)?;
-        let mut parts: Vec<Part> = objects
+        let mut parts: Vec<AuditSegment> = objects
             .into_iter()
             .filter_map(|object| {
                 let name = object.location.filename()?.strip_suffix(".jsonl")?;
                 let first = name.parse().ok()?;
-                Some(Part {
+                Some(AuditSegment {
                     path: object.location,
                     first,
                 })
@@ -100,27 +100,31 @@ impl Archive {
     }
 
     /// Those that begin with or before an entry. A part that begins later is what a crash left behind.
-    pub(crate) async fn parts_until(&self, tenant: TenantId, last: u64) -> Result<Vec<Part>> {
+    pub(crate) async fn parts_until(
+        &self,
+        tenant: TenantId,
+        last: u64,
+    ) -> Result<Vec<AuditSegment>> {
         let mut parts = self.parts(tenant).await?;
         parts.retain(|part| part.first <= last);
         Ok(parts)
     }
 
     /// The entries of a part; none for a line that is not one.
-    pub(crate) async fn entries(&self, part: &Part) -> Result<Vec<Option<Entry>>> {
+    pub(crate) async fn entries(&self, part: &AuditSegment) -> Result<Vec<Option<AuditEntry>>> {
         let bytes = self.read(part).await?;
         let text = String::from_utf8_lossy(&bytes);
         Ok(text.lines().map(from_archive_line).collect())
     }
 
-    async fn read(&self, part: &Part) -> Result<Vec<u8>> {
+    async fn read(&self, part: &AuditSegment) -> Result<Vec<u8>> {
         let found = self.store.get(&part.path).await.map_err(failed)?;
         Ok(found.bytes().await.map_err(failed)?.to_vec())
     }
 
     /// Writes a part and reads it again: what leaves the database has to be there.
     pub(crate) async fn write(&self, tenant: TenantId, first: u64, text: String) -> Result<()> {
-        let part = Part {
+        let part = AuditSegment {
             path: Path::from(format!("{tenant}/{first:020}.jsonl")),
             first,
         };
@@ -208,7 +212,7 @@ mod tests {
     async fn parts_come_back_in_order_and_a_second_writing_replaces_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("file://{}/archive", folder.path().display());
-        let archive = Archive::open(&address(&url)).unwrap();
+        let archive = AuditArchive::open(&address(&url)).unwrap();
         let (tenant, other) = (TenantId::random(), TenantId::random());
         for first in [101, 1, 21] {
             archive
@@ -233,7 +237,7 @@ mod tests {
     #[test]
     fn addresses_that_lead_nowhere_are_refused() {
         for url in ["", "archive", "http://somewhere", "file://host/folder"] {
-            let refused = Archive::open(&address(url)).unwrap_err();
+            let refused = AuditArchive::open(&address(url)).unwrap_err();
             assert_eq!(refused.code(), ErrorCode::AUDIT_ARCHIVE, "{url}");
         }
     }

@@ -1,6 +1,8 @@
 //! Reading, exporting and verifying the audit trail.
 
-use nimbus_control_audit::{CSV_HEADER, Entry, Verdict, Verifier, to_csv_line, to_json_line};
+use nimbus_control_audit::{
+    AuditEntry, CSV_HEADER, ChainVerdict, Verifier, to_csv_line, to_json_line,
+};
 use nimbus_control_auth::operation;
 use nimbus_control_store::AuditFilter;
 use nimbus_core::TenantId;
@@ -18,8 +20,8 @@ pub enum ExportFormat {
 
 /// The judgement of a tenant's trail, and the key that checkpoints are checked with.
 #[derive(Clone, Debug)]
-pub struct AuditReport {
-    pub verdict: Verdict,
+pub struct AuditVerification {
+    pub verdict: ChainVerdict,
     /// How many of the entries are in the archive.
     pub archived: u64,
     pub public_key: String,
@@ -46,7 +48,7 @@ impl App {
         call: &Call,
         tenant: TenantId,
         filter: AuditFilter,
-    ) -> Result<Vec<Entry>> {
+    ) -> Result<Vec<AuditEntry>> {
         let permit = self.permit(call, operation::LIST_AUDIT, tenant).await?;
         self.inner
             .store
@@ -72,7 +74,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let mut export = Export::new(format);
+                let mut export = AuditExportText::new(format);
                 if let Some((last, _)) = tx.audit_archived().await? {
                     self.export_archived(tenant, last, &filter, &mut export)
                         .await?;
@@ -101,7 +103,7 @@ impl App {
         tenant: TenantId,
         last: u64,
         filter: &AuditFilter,
-        export: &mut Export,
+        export: &mut AuditExportText,
     ) -> Result<()> {
         if filter.after >= last {
             return Ok(());
@@ -121,7 +123,7 @@ impl App {
     }
 
     /// Judges the whole trail of a tenant, archived parts first, against its checkpoints.
-    pub async fn audit_verify(&self, call: &Call, tenant: TenantId) -> Result<AuditReport> {
+    pub async fn audit_verify(&self, call: &Call, tenant: TenantId) -> Result<AuditVerification> {
         let permit = self.permit(call, operation::VERIFY_AUDIT, tenant).await?;
         let witnesses = self.witnesses(tenant).await?;
         let key = self.inner.keys.audit.verifying_key();
@@ -171,7 +173,7 @@ impl App {
                     .map(drop)
             })
             .await?;
-        Ok(AuditReport {
+        Ok(AuditVerification {
             verdict: verifier.finish(),
             archived,
             public_key,
@@ -208,14 +210,14 @@ impl App {
 }
 
 /// Text that grows by entries.
-struct Export {
+struct AuditExportText {
     format: ExportFormat,
     text: String,
     count: usize,
     last: u64,
 }
 
-impl Export {
+impl AuditExportText {
     fn new(format: ExportFormat) -> Self {
         let text = match format {
             ExportFormat::JsonLines => String::new(),
@@ -238,7 +240,7 @@ impl Export {
         self.is_full().then_some(self.last)
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &AuditEntry) {
         if self.is_full() {
             return;
         }

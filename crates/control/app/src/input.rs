@@ -1,7 +1,7 @@
 //! Rules that several inputs share.
 
 use jiff::{SignedDuration, Timestamp};
-use nimbus_control_auth::password::{self, Context};
+use nimbus_control_auth::password::{self, PasswordContext};
 use nimbus_core::{Error, ErrorCode};
 use serde_json::{Map, Value};
 use unicode_normalization::UnicodeNormalization as _;
@@ -201,7 +201,7 @@ fn depth(value: &Value) -> usize {
 }
 
 pub(crate) fn password(text: &str, email: &str, tenant: &str) -> Result<()> {
-    password::check(text, Context { email, tenant }).map_err(|weakness| {
+    password::check(text, PasswordContext { email, tenant }).map_err(|weakness| {
         let message = weakness.to_string();
         Failure {
             error: Error::new(

@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn tokens_of_the_previous_secret_are_read_until_it_is_taken_away() {
-        use nimbus_control_auth::token::{Subject, Tokens};
+        use nimbus_control_auth::token::{AccessTokens, TokenSubject};
         let folder = tempfile::tempdir().unwrap();
         let secret = |letter: &str| Some(Zeroizing::new(letter.repeat(48)));
         let keys = |active, previous| {
@@ -282,14 +282,15 @@ mod tests {
             };
             AppKeys::in_folder(folder.path(), given).unwrap().tokens
         };
-        let subject = Subject {
+        let subject = TokenSubject {
             user: nimbus_core::UserId::random(),
             tenant: nimbus_core::TenantId::random(),
             session: uuid::Uuid::new_v4(),
         };
-        let token = Tokens::new(keys(secret("a"), None), "nimbus".to_owned()).issue(subject, 0, 60);
+        let token =
+            AccessTokens::new(keys(secret("a"), None), "nimbus".to_owned()).issue(subject, 0, 60);
         let reads = |keys| {
-            Tokens::new(keys, "nimbus".to_owned())
+            AccessTokens::new(keys, "nimbus".to_owned())
                 .read(&token, 1)
                 .is_ok()
         };

@@ -28,20 +28,20 @@ mod users;
 
 pub use app::{App, AppKeys, AppSettings};
 pub use archive::ArchiveAddress;
-pub use audit::{AuditExport, AuditReport, ExportFormat};
+pub use audit::{AuditExport, AuditVerification, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
 pub use failure::{Failure, FieldProblem, Result};
 pub use groups::{GroupPatch, NewGroup};
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
 pub use recover::{RecoverInput, Recovered};
-pub use roles::{AssignmentInput, Question, RoleInput, RoleView};
+pub use roles::{AssignmentInput, PermissionQuestion, RoleInput, RoleView};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use users::{UserInput, UserPatch};
 
-pub use nimbus_control_audit::{Entry as AuditEntry, Verdict};
+pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
 pub use nimbus_control_auth::{operation, permission};
 pub use nimbus_control_store::{

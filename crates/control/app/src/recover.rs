@@ -3,7 +3,7 @@
 //! Nobody asks who that is: they have the data and the keys already. What they do is recorded like anything
 //! else, with the name that the machine knows them by.
 
-use nimbus_control_audit::{Actor, Priority, Record};
+use nimbus_control_audit::{Actor, AuditRecord, Priority};
 use nimbus_control_auth::role::PROVIDER_ADMIN;
 use nimbus_control_store::{Holder, NewUser, UserChange};
 use nimbus_core::UserId;
@@ -77,7 +77,7 @@ impl App {
                 let holder = Holder::User(user.user_id());
                 tx.role_assign(PROVIDER_ADMIN, holder, &administrator())
                     .await?;
-                let record = Record::new(Actor::system(), "installation.recover", "users")
+                let record = AuditRecord::new(Actor::system(), "installation.recover", "users")
                     .on(user.id)
                     .after(json!({
                         "email": user.email,

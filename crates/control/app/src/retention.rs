@@ -2,14 +2,16 @@
 //! good.
 
 use jiff::{SignedDuration, Timestamp};
-use nimbus_control_audit::{Actor, Entry, Priority, Record, Verdict, Verifier, to_archive_line};
+use nimbus_control_audit::{
+    Actor, AuditEntry, AuditRecord, ChainVerdict, Priority, Verifier, to_archive_line,
+};
 use nimbus_control_store::{AuditFilter, RegistryTx, TenantTx};
 use nimbus_core::{Error, ErrorCode, TenantId};
 use serde_json::json;
 use tracing::{error, warn};
 
 use crate::app::App;
-use crate::archive::Archive;
+use crate::archive::AuditArchive;
 use crate::failure::Result;
 
 /// Entries in one part of the archive.
@@ -19,7 +21,7 @@ const ARCHIVE_ACTION: &str = "audit.archive";
 pub(crate) const RETENTION_SETTING: &str = "audit_retention_days";
 
 impl App {
-    pub(crate) fn archive(&self) -> Result<&Archive, Error> {
+    pub(crate) fn archive(&self) -> Result<&AuditArchive, Error> {
         self.inner.archive.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorCode::AUDIT_ARCHIVE,
@@ -59,7 +61,7 @@ impl App {
     /// has them.
     async fn archive_part(
         &self,
-        archive: &Archive,
+        archive: &AuditArchive,
         tenant: TenantId,
         now: Timestamp,
     ) -> Result<u64> {
@@ -88,11 +90,11 @@ impl App {
         &self,
         tx: &mut RegistryTx,
         now: Timestamp,
-        first: &Entry,
-        last: &Entry,
+        first: &AuditEntry,
+        last: &AuditEntry,
     ) -> Result<u64> {
         let removed = tx.audit_remove_archived(last).await?;
-        let record = Record::new(Actor::system(), ARCHIVE_ACTION, "audit")
+        let record = AuditRecord::new(Actor::system(), ARCHIVE_ACTION, "audit")
             .after(json!({"first": first.sequence, "last": last.sequence}))
             .priority(Priority::Critical);
         tx.audit_append(&self.inner.keys.audit, now, record).await?;
@@ -100,7 +102,7 @@ impl App {
     }
 
     /// The oldest entries, as far as they are old enough.
-    async fn due(&self, tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Entry>> {
+    async fn due(&self, tx: &mut TenantTx, now: Timestamp) -> Result<Vec<AuditEntry>> {
         let kept = self.retention(tx).await?;
         let Ok(limit) = now.checked_sub(kept) else {
             return Ok(Vec::new());
@@ -141,7 +143,7 @@ impl App {
         &self,
         tx: &mut TenantTx,
         tenant: TenantId,
-        entries: &[Entry],
+        entries: &[AuditEntry],
     ) -> Result<(), Error> {
         let key = self.inner.keys.audit.verifying_key();
         let mut verifier = match tx.audit_archived().await? {
@@ -150,8 +152,8 @@ impl App {
         };
         entries.iter().all(|entry| verifier.next(entry));
         match verifier.finish() {
-            Verdict::Intact { .. } => Ok(()),
-            Verdict::Broken { fault } => Err(Error::new(
+            ChainVerdict::Intact { .. } => Ok(()),
+            ChainVerdict::Broken { fault } => Err(Error::new(
                 ErrorCode::AUDIT_BROKEN,
                 format!("the audit trail was changed: {fault}"),
             )),

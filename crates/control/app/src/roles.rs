@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use nimbus_control_auth::access::{
-    Circumstances, Conditions, Decision, Delegation, Reach, Resource, Validity,
+    AssignmentReach, Circumstances, Conditions, Decision, Delegation, Resource, Validity,
 };
 use nimbus_control_auth::operation;
 use nimbus_control_auth::permission;
@@ -43,7 +43,7 @@ pub struct AssignmentInput {
 
 /// Whether somebody may do something, here or elsewhere, now or later.
 #[derive(Debug)]
-pub struct Question {
+pub struct PermissionQuestion {
     pub user: UserId,
     pub key: String,
     pub environment: Option<String>,
@@ -112,7 +112,7 @@ impl App {
         let given = Delegation {
             grants: &role.grants,
             path: &permit.resource.path,
-            reach: Reach::Own,
+            reach: AssignmentReach::Own,
             when: None,
         };
         self.ensure_holds(call, &format!("the role {}", role.name), &given)?;
@@ -233,9 +233,9 @@ impl App {
             .map(|until| input::end("expires_at", until, call.context.now))
             .transpose()?;
         let reach = if new.subtree {
-            Reach::Subtree
+            AssignmentReach::Subtree
         } else {
-            Reach::Own
+            AssignmentReach::Own
         };
         let held = RoleHolding {
             reach: if new.subtree { "subtree" } else { "own" }.to_owned(),
@@ -314,7 +314,7 @@ impl App {
         let unheld = Delegation {
             grants: &role.grants,
             path,
-            reach: Reach::Own,
+            reach: AssignmentReach::Own,
             when: None,
         };
         self.ensure_holds(call, &what, &unheld)?;
@@ -342,10 +342,10 @@ impl App {
         &self,
         call: &Call,
         tenant: TenantId,
-        question: Question,
+        question: PermissionQuestion,
     ) -> Result<Decision> {
         let permit = self.permit(call, operation::EXPLAIN, tenant).await?;
-        let Question { user, key, .. } = question;
+        let PermissionQuestion { user, key, .. } = question;
         if permission::find(&key).is_none() {
             return Err(Failure::field(
                 "permission",
@@ -408,10 +408,10 @@ fn read_role(row: CustomRole) -> Result<Role> {
     })
 }
 
-pub(crate) fn reach_of(word: &str) -> Reach {
+pub(crate) fn reach_of(word: &str) -> AssignmentReach {
     if word == "subtree" {
-        Reach::Subtree
+        AssignmentReach::Subtree
     } else {
-        Reach::Own
+        AssignmentReach::Own
     }
 }

@@ -1,7 +1,7 @@
 //! Secrets of tenants: sealed before they reach a table, opened where they are needed.
 
 use nimbus_control_store::{StoreError, TenantTx};
-use nimbus_control_vault::{DataKey, FieldPath, Sealed, VaultError};
+use nimbus_control_vault::{DataKey, FieldPath, SealedValue, VaultError};
 use nimbus_core::Error;
 use zeroize::Zeroizing;
 
@@ -27,7 +27,7 @@ impl App {
         field: &FieldPath,
         stored: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>> {
-        let sealed = Sealed::from_bytes(stored).map_err(Error::from)?;
+        let sealed = SealedValue::from_bytes(stored).map_err(Error::from)?;
         let keys = tx.data_keys().await?;
         let wrapped = keys.iter().find(|key| key.number == sealed.key_number());
         let wrapped = wrapped

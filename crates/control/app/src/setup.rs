@@ -1,6 +1,6 @@
 //! The first run: whoever has the link from the server's terminal becomes the first administrator.
 
-use nimbus_control_audit::{Actor, Priority, Record};
+use nimbus_control_audit::{Actor, AuditRecord, Priority};
 use nimbus_control_auth::operation;
 use nimbus_control_auth::role::PROVIDER_ADMIN;
 use nimbus_control_store::{Holder, NewUser, RoleHolding, SetupStatus};
@@ -61,7 +61,7 @@ impl App {
                     .await?;
                 let signed_in = self.open_session(tx, context, user.user_id()).await?;
                 let mut record =
-                    Record::new(Actor::nobody(), operation::SETUP_COMPLETE.id, "setup")
+                    AuditRecord::new(Actor::nobody(), operation::SETUP_COMPLETE.id, "setup")
                         .on(user.id)
                         .after(json!({"email": user.email, "role": PROVIDER_ADMIN}))
                         .priority(Priority::Critical);

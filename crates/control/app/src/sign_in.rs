@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use nimbus_control_audit::{Actor, ActorKind, Outcome, Priority, Record};
+use nimbus_control_audit::{Actor, ActorKind, AuditRecord, Outcome, Priority};
 use nimbus_control_auth::api_key::{self, PresentedKey};
-use nimbus_control_auth::attempts::{History, Verdict};
+use nimbus_control_auth::attempts::{AttemptVerdict, History};
 use nimbus_control_auth::network::Network;
 use nimbus_control_auth::operation;
 use nimbus_control_auth::password::Verified;
-use nimbus_control_auth::refresh::{Decision, Family, RefreshTokens};
-use nimbus_control_auth::token::Subject;
+use nimbus_control_auth::refresh::{Family, RefreshDecision, RefreshTokens};
+use nimbus_control_auth::token::TokenSubject;
 use nimbus_control_store::{
     AccountDigest, ListPage, RowPlace, Session, SignInAttempt, StoreError, TenantTx, Timestamp,
     User, UserChange,
@@ -171,8 +171,8 @@ impl App {
             on_everything: count(attempt.all_failures, attempt.all_last),
         };
         match history.judge(context.seconds()) {
-            Verdict::Try => Ok(attempt),
-            Verdict::Wait { seconds } => {
+            AttemptVerdict::Try => Ok(attempt),
+            AttemptVerdict::Wait { seconds } => {
                 store.sign_in_not_made(&attempt).await?;
                 Err(Failure::wait(seconds.unsigned_abs()))
             }
@@ -211,7 +211,7 @@ impl App {
     ) -> SignedIn {
         let settings = &self.inner.settings;
         let user = UserId::from(session.user_id);
-        let subject = Subject {
+        let subject = TokenSubject {
             user,
             tenant,
             session: session.id,
@@ -259,7 +259,7 @@ impl App {
                     .refresh
                     .decide(&family, &presented, context.seconds())
                 {
-                    Decision::Rotate { next } => {
+                    RefreshDecision::Rotate { next } => {
                         tx.session_rotate(session.id, next.cast_signed()).await?;
                         let actor = Actor::new(ActorKind::User, UserId::from(session.user_id));
                         let record =
@@ -272,17 +272,17 @@ impl App {
                             next,
                         )))
                     }
-                    Decision::Repeat { current } => Ok(Some(self.tokens_of(
+                    RefreshDecision::Repeat { current } => Ok(Some(self.tokens_of(
                         presented.tenant,
                         context,
                         &session,
                         current,
                     ))),
-                    Decision::Reuse => {
+                    RefreshDecision::Reuse => {
                         self.end_family(tx, context, &session).await?;
                         Ok(None)
                     }
-                    Decision::Refuse => Ok(None),
+                    RefreshDecision::Refuse => Ok(None),
                 }
             })
             .await
@@ -518,8 +518,8 @@ fn hide_missing(failure: Failure) -> Failure {
     failure
 }
 
-fn plain_record(context: &RequestContext, actor: Actor, action: &str) -> Record {
-    let mut record = Record::new(actor, action, "session");
+fn plain_record(context: &RequestContext, actor: Actor, action: &str) -> AuditRecord {
+    let mut record = AuditRecord::new(actor, action, "session");
     record.trace_id = Some(context.trace_id.to_string());
     record.ip_address = context.ip_text();
     record

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use nimbus_core::TenantId;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Actor, ActorKind, Entry, Outcome, Priority, Record};
+use crate::entry::{Actor, ActorKind, AuditEntry, AuditRecord, Outcome, Priority};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ArchiveLine {
     tenant_id: TenantId,
     sequence: u64,
     /// Microseconds since 1970, which is what is hashed.
@@ -35,9 +35,9 @@ struct Line {
 }
 
 /// One line, with its line break.
-pub fn to_archive_line(entry: &Entry) -> String {
+pub fn to_archive_line(entry: &AuditEntry) -> String {
     let record = &entry.record;
-    let line = Line {
+    let line = ArchiveLine {
         tenant_id: entry.tenant,
         sequence: entry.sequence,
         at: entry.at.as_microsecond(),
@@ -61,21 +61,21 @@ pub fn to_archive_line(entry: &Entry) -> String {
 }
 
 /// The entry of a line; none if the line is not one that was written here.
-pub fn from_archive_line(text: &str) -> Option<Entry> {
-    let line: Line = serde_json::from_str(text).ok()?;
+pub fn from_archive_line(text: &str) -> Option<AuditEntry> {
+    let line: ArchiveLine = serde_json::from_str(text).ok()?;
     let actor = Actor {
         kind: line.actor_kind,
         id: line.user_id,
         original: line.original_user,
     };
-    let mut record = Record::new(actor, &line.action, &line.resource_type)
+    let mut record = AuditRecord::new(actor, &line.action, &line.resource_type)
         .outcome(line.outcome)
         .priority(line.priority)
         .with_stored_values(line.old_value, line.new_value);
     record.resource_id = line.resource_id;
     record.trace_id = line.trace_id;
     record.ip_address = line.ip_address;
-    Some(Entry {
+    Some(AuditEntry {
         tenant: line.tenant_id,
         sequence: line.sequence,
         at: Timestamp::from_microsecond(line.at).ok()?,
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_entry_comes_back_to_the_last_byte() {
-        let mut record = Record::new(Actor::system(), "users.update", "user")
+        let mut record = AuditRecord::new(Actor::system(), "users.update", "user")
             .on("line\nbreak \"quoted\" é")
             .before(json!({"b": 1, "a": [1.0, null, "x\ny"]}))
             .after(json!({"b": 2}))
@@ -104,7 +104,7 @@ mod tests {
         record.trace_id = Some("t".to_owned());
         record.ip_address = Some("::1".to_owned());
         let at = Timestamp::from_microsecond(1_700_000_000_123_456).unwrap();
-        let mut entry = Entry::append(TenantId::random(), None, at, record);
+        let mut entry = AuditEntry::append(TenantId::random(), None, at, record);
         entry.proof = Some("proof".to_owned());
         let line = to_archive_line(&entry);
         assert_eq!(line.matches('\n').count(), 1);
@@ -115,11 +115,11 @@ mod tests {
 
     #[test]
     fn a_line_of_somebody_else_is_no_entry() {
-        let entry = Entry::append(
+        let entry = AuditEntry::append(
             TenantId::random(),
             None,
             Timestamp::UNIX_EPOCH,
-            Record::new(Actor::system(), "a", "b"),
+            AuditRecord::new(Actor::system(), "a", "b"),
         );
         let line = to_archive_line(&entry);
         for changed in [

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::canonical::FieldBytes;
-use crate::entry::{ChainHash, Entry};
+use crate::entry::{AuditEntry, ChainHash};
 
 /// At this time the tenant's chain ended with this entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ impl SigningKey {
         VerifyingKey(self.0.verifying_key())
     }
 
-    pub fn checkpoint(&self, entry: &Entry, at: Timestamp) -> Checkpoint {
+    pub fn checkpoint(&self, entry: &AuditEntry, at: Timestamp) -> Checkpoint {
         self.checkpoint_at(entry.tenant, entry.sequence, entry.hash, at)
     }
 
@@ -96,7 +96,7 @@ impl SigningKey {
     }
 
     /// The proof that a critical entry carries.
-    pub fn prove(&self, entry: &Entry) -> String {
+    pub fn prove(&self, entry: &AuditEntry) -> String {
         self.sign(&proof_bytes(entry))
     }
 
@@ -128,7 +128,7 @@ impl VerifyingKey {
     }
 
     /// Whether an entry's proof is ours and fits.
-    pub fn accepts_proof(&self, entry: &Entry, proof: &str) -> bool {
+    pub fn accepts_proof(&self, entry: &AuditEntry, proof: &str) -> bool {
         self.verifies(&proof_bytes(entry), proof)
     }
 
@@ -157,7 +157,7 @@ impl Checkpoint {
     }
 }
 
-fn proof_bytes(entry: &Entry) -> Vec<u8> {
+fn proof_bytes(entry: &AuditEntry) -> Vec<u8> {
     FieldBytes::default()
         .put(b"nimbus/audit/proof/1")
         .put(&entry.hash.0)
@@ -167,11 +167,11 @@ fn proof_bytes(entry: &Entry) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::{Actor, Record};
+    use crate::entry::{Actor, AuditRecord};
 
-    fn entry() -> Entry {
-        let record = Record::new(Actor::system(), "a", "b");
-        Entry::append(TenantId::random(), None, Timestamp::UNIX_EPOCH, record)
+    fn entry() -> AuditEntry {
+        let record = AuditRecord::new(Actor::system(), "a", "b");
+        AuditEntry::append(TenantId::random(), None, Timestamp::UNIX_EPOCH, record)
     }
 
     #[test]

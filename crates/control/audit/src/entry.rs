@@ -101,7 +101,7 @@ words! {
 
 /// What happened, before it has a place in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct AuditRecord {
     pub actor: Actor,
     /// The operation, such as `users.create`.
     pub action: String,
@@ -115,7 +115,7 @@ pub struct Record {
     pub ip_address: Option<String>,
 }
 
-impl Record {
+impl AuditRecord {
     pub fn new(actor: Actor, action: &str, resource_type: &str) -> Self {
         Self {
             actor,
@@ -166,7 +166,7 @@ impl Record {
         self.new_value.as_deref()
     }
 
-    /// Values as they were stored. They went through [`Record::before`] once and are not
+    /// Values as they were stored. They went through [`AuditRecord::before`] once and are not
     /// touched again: their exact text is what was hashed.
     pub fn with_stored_values(mut self, old: Option<String>, new: Option<String>) -> Self {
         self.old_value = old;
@@ -221,26 +221,26 @@ impl FromStr for ChainHash {
 
 /// A record with its place in a tenant's chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     pub tenant: TenantId,
     /// From 1, without gaps.
     pub sequence: u64,
     /// To the microsecond, which is what the database keeps.
     pub at: Timestamp,
-    pub record: Record,
+    pub record: AuditRecord,
     pub previous: ChainHash,
     pub hash: ChainHash,
     /// Signature of the hash, on critical entries.
     pub proof: Option<String>,
 }
 
-impl Entry {
+impl AuditEntry {
     /// Puts a record after the given end of the chain.
     pub fn append(
         tenant: TenantId,
         last: Option<(u64, ChainHash)>,
         at: Timestamp,
-        record: Record,
+        record: AuditRecord,
     ) -> Self {
         let (sequence, previous) = match last {
             Some((sequence, hash)) => (sequence + 1, hash),
@@ -295,13 +295,13 @@ mod tests {
     #[test]
     fn entries_are_numbered_from_one_and_chained_from_the_tenants_own_beginning() {
         let tenant = TenantId::random();
-        let record = Record::new(Actor::system(), "tenants.create", "tenant");
-        let first = Entry::append(tenant, None, Timestamp::UNIX_EPOCH, record.clone());
+        let record = AuditRecord::new(Actor::system(), "tenants.create", "tenant");
+        let first = AuditEntry::append(tenant, None, Timestamp::UNIX_EPOCH, record.clone());
         assert_eq!(
             (first.sequence, first.previous),
             (1, ChainHash::genesis(tenant))
         );
-        let second = Entry::append(
+        let second = AuditEntry::append(
             tenant,
             Some((first.sequence, first.hash)),
             Timestamp::UNIX_EPOCH,
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn values_are_redacted_on_the_way_in() {
-        let record = Record::new(Actor::nobody(), "users.create", "user")
+        let record = AuditRecord::new(Actor::nobody(), "users.create", "user")
             .before(json!({"password": "canary-old"}))
             .after(json!({"password": "canary-new", "email": "a@b"}));
         let text = format!("{record:?}");
@@ -328,8 +328,8 @@ mod tests {
     #[test]
     fn a_time_finer_than_the_database_keeps_does_not_break_the_hash() {
         let at = Timestamp::from_nanosecond(1_700_000_000_123_456_789).unwrap();
-        let record = Record::new(Actor::system(), "a", "b");
-        let mut entry = Entry::append(TenantId::random(), None, at, record);
+        let record = AuditRecord::new(Actor::system(), "a", "b");
+        let mut entry = AuditEntry::append(TenantId::random(), None, at, record);
         entry.at = Timestamp::from_microsecond(entry.at.as_microsecond()).unwrap();
         assert_eq!(entry.computed_hash(), entry.hash);
     }

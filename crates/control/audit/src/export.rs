@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::entry::Entry;
+use crate::entry::AuditEntry;
 
 /// The columns of the CSV form, in order.
 pub const CSV_HEADER: &str = "sequence,timestamp,actor_kind,user_id,original_user,action,resource_type,resource_id,\
      outcome,priority,old_value,new_value,trace_id,ip_address,previous_hash,hash,proof";
 
 /// One line, with its line break. Holds everything that verification needs.
-pub fn to_json_line(entry: &Entry) -> String {
+pub fn to_json_line(entry: &AuditEntry) -> String {
     let record = &entry.record;
     let value = |text: Option<&str>| -> Value {
         text.and_then(|text| serde_json::from_str(text).ok())
@@ -39,7 +39,7 @@ pub fn to_json_line(entry: &Entry) -> String {
 }
 
 /// One line, with its line break.
-pub fn to_csv_line(entry: &Entry) -> String {
+pub fn to_csv_line(entry: &AuditEntry) -> String {
     let record = &entry.record;
     let optional = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let fields = [
@@ -86,13 +86,13 @@ mod tests {
     use nimbus_core::TenantId;
 
     use super::*;
-    use crate::entry::{Actor, Record};
+    use crate::entry::{Actor, AuditRecord};
 
-    fn entry(name: &str) -> Entry {
-        let record = Record::new(Actor::system(), "users.create", "user")
+    fn entry(name: &str) -> AuditEntry {
+        let record = AuditRecord::new(Actor::system(), "users.create", "user")
             .on(name)
             .after(json!({"name": name}));
-        Entry::append(TenantId::random(), None, Timestamp::UNIX_EPOCH, record)
+        AuditEntry::append(TenantId::random(), None, Timestamp::UNIX_EPOCH, record)
     }
 
     #[test]

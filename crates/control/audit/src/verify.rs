@@ -11,7 +11,7 @@ use nimbus_core::TenantId;
 use serde::Serialize;
 
 use crate::checkpoint::{Checkpoint, VerifyingKey};
-use crate::entry::{ChainHash, Entry, Priority};
+use crate::entry::{AuditEntry, ChainHash, Priority};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -39,13 +39,13 @@ pub enum FaultKind {
 
 /// The first thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct ChainFault {
     pub kind: FaultKind,
     /// The entry that it shows at.
     pub sequence: u64,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ChainFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.sequence;
         match self.kind {
@@ -92,9 +92,9 @@ impl fmt::Display for Fault {
 /// The judgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
-pub enum Verdict {
+pub enum ChainVerdict {
     Intact { entries: u64, checkpoints: u64 },
-    Broken { fault: Fault },
+    Broken { fault: ChainFault },
 }
 
 /// Takes a chain entry by entry.
@@ -109,7 +109,7 @@ pub struct Verifier {
     /// What whoever verifies wrote itself.
     known: BTreeMap<u64, ChainHash>,
     checkpoints: u64,
-    fault: Option<Fault>,
+    fault: Option<ChainFault>,
 }
 
 impl Verifier {
@@ -155,7 +155,7 @@ impl Verifier {
     }
 
     /// The next entry. Whether there is any point in giving another.
-    pub fn next(&mut self, entry: &Entry) -> bool {
+    pub fn next(&mut self, entry: &AuditEntry) -> bool {
         if self.fault.is_none() {
             match self.judge(entry) {
                 Some(fault) => self.fault = Some(fault),
@@ -165,9 +165,9 @@ impl Verifier {
         self.fault.is_none()
     }
 
-    fn judge(&mut self, entry: &Entry) -> Option<Fault> {
+    fn judge(&mut self, entry: &AuditEntry) -> Option<ChainFault> {
         let (last_sequence, last_hash) = self.last;
-        let fault = |kind, sequence| Some(Fault { kind, sequence });
+        let fault = |kind, sequence| Some(ChainFault { kind, sequence });
         if entry.tenant != self.tenant || entry.sequence <= last_sequence {
             return fault(FaultKind::OutOfPlace, entry.sequence);
         }
@@ -226,7 +226,7 @@ impl Verifier {
     }
 
     /// The judgement, once every entry was given.
-    pub fn finish(mut self) -> Verdict {
+    pub fn finish(mut self) -> ChainVerdict {
         let beyond = self
             .expected
             .keys()
@@ -238,8 +238,8 @@ impl Verifier {
             self.find(FaultKind::Truncated, sequence);
         }
         match self.fault {
-            Some(fault) => Verdict::Broken { fault },
-            None => Verdict::Intact {
+            Some(fault) => ChainVerdict::Broken { fault },
+            None => ChainVerdict::Intact {
                 entries: self.last.0 - self.first,
                 checkpoints: self.checkpoints,
             },
@@ -247,7 +247,7 @@ impl Verifier {
     }
 
     fn find(&mut self, kind: FaultKind, sequence: u64) {
-        self.fault.get_or_insert(Fault { kind, sequence });
+        self.fault.get_or_insert(ChainFault { kind, sequence });
     }
 }
 
@@ -259,12 +259,12 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::SigningKey;
-    use crate::entry::{Actor, Record};
+    use crate::entry::{Actor, AuditRecord};
 
     struct Chain {
         key: SigningKey,
         tenant: TenantId,
-        entries: Vec<Entry>,
+        entries: Vec<AuditEntry>,
     }
 
     impl Chain {
@@ -273,9 +273,9 @@ mod tests {
         }
 
         fn written(key: SigningKey, tenant: TenantId, length: u64, note: &str) -> Self {
-            let mut entries: Vec<Entry> = Vec::new();
+            let mut entries: Vec<AuditEntry> = Vec::new();
             for number in 0..length {
-                let record = Record::new(Actor::system(), "things.create", "thing")
+                let record = AuditRecord::new(Actor::system(), "things.create", "thing")
                     .on(number)
                     .after(json!({ note: number }))
                     .priority(if number % 3 == 2 {
@@ -285,7 +285,7 @@ mod tests {
                     });
                 let last = entries.last().map(|entry| (entry.sequence, entry.hash));
                 let at = Timestamp::from_second(1_700_000_000 + number.cast_signed()).unwrap();
-                let mut entry = Entry::append(tenant, last, at, record);
+                let mut entry = AuditEntry::append(tenant, last, at, record);
                 if entry.record.priority == Priority::Critical {
                     entry.proof = Some(key.prove(&entry));
                 }
@@ -303,7 +303,7 @@ mod tests {
                 .checkpoint(&self.entries[sequence - 1], Timestamp::UNIX_EPOCH)
         }
 
-        fn verdict(&self, checkpoints: &[Checkpoint]) -> Verdict {
+        fn verdict(&self, checkpoints: &[Checkpoint]) -> ChainVerdict {
             let mut verifier = Verifier::new(self.key.verifying_key(), self.tenant, checkpoints);
             for entry in &self.entries {
                 verifier.next(entry);
@@ -313,7 +313,7 @@ mod tests {
 
         fn fault(&self, checkpoints: &[Checkpoint]) -> (FaultKind, u64) {
             match self.verdict(checkpoints) {
-                Verdict::Broken { fault } => (fault.kind, fault.sequence),
+                ChainVerdict::Broken { fault } => (fault.kind, fault.sequence),
                 intact => panic!("{intact:?}"),
             }
         }
@@ -326,14 +326,14 @@ mod tests {
         let verdict = chain.verdict(&checkpoints);
         assert_eq!(
             verdict,
-            Verdict::Intact {
+            ChainVerdict::Intact {
                 entries: 9,
                 checkpoints: 2
             }
         );
         assert_eq!(
             Chain::of(0).verdict(&[]),
-            Verdict::Intact {
+            ChainVerdict::Intact {
                 entries: 0,
                 checkpoints: 0
             }
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn an_edited_entry_is_named() {
-        type Edit = fn(&mut Entry);
+        type Edit = fn(&mut AuditEntry);
         let edits: &[Edit] = &[
             |entry| entry.record.action.push('x'),
             |entry| entry.record.actor.id = "somebody else".to_owned(),
@@ -414,7 +414,7 @@ mod tests {
         let checkpoint = chain.checkpoint(8);
         chain.entries.truncate(5);
         assert!(
-            matches!(chain.verdict(&[]), Verdict::Intact { .. }),
+            matches!(chain.verdict(&[]), ChainVerdict::Intact { .. }),
             "the chain alone cannot tell"
         );
         assert_eq!(chain.fault(&[checkpoint]), (FaultKind::Truncated, 8));
@@ -436,8 +436,8 @@ mod tests {
             verifier.finish()
         };
         let kind = |verdict| match verdict {
-            Verdict::Broken { fault } => Some((fault.kind, fault.sequence)),
-            Verdict::Intact { .. } => None,
+            ChainVerdict::Broken { fault } => Some((fault.kind, fault.sequence)),
+            ChainVerdict::Intact { .. } => None,
         };
         assert_eq!(kind(judged(&chain, Some((6, last)))), None);
         assert_eq!(
@@ -492,7 +492,7 @@ mod tests {
         }
         assert_eq!(
             verifier.finish(),
-            Verdict::Intact {
+            ChainVerdict::Intact {
                 entries: 5,
                 checkpoints: 1
             }
@@ -512,7 +512,7 @@ mod tests {
             let original = chain.entries.clone();
             chain.entries = order.iter().map(|position| original[*position].clone()).collect();
             let untouched = chain.entries == original;
-            let intact = matches!(chain.verdict(&[checkpoint]), Verdict::Intact { .. });
+            let intact = matches!(chain.verdict(&[checkpoint]), ChainVerdict::Intact { .. });
             prop_assert_eq!(intact, untouched);
         }
     }

@@ -23,7 +23,7 @@ pub struct History {
 
 /// Whether an attempt is made at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptVerdict {
     Try,
     /// Say nothing about the password; say when to come back.
     Wait {
@@ -46,7 +46,7 @@ const FLOOD_SECONDS: i64 = 60;
 const FIRST_WAIT_SECONDS: i64 = 5;
 
 impl History {
-    pub fn judge(&self, now: i64) -> Verdict {
+    pub fn judge(&self, now: i64) -> AttemptVerdict {
         let here = wait(&self.from_here, FREE_HERE, now);
         let stranger = if self.known_here {
             0
@@ -59,8 +59,8 @@ impl History {
                 .max(if flooded { FLOOD_SECONDS } else { 0 })
         };
         match here.max(stranger) {
-            seconds if seconds > 0 => Verdict::Wait { seconds },
-            _ => Verdict::Try,
+            seconds if seconds > 0 => AttemptVerdict::Wait { seconds },
+            _ => AttemptVerdict::Try,
         }
     }
 }
@@ -109,8 +109,8 @@ mod tests {
                 ..History::default()
             };
             let expected = match seconds {
-                0 => Verdict::Try,
-                seconds => Verdict::Wait { seconds },
+                0 => AttemptVerdict::Try,
+                seconds => AttemptVerdict::Wait { seconds },
             };
             assert_eq!(history.judge(NOW), expected, "{count}");
         }
@@ -122,12 +122,12 @@ mod tests {
             from_anywhere: mistakes(10_000),
             ..History::default()
         };
-        assert!(matches!(flood.judge(NOW), Verdict::Wait { .. }));
+        assert!(matches!(flood.judge(NOW), AttemptVerdict::Wait { .. }));
         let at_home = History {
             known_here: true,
             ..flood
         };
-        assert_eq!(at_home.judge(NOW), Verdict::Try);
+        assert_eq!(at_home.judge(NOW), AttemptVerdict::Try);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
             known_here: true,
             ..History::default()
         };
-        assert!(matches!(history.judge(NOW), Verdict::Wait { .. }));
+        assert!(matches!(history.judge(NOW), AttemptVerdict::Wait { .. }));
     }
 
     #[test]
@@ -152,13 +152,13 @@ mod tests {
             ..History::default()
         };
         for history in [spray, storm] {
-            assert!(matches!(history.judge(NOW), Verdict::Wait { .. }));
-            assert_eq!(history.judge(NOW + WINDOW_SECONDS), Verdict::Try);
+            assert!(matches!(history.judge(NOW), AttemptVerdict::Wait { .. }));
+            assert_eq!(history.judge(NOW + WINDOW_SECONDS), AttemptVerdict::Try);
             let at_home = History {
                 known_here: true,
                 ..history
             };
-            assert_eq!(at_home.judge(NOW), Verdict::Try);
+            assert_eq!(at_home.judge(NOW), AttemptVerdict::Try);
         }
     }
 
@@ -171,10 +171,10 @@ mod tests {
         ) {
             let last = from_here.iter().chain(&from_anywhere).copied().max().unwrap_or(NOW);
             let history = History { from_here, from_anywhere, known_here, ..History::default() };
-            if let Verdict::Wait { seconds } = history.judge(NOW) {
+            if let AttemptVerdict::Wait { seconds } = history.judge(NOW) {
                 prop_assert!((1..=WINDOW_SECONDS).contains(&seconds));
             }
-            prop_assert_eq!(history.judge(last + WINDOW_SECONDS), Verdict::Try);
+            prop_assert_eq!(history.judge(last + WINDOW_SECONDS), AttemptVerdict::Try);
         }
     }
 }

@@ -16,7 +16,7 @@ pub const HEADER: &str = "x-nimbus-csrf";
 
 /// What matters of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct CsrfRequest<'a> {
     pub safe_method: bool,
     pub origin: Option<&'a str>,
     pub csrf_header: Option<&'a str>,
@@ -43,7 +43,7 @@ pub fn check(
     keys: &ServerKeys,
     session: Uuid,
     own_origins: &[String],
-    request: Request<'_>,
+    request: CsrfRequest<'_>,
 ) -> Result<(), Forged> {
     if request.safe_method {
         return Ok(());
@@ -75,7 +75,7 @@ mod tests {
         let right = code(&keys, session);
         let of_another_session = code(&keys, Uuid::new_v4());
         let attempt = |safe_method, origin, csrf_header| {
-            let request = Request {
+            let request = CsrfRequest {
                 safe_method,
                 origin,
                 csrf_header,

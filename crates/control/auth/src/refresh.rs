@@ -44,7 +44,7 @@ pub struct Family {
 
 /// What to do with a presented token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RefreshDecision {
     /// Store this generation and hand out its token.
     Rotate { next: u32 },
     /// A second use of the same moment: hand out the current token again, store nothing.
@@ -95,22 +95,22 @@ impl RefreshTokens {
     }
 
     /// The rule of this module.
-    pub fn decide(&self, family: &Family, presented: &Presented, now: i64) -> Decision {
+    pub fn decide(&self, family: &Family, presented: &Presented, now: i64) -> RefreshDecision {
         if !self.is_genuine(family, presented) || family.revoked || now >= family.expires_at {
-            return Decision::Refuse;
+            return RefreshDecision::Refuse;
         }
         let current = family.generation;
         if presented.generation == current {
             return match current.checked_add(1) {
-                Some(next) => Decision::Rotate { next },
-                None => Decision::Refuse,
+                Some(next) => RefreshDecision::Rotate { next },
+                None => RefreshDecision::Refuse,
             };
         }
         let previous = presented.generation.checked_add(1) == Some(current);
         if previous && now - family.rotated_at <= GRACE_SECONDS {
-            return Decision::Repeat { current };
+            return RefreshDecision::Repeat { current };
         }
-        Decision::Reuse
+        RefreshDecision::Reuse
     }
 
     fn is_genuine(&self, family: &Family, presented: &Presented) -> bool {
@@ -172,17 +172,17 @@ mod tests {
         fn refresh(&mut self, token: &str, now: i64) -> Option<String> {
             let presented = RefreshTokens::parse(token)?;
             match self.tokens.decide(&self.family, &presented, now) {
-                Decision::Rotate { next } => {
+                RefreshDecision::Rotate { next } => {
                     self.family.generation = next;
                     self.family.rotated_at = now;
                     Some(self.token(next))
                 }
-                Decision::Repeat { current } => Some(self.token(current)),
-                Decision::Reuse => {
+                RefreshDecision::Repeat { current } => Some(self.token(current)),
+                RefreshDecision::Reuse => {
                     self.family.revoked = true;
                     None
                 }
-                Decision::Refuse => None,
+                RefreshDecision::Refuse => None,
             }
         }
     }
@@ -255,7 +255,7 @@ mod tests {
                 ..presented
             };
             let decision = session.tokens.decide(&session.family, &presented, START);
-            assert_eq!(decision, Decision::Refuse);
+            assert_eq!(decision, RefreshDecision::Refuse);
         }
         assert_eq!(session.refresh("nbr_garbage", START), None);
         assert!(!session.family.revoked);

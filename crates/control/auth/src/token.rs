@@ -40,7 +40,7 @@ pub struct Claims {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+struct TokenHeader {
     alg: String,
     typ: String,
     kid: String,
@@ -63,20 +63,20 @@ pub enum TokenError {
 
 /// Makes and reads tokens of one server.
 #[derive(Clone, Debug)]
-pub struct Tokens {
+pub struct AccessTokens {
     keys: ServerKeys,
     issuer: String,
 }
 
 /// Who a token is made for.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject {
+pub struct TokenSubject {
     pub user: UserId,
     pub tenant: TenantId,
     pub session: Uuid,
 }
 
-impl Tokens {
+impl AccessTokens {
     const AUDIENCE: &str = "nimbus-api";
 
     pub fn new(keys: ServerKeys, issuer: impl Into<String>) -> Self {
@@ -86,7 +86,7 @@ impl Tokens {
         }
     }
 
-    pub fn issue(&self, subject: Subject, now: i64, lifetime_seconds: u32) -> String {
+    pub fn issue(&self, subject: TokenSubject, now: i64, lifetime_seconds: u32) -> String {
         let claims = Claims {
             iss: self.issuer.clone(),
             aud: Self::AUDIENCE.to_owned(),
@@ -103,7 +103,7 @@ impl Tokens {
 
     fn sign(&self, claims: &Claims) -> String {
         let key = self.keys.active();
-        let header = Header {
+        let header = TokenHeader {
             alg: ALGORITHM.to_owned(),
             typ: TYPE.to_owned(),
             kid: key.id().to_owned(),
@@ -120,7 +120,7 @@ impl Tokens {
         }
         let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
         let (header, claims) = signed.split_once('.').ok_or(TokenError::Malformed)?;
-        let header: Header = decode(header)?;
+        let header: TokenHeader = decode(header)?;
         if header.alg != ALGORITHM || header.typ != TYPE {
             return Err(TokenError::Malformed);
         }
@@ -167,15 +167,15 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000;
 
-    fn tokens() -> Tokens {
-        Tokens::new(
+    fn tokens() -> AccessTokens {
+        AccessTokens::new(
             ServerKeys::new(ServerKey::generate(), Vec::new()),
             "https://a",
         )
     }
 
-    fn subject() -> Subject {
-        Subject {
+    fn subject() -> TokenSubject {
+        TokenSubject {
             user: UserId::random(),
             tenant: TenantId::random(),
             session: Uuid::new_v4(),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     /// A token of this key with header and claims of somebody's choice.
-    fn forged(tokens: &Tokens, header: &Value, claims: &Value) -> String {
+    fn forged(tokens: &AccessTokens, header: &Value, claims: &Value) -> String {
         let signed = format!("{}.{}", encode(header), encode(claims));
         let code = tokens
             .keys
@@ -192,11 +192,11 @@ mod tests {
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(code))
     }
 
-    fn good_header(tokens: &Tokens) -> Value {
+    fn good_header(tokens: &AccessTokens) -> Value {
         json!({"alg": "HS256", "typ": "at+jwt", "kid": tokens.keys.active().id()})
     }
 
-    fn good_claims(tokens: &Tokens) -> Value {
+    fn good_claims(tokens: &AccessTokens) -> Value {
         let token = tokens.issue(subject(), NOW, 600);
         serde_json::to_value(tokens.read(&token, NOW).unwrap()).unwrap()
     }
@@ -275,7 +275,7 @@ mod tests {
         let token = tokens.issue(subject(), NOW, 600);
         let unsigned = format!("{}.", token.rsplit_once('.').unwrap().0);
         assert_eq!(tokens.read(&unsigned, NOW), Err(TokenError::Signature));
-        let stranger = Tokens::new(
+        let stranger = AccessTokens::new(
             ServerKeys::new(ServerKey::generate(), Vec::new()),
             "https://a",
         );
@@ -289,9 +289,9 @@ mod tests {
     #[test]
     fn tokens_of_the_old_key_live_on_after_a_new_one_came() {
         let old = ServerKey::generate();
-        let before = Tokens::new(ServerKeys::new(old.clone(), Vec::new()), "https://a");
+        let before = AccessTokens::new(ServerKeys::new(old.clone(), Vec::new()), "https://a");
         let token = before.issue(subject(), NOW, 600);
-        let after = Tokens::new(
+        let after = AccessTokens::new(
             ServerKeys::new(ServerKey::generate(), vec![old]),
             "https://a",
         );

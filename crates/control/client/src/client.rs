@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::ClientError;
-use crate::profile::{Profile, Profiles, Tokens};
+use crate::profile::{ProfileTokens, Profiles, ServerProfile};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,14 +31,14 @@ pub fn encoded(text: &str) -> String {
 
 /// Where a client's credentials come from.
 #[derive(Debug)]
-enum Credentials {
+enum ClientCredentials {
     /// An API key or a token that was given for this run.
     Given(String),
     /// A profile's tokens, renewed and stored as needed.
     Stored {
         profiles: Profiles,
         name: String,
-        tokens: Tokens,
+        tokens: ProfileTokens,
     },
     None,
 }
@@ -48,7 +48,7 @@ enum Credentials {
 pub struct Client {
     http: reqwest::Client,
     server: Url,
-    credentials: Credentials,
+    credentials: ClientCredentials,
 }
 
 impl Client {
@@ -74,14 +74,14 @@ impl Client {
         Ok(Self {
             http,
             server: url,
-            credentials: Credentials::None,
+            credentials: ClientCredentials::None,
         })
     }
 
     /// A client that proves itself with an API key or a token.
     pub fn with_token(server: &str, token: String) -> Result<Self, ClientError> {
         Ok(Self {
-            credentials: Credentials::Given(token),
+            credentials: ClientCredentials::Given(token),
             ..Self::anonymous(server)?
         })
     }
@@ -90,7 +90,7 @@ impl Client {
     pub fn of_profile(
         profiles: &Profiles,
         name: &str,
-        profile: &Profile,
+        profile: &ServerProfile,
     ) -> Result<Self, ClientError> {
         let tokens = profiles
             .tokens(name)?
@@ -98,7 +98,7 @@ impl Client {
                 server: profile.server.clone(),
             })?;
         Ok(Self {
-            credentials: Credentials::Stored {
+            credentials: ClientCredentials::Stored {
                 profiles: profiles.clone(),
                 name: name.to_owned(),
                 tokens,
@@ -203,9 +203,9 @@ impl Client {
             .map_err(|error| self.strange(&error))?;
         let mut request = self.http.request(method, url);
         let token = match &self.credentials {
-            Credentials::Given(token) => Some(token),
-            Credentials::Stored { tokens, .. } => Some(&tokens.access),
-            Credentials::None => None,
+            ClientCredentials::Given(token) => Some(token),
+            ClientCredentials::Stored { tokens, .. } => Some(&tokens.access),
+            ClientCredentials::None => None,
         };
         if let Some(token) = token {
             request = request.bearer_auth(token);
@@ -226,14 +226,14 @@ impl Client {
 
     /// Exchanges the refresh token. False when there is none or it does not count any more.
     async fn renew(&mut self) -> Result<bool, ClientError> {
-        let Credentials::Stored { tokens, .. } = &self.credentials else {
+        let ClientCredentials::Stored { tokens, .. } = &self.credentials else {
             return Ok(false);
         };
         let body = json!({"refresh_token": tokens.refresh});
         let anonymous = Self {
             http: self.http.clone(),
             server: self.server.clone(),
-            credentials: Credentials::None,
+            credentials: ClientCredentials::None,
         };
         let response = anonymous
             .send_once(Method::POST, "/api/v1/auth/refresh", Some(&body))
@@ -249,7 +249,7 @@ impl Client {
         let Some(renewed) = tokens_of(&answer) else {
             return Ok(false);
         };
-        if let Credentials::Stored {
+        if let ClientCredentials::Stored {
             profiles,
             name,
             tokens,
@@ -293,15 +293,15 @@ impl Client {
 }
 
 /// The tokens of an answer to a sign-in.
-pub(crate) fn tokens_of(answer: &Value) -> Option<Tokens> {
+pub(crate) fn tokens_of(answer: &Value) -> Option<ProfileTokens> {
     let text = |name: &str| Some(answer[name].as_str()?.to_owned());
-    Some(Tokens {
+    Some(ProfileTokens {
         access: text("access_token")?,
         refresh: text("refresh_token")?,
     })
 }
 
-impl Tokens {
+impl ProfileTokens {
     /// Those of an answer to a sign-in.
     pub fn of_answer(answer: &Value) -> Option<Self> {
         tokens_of(answer)
@@ -351,12 +351,12 @@ mod tests {
 
     fn signed_in(server: &str, folder: &std::path::Path) -> (Profiles, Client) {
         let profiles = Profiles::in_folder(folder.to_owned());
-        let tokens = Tokens {
+        let tokens = ProfileTokens {
             access: "old".to_owned(),
             refresh: "refresh-1".to_owned(),
         };
         profiles.put_tokens("p", Some(&tokens)).unwrap();
-        let profile = Profile {
+        let profile = ServerProfile {
             server: server.to_owned(),
             tenant: String::new(),
             tenant_id: String::new(),

@@ -11,7 +11,7 @@ use crate::ClientError;
 
 /// Where a server is, and who signed in there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct ServerProfile {
     pub server: String,
     /// Slugs joined by `/`; empty for the operator's own.
     #[serde(default)]
@@ -25,12 +25,12 @@ pub struct Profile {
 
 /// The tokens of one profile.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens {
+pub struct ProfileTokens {
     pub access: String,
     pub refresh: String,
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for ProfileTokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tokens")
     }
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Tokens {
 struct ProfilesFile {
     current: Option<String>,
     #[serde(default)]
-    profiles: BTreeMap<String, Profile>,
+    profiles: BTreeMap<String, ServerProfile>,
 }
 
 /// The two files: `profiles.toml`, and `tokens.json` that only the user can read.
@@ -70,7 +70,7 @@ impl Profiles {
         toml::from_str(&text).map_err(|error| unusable(&path, &error))
     }
 
-    fn read_tokens(&self) -> Result<BTreeMap<String, Tokens>, ClientError> {
+    fn read_tokens(&self) -> Result<BTreeMap<String, ProfileTokens>, ClientError> {
         let path = self.tokens_path();
         refuse_open_file(&path)?;
         let Some(text) = read(&path)? else {
@@ -81,7 +81,7 @@ impl Profiles {
     }
 
     /// The profile of a name, or the one that was used last.
-    pub fn get(&self, name: Option<&str>) -> Result<(String, Profile), ClientError> {
+    pub fn get(&self, name: Option<&str>) -> Result<(String, ServerProfile), ClientError> {
         let mut file = self.read_profiles()?;
         let name = match name {
             Some(name) => name.to_owned(),
@@ -93,12 +93,12 @@ impl Profiles {
         }
     }
 
-    pub fn tokens(&self, name: &str) -> Result<Option<Tokens>, ClientError> {
+    pub fn tokens(&self, name: &str) -> Result<Option<ProfileTokens>, ClientError> {
         Ok(self.read_tokens()?.remove(name))
     }
 
     /// Stores a profile and makes it the current one.
-    pub fn put(&self, name: &str, profile: &Profile) -> Result<(), ClientError> {
+    pub fn put(&self, name: &str, profile: &ServerProfile) -> Result<(), ClientError> {
         let mut file = self.read_profiles()?;
         file.current = Some(name.to_owned());
         file.profiles.insert(name.to_owned(), profile.clone());
@@ -108,7 +108,11 @@ impl Profiles {
     }
 
     /// Stores a profile's tokens, or forgets them.
-    pub fn put_tokens(&self, name: &str, tokens: Option<&Tokens>) -> Result<(), ClientError> {
+    pub fn put_tokens(
+        &self,
+        name: &str,
+        tokens: Option<&ProfileTokens>,
+    ) -> Result<(), ClientError> {
         let mut all = self.read_tokens()?;
         match tokens {
             Some(tokens) => all.insert(name.to_owned(), tokens.clone()),
@@ -171,8 +175,8 @@ fn refuse_open_file(_path: &Path) -> Result<(), ClientError> {
 mod tests {
     use super::*;
 
-    fn profile(server: &str) -> Profile {
-        Profile {
+    fn profile(server: &str) -> ServerProfile {
+        ServerProfile {
             server: server.to_owned(),
             tenant: "acme".to_owned(),
             tenant_id: "7".to_owned(),
@@ -180,8 +184,8 @@ mod tests {
         }
     }
 
-    fn tokens(text: &str) -> Tokens {
-        Tokens {
+    fn tokens(text: &str) -> ProfileTokens {
+        ProfileTokens {
             access: text.to_owned(),
             refresh: text.to_owned(),
         }

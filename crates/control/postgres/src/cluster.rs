@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use crate::account::Account;
 use crate::binaries::Binaries;
-use crate::server::{self, Server};
+use crate::server::{self, PostgresServer};
 use crate::{PostgresError, files, leftover};
 
 /// The superuser of a private cluster.
@@ -55,7 +55,7 @@ impl ClusterOptions {
 /// A running cluster. It ends with the value, and with the process in any case.
 #[derive(Debug)]
 pub struct Cluster {
-    server: Server,
+    server: PostgresServer,
     socket: PathBuf,
 }
 
@@ -84,7 +84,7 @@ impl Cluster {
             command.arg("-c").arg(format!("{name}={value}"));
         }
         server::end_with_parent(&mut command);
-        let server = Server::start(command).await?;
+        let server = PostgresServer::start(command).await?;
         Ok(Self { server, socket })
     }
 

@@ -30,17 +30,17 @@ const KEPT_LINES: usize = 20;
 
 /// A running server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct PostgresServer {
     pid: Pid,
     ended: watch::Receiver<Option<ExitStatus>>,
 }
 
-type Lines = Arc<Mutex<VecDeque<String>>>;
+type LogTail = Arc<Mutex<VecDeque<String>>>;
 
-impl Server {
+impl PostgresServer {
     /// Starts the process and waits until it takes connections.
     pub(crate) async fn start(command: Command) -> Result<Self, PostgresError> {
-        let lines = Lines::default();
+        let lines = LogTail::default();
         let (started, pid) = oneshot::channel();
         let (ready, becomes_ready) = oneshot::channel();
         let (end, ended) = watch::channel(None);
@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         if self.ended.borrow().is_none() {
             let _ = kill(self.pid, Signal::SIGINT);
@@ -112,7 +112,7 @@ impl Drop for Server {
 
 fn live(
     mut command: Command,
-    lines: &Lines,
+    lines: &LogTail,
     started: oneshot::Sender<io::Result<Pid>>,
     ready: oneshot::Sender<()>,
     end: &watch::Sender<Option<ExitStatus>>,
@@ -152,7 +152,7 @@ fn is_alarming(line: &str) -> bool {
 }
 
 /// Reads until the server and its children are gone.
-fn read(output: ChildStderr, lines: &Lines, ready: oneshot::Sender<()>) {
+fn read(output: ChildStderr, lines: &LogTail, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };
@@ -178,7 +178,7 @@ fn read(output: ChildStderr, lines: &Lines, ready: oneshot::Sender<()>) {
     }
 }
 
-fn joined(lines: &Lines) -> String {
+fn joined(lines: &LogTail) -> String {
     let kept = lines
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

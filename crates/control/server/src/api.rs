@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::Router;
-use nimbus_control_api::{ApiState, Front, Limit, Limits};
+use nimbus_control_api::{ApiLimits, ApiState, Front, Limit};
 use nimbus_control_app::{
     App, AppKeys, AppSettings, ArchiveAddress, GivenKeys, RecoverInput, Recovered,
 };
@@ -63,11 +63,11 @@ impl ApiOptions {
         }
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> ApiLimits {
         match self.rate {
             // What one address may do is a multiple of what one caller may: several share one.
-            Some(rate) => Limits::new(Limits::ADDRESS.max(rate), Limits::SIGN_IN, rate),
-            None => Limits::new(Limit::NONE, Limits::SIGN_IN, Limit::NONE),
+            Some(rate) => ApiLimits::new(ApiLimits::ADDRESS.max(rate), ApiLimits::SIGN_IN, rate),
+            None => ApiLimits::new(Limit::NONE, ApiLimits::SIGN_IN, Limit::NONE),
         }
     }
 }

@@ -80,7 +80,7 @@ fn raise_open_files() -> Option<u64> {
 
 /// What a connection is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     /// No request has arrived whole yet.
     Arriving,
     /// A request was answered and none has begun since.
@@ -88,22 +88,22 @@ enum Phase {
     Working,
 }
 
-struct Seat {
+struct OpenConnection {
     network: Option<NetworkOfCaller>,
-    phase: Phase,
+    phase: ConnectionPhase,
     since: Instant,
     leave: Option<oneshot::Sender<()>>,
 }
 
 /// Every connection there is.
-struct Seats {
+struct ConnectionTable {
     limits: ConnectionLimits,
-    taken: HashMap<u64, Seat>,
+    taken: HashMap<u64, OpenConnection>,
     networks: HashMap<NetworkOfCaller, usize>,
     next: u64,
 }
 
-impl Seats {
+impl ConnectionTable {
     /// A seat for a new connection, if need be that of one that waits.
     fn take(&mut self, network: Option<NetworkOfCaller>) -> Option<(u64, oneshot::Receiver<()>)> {
         if let Some(own) = network
@@ -120,9 +120,9 @@ impl Seats {
         let (leave, left) = oneshot::channel();
         self.taken.insert(
             id,
-            Seat {
+            OpenConnection {
                 network,
-                phase: Phase::Arriving,
+                phase: ConnectionPhase::Arriving,
                 since: Instant::now(),
                 leave: Some(leave),
             },
@@ -134,11 +134,11 @@ impl Seats {
     }
 
     /// Takes the seat of whoever waits longest. False if nobody waits.
-    fn push_out(&mut self, which: impl Fn(&Seat) -> bool) -> bool {
+    fn push_out(&mut self, which: impl Fn(&OpenConnection) -> bool) -> bool {
         let longest = self
             .taken
             .iter()
-            .filter(|(_, seat)| seat.phase != Phase::Working && which(seat))
+            .filter(|(_, seat)| seat.phase != ConnectionPhase::Working && which(seat))
             .min_by_key(|(_, seat)| seat.since)
             .map(|(id, _)| *id);
         longest.is_some_and(|id| {
@@ -168,11 +168,11 @@ impl Seats {
     /// Ends those that had their time.
     fn sweep(&mut self) {
         let limits = self.limits;
-        let over = |seat: &Seat| {
+        let over = |seat: &OpenConnection| {
             let allowed = match seat.phase {
-                Phase::Arriving => limits.request,
-                Phase::Idle => limits.idle,
-                Phase::Working => limits.answer,
+                ConnectionPhase::Arriving => limits.request,
+                ConnectionPhase::Idle => limits.idle,
+                ConnectionPhase::Working => limits.answer,
             };
             seat.since.elapsed() > allowed
         };
@@ -187,7 +187,7 @@ impl Seats {
         }
     }
 
-    fn set(&mut self, id: u64, phase: Phase) {
+    fn set(&mut self, id: u64, phase: ConnectionPhase) {
         if let Some(seat) = self.taken.get_mut(&id) {
             seat.phase = phase;
             seat.since = Instant::now();
@@ -197,13 +197,13 @@ impl Seats {
 
 /// One connection's seat, given back when it is dropped.
 #[derive(Clone)]
-struct Sitting {
-    seats: Arc<Mutex<Seats>>,
+struct ConnectionGuard {
+    seats: Arc<Mutex<ConnectionTable>>,
     id: u64,
 }
 
-impl Sitting {
-    fn set(&self, phase: Phase) {
+impl ConnectionGuard {
+    fn set(&self, phase: ConnectionPhase) {
         self.seats.lock().set(self.id, phase);
     }
 }
@@ -216,7 +216,7 @@ pub(crate) async fn serve(
     limits: ConnectionLimits,
     mut draining: watch::Receiver<bool>,
 ) {
-    let seats = Arc::new(Mutex::new(Seats {
+    let seats = Arc::new(Mutex::new(ConnectionTable {
         limits,
         taken: HashMap::new(),
         networks: HashMap::new(),
@@ -234,7 +234,7 @@ pub(crate) async fn serve(
                     let seat = seats.lock().take(network_of(&front, peer.ip()));
                     match seat {
                         Some((id, left)) => {
-                            let sitting = Sitting { seats: Arc::clone(&seats), id };
+                            let sitting = ConnectionGuard { seats: Arc::clone(&seats), id };
                             connections.spawn(talk(stream, peer, router.clone(), sitting, left, told.clone()));
                         }
                         None => debug!(%peer, "a connection was refused: all of its network's are at work"),
@@ -265,7 +265,7 @@ async fn talk(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    sitting: Sitting,
+    sitting: ConnectionGuard,
     mut left: oneshot::Receiver<()>,
     mut draining: watch::Receiver<bool>,
 ) {
@@ -279,7 +279,7 @@ async fn talk(
             let mut request = request.map(|body| Body::new(Arriving::new(body, sitting.clone())));
             request.extensions_mut().insert(ConnectInfo(peer));
             let response = router.oneshot(request).await;
-            sitting.set(Phase::Working);
+            sitting.set(ConnectionPhase::Working);
             response.map(|response: Response<Body>| {
                 response.map(|body| Body::new(Leaving { body, sitting }))
             })
@@ -314,15 +314,15 @@ async fn talk(
 /// A request's body: the connection works once all of it is here.
 struct Arriving {
     body: Incoming,
-    sitting: Sitting,
+    sitting: ConnectionGuard,
 }
 
 impl Arriving {
-    fn new(body: Incoming, sitting: Sitting) -> Self {
+    fn new(body: Incoming, sitting: ConnectionGuard) -> Self {
         let phase = if http_body::Body::is_end_stream(&body) {
-            Phase::Working
+            ConnectionPhase::Working
         } else {
-            Phase::Arriving
+            ConnectionPhase::Arriving
         };
         sitting.set(phase);
         Self { body, sitting }
@@ -339,7 +339,7 @@ impl http_body::Body for Arriving {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if frame.is_none() || self.body.is_end_stream() {
-            self.sitting.set(Phase::Working);
+            self.sitting.set(ConnectionPhase::Working);
         }
         Poll::Ready(frame)
     }
@@ -356,7 +356,7 @@ impl http_body::Body for Arriving {
 /// An answer's body: the connection waits again once all of it is gone.
 struct Leaving {
     body: Body,
-    sitting: Sitting,
+    sitting: ConnectionGuard,
 }
 
 impl http_body::Body for Leaving {
@@ -369,7 +369,7 @@ impl http_body::Body for Leaving {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         // It goes on.
-        self.sitting.set(Phase::Working);
+        self.sitting.set(ConnectionPhase::Working);
         Poll::Ready(frame)
     }
 
@@ -384,7 +384,7 @@ impl http_body::Body for Leaving {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        self.sitting.set(Phase::Idle);
+        self.sitting.set(ConnectionPhase::Idle);
     }
 }
 
@@ -392,8 +392,8 @@ impl Drop for Leaving {
 mod tests {
     use super::*;
 
-    fn seats(most: usize, most_of_network: usize) -> Seats {
-        Seats {
+    fn seats(most: usize, most_of_network: usize) -> ConnectionTable {
+        ConnectionTable {
             limits: ConnectionLimits {
                 most,
                 most_of_network,
@@ -413,7 +413,7 @@ mod tests {
     fn whoever_waits_longest_makes_room_and_whoever_works_stays() {
         let mut seats = seats(3, 2);
         let (working, mut kept) = seats.take(network("10.0.0.1")).unwrap();
-        seats.set(working, Phase::Working);
+        seats.set(working, ConnectionPhase::Working);
         let (_, mut pushed) = seats.take(network("10.0.0.1")).unwrap();
         let (_, mut newest) = seats.take(network("10.0.0.1")).unwrap();
         assert!(pushed.try_recv().is_ok(), "the network had two already");
@@ -430,7 +430,7 @@ mod tests {
         let mut seats = seats(10, 2);
         for _ in 0..2 {
             let (id, _) = seats.take(network("2001:db8::1")).unwrap();
-            seats.set(id, Phase::Working);
+            seats.set(id, ConnectionPhase::Working);
         }
         assert!(seats.take(network("2001:db8::2")).is_none(), "the same /64");
         assert!(seats.take(network("2001:db8:0:1::1")).is_some());

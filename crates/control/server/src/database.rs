@@ -7,7 +7,7 @@ use nimbus_control_postgres::{
     ADMINISTRATOR, Binaries, Cluster, ClusterOptions, DataDir, PORT, PostgresError,
 };
 use nimbus_control_store::{
-    Address, Credentials, Host, Isolation, MigrationReport, Roles, Store, StoreConfig, Tls,
+    Credentials, DatabaseAddress, Host, Isolation, MigrationReport, Roles, Store, StoreConfig, Tls,
 };
 use nimbus_core::Result;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Where the rows are.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum DatabaseLocation {
     /// A cluster of our own in the data directory, with these programs or those that are found.
     Private {
         binaries: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     pub data_dir: PathBuf,
-    pub place: Place,
+    pub place: DatabaseLocation,
     pub isolation: Isolation,
     pub pool_size: u32,
 }
@@ -52,12 +52,12 @@ impl Database {
     pub async fn open(options: &DatabaseOptions) -> Result<Self> {
         let claim = DataDir::claim(&options.data_dir)?;
         let (cluster, config) = match &options.place {
-            Place::Private { binaries } => {
+            DatabaseLocation::Private { binaries } => {
                 let keeper = Keeper::start(claim.path(), binaries.as_deref()).await?;
                 let config = private_config(&keeper.socket);
                 (Some(keeper), config)
             }
-            Place::External(config) => (None, config.clone()),
+            DatabaseLocation::External(config) => (None, config.clone()),
         };
         let opened = Store::open(configured(config, options)).await;
         match opened {
@@ -91,10 +91,10 @@ impl Database {
             Ok(_) => Ok(None),
             Err(PostgresError::InUse { path }) => {
                 let config = match &options.place {
-                    Place::Private { .. } => {
+                    DatabaseLocation::Private { .. } => {
                         private_config(&Cluster::socket_of(&path.join("postgres")))
                     }
-                    Place::External(config) => config.clone(),
+                    DatabaseLocation::External(config) => config.clone(),
                 };
                 let store = Store::connect(configured(config, options));
                 store.ping().await?;
@@ -112,7 +112,7 @@ fn configured(mut config: StoreConfig, options: &DatabaseOptions) -> StoreConfig
 }
 
 fn private_config(socket: &Path) -> StoreConfig {
-    let address = Address {
+    let address = DatabaseAddress {
         host: Host::Socket(socket.to_owned()),
         port: PORT,
         database: PRIVATE_DATABASE.to_owned(),

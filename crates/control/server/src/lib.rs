@@ -1,7 +1,7 @@
 //! The control plane in one process.
 //!
 //! [`Database::open`] claims the data directory, starts the private PostgreSQL unless there is another
-//! one, and migrates; [`Server`] serves HTTP on it until it is told to stop, and then finishes what is
+//! one, and migrates; [`ControlServer`] serves HTTP on it until it is told to stop, and then finishes what is
 //! under way. What the API does is not here: routes are put together in `http` and come from the crates
 //! that know them.
 
@@ -14,8 +14,8 @@ mod server;
 
 pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
 pub use connections::ConnectionLimits;
-pub use database::{Database, DatabaseOptions, Place};
-pub use server::{Server, ServerOptions};
+pub use database::{Database, DatabaseLocation, DatabaseOptions};
+pub use server::{ControlServer, ServerOptions};
 
 pub use nimbus_control_api::{Front, Limit, openapi};
 pub use nimbus_control_app::{ArchiveAddress, GivenKeys, RecoverInput, Recovered};

@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 use crate::api::{self, ApiOptions};
 use crate::connections::{self, ConnectionLimits};
-use crate::database::{Database, DatabaseOptions, Place};
-use crate::http::{self, State};
+use crate::database::{Database, DatabaseLocation, DatabaseOptions};
+use crate::http::{self, ServerState};
 use crate::readiness::Readiness;
 
 /// How long requests may take to finish once the server was told to stop.
@@ -38,7 +38,7 @@ pub struct ServerOptions {
 
 /// A server that is ready. Requests are answered by [`serve`](Self::serve).
 #[derive(Debug)]
-pub struct Server {
+pub struct ControlServer {
     listener: TcpListener,
     address: SocketAddr,
     database: Database,
@@ -50,7 +50,7 @@ pub struct Server {
     setup_token: Option<String>,
 }
 
-impl Server {
+impl ControlServer {
     /// Takes the address first, because that fails fastest, then the data directory and the database.
     pub async fn start(options: &ServerOptions) -> Result<Self> {
         let listener = listen(options.listen).await?;
@@ -65,8 +65,8 @@ impl Server {
                 api: options.api.clone(),
                 connections: options.connections.within_open_files(),
                 private: match options.database.place {
-                    Place::Private { .. } => Some(options.database.data_dir.clone()),
-                    Place::External(_) => None,
+                    DatabaseLocation::Private { .. } => Some(options.database.data_dir.clone()),
+                    DatabaseLocation::External(_) => None,
                 },
                 listener,
                 address,
@@ -104,7 +104,7 @@ impl Server {
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let (draining, drained) = watch::channel(false);
         let (readiness, looking) = Readiness::watch(self.database.store.clone(), self.private);
-        let probes = http::router(State::new(readiness, drained.clone()));
+        let probes = http::router(ServerState::new(readiness, drained.clone()));
         let router = probes.merge(api::router(&self.app, &self.api, self.address));
         let chores = tokio::spawn(api::look_after(self.app.clone()));
         let stopping = tokio::spawn(async move {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use nimbus_control_postgres::{ADMINISTRATOR, Binaries, Cluster, ClusterOptions, DataDir, PORT};
 use nimbus_control_store::{
-    Address, Credentials, Host, Isolation, NewTenant, Roles, Store, StoreConfig, StoreError, Tls,
+    Credentials, DatabaseAddress, Host, Isolation, NewTenant, Roles, Store, StoreConfig,
+    StoreError, Tls,
 };
 use nimbus_core::TenantId;
 use serde_json::{Value, json};
@@ -85,7 +86,7 @@ async fn measure(socket: &Path, counts: &[usize], postmaster: i32) -> Outcome<Va
 }
 
 fn config(socket: &Path, isolation: Isolation) -> StoreConfig {
-    let address = Address {
+    let address = DatabaseAddress {
         host: Host::Socket(socket.to_owned()),
         port: PORT,
         database: format!("bench_{}", isolation.as_str()),

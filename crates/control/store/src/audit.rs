@@ -1,7 +1,7 @@
 //! The audit trail's rows.
 
 use jiff::Timestamp as Time;
-use nimbus_control_audit::{Actor, ChainHash, Entry, Priority, Record, SigningKey};
+use nimbus_control_audit::{Actor, AuditEntry, AuditRecord, ChainHash, Priority, SigningKey};
 use nimbus_core::TenantId;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
@@ -28,7 +28,7 @@ pub struct AuditFilter {
 
 impl AuditFilter {
     /// Whether a list of everything would have this entry. Order and number aside.
-    pub fn matches(&self, entry: &Entry) -> bool {
+    pub fn matches(&self, entry: &AuditEntry) -> bool {
         let record = &entry.record;
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.is_none() || wanted.as_deref() == found
@@ -86,8 +86,8 @@ pub(crate) async fn append(
     tenant: TenantId,
     key: &SigningKey,
     now: Time,
-    record: Record,
-) -> Result<Entry, StoreError> {
+    record: AuditRecord,
+) -> Result<AuditEntry, StoreError> {
     let (sequence, hash): (i64, Option<Vec<u8>>) = sqlx::query_as(
         "INSERT INTO nimbus_core.audit_chains AS c (tenant_id) VALUES (nimbus_core.current_tenant())
          ON CONFLICT (tenant_id) DO UPDATE SET sequence = c.sequence RETURNING sequence, hash",
@@ -95,7 +95,7 @@ pub(crate) async fn append(
     .fetch_one(&mut *connection)
     .await?;
     let last = hash.map(|hash| (sequence.unsigned_abs(), hash_of(&hash)));
-    let mut entry = Entry::append(tenant, last, now, record);
+    let mut entry = AuditEntry::append(tenant, last, now, record);
     if entry.record.priority == Priority::Critical {
         entry.proof = Some(key.prove(&entry));
     }
@@ -103,7 +103,7 @@ pub(crate) async fn append(
     Ok(entry)
 }
 
-async fn insert(connection: &mut PgConnection, entry: &Entry) -> Result<(), StoreError> {
+async fn insert(connection: &mut PgConnection, entry: &AuditEntry) -> Result<(), StoreError> {
     let record = &entry.record;
     sqlx::query(
         "WITH entry AS (
@@ -137,7 +137,7 @@ async fn insert(connection: &mut PgConnection, entry: &Entry) -> Result<(), Stor
 }
 
 #[derive(FromRow)]
-struct Row {
+struct AuditRow {
     sequence: i64,
     actor_kind: String,
     user_id: String,
@@ -172,7 +172,7 @@ fn hash_of(bytes: &[u8]) -> ChainHash {
 }
 
 impl TenantTx {
-    fn audit_entry(&self, row: Row) -> Entry {
+    fn audit_entry(&self, row: AuditRow) -> AuditEntry {
         let actor = Actor {
             kind: row
                 .actor_kind
@@ -181,7 +181,7 @@ impl TenantTx {
             id: row.user_id,
             original: row.original_user,
         };
-        let mut record = Record::new(actor, &row.action, &row.resource_type)
+        let mut record = AuditRecord::new(actor, &row.action, &row.resource_type)
             .outcome(
                 row.outcome
                     .parse()
@@ -192,7 +192,7 @@ impl TenantTx {
         record.resource_id = row.resource_id;
         record.trace_id = row.trace_id;
         record.ip_address = row.ip_address;
-        Entry {
+        AuditEntry {
             tenant: self.tenant(),
             sequence: row.sequence.unsigned_abs(),
             at: row.timestamp.into(),
@@ -210,8 +210,8 @@ impl TenantTx {
         &mut self,
         key: &SigningKey,
         now: Time,
-        record: Record,
-    ) -> Result<Entry, StoreError> {
+        record: AuditRecord,
+    ) -> Result<AuditEntry, StoreError> {
         let tenant = self.tenant();
         let entry = append(self.connection(), tenant, key, now, record).await?;
         self.head = Some(ChainHead {
@@ -249,7 +249,10 @@ impl TenantTx {
         .await?)
     }
 
-    pub async fn audit_list(&mut self, filter: &AuditFilter) -> Result<Vec<Entry>, StoreError> {
+    pub async fn audit_list(
+        &mut self,
+        filter: &AuditFilter,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         let (order, beyond) = if filter.newest_first {
             ("DESC", "<")
         } else {
@@ -268,7 +271,7 @@ impl TenantTx {
                AND ($9 = 0 OR sequence {beyond} $9)
              ORDER BY sequence {order} LIMIT $10"
         );
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+        let rows: Vec<AuditRow> = sqlx::query_as(sqlx::AssertSqlSafe(statement))
             .bind(&filter.action)
             .bind(&filter.resource_type)
             .bind(&filter.resource_id)
@@ -311,7 +314,7 @@ impl RegistryTx {
     }
 
     /// Removes what was archived, up to this entry. Only the owner of the tables may.
-    pub async fn audit_remove_archived(&mut self, last: &Entry) -> Result<u64, StoreError> {
+    pub async fn audit_remove_archived(&mut self, last: &AuditEntry) -> Result<u64, StoreError> {
         sqlx::query(
             "UPDATE nimbus_core.audit_chains SET archived_sequence = $1, archived_hash = $2
              WHERE tenant_id = nimbus_core.current_tenant()",

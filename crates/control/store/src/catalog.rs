@@ -8,14 +8,14 @@ use crate::StoreError;
 use crate::bootstrap::quoted;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Table {
+pub(crate) struct CatalogTable {
     pub(crate) schema: String,
     pub(crate) name: String,
     /// In order, without those that are computed.
     pub(crate) columns: Vec<String>,
 }
 
-impl Table {
+impl CatalogTable {
     pub(crate) fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
@@ -25,7 +25,7 @@ impl Table {
 pub(crate) async fn tenant_tables(
     connection: &mut PgConnection,
     schema: &str,
-) -> Result<Vec<Table>, StoreError> {
+) -> Result<Vec<CatalogTable>, StoreError> {
     Ok(tables(connection, schema)
         .await?
         .into_iter()
@@ -37,7 +37,7 @@ pub(crate) async fn tenant_tables(
 pub(crate) async fn tables(
     connection: &mut PgConnection,
     schema: &str,
-) -> Result<Vec<Table>, StoreError> {
+) -> Result<Vec<CatalogTable>, StoreError> {
     let rows = sqlx::query(
         "SELECT c.relname::text,
                 ARRAY(SELECT a.attname::text FROM pg_attribute a
@@ -50,7 +50,7 @@ pub(crate) async fn tables(
     .bind(schema)
     .fetch_all(&mut *connection)
     .await?;
-    let tables = rows.into_iter().map(|row| Table {
+    let tables = rows.into_iter().map(|row| CatalogTable {
         schema: schema.to_owned(),
         name: row.get(0),
         columns: row.get(1),
@@ -68,11 +68,11 @@ pub(crate) async fn tables(
 }
 
 /// Puts each table after those it refers to. Tables that refer to each other keep their order.
-fn ordered(mut waiting: Vec<Table>, references: &[(String, String)]) -> Vec<Table> {
+fn ordered(mut waiting: Vec<CatalogTable>, references: &[(String, String)]) -> Vec<CatalogTable> {
     let mut done = Vec::with_capacity(waiting.len());
     let mut names: BTreeSet<String> = BTreeSet::new();
     while !waiting.is_empty() {
-        let ready = |table: &Table| {
+        let ready = |table: &CatalogTable| {
             references
                 .iter()
                 .filter(|(from, _)| *from == table.name)
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn tables_come_after_those_they_refer_to() {
-        let table = |name: &str| Table {
+        let table = |name: &str| CatalogTable {
             schema: "s".into(),
             name: name.into(),
             columns: Vec::new(),

@@ -15,7 +15,7 @@ use crate::StoreError;
 
 /// A database on a server.
 #[derive(Clone, Debug)]
-pub struct Address {
+pub struct DatabaseAddress {
     pub host: Host,
     pub port: u16,
     pub database: String,
@@ -137,7 +137,7 @@ impl Isolation {
 /// Everything that is needed to open the store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    pub address: Address,
+    pub address: DatabaseAddress,
     /// Who creates the roles and the database, if they are missing.
     pub administrator: Credentials,
     pub roles: Roles,
@@ -151,7 +151,7 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    pub fn new(address: Address, administrator: Credentials) -> Self {
+    pub fn new(address: DatabaseAddress, administrator: Credentials) -> Self {
         let roles = Roles::for_database(&address.database);
         Self {
             address,
@@ -203,7 +203,7 @@ impl StoreConfig {
             .map(decoded)
             .transpose()?
             .map(SecretString::from);
-        let address = Address {
+        let address = DatabaseAddress {
             host,
             port: url.port().unwrap_or(5432),
             database,

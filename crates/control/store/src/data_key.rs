@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{Store, StoreError, TenantTx};
 
 #[derive(FromRow)]
-struct Row {
+struct DataKeyRow {
     number: i32,
     kek_id: String,
     wrapped: Vec<u8>,
@@ -48,7 +48,7 @@ impl Store {
                 .bind(tenant.to_string())
                 .execute(&mut *tx)
                 .await?;
-            let rows: Vec<Row> = sqlx::query_as(
+            let rows: Vec<DataKeyRow> = sqlx::query_as(
                 "SELECT number, kek_id, wrapped FROM nimbus_core.data_keys FOR UPDATE",
             )
             .fetch_all(&mut *tx)
@@ -72,7 +72,7 @@ impl Store {
     }
 }
 
-impl Row {
+impl DataKeyRow {
     fn key(self, tenant: TenantId) -> Result<WrappedKey, StoreError> {
         Ok(WrappedKey {
             tenant,
@@ -86,7 +86,7 @@ impl Row {
 impl TenantTx {
     /// The tenant's data keys, the newest first.
     pub async fn data_keys(&mut self) -> Result<Vec<WrappedKey>, StoreError> {
-        let rows: Vec<Row> = sqlx::query_as(
+        let rows: Vec<DataKeyRow> = sqlx::query_as(
             "SELECT number, kek_id, wrapped FROM nimbus_core.data_keys ORDER BY number DESC",
         )
         .fetch_all(self.connection())

@@ -39,7 +39,7 @@ mod weakness;
 pub use audit::{AuditFilter, ChainHead};
 pub use backup::{BackupManifest, BackupScope, RestoreKeys};
 pub use compartment::Compartment;
-pub use config::{Address, Credentials, Host, Isolation, Roles, StoreConfig, Tls};
+pub use config::{Credentials, DatabaseAddress, Host, Isolation, Roles, StoreConfig, Tls};
 pub use error::StoreError;
 pub use identity::{Group, NewUser, User, UserChange};
 pub use migrate::{MigrationReport, SchemaVersion};

@@ -55,12 +55,12 @@ pub struct TenantFilter {
     pub limit: u32,
 }
 
-/// Columns of a [`Row`], in the order of its fields.
+/// Columns of a [`TenantRow`], in the order of its fields.
 const COLUMNS: &str = "id, parent_id, path, slug, name, isolation_type, schema_name, settings, quotas, \
     generation, created_at, updated_at, deleted_at, purge_after";
 
 #[derive(FromRow)]
-struct Row {
+struct TenantRow {
     id: Uuid,
     parent_id: Option<Uuid>,
     path: Vec<Uuid>,
@@ -77,8 +77,8 @@ struct Row {
     purge_after: Option<Timestamp>,
 }
 
-impl From<Row> for Tenant {
-    fn from(row: Row) -> Self {
+impl From<TenantRow> for Tenant {
+    fn from(row: TenantRow) -> Self {
         Self {
             id: row.id.into(),
             parent: row.parent_id.map(TenantId::from),
@@ -97,7 +97,7 @@ impl From<Row> for Tenant {
     }
 }
 
-/// A statement with the columns of a [`Row`] filled in for `{}`.
+/// A statement with the columns of a [`TenantRow`] filled in for `{}`.
 fn with_columns(statement: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(statement.replace("{}", COLUMNS))
 }
@@ -112,7 +112,7 @@ impl RegistryTx {
         page: &ListPage<RowPlace>,
     ) -> Result<Vec<Tenant>, StoreError> {
         let (at, id) = RowPlace::parts(page.after);
-        let rows: Vec<Row> = sqlx::query_as(with_columns(
+        let rows: Vec<TenantRow> = sqlx::query_as(with_columns(
             "SELECT {} FROM nimbus_core.tenants
              WHERE parent_id = $1 AND deleted_at IS NOT NULL AND ($2::text IS NULL OR slug = $2)
                AND ($3::timestamptz IS NULL OR (deleted_at, id) < ($3, $4))
@@ -159,7 +159,7 @@ impl Store {
 
 impl TenantTx {
     pub async fn tenant_get(&mut self, id: TenantId) -> Result<Tenant, StoreError> {
-        let row: Option<Row> = sqlx::query_as(with_columns(
+        let row: Option<TenantRow> = sqlx::query_as(with_columns(
             "SELECT {} FROM nimbus_core.tenants WHERE id = $1 AND deleted_at IS NULL",
         ))
         .bind(Uuid::from(id))
@@ -172,7 +172,7 @@ impl TenantTx {
     pub async fn tenant_list(&mut self, filter: &TenantFilter) -> Result<Vec<Tenant>, StoreError> {
         let (after, after_id) = filter.after.clone().unzip();
         let pattern = filter.text.as_deref().map(like_pattern);
-        let rows: Vec<Row> = sqlx::query_as(with_columns(
+        let rows: Vec<TenantRow> = sqlx::query_as(with_columns(
             "SELECT {} FROM nimbus_core.tenants
              WHERE deleted_at IS NULL
                AND ($1::uuid IS NULL OR parent_id = $1)

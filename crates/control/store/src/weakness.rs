@@ -113,9 +113,9 @@ impl fmt::Display for Weakness {
 const FIXED: [(i32, i32); 3] = [(15, 14), (16, 10), (17, 6)];
 
 /// A question about the catalog and what its rows, of one or two texts, mean. `$1` is the app role.
-type Question = (&'static str, fn(&str, Vec<String>) -> Weakness);
+type CatalogQuestion = (&'static str, fn(&str, Vec<String>) -> Weakness);
 
-const QUESTIONS: &[Question] = &[
+const QUESTIONS: &[CatalogQuestion] = &[
     (
         "SELECT r.rolname::text FROM pg_roles r
          WHERE (r.rolsuper OR r.rolbypassrls) AND pg_has_role($1, r.oid, 'MEMBER')

@@ -1,6 +1,6 @@
 //! What a database's administrator can do behind the product's back, whom no row-level security stops.
 
-use nimbus_control_store::{Address, Host, StoreConfig};
+use nimbus_control_store::{DatabaseAddress, Host, StoreConfig};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -53,7 +53,7 @@ impl TestDatabase {
 }
 
 pub(crate) async fn connect(config: &StoreConfig) -> PgConnection {
-    let Address {
+    let DatabaseAddress {
         host,
         port,
         database,

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nimbus_control_postgres::{ADMINISTRATOR, PORT};
-use nimbus_control_store::{Address, Credentials, Host, Isolation, Store, StoreConfig, Tls};
+use nimbus_control_store::{
+    Credentials, DatabaseAddress, Host, Isolation, Store, StoreConfig, Tls,
+};
 use nimbus_core::TenantId;
 use tokio::sync::OnceCell;
 
@@ -67,7 +69,7 @@ fn unused_name() -> String {
 }
 
 fn config(socket: &Path, database: &str, isolation: Isolation) -> StoreConfig {
-    let address = Address {
+    let address = DatabaseAddress {
         host: Host::Socket(socket.to_owned()),
         port: PORT,
         database: database.to_owned(),

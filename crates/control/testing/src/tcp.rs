@@ -6,7 +6,7 @@ use std::path::Path;
 use nimbus_control_postgres::{
     ADMINISTRATOR, Binaries, Cluster, ClusterOptions, DataDir, Durability,
 };
-use nimbus_control_store::{Address, Credentials, Host, StoreConfig, Tls};
+use nimbus_control_store::{Credentials, DatabaseAddress, Host, StoreConfig, Tls};
 use sqlx::AssertSqlSafe;
 use tempfile::TempDir;
 
@@ -79,7 +79,7 @@ fn free_port() -> u16 {
 }
 
 async fn run(cluster: &Cluster, port: u16, statement: String) {
-    let address = Address {
+    let address = DatabaseAddress {
         host: Host::Socket(cluster.socket().to_owned()),
         port,
         database: "postgres".to_owned(),

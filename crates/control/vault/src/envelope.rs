@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::VaultError;
 use crate::kek::{KEY_BYTES, KekId, KeyEncryptionKey, KeyRing};
-use crate::sealed::{NONCE_BYTES, Sealed};
+use crate::sealed::{NONCE_BYTES, SealedValue};
 
 /// The place a secret belongs to, such as `cloud_accounts/<id>/credentials`. Part of what is
 /// authenticated: a value opens only under the path that it was sealed for.
@@ -83,10 +83,10 @@ impl DataKey {
     }
 
     /// Encrypts a value for one place.
-    pub fn seal(&self, field: &FieldPath, plaintext: &[u8]) -> Sealed {
+    pub fn seal(&self, field: &FieldPath, plaintext: &[u8]) -> SealedValue {
         let nonce: [u8; NONCE_BYTES] = rand::random();
         let aad = value_context(self.tenant, self.number, field);
-        Sealed {
+        SealedValue {
             key_number: self.number,
             nonce,
             ciphertext: encrypt(&self.bytes, &nonce, plaintext, &aad),
@@ -97,7 +97,7 @@ impl DataKey {
     pub fn open(
         &self,
         field: &FieldPath,
-        sealed: &Sealed,
+        sealed: &SealedValue,
     ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         let damaged = || VaultError::ValueDamaged {
             field: field.as_str().to_owned(),
@@ -205,18 +205,18 @@ mod tests {
         ) {
             let key = DataKey::generate(TenantId::random(), 1);
             let stored = key.seal(&field(), &plaintext).to_bytes();
-            let opened = key.open(&field(), &Sealed::from_bytes(&stored).unwrap()).unwrap();
+            let opened = key.open(&field(), &SealedValue::from_bytes(&stored).unwrap()).unwrap();
             prop_assert_eq!(opened.as_slice(), plaintext.as_slice());
 
             let mut changed = stored.clone();
             changed[position.index(stored.len())] ^= change;
-            let refused = Sealed::from_bytes(&changed).and_then(|sealed| key.open(&field(), &sealed));
+            let refused = SealedValue::from_bytes(&changed).and_then(|sealed| key.open(&field(), &sealed));
             prop_assert!(refused.is_err());
         }
 
         #[test]
         fn bytes_of_any_kind_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            if let Ok(sealed) = Sealed::from_bytes(&bytes) {
+            if let Ok(sealed) = SealedValue::from_bytes(&bytes) {
                 prop_assert_eq!(sealed.to_bytes(), bytes);
             }
         }

@@ -18,7 +18,7 @@ mod sealed;
 
 pub use envelope::{DataKey, FieldPath, WrappedKey};
 pub use kek::{KEY_BYTES, KekId, KeyEncryptionKey, KeyRing, KeySource};
-pub use sealed::Sealed;
+pub use sealed::SealedValue;
 
 use nimbus_core::{Error, ErrorCode};
 

@@ -14,13 +14,13 @@ const HEADER_BYTES: usize = 1 + 4 + NONCE_BYTES;
 
 /// An encrypted value as it lies in a column.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedValue {
     pub(crate) key_number: u32,
     pub(crate) nonce: [u8; NONCE_BYTES],
     pub(crate) ciphertext: Vec<u8>,
 }
 
-impl Sealed {
+impl SealedValue {
     /// Which of the tenant's data keys opens it.
     pub fn key_number(&self) -> u32 {
         self.key_number
@@ -60,7 +60,7 @@ impl Sealed {
     }
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for SealedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,6 +1,6 @@
 //! `nimbus setup`, `nimbus login` and `nimbus logout`.
 
-use nimbus_control_client::{Client, Profile, Tokens};
+use nimbus_control_client::{Client, ProfileTokens, ServerProfile};
 use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ pub(crate) async fn login(args: LoginArgs, context: &CommandContext) -> Result<C
     let mut client = Client::anonymous(&server)?;
     let body = json!({"tenant": tenant, "email": email, "password": password});
     let answer = client.post("/api/v1/auth/login", &body).await?;
-    let profile = Profile {
+    let profile = ServerProfile {
         server,
         tenant,
         tenant_id: text(&answer, "tenant_id")?,
@@ -75,8 +75,8 @@ pub(crate) async fn login(args: LoginArgs, context: &CommandContext) -> Result<C
 }
 
 /// Keeps a sign-in for the commands that follow.
-fn remember(name: &str, profile: &Profile, answer: &Value) -> Result<()> {
-    let tokens = Tokens::of_answer(answer).ok_or_else(|| {
+fn remember(name: &str, profile: &ServerProfile, answer: &Value) -> Result<()> {
+    let tokens = ProfileTokens::of_answer(answer).ok_or_else(|| {
         Error::new(
             ErrorCode::SERVER_ANSWER,
             "the server answered without tokens",
@@ -88,8 +88,8 @@ fn remember(name: &str, profile: &Profile, answer: &Value) -> Result<()> {
     Ok(())
 }
 
-fn report(context: &CommandContext, name: &str, profile: &Profile) -> Result<CommandOutcome> {
-    let Profile { server, email, .. } = profile;
+fn report(context: &CommandContext, name: &str, profile: &ServerProfile) -> Result<CommandOutcome> {
+    let ServerProfile { server, email, .. } = profile;
     let data =
         json!({"server": server, "email": email, "profile": name, "tenant_id": profile.tenant_id});
     let report = AdminReport::done(data, format!("signed in at {server} as {email}"));
@@ -139,7 +139,7 @@ pub(crate) async fn setup(args: SetupArgs, context: &CommandContext) -> Result<C
     let body =
         json!({"token": token, "email": args.email, "display_name": name, "password": password});
     let answer = client.post("/api/v1/setup/complete", &body).await?;
-    let profile = Profile {
+    let profile = ServerProfile {
         server,
         tenant: String::new(),
         tenant_id: text(&answer, "tenant_id")?,

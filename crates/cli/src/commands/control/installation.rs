@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 use nimbus_config::{Isolation as Configured, Secret, Settings};
-use nimbus_control_server::{DatabaseOptions, GivenKeys, InstallationKeys, Place};
-use nimbus_control_store::{Address, Credentials, Host, Isolation, StoreConfig, Tls};
+use nimbus_control_server::{DatabaseLocation, DatabaseOptions, GivenKeys, InstallationKeys};
+use nimbus_control_store::{Credentials, DatabaseAddress, Host, Isolation, StoreConfig, Tls};
 use nimbus_core::{Error, ErrorCode, Result};
 use zeroize::Zeroizing;
 
@@ -32,10 +32,10 @@ impl InstallationArgs {
         let place = match (&self.database_url, &settings.db.host.value) {
             (Some(url), _) => {
                 nimbus_telemetry::register_secret(url);
-                Place::External(StoreConfig::from_url(url)?)
+                DatabaseLocation::External(StoreConfig::from_url(url)?)
             }
-            (None, Some(host)) => Place::External(configured(settings, host)?),
-            (None, None) => Place::Private {
+            (None, Some(host)) => DatabaseLocation::External(configured(settings, host)?),
+            (None, None) => DatabaseLocation::Private {
                 binaries: settings.db.binaries.value.as_ref().map(PathBuf::from),
             },
         };
@@ -68,7 +68,7 @@ fn configured(settings: &Settings, host: &str) -> Result<StoreConfig> {
             )
         })?,
     };
-    let address = Address {
+    let address = DatabaseAddress {
         host,
         port: db.port.value,
         database: db.name.value.clone(),

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use nimbus_config::{Origin, Rate, RatePeriod, Secret, Settings};
 use nimbus_control_server::{
-    ApiOptions, ArchiveAddress, ConnectionLimits, Front, GivenKeys, Limit, Server, ServerOptions,
+    ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, Front, GivenKeys, Limit,
+    ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
@@ -49,7 +50,7 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
     let stop = stop_requested()?;
     let mut stop = Box::pin(stop);
     let server = tokio::select! {
-        server = Server::start(&options) => server?,
+        server = ControlServer::start(&options) => server?,
         () = &mut stop => return Err(Error::new(ErrorCode::CANCELLED, "stopped while starting")),
     };
     context.output.result(&UpReport {

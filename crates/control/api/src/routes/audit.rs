@@ -4,21 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use nimbus_control_app::{AuditFilter, ExportFormat, Failure, Timestamp, Verdict, operation};
+use nimbus_control_app::{AuditFilter, ChainVerdict, ExportFormat, Failure, Timestamp, operation};
 use nimbus_core::TenantId;
 
-use super::Answer;
+use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Filter, Segments, page_size};
+use crate::extract::{ListFilter, Segments, page_size};
 use crate::route::Route;
-use crate::wire::{AuditEntry, AuditQuery, AuditVerdict, Page};
+use crate::wire::{AuditEntryBody, AuditQuery, AuditVerdict, Page};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(operation::LIST_AUDIT, list)
             .asks::<AuditQuery>()
-            .gives::<Page<AuditEntry>>(),
+            .gives::<Page<AuditEntryBody>>(),
         Route::new(operation::EXPORT_AUDIT, export).asks::<AuditQuery>(),
         Route::new(operation::VERIFY_AUDIT, verify).gives::<AuditVerdict>(),
     ]
@@ -66,8 +66,8 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<AuditQuery>,
-) -> Answer<Json<Page<AuditEntry>>> {
+    ListFilter(query): ListFilter<AuditQuery>,
+) -> ApiResult<Json<Page<AuditEntryBody>>> {
     let filter = filter(query)?;
     let limit = filter.limit as usize;
     let entries = state.app.audit_list(&call, tenant, filter).await?;
@@ -75,7 +75,7 @@ async fn list(
         .last()
         .filter(|_| entries.len() == limit)
         .map(|entry| entry.sequence.to_string());
-    let items = entries.into_iter().map(AuditEntry::from).collect();
+    let items = entries.into_iter().map(AuditEntryBody::from).collect();
     Ok(Json(Page { items, next }))
 }
 
@@ -83,8 +83,8 @@ async fn export(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<AuditQuery>,
-) -> Answer<Response> {
+    ListFilter(query): ListFilter<AuditQuery>,
+) -> ApiResult<Response> {
     let (format, kind) = match query.format.as_deref() {
         None | Some("jsonl") => (ExportFormat::JsonLines, "application/jsonl"),
         Some("csv") => (ExportFormat::Csv, "text/csv; charset=utf-8"),
@@ -107,14 +107,14 @@ async fn verify(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-) -> Answer<Json<AuditVerdict>> {
+) -> ApiResult<Json<AuditVerdict>> {
     let report = state.app.audit_verify(&call, tenant).await?;
     let (entries, checkpoints, fault) = match report.verdict {
-        Verdict::Intact {
+        ChainVerdict::Intact {
             entries,
             checkpoints,
         } => (Some(entries), Some(checkpoints), None),
-        Verdict::Broken { fault } => (None, None, Some(fault)),
+        ChainVerdict::Broken { fault } => (None, None, Some(fault)),
     };
     Ok(Json(AuditVerdict {
         intact: fault.is_none(),

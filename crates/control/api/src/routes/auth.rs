@@ -10,50 +10,51 @@ use nimbus_control_auth::csrf;
 use nimbus_control_auth::operation::{Need, OPERATIONS};
 use uuid::Uuid;
 
-use super::Answer;
-use crate::caller::{Circumstances, SignedCall, ensure_own_origin};
-use crate::extract::{Body, Filter, PageQuery, Segments};
+use super::ApiResult;
+use crate::caller::{RequestCircumstances, SignedCall, ensure_own_origin};
+use crate::extract::{JsonBody, ListFilter, PageQuery, Segments};
 use crate::route::Route;
 use crate::wire::{
-    ChangePassword, CompleteSetup, Ended, Login, Me, Page, Permission, Refresh, Session,
-    SetupStatus, SignedIn,
+    ChangePassword, CompleteSetup, EndedSessionsBody, Login, Me, Page, PermissionBody, Refresh,
+    SessionBody, SetupStatusBody, SignedInBody,
 };
 use crate::{ApiState, cookies};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(operation::SETUP_STATUS, setup_status).gives::<SetupStatus>(),
+        Route::new(operation::SETUP_STATUS, setup_status).gives::<SetupStatusBody>(),
         Route::new(operation::SETUP_COMPLETE, setup_complete)
             .takes::<CompleteSetup>()
-            .gives::<SignedIn>(),
+            .gives::<SignedInBody>(),
         Route::new(operation::LOGIN, login)
             .takes::<Login>()
-            .gives::<SignedIn>(),
+            .gives::<SignedInBody>(),
         Route::new(operation::REFRESH, refresh)
             .takes::<Refresh>()
-            .gives::<SignedIn>(),
+            .gives::<SignedInBody>(),
         Route::new(operation::REFRESH_TOKEN, refresh)
             .takes::<Refresh>()
-            .gives::<SignedIn>(),
+            .gives::<SignedInBody>(),
         Route::new(operation::LOGOUT, logout),
         Route::new(operation::ME, me).gives::<Me>(),
         Route::new(operation::OWN_SESSIONS, own_sessions)
             .asks::<PageQuery>()
-            .gives::<Page<Session>>(),
-        Route::new(operation::REVOKE_OTHER_SESSIONS, revoke_other_sessions).gives::<Ended>(),
+            .gives::<Page<SessionBody>>(),
+        Route::new(operation::REVOKE_OTHER_SESSIONS, revoke_other_sessions)
+            .gives::<EndedSessionsBody>(),
         Route::new(operation::REVOKE_OWN_SESSION, revoke_own_session),
         Route::new(operation::CHANGE_PASSWORD, change_password).takes::<ChangePassword>(),
         Route::new(operation::DESCRIBE_API, describe),
-        Route::new(operation::LIST_PERMISSIONS, permissions).gives::<Page<Permission>>(),
+        Route::new(operation::LIST_PERMISSIONS, permissions).gives::<Page<PermissionBody>>(),
     ]
 }
 
-async fn setup_status(State(state): State<ApiState>) -> Answer<Json<SetupStatus>> {
+async fn setup_status(State(state): State<ApiState>) -> ApiResult<Json<SetupStatusBody>> {
     let completed_at = match state.app.setup_status().await? {
         app::SetupStatus::Open => None,
         app::SetupStatus::Complete { at } => Some(at.0.to_string()),
     };
-    Ok(Json(SetupStatus {
+    Ok(Json(SetupStatusBody {
         completed: completed_at.is_some(),
         completed_at,
     }))
@@ -61,9 +62,9 @@ async fn setup_status(State(state): State<ApiState>) -> Answer<Json<SetupStatus>
 
 async fn setup_complete(
     State(state): State<ApiState>,
-    Circumstances(context): Circumstances,
-    Body(body): Body<CompleteSetup>,
-) -> Answer<Response> {
+    RequestCircumstances(context): RequestCircumstances,
+    JsonBody(body): JsonBody<CompleteSetup>,
+) -> ApiResult<Response> {
     state.limits.take_sign_in(context.ip)?;
     let input = SetupInput {
         token: body.token,
@@ -77,10 +78,10 @@ async fn setup_complete(
 
 async fn login(
     State(state): State<ApiState>,
-    Circumstances(context): Circumstances,
+    RequestCircumstances(context): RequestCircumstances,
     headers: HeaderMap,
-    Body(body): Body<Login>,
-) -> Answer<Response> {
+    JsonBody(body): JsonBody<Login>,
+) -> ApiResult<Response> {
     state.limits.take_sign_in(context.ip)?;
     if body.cookies {
         ensure_own_origin(&state, &headers)?;
@@ -96,10 +97,10 @@ async fn login(
 
 async fn refresh(
     State(state): State<ApiState>,
-    Circumstances(context): Circumstances,
+    RequestCircumstances(context): RequestCircumstances,
     headers: HeaderMap,
-    Body(body): Body<Refresh>,
-) -> Answer<Response> {
+    JsonBody(body): JsonBody<Refresh>,
+) -> ApiResult<Response> {
     let (token, by_cookie) = match &body.refresh_token {
         Some(token) => (token.as_str(), false),
         None => {
@@ -115,7 +116,7 @@ async fn refresh(
 
 /// Tokens in the body for programs, in cookies for the console; never in both.
 fn answer(state: &ApiState, signed_in: app::SignedIn, by_cookie: bool) -> Response {
-    let body = SignedIn {
+    let body = SignedInBody {
         tenant_id: signed_in.tenant.to_string(),
         user_id: signed_in.user.to_string(),
         token_type: "Bearer",
@@ -138,14 +139,17 @@ fn is_secure(state: &ApiState) -> bool {
         .all(|origin| origin.starts_with("https://"))
 }
 
-async fn logout(State(state): State<ApiState>, SignedCall(call): SignedCall) -> Answer<Response> {
+async fn logout(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+) -> ApiResult<Response> {
     state.app.logout(&call).await?;
     let mut response = axum::http::StatusCode::NO_CONTENT.into_response();
     cookies::clear(response.headers_mut(), is_secure(&state));
     Ok(response)
 }
 
-async fn me(State(state): State<ApiState>, SignedCall(call): SignedCall) -> Answer<Json<Me>> {
+async fn me(State(state): State<ApiState>, SignedCall(call): SignedCall) -> ApiResult<Json<Me>> {
     let (user, tenant) = state.app.me(&call).await?;
     let assignments = &call.who.caller.assignments;
     let limit = call.who.caller.limit.as_ref();
@@ -169,8 +173,8 @@ async fn me(State(state): State<ApiState>, SignedCall(call): SignedCall) -> Answ
 async fn own_sessions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
-    Filter(query): Filter<PageQuery>,
-) -> Answer<Json<Page<Session>>> {
+    ListFilter(query): ListFilter<PageQuery>,
+) -> ApiResult<Json<Page<SessionBody>>> {
     let page = query.page()?;
     let limit = page.limit;
     let sessions = state.app.own_sessions(&call, page).await?;
@@ -180,16 +184,16 @@ async fn own_sessions(
 async fn revoke_other_sessions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
-) -> Answer<Json<Ended>> {
+) -> ApiResult<Json<EndedSessionsBody>> {
     let ended = state.app.end_other_sessions(&call).await?;
-    Ok(Json(Ended { ended }))
+    Ok(Json(EndedSessionsBody { ended }))
 }
 
 async fn revoke_own_session(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(session): Segments<Uuid>,
-) -> Answer<axum::http::StatusCode> {
+) -> ApiResult<axum::http::StatusCode> {
     state.app.end_own_session(&call, session).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
 }
@@ -197,8 +201,8 @@ async fn revoke_own_session(
 async fn change_password(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
-    Body(body): Body<ChangePassword>,
-) -> Answer<axum::http::StatusCode> {
+    JsonBody(body): JsonBody<ChangePassword>,
+) -> ApiResult<axum::http::StatusCode> {
     state.limits.take_sign_in(call.context.ip)?;
     state
         .app
@@ -210,14 +214,14 @@ async fn change_password(
 async fn permissions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
-) -> Answer<Json<Page<Permission>>> {
+) -> ApiResult<Json<Page<PermissionBody>>> {
     state
         .app
         .note_read(&call, operation::LIST_PERMISSIONS)
         .await?;
     let items = permission::PERMISSIONS
         .iter()
-        .map(|permission| Permission {
+        .map(|permission| PermissionBody {
             key: permission.key,
             tier: format!("{:?}", permission.tier),
             description: permission.description,

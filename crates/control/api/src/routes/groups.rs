@@ -10,27 +10,27 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::Answer;
+use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, PageQuery, Segments, page};
+use crate::extract::{JsonBody, ListFilter, PageQuery, Segments, page};
 use crate::route::Route;
-use crate::wire::{Group, NewGroup, Page, PatchGroup, User};
+use crate::wire::{GroupBody, NewGroupBody, Page, PatchGroup, UserBody};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(operation::LIST_GROUPS, list)
             .asks::<GroupQuery>()
-            .gives::<Page<Group>>(),
+            .gives::<Page<GroupBody>>(),
         Route::new(operation::CREATE_GROUP, create)
-            .takes::<NewGroup>()
-            .gives::<Group>(),
+            .takes::<NewGroupBody>()
+            .gives::<GroupBody>(),
         Route::new(operation::UPDATE_GROUP, update)
             .takes::<PatchGroup>()
-            .gives::<Group>(),
+            .gives::<GroupBody>(),
         Route::new(operation::LIST_MEMBERS, members)
             .asks::<PageQuery>()
-            .gives::<Page<User>>(),
+            .gives::<Page<UserBody>>(),
         Route::new(operation::DELETE_GROUP, delete),
         Route::new(operation::ADD_MEMBER, add),
         Route::new(operation::REMOVE_MEMBER, remove),
@@ -50,8 +50,8 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<GroupQuery>,
-) -> Answer<Json<Page<Group>>> {
+    ListFilter(query): ListFilter<GroupQuery>,
+) -> ApiResult<Json<Page<GroupBody>>> {
     let page = page(query.after, query.limit)?;
     let limit = page.limit;
     let groups = state
@@ -65,8 +65,8 @@ async fn create(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<NewGroup>,
-) -> Answer<(StatusCode, Json<Group>)> {
+    JsonBody(body): JsonBody<NewGroupBody>,
+) -> ApiResult<(StatusCode, Json<GroupBody>)> {
     let new = app::NewGroup {
         name: body.name,
         description: body.description,
@@ -79,7 +79,7 @@ async fn delete(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, group)): Segments<(TenantId, Uuid)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.group_delete(&call, tenant, group).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -88,7 +88,7 @@ async fn add(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, group, user)): Segments<(TenantId, Uuid, UserId)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.group_add(&call, tenant, group, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -97,7 +97,7 @@ async fn remove(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, group, user)): Segments<(TenantId, Uuid, UserId)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.group_remove(&call, tenant, group, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -106,8 +106,8 @@ async fn update(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, group)): Segments<(TenantId, Uuid)>,
-    Body(body): Body<PatchGroup>,
-) -> Answer<Json<Group>> {
+    JsonBody(body): JsonBody<PatchGroup>,
+) -> ApiResult<Json<GroupBody>> {
     let patch = app::GroupPatch {
         name: body.name,
         description: body.description,
@@ -120,8 +120,8 @@ async fn members(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, group)): Segments<(TenantId, Uuid)>,
-    Filter(query): Filter<PageQuery>,
-) -> Answer<Json<Page<User>>> {
+    ListFilter(query): ListFilter<PageQuery>,
+) -> ApiResult<Json<Page<UserBody>>> {
     let page = query.page()?;
     let limit = page.limit;
     let members = state.app.group_members(&call, tenant, group, page).await?;

@@ -7,21 +7,21 @@ use nimbus_control_app::{KeyInput, operation};
 use nimbus_core::TenantId;
 use uuid::Uuid;
 
-use super::{Answer, id};
+use super::{ApiResult, id};
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, PageQuery, Segments};
+use crate::extract::{JsonBody, ListFilter, PageQuery, Segments};
 use crate::route::Route;
-use crate::wire::{ApiKey, NewKey, Page, place};
+use crate::wire::{ApiKeyBody, NewKeyBody, Page, place};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(operation::LIST_KEYS, list)
             .asks::<PageQuery>()
-            .gives::<Page<ApiKey>>(),
+            .gives::<Page<ApiKeyBody>>(),
         Route::new(operation::CREATE_KEY, create)
-            .takes::<NewKey>()
-            .gives::<ApiKey>(),
+            .takes::<NewKeyBody>()
+            .gives::<ApiKeyBody>(),
         Route::new(operation::REVOKE_KEY, revoke),
     ]
 }
@@ -30,8 +30,8 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<PageQuery>,
-) -> Answer<Json<Page<ApiKey>>> {
+    ListFilter(query): ListFilter<PageQuery>,
+) -> ApiResult<Json<Page<ApiKeyBody>>> {
     let page = query.page()?;
     let limit = page.limit;
     let keys = state.app.key_list(&call, tenant, page).await?;
@@ -44,8 +44,8 @@ async fn create(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<NewKey>,
-) -> Answer<(StatusCode, Json<ApiKey>)> {
+    JsonBody(body): JsonBody<NewKeyBody>,
+) -> ApiResult<(StatusCode, Json<ApiKeyBody>)> {
     let input = KeyInput {
         service_account: id("service_account_id", &body.service_account_id)?,
         name: body.name,
@@ -60,7 +60,7 @@ async fn revoke(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, key)): Segments<(TenantId, Uuid)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.key_revoke(&call, tenant, key).await?;
     Ok(StatusCode::NO_CONTENT)
 }

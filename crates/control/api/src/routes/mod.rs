@@ -13,7 +13,7 @@ use nimbus_control_app::Failure;
 use crate::problem::ApiError;
 use crate::route::Route;
 
-pub(crate) type Answer<T> = Result<T, ApiError>;
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 /// Every route there is.
 pub(crate) fn all() -> Vec<Route> {

@@ -4,40 +4,42 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use nimbus_control_app as app;
-use nimbus_control_app::{AssignmentInput, Failure, Question, RoleInput, RoleView, operation};
+use nimbus_control_app::{
+    AssignmentInput, Failure, PermissionQuestion, RoleInput, RoleView, operation,
+};
 use nimbus_control_auth::role::Environments;
 use nimbus_core::TenantId;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Answer, id};
+use super::{ApiResult, id};
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, PageQuery, Segments};
+use crate::extract::{JsonBody, ListFilter, PageQuery, Segments};
 use crate::route::Route;
 use crate::wire::{
-    Explain, Explanation, Grant, NewAssignment, NewRole, Page, ReplaceRole, Role, RoleAssignment,
-    place,
+    Explain, Explanation, GrantBody, NewAssignment, NewRole, Page, ReplaceRole, RoleAssignmentBody,
+    RoleBody, place,
 };
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(operation::LIST_ROLES, list)
             .asks::<PageQuery>()
-            .gives::<Page<Role>>(),
+            .gives::<Page<RoleBody>>(),
         Route::new(operation::CREATE_ROLE, create)
             .takes::<NewRole>()
-            .gives::<Role>(),
+            .gives::<RoleBody>(),
         Route::new(operation::UPDATE_ROLE, update)
             .takes::<ReplaceRole>()
-            .gives::<Role>(),
+            .gives::<RoleBody>(),
         Route::new(operation::DELETE_ROLE, delete),
         Route::new(operation::LIST_ASSIGNMENTS, assignments)
             .asks::<PageQuery>()
-            .gives::<Page<RoleAssignment>>(),
+            .gives::<Page<RoleAssignmentBody>>(),
         Route::new(operation::ASSIGN_ROLE, assign)
             .takes::<NewAssignment>()
-            .gives::<RoleAssignment>(),
+            .gives::<RoleAssignmentBody>(),
         Route::new(operation::UNASSIGN_ROLE, unassign),
         Route::new(operation::EXPLAIN, explain)
             .takes::<Explain>()
@@ -45,9 +47,9 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-impl From<RoleView> for Role {
+impl From<RoleView> for RoleBody {
     fn from(view: RoleView) -> Self {
-        let grants = view.role.grants.into_iter().map(|grant| Grant {
+        let grants = view.role.grants.into_iter().map(|grant| GrantBody {
             permissions: grant.permissions,
             environments: match grant.environments {
                 Environments::Any => None,
@@ -67,8 +69,8 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<PageQuery>,
-) -> Answer<Json<Page<Role>>> {
+    ListFilter(query): ListFilter<PageQuery>,
+) -> ApiResult<Json<Page<RoleBody>>> {
     let page = query.page()?;
     let limit = page.limit as usize;
     let roles = state.app.role_list(&call, tenant, page).await?;
@@ -79,7 +81,7 @@ async fn list(
         .filter(|_| own >= limit)
         .map(|view| view.role.name.clone());
     Ok(Json(Page {
-        items: roles.into_iter().map(Role::from).collect(),
+        items: roles.into_iter().map(RoleBody::from).collect(),
         next,
     }))
 }
@@ -88,8 +90,8 @@ async fn create(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<NewRole>,
-) -> Answer<(StatusCode, Json<Role>)> {
+    JsonBody(body): JsonBody<NewRole>,
+) -> ApiResult<(StatusCode, Json<RoleBody>)> {
     let input = RoleInput {
         name: body.name,
         description: body.description,
@@ -103,8 +105,8 @@ async fn update(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, name)): Segments<(TenantId, String)>,
-    Body(body): Body<ReplaceRole>,
-) -> Answer<Json<Role>> {
+    JsonBody(body): JsonBody<ReplaceRole>,
+) -> ApiResult<Json<RoleBody>> {
     let input = RoleInput {
         name,
         description: body.description,
@@ -114,7 +116,7 @@ async fn update(
     Ok(Json(role.into()))
 }
 
-fn grants(grants: Vec<Grant>) -> Vec<nimbus_control_auth::role::Grant> {
+fn grants(grants: Vec<GrantBody>) -> Vec<nimbus_control_auth::role::Grant> {
     let given = grants
         .into_iter()
         .map(|grant| nimbus_control_auth::role::Grant {
@@ -130,7 +132,7 @@ async fn delete(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, role)): Segments<(TenantId, String)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.role_delete(&call, tenant, role).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -139,8 +141,8 @@ async fn assignments(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<PageQuery>,
-) -> Answer<Json<Page<RoleAssignment>>> {
+    ListFilter(query): ListFilter<PageQuery>,
+) -> ApiResult<Json<Page<RoleAssignmentBody>>> {
     let page = query.page()?;
     let limit = page.limit;
     let assignments = state.app.assignment_list(&call, tenant, page).await?;
@@ -153,8 +155,8 @@ async fn assign(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<NewAssignment>,
-) -> Answer<(StatusCode, Json<RoleAssignment>)> {
+    JsonBody(body): JsonBody<NewAssignment>,
+) -> ApiResult<(StatusCode, Json<RoleAssignmentBody>)> {
     let input = AssignmentInput {
         role: body.role,
         user: body.user_id.map(|text| id("user_id", &text)).transpose()?,
@@ -178,7 +180,7 @@ async fn unassign(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, assignment)): Segments<(TenantId, Uuid)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.role_unassign(&call, tenant, assignment).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -187,9 +189,9 @@ async fn explain(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<Explain>,
-) -> Answer<Json<Explanation>> {
-    let question = Question {
+    JsonBody(body): JsonBody<Explain>,
+) -> ApiResult<Json<Explanation>> {
+    let question = PermissionQuestion {
         user: id("user_id", &body.user_id)?,
         key: body.permission,
         environment: body.environment,

@@ -8,37 +8,39 @@ use nimbus_core::TenantId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Answer, id};
+use super::{ApiResult, id};
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, Segments, page};
+use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::route::Route;
-use crate::wire::{Effective, MoveTenant, NewTenant, Page, PatchTenant, SetQuotas, Tenant, place};
+use crate::wire::{
+    Effective, MoveTenant, NewTenantBody, Page, PatchTenant, SetQuotas, TenantBody, place,
+};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(operation::LIST_TENANTS, list)
             .asks::<TenantQuery>()
-            .gives::<Page<Tenant>>(),
-        Route::new(operation::GET_TENANT, get).gives::<Tenant>(),
+            .gives::<Page<TenantBody>>(),
+        Route::new(operation::GET_TENANT, get).gives::<TenantBody>(),
         Route::new(operation::CREATE_TENANT, create)
-            .takes::<NewTenant>()
-            .gives::<Tenant>(),
+            .takes::<NewTenantBody>()
+            .gives::<TenantBody>(),
         Route::new(operation::UPDATE_TENANT, update)
             .takes::<PatchTenant>()
-            .gives::<Tenant>(),
+            .gives::<TenantBody>(),
         Route::new(operation::MOVE_TENANT, r#move)
             .takes::<MoveTenant>()
-            .gives::<Tenant>(),
+            .gives::<TenantBody>(),
         Route::new(operation::DELETE_TENANT, delete),
         Route::new(operation::SET_QUOTAS, set_quotas)
             .takes::<SetQuotas>()
-            .gives::<Tenant>(),
+            .gives::<TenantBody>(),
         Route::new(operation::TENANT_EFFECTIVE, effective).gives::<Effective>(),
         Route::new(operation::LIST_DELETED_TENANTS, deleted)
             .asks::<DeletedQuery>()
-            .gives::<Page<Tenant>>(),
-        Route::new(operation::RESTORE_TENANT, restore).gives::<Tenant>(),
+            .gives::<Page<TenantBody>>(),
+        Route::new(operation::RESTORE_TENANT, restore).gives::<TenantBody>(),
     ]
 }
 
@@ -77,8 +79,8 @@ impl std::str::FromStr for TenantPlace {
 async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
-    Filter(query): Filter<TenantQuery>,
-) -> Answer<Json<Page<Tenant>>> {
+    ListFilter(query): ListFilter<TenantQuery>,
+) -> ApiResult<Json<Page<TenantBody>>> {
     let page = page::<TenantPlace>(query.after, query.limit)?;
     let filter = TenantFilter {
         text: query.text,
@@ -89,7 +91,7 @@ async fn list(
     };
     let (tenants, next) = state.app.tenant_list(&call, filter).await?;
     Ok(Json(Page {
-        items: tenants.into_iter().map(Tenant::from).collect(),
+        items: tenants.into_iter().map(TenantBody::from).collect(),
         next: next.map(|(slug, id)| format!("{slug}/{id}")),
     }))
 }
@@ -98,7 +100,7 @@ async fn get(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-) -> Answer<Json<Tenant>> {
+) -> ApiResult<Json<TenantBody>> {
     Ok(Json(state.app.tenant_get(&call, tenant).await?.into()))
 }
 
@@ -106,8 +108,8 @@ async fn create(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(parent): Segments<TenantId>,
-    Body(body): Body<NewTenant>,
-) -> Answer<(StatusCode, Json<Tenant>)> {
+    JsonBody(body): JsonBody<NewTenantBody>,
+) -> ApiResult<(StatusCode, Json<TenantBody>)> {
     let input = TenantInput {
         slug: body.slug,
         name: body.name,
@@ -121,8 +123,8 @@ async fn update(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<PatchTenant>,
-) -> Answer<Json<Tenant>> {
+    JsonBody(body): JsonBody<PatchTenant>,
+) -> ApiResult<Json<TenantBody>> {
     let patch = TenantPatch {
         name: body.name,
         settings: body.settings,
@@ -137,8 +139,8 @@ async fn r#move(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<MoveTenant>,
-) -> Answer<Json<Tenant>> {
+    JsonBody(body): JsonBody<MoveTenant>,
+) -> ApiResult<Json<TenantBody>> {
     let parent = id("parent_id", &body.parent_id)?;
     Ok(Json(
         state.app.tenant_move(&call, tenant, parent).await?.into(),
@@ -149,7 +151,7 @@ async fn delete(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.tenant_delete(&call, tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -158,8 +160,8 @@ async fn set_quotas(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<SetQuotas>,
-) -> Answer<Json<Tenant>> {
+    JsonBody(body): JsonBody<SetQuotas>,
+) -> ApiResult<Json<TenantBody>> {
     Ok(Json(
         state
             .app
@@ -173,7 +175,7 @@ async fn effective(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-) -> Answer<Json<Effective>> {
+) -> ApiResult<Json<Effective>> {
     let effective = state.app.tenant_effective(&call, tenant).await?;
     Ok(Json(effective.into()))
 }
@@ -182,8 +184,8 @@ async fn deleted(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(parent): Segments<TenantId>,
-    Filter(query): Filter<DeletedQuery>,
-) -> Answer<Json<Page<Tenant>>> {
+    ListFilter(query): ListFilter<DeletedQuery>,
+) -> ApiResult<Json<Page<TenantBody>>> {
     let page = page(query.after, query.limit)?;
     let limit = page.limit;
     let deleted = state
@@ -200,7 +202,7 @@ async fn restore(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((parent, tenant)): Segments<(TenantId, TenantId)>,
-) -> Answer<Json<Tenant>> {
+) -> ApiResult<Json<TenantBody>> {
     let restored = state.app.tenant_restore(&call, parent, tenant).await?;
     Ok(Json(restored.into()))
 }

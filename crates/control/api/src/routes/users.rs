@@ -9,31 +9,31 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::Answer;
+use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::extract::{Body, Filter, PageQuery, Segments, page};
+use crate::extract::{JsonBody, ListFilter, PageQuery, Segments, page};
 use crate::route::Route;
-use crate::wire::{Ended, NewUser, Page, PatchUser, Session, User};
+use crate::wire::{EndedSessionsBody, NewUserBody, Page, PatchUser, SessionBody, UserBody};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(operation::LIST_USERS, list)
             .asks::<UserQuery>()
-            .gives::<Page<User>>(),
-        Route::new(operation::GET_USER, get).gives::<User>(),
+            .gives::<Page<UserBody>>(),
+        Route::new(operation::GET_USER, get).gives::<UserBody>(),
         Route::new(operation::CREATE_USER, create)
-            .takes::<NewUser>()
-            .gives::<User>(),
+            .takes::<NewUserBody>()
+            .gives::<UserBody>(),
         Route::new(operation::UPDATE_USER, update)
             .takes::<PatchUser>()
-            .gives::<User>(),
+            .gives::<UserBody>(),
         Route::new(operation::DELETE_USER, delete),
         Route::new(operation::LIST_SESSIONS, sessions)
             .asks::<PageQuery>()
-            .gives::<Page<Session>>(),
+            .gives::<Page<SessionBody>>(),
         Route::new(operation::REVOKE_SESSION, revoke_session),
-        Route::new(operation::REVOKE_SESSIONS, revoke_sessions).gives::<Ended>(),
+        Route::new(operation::REVOKE_SESSIONS, revoke_sessions).gives::<EndedSessionsBody>(),
     ]
 }
 
@@ -50,8 +50,8 @@ async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Filter(query): Filter<UserQuery>,
-) -> Answer<Json<Page<User>>> {
+    ListFilter(query): ListFilter<UserQuery>,
+) -> ApiResult<Json<Page<UserBody>>> {
     let page = page(query.after, query.limit)?;
     let limit = page.limit;
     let users = state
@@ -65,7 +65,7 @@ async fn get(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user)): Segments<(TenantId, UserId)>,
-) -> Answer<Json<User>> {
+) -> ApiResult<Json<UserBody>> {
     Ok(Json(state.app.user_get(&call, tenant, user).await?.into()))
 }
 
@@ -73,8 +73,8 @@ async fn create(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(tenant): Segments<TenantId>,
-    Body(body): Body<NewUser>,
-) -> Answer<(StatusCode, Json<User>)> {
+    JsonBody(body): JsonBody<NewUserBody>,
+) -> ApiResult<(StatusCode, Json<UserBody>)> {
     let input = UserInput {
         service_account: body.service_account,
         email: body.email,
@@ -89,8 +89,8 @@ async fn update(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user)): Segments<(TenantId, UserId)>,
-    Body(body): Body<PatchUser>,
-) -> Answer<Json<User>> {
+    JsonBody(body): JsonBody<PatchUser>,
+) -> ApiResult<Json<UserBody>> {
     let patch = UserPatch {
         display_name: body.display_name,
         disabled: body.disabled,
@@ -109,7 +109,7 @@ async fn delete(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user)): Segments<(TenantId, UserId)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state.app.user_delete(&call, tenant, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -118,8 +118,8 @@ async fn sessions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user)): Segments<(TenantId, UserId)>,
-    Filter(query): Filter<PageQuery>,
-) -> Answer<Json<Page<Session>>> {
+    ListFilter(query): ListFilter<PageQuery>,
+) -> ApiResult<Json<Page<SessionBody>>> {
     let page = query.page()?;
     let limit = page.limit;
     let sessions = state.app.user_sessions(&call, tenant, user, page).await?;
@@ -130,7 +130,7 @@ async fn revoke_session(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user, session)): Segments<(TenantId, UserId, Uuid)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     state
         .app
         .user_revoke_session(&call, tenant, user, session)
@@ -142,7 +142,7 @@ async fn revoke_sessions(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments((tenant, user)): Segments<(TenantId, UserId)>,
-) -> Answer<Json<Ended>> {
+) -> ApiResult<Json<EndedSessionsBody>> {
     let ended = state.app.user_revoke_sessions(&call, tenant, user).await?;
-    Ok(Json(Ended { ended }))
+    Ok(Json(EndedSessionsBody { ended }))
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode, header};
-use nimbus_control_api::{ApiState, Front, Limits, router};
+use nimbus_control_api::{ApiLimits, ApiState, Front, router};
 use nimbus_control_app::{App, AppKeys, AppSettings};
 use nimbus_control_audit::SigningKey;
 use nimbus_control_auth::password::Cost;
@@ -143,7 +143,7 @@ impl Installation {
             .await
             .unwrap();
         let unlimited = Limit::per_second(1_000_000);
-        let limits = Limits::new(unlimited, unlimited, unlimited);
+        let limits = ApiLimits::new(unlimited, unlimited, unlimited);
         // Requests of tests come from 10.1.2.3.
         let front = Front::parse("", "office=10.1.0.0/16").unwrap();
         let state = ApiState::new(app.clone(), vec![ORIGIN.to_owned()], limits).behind(front);

@@ -19,7 +19,7 @@ use crate::role::Role;
 /// How far down the tree an assignment counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum AssignmentReach {
     Own,
     Subtree,
 }
@@ -29,7 +29,7 @@ pub enum Reach {
 pub struct Assignment {
     pub role: Role,
     pub tenant: TenantId,
-    pub reach: Reach,
+    pub reach: AssignmentReach,
     pub conditions: Conditions,
     /// When it ends; `None` is never.
     pub until: Option<Timestamp>,
@@ -92,11 +92,11 @@ pub struct Decision {
 
 /// Asks Cedar.
 #[derive(Debug, Default)]
-pub struct Engine {
+pub struct PolicyEngine {
     authorizer: Authorizer,
 }
 
-impl Engine {
+impl PolicyEngine {
     pub fn decide(
         &self,
         caller: &Caller,

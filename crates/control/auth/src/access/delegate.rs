@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use nimbus_core::TenantId;
 
 use super::condition::Conditions;
-use super::decide::{Assignment, Caller, Reach};
+use super::decide::{Assignment, AssignmentReach, Caller};
 use crate::role::{Environments, Grant};
 
 /// Permissions that somebody would get.
@@ -20,7 +20,7 @@ pub struct Delegation<'a> {
     pub grants: &'a [Grant],
     /// From the operator down to the tenant in which they count.
     pub path: &'a [TenantId],
-    pub reach: Reach,
+    pub reach: AssignmentReach,
     /// When they count. `None` if that is decided later, by somebody who is asked again then.
     pub when: Option<Validity<'a>>,
 }
@@ -114,18 +114,19 @@ impl Caller {
     /// Whether the caller's assignments name a permission in a tenant at all, now or at another time.
     pub fn names(&self, key: &str, path: &[TenantId]) -> bool {
         self.limit.as_ref().is_none_or(|limit| limit.contains(key))
-            && self
-                .assignments
-                .iter()
-                .any(|held| held.reaches(path, Reach::Own) && held.role.keys().contains(key))
+            && self.assignments.iter().any(|held| {
+                held.reaches(path, AssignmentReach::Own) && held.role.keys().contains(key)
+            })
     }
 }
 
 impl Assignment {
-    fn reaches(&self, path: &[TenantId], reach: Reach) -> bool {
+    fn reaches(&self, path: &[TenantId], reach: AssignmentReach) -> bool {
         match self.reach {
-            Reach::Subtree => path.contains(&self.tenant),
-            Reach::Own => reach == Reach::Own && path.last() == Some(&self.tenant),
+            AssignmentReach::Subtree => path.contains(&self.tenant),
+            AssignmentReach::Own => {
+                reach == AssignmentReach::Own && path.last() == Some(&self.tenant)
+            }
         }
     }
 }

@@ -13,5 +13,7 @@ mod delegate;
 mod policies;
 
 pub use condition::{ConditionError, Conditions, TimeWindow};
-pub use decide::{Assignment, Caller, Circumstances, Decision, Engine, Reach, Resource};
+pub use decide::{
+    Assignment, AssignmentReach, Caller, Circumstances, Decision, PolicyEngine, Resource,
+};
 pub use delegate::{Delegation, Excess, Validity};

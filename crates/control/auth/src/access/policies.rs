@@ -6,7 +6,7 @@ use cedar_policy::{Policy, PolicyId, PolicySet};
 use jiff::Timestamp;
 
 use super::condition::quoted;
-use super::decide::{Assignment, Caller, Reach};
+use super::decide::{Assignment, AssignmentReach, Caller};
 use crate::role::Environments;
 
 /// The policies that concern one caller, and what each says in words.
@@ -76,8 +76,8 @@ fn actions<'a>(keys: impl Iterator<Item = &'a str>) -> String {
 fn reach_rule(assignment: &Assignment) -> String {
     let tenant = quoted(&assignment.tenant.to_string());
     match assignment.reach {
-        Reach::Own => format!("resource.tenant == Tenant::{tenant}"),
-        Reach::Subtree => format!("resource in Tenant::{tenant}"),
+        AssignmentReach::Own => format!("resource.tenant == Tenant::{tenant}"),
+        AssignmentReach::Subtree => format!("resource in Tenant::{tenant}"),
     }
 }
 
@@ -97,8 +97,8 @@ fn environment_rule(environments: &Environments) -> String {
 
 fn describe(assignment: &Assignment) -> String {
     let reach = match assignment.reach {
-        Reach::Own => "in tenant",
-        Reach::Subtree => "in and below tenant",
+        AssignmentReach::Own => "in tenant",
+        AssignmentReach::Subtree => "in and below tenant",
     };
     let via = assignment
         .via

@@ -5,4 +5,4 @@ mod hash;
 mod policy;
 
 pub use hash::{Cost, Hasher, MAX_BYTES, Verified};
-pub use policy::{Context, MIN_CHARACTERS, Weakness, check};
+pub use policy::{MIN_CHARACTERS, PasswordContext, PasswordWeakness, check};

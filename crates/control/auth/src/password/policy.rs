@@ -10,14 +10,14 @@ pub const MIN_CHARACTERS: usize = 12;
 
 /// Words that belong to the person or the place, which an attacker knows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Context<'a> {
+pub struct PasswordContext<'a> {
     pub email: &'a str,
     pub tenant: &'a str,
 }
 
 /// Why a password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Weakness {
+pub enum PasswordWeakness {
     #[error("it needs at least {MIN_CHARACTERS} characters")]
     Short,
     #[error("it has more than {MAX_BYTES} bytes")]
@@ -31,22 +31,22 @@ pub enum Weakness {
 }
 
 /// Whether a new password may be used.
-pub fn check(password: &str, context: Context<'_>) -> Result<(), Weakness> {
+pub fn check(password: &str, context: PasswordContext<'_>) -> Result<(), PasswordWeakness> {
     if password.len() > MAX_BYTES {
-        return Err(Weakness::Long);
+        return Err(PasswordWeakness::Long);
     }
     if password.chars().count() < MIN_CHARACTERS {
-        return Err(Weakness::Short);
+        return Err(PasswordWeakness::Short);
     }
     let lower = password.to_lowercase();
     if distinct(&lower) < 5 || is_repeated(&lower) {
-        return Err(Weakness::Repetitive);
+        return Err(PasswordWeakness::Repetitive);
     }
     if common::is_common(&lower) {
-        return Err(Weakness::Common);
+        return Err(PasswordWeakness::Common);
     }
     if is_personal(&lower, context) {
-        return Err(Weakness::Personal);
+        return Err(PasswordWeakness::Personal);
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn is_repeated(text: &str) -> bool {
 }
 
 /// Whether little is left when the names are taken out.
-fn is_personal(lower: &str, context: Context<'_>) -> bool {
+fn is_personal(lower: &str, context: PasswordContext<'_>) -> bool {
     let email = context.email.to_lowercase();
     let tenant = context.tenant.to_lowercase();
     let mut rest = lower.to_owned();
@@ -90,8 +90,8 @@ fn is_personal(lower: &str, context: Context<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn verdict(password: &str) -> Result<(), Weakness> {
-        let context = Context {
+    fn verdict(password: &str) -> Result<(), PasswordWeakness> {
+        let context = PasswordContext {
             email: "jane.miller@acme-corp.example",
             tenant: "Acme Corp",
         };
@@ -114,9 +114,12 @@ mod tests {
 
     #[test]
     fn length_is_counted_in_characters() {
-        assert_eq!(verdict("zq7Vw2mKx9L"), Err(Weakness::Short));
+        assert_eq!(verdict("zq7Vw2mKx9L"), Err(PasswordWeakness::Short));
         assert_eq!(verdict("日本語のとても長い合言葉です"), Ok(()));
-        assert_eq!(verdict(&"a long phrase ".repeat(100)), Err(Weakness::Long));
+        assert_eq!(
+            verdict(&"a long phrase ".repeat(100)),
+            Err(PasswordWeakness::Long)
+        );
     }
 
     #[test]
@@ -140,7 +143,10 @@ mod tests {
         ] {
             let verdict = verdict(password);
             assert!(
-                matches!(verdict, Err(Weakness::Common | Weakness::Repetitive)),
+                matches!(
+                    verdict,
+                    Err(PasswordWeakness::Common | PasswordWeakness::Repetitive)
+                ),
                 "{password}: {verdict:?}"
             );
         }
@@ -154,14 +160,22 @@ mod tests {
             "xyzxyzxyzxyz",
             "112112112112",
         ] {
-            assert_eq!(verdict(password), Err(Weakness::Repetitive), "{password}");
+            assert_eq!(
+                verdict(password),
+                Err(PasswordWeakness::Repetitive),
+                "{password}"
+            );
         }
     }
 
     #[test]
     fn ones_own_name_is_refused() {
         for password in ["JaneMiller2025", "acmecorp-2025-x", "miller.jane.77"] {
-            assert_eq!(verdict(password), Err(Weakness::Personal), "{password}");
+            assert_eq!(
+                verdict(password),
+                Err(PasswordWeakness::Personal),
+                "{password}"
+            );
         }
         assert_eq!(verdict("jane rides a purple bicycle"), Ok(()));
     }

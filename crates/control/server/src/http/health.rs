@@ -8,7 +8,7 @@ use nimbus_control_app::Failure;
 use nimbus_core::ErrorCode;
 use serde::Serialize;
 
-use super::State;
+use super::ServerState;
 use crate::readiness::Condition;
 
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ pub(crate) async fn live() -> &'static str {
 }
 
 /// Whether requests should be sent here.
-pub(crate) async fn ready(state: axum::extract::State<State>) -> Response {
+pub(crate) async fn ready(state: axum::extract::State<ServerState>) -> Response {
     let away = |code, message: &str| refusal(&Failure::new(code, message));
     if *state.draining.borrow() {
         return away(ErrorCode::SERVER_UNREACHABLE, "the server is stopping");
@@ -40,7 +40,7 @@ pub(crate) async fn ready(state: axum::extract::State<State>) -> Response {
     }
 }
 
-pub(crate) async fn health(state: axum::extract::State<State>) -> Response {
+pub(crate) async fn health(state: axum::extract::State<ServerState>) -> Response {
     let condition = state.readiness.now().await;
     let ready = condition == Condition::Ready;
     let health = Health {

@@ -18,12 +18,12 @@ use crate::readiness::Readiness;
 
 /// What handlers share.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct ServerState {
     readiness: Readiness,
     draining: watch::Receiver<bool>,
 }
 
-impl State {
+impl ServerState {
     pub(crate) fn new(readiness: Readiness, draining: watch::Receiver<bool>) -> Self {
         Self {
             readiness,
@@ -33,7 +33,7 @@ impl State {
 }
 
 /// Health is at the root for probes and under the API for everybody else.
-pub(crate) fn router(state: State) -> Router {
+pub(crate) fn router(state: ServerState) -> Router {
     let probes = || {
         Router::new()
             .route("/health", get(health::health))

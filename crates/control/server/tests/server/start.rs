@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nimbus_control_server::{Database, Place, Server};
+use nimbus_control_server::{ControlServer, Database, DatabaseLocation};
 use nimbus_control_store::{Isolation, NewTenant, StoreError};
 use nimbus_control_testing::{TcpCluster, TestDatabase};
 use nimbus_core::ErrorCode;
@@ -60,7 +60,7 @@ async fn a_second_server_on_the_same_folder_is_refused() {
     let folder = folder();
     let options = options(folder.path(), &binaries);
     let server = Running::start(&options).await;
-    let refused = Server::start(&options).await.unwrap_err();
+    let refused = ControlServer::start(&options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::DATA_DIR_IN_USE);
     assert_eq!(server.get("/ready").await.status, 200);
     // A tool may still use its database.
@@ -86,7 +86,7 @@ async fn an_address_that_is_taken_is_told() {
     let mut options = options(folder.path(), &binaries);
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     options.listen = taken.local_addr().unwrap();
-    let refused = Server::start(&options).await.unwrap_err();
+    let refused = ControlServer::start(&options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::LISTEN_FAILED);
 }
 
@@ -99,7 +99,7 @@ async fn two_servers_on_one_database_are_one() {
         let mut options = options(folders[at].path(), &binaries);
         let mut config = config.clone();
         config.acquire_timeout = Duration::from_secs(30);
-        options.database.place = Place::External(config);
+        options.database.place = DatabaseLocation::External(config);
         options.keys = Some(folders[0].path().join("keys"));
         Running::start(&options).await
     };
@@ -180,7 +180,7 @@ async fn a_restore_without_its_keys_says_what_to_copy_and_makes_none() {
     let database = Database::open(&second.database).await.unwrap();
     database.store.restore(&file).await.unwrap();
     database.close().await;
-    let refused = Server::start(&second).await.unwrap_err();
+    let refused = ControlServer::start(&second).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::VAULT_KEY_MISSING);
     assert!(refused.help().unwrap_or_default().contains("copy keys/"));
     let keys = second.database.data_dir.join("keys");
@@ -206,7 +206,7 @@ async fn a_server_does_not_start_on_half_a_restore() {
     let options = options(folder.path(), &binaries);
     let config = TestDatabase::vacant(&binaries, Isolation::SchemaWithRls);
     let mut options = options;
-    options.database.place = Place::External(config.clone());
+    options.database.place = DatabaseLocation::External(config.clone());
     let database = Database::open(&options.database).await.unwrap();
     database.close().await;
     TestDatabase::run_on(
@@ -214,7 +214,7 @@ async fn a_server_does_not_start_on_half_a_restore() {
         "INSERT INTO nimbus_core.restores (archive) VALUES ('x')",
     )
     .await;
-    let refused = Server::start(&options).await.unwrap_err();
+    let refused = ControlServer::start(&options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::RESTORE_UNFINISHED);
     assert!(
         refused
@@ -237,15 +237,15 @@ async fn a_changed_password_of_the_databases_administrator_locks_nobody_out() {
         let url = format!("postgres://{user}:{password}@127.0.0.1:{port}/nimbus?sslmode=disable");
         nimbus_control_store::StoreConfig::from_url(&url).unwrap()
     };
-    options.database.place = Place::External(config(cluster.password));
+    options.database.place = DatabaseLocation::External(config(cluster.password));
     Running::start(&options).await.stop().await;
     cluster.set_password("another one").await;
     // The settings still have the old one: Nimbus's own roles are as they were.
     Running::start(&options).await.stop().await;
     // Now the settings have the new one: the roles get theirs.
-    options.database.place = Place::External(config("another one"));
+    options.database.place = DatabaseLocation::External(config("another one"));
     Running::start(&options).await.stop().await;
-    options.database.place = Place::External(config("never was one"));
-    let refused = Server::start(&options).await.unwrap_err();
+    options.database.place = DatabaseLocation::External(config("never was one"));
+    let refused = ControlServer::start(&options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::DATABASE_BOOTSTRAP);
 }

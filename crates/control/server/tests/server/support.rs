@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use nimbus_control_server::{
-    ApiOptions, ConnectionLimits, DatabaseOptions, Place, Server, ServerOptions,
+    ApiOptions, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions, ServerOptions,
 };
 use nimbus_control_store::{Isolation, Store};
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         database: DatabaseOptions {
             data_dir: folder.join("data"),
-            place: Place::Private {
+            place: DatabaseLocation::Private {
                 binaries: Some(binaries.to_owned()),
             },
             isolation: Isolation::SchemaWithRls,
@@ -52,7 +52,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn start(options: &ServerOptions) -> Self {
-        let server = Server::start(options).await.unwrap();
+        let server = ControlServer::start(options).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         Self {
             address: server.address(),

@@ -55,12 +55,12 @@ pub(super) fn write(
 }
 
 /// An archive whose every file was unpacked and is what the manifest says.
-pub(super) struct Opened {
+pub(super) struct OpenedBackup {
     pub(super) manifest: BackupManifest,
     folder: TempDir,
 }
 
-impl Opened {
+impl OpenedBackup {
     /// Names the archive by what is in it.
     pub(super) fn digest(&self) -> Result<String, StoreError> {
         let text = serde_json::to_vec(&self.manifest).map_err(unusable)?;
@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-pub(super) fn open(source: &Path) -> Result<Opened, StoreError> {
+pub(super) fn open(source: &Path) -> Result<OpenedBackup, StoreError> {
     let file = File::open(source).map_err(unusable)?;
     let mut archive = tar::Archive::new(GzDecoder::new(file));
     let mut entries = archive.entries().map_err(unusable)?;
@@ -110,7 +110,7 @@ pub(super) fn open(source: &Path) -> Result<Opened, StoreError> {
     }
     // The archive's own checksum comes last, and covers the manifest too.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unusable)?;
-    Ok(Opened { manifest, folder })
+    Ok(OpenedBackup { manifest, folder })
 }
 
 fn unpack(entry: &mut impl Read, target: &Path) -> Result<String, StoreError> {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::archive::{self, hex};
 use super::{BackupManifest, BackupScope, DumpedTable, FORMAT, TablePlace, unusable};
 use crate::bootstrap::quoted;
-use crate::catalog::{self, Table};
+use crate::catalog::{self, CatalogTable};
 use crate::migrate::CORE;
 use crate::store::run_script;
 use crate::{Store, StoreError};
@@ -133,7 +133,7 @@ impl Dump {
     async fn table(
         &mut self,
         connection: &mut PgConnection,
-        table: &Table,
+        table: &CatalogTable,
         place: TablePlace,
         filter: &str,
     ) -> Result<(), StoreError> {

@@ -7,13 +7,13 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use nimbus_control_audit::{Actor, Priority, Record};
+use nimbus_control_audit::{Actor, AuditRecord, Priority};
 use nimbus_control_vault::KekId;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
 
-use super::archive::{self, Opened};
+use super::archive::{self, OpenedBackup};
 use super::dump::act_as;
 use super::{BackupManifest, DumpedTable, RestoreKeys, TablePlace, unusable};
 use crate::bootstrap::quoted;
@@ -80,7 +80,7 @@ pub(super) async fn is_unfinished(store: &Store) -> Result<bool, StoreError> {
 
 async fn begin(
     connection: &mut PgConnection,
-    opened: &Opened,
+    opened: &OpenedBackup,
     digest: &str,
 ) -> Result<(), StoreError> {
     let mut tx = connection.begin().await?;
@@ -102,7 +102,7 @@ async fn begin(
         .iter()
         .filter(|file| file.place == TablePlace::Installation)
     {
-        load(&mut tx, opened, table, CORE, Taken::Fails).await?;
+        load(&mut tx, opened, table, CORE, ExistingRow::Fails).await?;
     }
     numbers_go_on(&mut tx).await?;
     tx.commit().await?;
@@ -146,7 +146,7 @@ pub(super) async fn one_tenant(
     } else {
         run_script(&mut tx, END_KEYS.to_owned()).await?;
     }
-    let record = Record::new(Actor::system(), "tenants.restore_backup", "tenants")
+    let record = AuditRecord::new(Actor::system(), "tenants.restore_backup", "tenants")
         .on(tenant)
         .after(serde_json::json!({"backup_of": opened.manifest.created_at}))
         .priority(Priority::Critical);
@@ -193,7 +193,7 @@ const KEEP_OUT: &str = "
 async fn tenant_again(
     connection: &mut PgConnection,
     store: &Store,
-    opened: &Opened,
+    opened: &OpenedBackup,
     tenant: Uuid,
 ) -> Result<String, StoreError> {
     for table in opened
@@ -202,7 +202,7 @@ async fn tenant_again(
         .iter()
         .filter(|file| file.table == "tenants")
     {
-        load(connection, opened, table, CORE, Taken::Fails).await?;
+        load(connection, opened, table, CORE, ExistingRow::Fails).await?;
     }
     let schema: String =
         sqlx::query_scalar("SELECT schema_name FROM nimbus_core.tenants WHERE id = $1")
@@ -215,7 +215,7 @@ async fn tenant_again(
 
 async fn check_keys(
     connection: &mut PgConnection,
-    opened: &Opened,
+    opened: &OpenedBackup,
     tenant: Uuid,
     keys: &RestoreKeys<'_>,
 ) -> Result<(), StoreError> {
@@ -247,7 +247,7 @@ async fn check_keys(
 /// The trail of a tenant that is here goes on: what happened since the backup happened.
 async fn load_tenant(
     connection: &mut PgConnection,
-    opened: &Opened,
+    opened: &OpenedBackup,
     tenant: Uuid,
     schema: &str,
     known: bool,
@@ -260,11 +260,11 @@ async fn load_tenant(
         };
         if place == CORE && known && KEPT.contains(&table.table.as_str()) {
             if table.table == "data_keys" {
-                load(connection, opened, table, place, Taken::Stays).await?;
+                load(connection, opened, table, place, ExistingRow::Stays).await?;
             }
             continue;
         }
-        load(connection, opened, table, place, Taken::Fails).await?;
+        load(connection, opened, table, place, ExistingRow::Fails).await?;
     }
     Ok(())
 }
@@ -298,7 +298,7 @@ fn check(manifest: &BackupManifest, store: &Store) -> Result<(), StoreError> {
 
 async fn rows_of(
     connection: &mut PgConnection,
-    opened: &Opened,
+    opened: &OpenedBackup,
     tenant: Uuid,
     schema: &str,
 ) -> Result<(), StoreError> {
@@ -306,10 +306,10 @@ async fn rows_of(
     for table in &opened.manifest.files {
         match table.place {
             TablePlace::Core { tenant: of } if of == tenant => {
-                load(connection, opened, table, CORE, Taken::Fails).await?;
+                load(connection, opened, table, CORE, ExistingRow::Fails).await?;
             }
             TablePlace::Own { tenant: of } if of == tenant => {
-                load(connection, opened, table, schema, Taken::Fails).await?;
+                load(connection, opened, table, schema, ExistingRow::Fails).await?;
             }
             _ => {}
         }
@@ -337,7 +337,7 @@ async fn delete_rows(
 
 /// What becomes of a row that is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Taken {
+enum ExistingRow {
     Stays,
     Fails,
 }
@@ -345,7 +345,7 @@ enum Taken {
 /// Puts a file's rows into a temporary table `restoring`.
 async fn copy_in(
     connection: &mut PgConnection,
-    opened: &Opened,
+    opened: &OpenedBackup,
     table: &DumpedTable,
     schema: &str,
 ) -> Result<(), StoreError> {
@@ -374,10 +374,10 @@ async fn copy_in(
 
 async fn load(
     connection: &mut PgConnection,
-    opened: &Opened,
+    opened: &OpenedBackup,
     table: &DumpedTable,
     schema: &str,
-    taken: Taken,
+    taken: ExistingRow,
 ) -> Result<(), StoreError> {
     if table.rows == 0 {
         return Ok(());
@@ -387,8 +387,8 @@ async fn load(
     let columns: Vec<_> = table.columns.iter().map(|column| quoted(column)).collect();
     let columns = columns.join(", ");
     let conflict = match taken {
-        Taken::Stays => " ON CONFLICT DO NOTHING",
-        Taken::Fails => "",
+        ExistingRow::Stays => " ON CONFLICT DO NOTHING",
+        ExistingRow::Fails => "",
     };
     let insert = format!(
         "INSERT INTO {target} ({columns}) SELECT {columns} FROM pg_temp.restoring{conflict}"
@@ -396,7 +396,7 @@ async fn load(
     let inserted = sqlx::query(sqlx::AssertSqlSafe(insert))
         .execute(&mut *connection)
         .await?;
-    if taken == Taken::Fails && inserted.rows_affected() != table.rows {
+    if taken == ExistingRow::Fails && inserted.rows_affected() != table.rows {
         return Err(unusable(format!(
             "{} has another number of rows than it says",
             table.table

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::name::{check_name, check_slug};
-use super::{Row, Tenant, with_columns};
+use super::{Tenant, TenantRow, with_columns};
 use crate::bootstrap::lock;
 use crate::config::Isolation;
 use crate::migrate::{SHARED, provision};
@@ -101,7 +101,7 @@ impl RegistryTx {
             check_quotas(quotas)?;
         }
         let current = self.tenant_get(id).await?;
-        let row: Option<Row> = sqlx::query_as(with_columns(
+        let row: Option<TenantRow> = sqlx::query_as(with_columns(
             "UPDATE nimbus_core.tenants SET name = COALESCE($2, name), settings = COALESCE($3, settings),
                     quotas = COALESCE($4, quotas), generation = generation + 1, updated_at = now()
              WHERE id = $1 AND deleted_at IS NULL AND generation = $5 RETURNING {}",

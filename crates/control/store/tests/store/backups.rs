@@ -1,6 +1,6 @@
 //! Dump, wipe, restore, verify.
 
-use nimbus_control_audit::{Actor, Record, SigningKey};
+use nimbus_control_audit::{Actor, AuditRecord, SigningKey};
 use nimbus_control_store::{
     BackupScope, Holder, Isolation, ListPage, NewApiKey, NewUser, RestoreKeys, RoleHolding, Store,
     StoreError, UserChange,
@@ -292,7 +292,7 @@ async fn a_tenants_restore_lets_nobody_in_again_and_keeps_what_was_recorded_sinc
             hash("old hash")
         },
     };
-    let record = |action: &str| Record::new(Actor::system(), action, "test");
+    let record = |action: &str| AuditRecord::new(Actor::system(), action, "test");
     let now = jiff::Timestamp::now;
     let data_key = DataKey::generate(acme, 1);
     let (changed, disabled, deleted, key, session) = store

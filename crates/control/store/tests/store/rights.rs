@@ -1,6 +1,6 @@
 //! What the role that serves requests may do to what does not belong to a tenant, tried as that role.
 
-use nimbus_control_audit::{Actor, Record, SigningKey};
+use nimbus_control_audit::{Actor, AuditRecord, SigningKey};
 use nimbus_control_store::{Isolation, StoreError};
 use nimbus_control_testing::TestDatabase;
 use nimbus_test_tools::{Tool, tool_or_skip};
@@ -14,7 +14,7 @@ async fn requests_cannot_reopen_the_first_run_or_turn_a_chain_back() {
     let acme = tenant(&database, "acme").await;
     let (key, now) = (SigningKey::generate(), jiff::Timestamp::now());
     for _ in 0..2 {
-        let record = Record::new(Actor::system(), "a", "b");
+        let record = AuditRecord::new(Actor::system(), "a", "b");
         let written: Result<_, StoreError> = database
             .store
             .tenant_tx(acme, async |tx| tx.audit_append(&key, now, record).await)

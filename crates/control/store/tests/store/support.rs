@@ -1,6 +1,6 @@
 //! What the tests share.
 
-use nimbus_control_store::{Address, Host, NewTenant, Store, StoreConfig, StoreError};
+use nimbus_control_store::{DatabaseAddress, Host, NewTenant, Store, StoreConfig, StoreError};
 use nimbus_control_testing::TestDatabase;
 use nimbus_core::TenantId;
 use sqlx::postgres::PgConnectOptions;
@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 /// A connection as any role, behind the store's back.
 pub(crate) async fn connect_as(config: &StoreConfig, role: &str) -> PgConnection {
-    let Address {
+    let DatabaseAddress {
         host,
         port,
         database,

@@ -9,7 +9,7 @@ fn tenants() -> [TenantId; 3] {
     [TenantId::random(), TenantId::random(), TenantId::random()]
 }
 
-fn caller(role: &str, tenant: TenantId, reach: Reach) -> Caller {
+fn caller(role: &str, tenant: TenantId, reach: AssignmentReach) -> Caller {
     Caller {
         id: "somebody".to_owned(),
         assignments: vec![Assignment {
@@ -46,7 +46,7 @@ fn now() -> Circumstances {
 }
 
 fn allowed(caller: &Caller, permission: &str, resource: &Resource) -> bool {
-    Engine::default()
+    PolicyEngine::default()
         .decide(caller, permission, resource, &now())
         .allowed
 }
@@ -74,7 +74,7 @@ fn each_tier_has_exactly_its_keys() {
         ("user", Tier::User),
         ("read_only", Tier::ReadOnly),
     ] {
-        let caller = caller(role, path[2], Reach::Own);
+        let caller = caller(role, path[2], AssignmentReach::Own);
         for permission in PERMISSIONS {
             let expected = permission.tier <= tier && permission.tier != Tier::System;
             assert_eq!(
@@ -91,8 +91,8 @@ fn each_tier_has_exactly_its_keys() {
 fn a_role_ends_at_its_tenant() {
     let [root, one, below] = tenants();
     let other = TenantId::random();
-    let own = caller("tenant_admin", one, Reach::Own);
-    let subtree = caller("tenant_admin", one, Reach::Subtree);
+    let own = caller("tenant_admin", one, AssignmentReach::Own);
+    let subtree = caller("tenant_admin", one, AssignmentReach::Subtree);
     for (path, own_expected, subtree_expected) in [
         (vec![root, one], true, true),
         (vec![root, one, below], false, true),
@@ -184,7 +184,7 @@ fn the_four_roles_keep_their_environment_rules() {
             .iter()
             .zip(expected)
         {
-            let caller = caller(role, path[2], Reach::Own);
+            let caller = caller(role, path[2], AssignmentReach::Own);
             assert_eq!(
                 allowed(&caller, permission, &resource),
                 *expected,
@@ -196,7 +196,7 @@ fn the_four_roles_keep_their_environment_rules() {
 
 fn conditional(conditions: Conditions, path: &[TenantId; 3]) -> Caller {
     conditions.check().unwrap();
-    let mut caller = caller("tenant_admin", path[2], Reach::Own);
+    let mut caller = caller("tenant_admin", path[2], AssignmentReach::Own);
     caller.assignments[0].conditions = conditions;
     caller
 }
@@ -222,8 +222,12 @@ fn an_address_outside_the_networks_is_denied() {
             ip: ip.map(|ip| ip.parse().unwrap()),
             ..now()
         };
-        let decision =
-            Engine::default().decide(&caller, "users:read", &in_tenant(&path), &circumstances);
+        let decision = PolicyEngine::default().decide(
+            &caller,
+            "users:read",
+            &in_tenant(&path),
+            &circumstances,
+        );
         assert_eq!(decision.allowed, expected, "{ip:?}");
         if !expected {
             assert!(
@@ -285,7 +289,7 @@ fn another_location_is_denied() {
             ..now()
         };
         assert!(
-            !Engine::default()
+            !PolicyEngine::default()
                 .decide(&caller, "users:read", &in_tenant(&path), &nowhere)
                 .allowed
         );
@@ -320,7 +324,7 @@ fn tags_of_the_resource_decide() {
 #[test]
 fn a_key_does_only_what_it_was_limited_to() {
     let path = tenants();
-    let mut caller = caller("tenant_admin", path[2], Reach::Own);
+    let mut caller = caller("tenant_admin", path[2], AssignmentReach::Own);
     caller.limit = Some(
         [
             "users:read".to_owned(),
@@ -338,7 +342,8 @@ fn a_key_does_only_what_it_was_limited_to() {
         !allowed(&caller, "tenant:definition:delete", &resource),
         "a scope gives nothing by itself"
     );
-    let decision = Engine::default().decide(&caller, "users:account:create", &resource, &now());
+    let decision =
+        PolicyEngine::default().decide(&caller, "users:account:create", &resource, &now());
     assert_eq!(decision.reasons, ["the key's scopes leave this out"]);
     caller.limit = Some(BTreeSet::new());
     assert!(
@@ -350,9 +355,9 @@ fn a_key_does_only_what_it_was_limited_to() {
 #[test]
 fn the_answer_names_the_role_and_the_group() {
     let path = tenants();
-    let mut caller = caller("viewer", path[2], Reach::Own);
+    let mut caller = caller("viewer", path[2], AssignmentReach::Own);
     caller.assignments[0].via = Some("ops".to_owned());
-    let decision = Engine::default().decide(&caller, "users:read", &in_tenant(&path), &now());
+    let decision = PolicyEngine::default().decide(&caller, "users:read", &in_tenant(&path), &now());
     assert_eq!(
         decision.reasons,
         [format!(
@@ -361,7 +366,7 @@ fn the_answer_names_the_role_and_the_group() {
         )]
     );
     let denied =
-        Engine::default().decide(&caller, "users:account:create", &in_tenant(&path), &now());
+        PolicyEngine::default().decide(&caller, "users:account:create", &in_tenant(&path), &now());
     assert_eq!(
         denied.reasons,
         ["no role permits users:account:create here"]
@@ -408,7 +413,7 @@ proptest! {
         environment in "[ -~é\\n\\\\\"{}()&|]{0,30}",
     ) {
         let path = tenants();
-        let mut caller = caller("viewer", path[2], Reach::Own);
+        let mut caller = caller("viewer", path[2], AssignmentReach::Own);
         caller.assignments[0].conditions.location = [place.clone()].into();
         caller.assignments[0].role.grants = vec![Grant {
             permissions: ["users:read".to_owned()].into(),
@@ -416,7 +421,7 @@ proptest! {
         }];
         let resource = in_environment(&path, &environment);
         let at = |location: &str| Circumstances { location: Some(location.to_owned()), ..now() };
-        let engine = Engine::default();
+        let engine = PolicyEngine::default();
         prop_assert!(engine.decide(&caller, "users:read", &resource, &at(&place)).allowed);
         prop_assert!(!engine.decide(&caller, "users:read", &resource, &at("elsewhere!")).allowed);
         prop_assert!(!engine.decide(&caller, "users:account:create", &resource, &at(&place)).allowed);
@@ -430,9 +435,9 @@ proptest! {
         let path = tenants();
         let key = PERMISSIONS[key % PERMISSIONS.len()].key;
         let (name, _) = crate::role::BUILT_IN[choice];
-        let one = caller("viewer", path[2], Reach::Own);
+        let one = caller("viewer", path[2], AssignmentReach::Own);
         let mut both = one.clone();
-        both.assignments.extend(caller(name, path[2], Reach::Own).assignments);
+        both.assignments.extend(caller(name, path[2], AssignmentReach::Own).assignments);
         prop_assert!(permission::find(key).is_some());
         if allowed(&one, key, &in_tenant(&path)) {
             prop_assert!(allowed(&both, key, &in_tenant(&path)));

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::access::{Circumstances, Engine, Resource, TimeWindow};
+use crate::access::{Circumstances, PolicyEngine, Resource, TimeWindow};
 use crate::role::{Role, built_in};
 
 const KEY: &str = "stack:instance:deploy";
@@ -25,7 +25,7 @@ fn held(tenant: TenantId, environments: Environments) -> Assignment {
     Assignment {
         role: role(vec![grant(KEY, environments)]),
         tenant,
-        reach: Reach::Own,
+        reach: AssignmentReach::Own,
         conditions: Conditions::default(),
         until: None,
         via: None,
@@ -56,7 +56,7 @@ fn excess(
     caller.exceeded_by(&Delegation {
         grants: &[grant(KEY, environments)],
         path,
-        reach: Reach::Own,
+        reach: AssignmentReach::Own,
         when: Some(Validity { conditions, until }),
     })
 }
@@ -244,7 +244,7 @@ fn scopes_of_a_key_and_reach_in_the_tree_are_limits() {
     let subtree = own.exceeded_by(&Delegation {
         grants: &[grant(KEY, Environments::Any)],
         path: &[root, child],
-        reach: Reach::Subtree,
+        reach: AssignmentReach::Subtree,
         when: None,
     });
     assert!(permission(subtree));
@@ -336,7 +336,7 @@ proptest! {
                 now: at(1_800_000_000 + hour * 3600),
                 location: place.map(str::to_owned),
             };
-            let engine = Engine::default();
+            let engine = PolicyEngine::default();
             let may = |who: &Caller| engine.decide(who, KEY, &resource, &circumstances).allowed;
             prop_assert!(!may(&taker) || may(&giver));
         }
@@ -356,7 +356,7 @@ fn every_built_in_role_may_be_given_by_whoever_has_it() {
         let given = Delegation {
             grants: &role.grants,
             path: &[tenant],
-            reach: Reach::Own,
+            reach: AssignmentReach::Own,
             when: Some(Validity {
                 conditions: &conditions,
                 until: None,
