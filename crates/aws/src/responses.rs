@@ -140,16 +140,16 @@ pub(super) fn identity(text: &str) -> Result<(String, String), AwsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct CallerIdentityResponse {
-        get_caller_identity_result: Caller,
+        get_caller_identity_result: CallerIdentityResult,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Caller {
+    struct CallerIdentityResult {
         account: String,
         arn: String,
     }
     let answer: CallerIdentityResponse = xml("GetCallerIdentity", text)?;
-    let Caller { account, arn } = answer.get_caller_identity_result;
+    let CallerIdentityResult { account, arn } = answer.get_caller_identity_result;
     Ok((account, arn))
 }
 
@@ -182,7 +182,7 @@ pub(super) fn lent(text: &str) -> Result<TemporaryCredentials, AwsError> {
 pub(super) fn refusal(text: &str) -> Option<(String, String)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Fault {
+    struct AwsFault {
         code: String,
         #[serde(default)]
         message: String,
@@ -190,13 +190,13 @@ pub(super) fn refusal(text: &str) -> Option<(String, String)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Xml {
-        error: Option<Fault>,
+        error: Option<AwsFault>,
         errors: Option<Nested>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Nested {
-        error: Fault,
+        error: AwsFault,
     }
     #[derive(Deserialize)]
     struct Json {

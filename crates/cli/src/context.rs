@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use nimbus_config::{FlagValue, Loaded, Origin, Sources};
+use nimbus_config::{FlagValue, LoadedSettings, SettingOrigin, Sources};
 use nimbus_core::{Error, ErrorCode, Result, TraceId};
 
 use crate::args::GlobalArgs;
@@ -21,7 +21,7 @@ pub(crate) struct CommandContext {
     /// `KEY=VALUE` of `--config`, for the commands that take them.
     pub(crate) assignments: Vec<String>,
     sources: Sources,
-    loaded: OnceLock<Loaded>,
+    loaded: OnceLock<LoadedSettings>,
 }
 
 impl CommandContext {
@@ -57,7 +57,7 @@ impl CommandContext {
 
     /// The settings in force, read once. A command that does not ask is not stopped by a mistake
     /// in the file.
-    pub(crate) fn settings(&self) -> Result<&Loaded> {
+    pub(crate) fn settings(&self) -> Result<&LoadedSettings> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
@@ -90,6 +90,6 @@ fn settings_and_assignments(given: &[PathBuf]) -> Result<(Option<PathBuf>, Vec<S
 }
 
 /// Whether somebody chose this value.
-pub(crate) fn is_chosen(origin: &Origin) -> bool {
-    *origin != Origin::Default
+pub(crate) fn is_chosen(origin: &SettingOrigin) -> bool {
+    *origin != SettingOrigin::Default
 }

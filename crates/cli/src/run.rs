@@ -7,9 +7,9 @@ use std::{env, io, panic};
 
 use clap::FromArgMatches as _;
 use clap::error::ErrorKind as ClapErrorKind;
-use nimbus_config::{Loaded, LogFormat, LogLevel};
+use nimbus_config::{LoadedSettings, LogFormat, LogLevel};
 use nimbus_core::{Error, ErrorCode, ErrorKind, Result, TraceId};
-use nimbus_telemetry::{Format, Guard, Options};
+use nimbus_telemetry::{Guard, LogLineFormat, TelemetryOptions};
 use tracing::level_filters::LevelFilter;
 
 use crate::args::{Cli, command};
@@ -199,7 +199,7 @@ fn enter(directory: Option<&Path>) -> Result<PathBuf> {
 /// Logs of a command are for the person in front of it: warnings, in plain lines, unless the
 /// settings say otherwise.
 fn start_telemetry(context: &CommandContext) -> Result<Guard> {
-    let Loaded {
+    let LoadedSettings {
         settings,
         unknown_variables,
         ..
@@ -217,12 +217,12 @@ fn start_telemetry(context: &CommandContext) -> Result<Guard> {
     };
     let color = context.output.stderr_terminal().color;
     let endpoint = settings.telemetry.otlp_endpoint.value.as_ref();
-    let guard = nimbus_telemetry::init(Options {
+    let guard = nimbus_telemetry::init(TelemetryOptions {
         level: level_filter(level),
         format: if json {
-            Format::Json
+            LogLineFormat::Json
         } else {
-            Format::Plain { color }
+            LogLineFormat::Plain { color }
         },
         trace_id: context.trace_id,
         otlp_endpoint: endpoint.map(|endpoint| endpoint.url().to_string()),

@@ -16,10 +16,10 @@ mod settings;
 mod types;
 mod value;
 
-pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, FlagValue, Loaded, Sources, load};
+pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, FlagValue, LoadedSettings, Sources, load};
 pub use reference::reference_page;
 pub use schema::json_schema;
-pub use setting::{Entry, Origin, Setting};
+pub use setting::{Setting, SettingEntry, SettingOrigin};
 pub use settings::{
     App, Audit, Auth, Database, DriftDetection, Email, Engine, Logging, ObjectStore, Pulumi,
     RateLimiting, Server, Settings, Smtp, Telemetry, Temporal, Tenancy, Valkey, Webhooks,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_document::{Document, Mapping, Node, NodeKind, View, did_you_mean, nearest};
 
-use crate::setting::{Descriptor, Origin};
+use crate::setting::{Descriptor, SettingOrigin};
 use crate::settings::{REGISTRY, Settings};
 
 /// Where the file is looked for, below the working directory.
@@ -42,7 +42,7 @@ pub struct FlagValue {
 
 /// The settings in force, and what was noticed while they were read.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedSettings {
     pub settings: Settings,
     /// The file that was read.
     pub file: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Loaded {
 }
 
 /// Reads every source and refuses what it does not understand.
-pub fn load(sources: &Sources) -> Result<Loaded> {
+pub fn load(sources: &Sources) -> Result<LoadedSettings> {
     let mut settings = Settings::default();
     let file = file_to_read(sources);
     if let Some(path) = &file {
@@ -60,7 +60,7 @@ pub fn load(sources: &Sources) -> Result<Loaded> {
     }
     apply_environment(&mut settings, &sources.environment)?;
     apply_flags(&mut settings, &sources.flags)?;
-    Ok(Loaded {
+    Ok(LoadedSettings {
         settings,
         file,
         unknown_variables: unknown_variables(&sources.environment),
@@ -100,7 +100,7 @@ fn apply_file(settings: &mut Settings, path: &Path, shown: &Path) -> Result<()> 
         };
         let text = view.scalar_text()?;
         let line = document.position(view.span()).line;
-        let origin = Origin::File {
+        let origin = SettingOrigin::File {
             name: document.name().to_owned(),
             line,
         };
@@ -225,7 +225,7 @@ fn apply_environment(
             continue;
         };
         let outcome = match value.to_str() {
-            Some(text) => slot.set(text, Origin::Environment { variable }),
+            Some(text) => slot.set(text, SettingOrigin::Environment { variable }),
             None => Err("it is not UTF-8 text".to_owned()),
         };
         outcome.map_err(|why| {
@@ -238,9 +238,11 @@ fn apply_environment(
 fn apply_flags(settings: &mut Settings, flags: &[FlagValue]) -> Result<()> {
     for (descriptor, slot) in settings.slots_mut() {
         for FlagValue { flag, value, .. } in flags.iter().filter(|f| f.path == descriptor.path) {
-            slot.set(value, Origin::Flag { flag }).map_err(|why| {
-                Error::new(ErrorCode::CONFIG_BAD_VALUE, bad_value(descriptor, flag)).with_help(why)
-            })?;
+            slot.set(value, SettingOrigin::Flag { flag })
+                .map_err(|why| {
+                    Error::new(ErrorCode::CONFIG_BAD_VALUE, bad_value(descriptor, flag))
+                        .with_help(why)
+                })?;
         }
     }
     Ok(())

@@ -4,25 +4,25 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::value::Value;
+use crate::value::SettingValue;
 
 /// A value in force and its origin.
 #[derive(Clone, Debug)]
 pub struct Setting<T> {
     pub value: T,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     Default,
     File { name: String, line: usize },
     Environment { variable: &'static str },
     Flag { flag: &'static str },
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -44,7 +44,7 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
-    pub(crate) const fn new<T: Value>(
+    pub(crate) const fn new<T: SettingValue>(
         path: &'static str,
         variable: &'static str,
         doc: &'static [&'static str],
@@ -68,21 +68,21 @@ impl Descriptor {
 }
 
 /// A setting without its type, for code that treats all alike.
-pub(crate) trait Slot {
-    fn set(&mut self, text: &str, origin: Origin) -> Result<(), String>;
-    fn entry(&self, descriptor: &'static Descriptor) -> Entry;
+pub(crate) trait SettingSlot {
+    fn set(&mut self, text: &str, origin: SettingOrigin) -> Result<(), String>;
+    fn entry(&self, descriptor: &'static Descriptor) -> SettingEntry;
     fn expose(&self) -> Option<&str>;
 }
 
-impl<T: Value> Slot for Setting<T> {
-    fn set(&mut self, text: &str, origin: Origin) -> Result<(), String> {
+impl<T: SettingValue> SettingSlot for Setting<T> {
+    fn set(&mut self, text: &str, origin: SettingOrigin) -> Result<(), String> {
         self.value = T::parse(text)?;
         self.origin = origin;
         Ok(())
     }
 
-    fn entry(&self, descriptor: &'static Descriptor) -> Entry {
-        Entry {
+    fn entry(&self, descriptor: &'static Descriptor) -> SettingEntry {
+        SettingEntry {
             path: descriptor.path,
             variable: descriptor.variable,
             value: self.value.show(),
@@ -98,10 +98,10 @@ impl<T: Value> Slot for Setting<T> {
 
 /// A setting as it is shown: a secret's value is a placeholder, an unset one is null.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct SettingEntry {
     pub path: &'static str,
     pub variable: &'static str,
     pub value: serde_json::Value,
     pub secret: bool,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }

@@ -4,12 +4,12 @@
 //! reference page and in the schema. Names follow the specification (checklist group CONF); keys
 //! that it does not name take `NIMBUS_`, the section and the key.
 
-use crate::setting::{Descriptor, Origin, Setting, Slot};
+use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
     EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel, PackageNames,
     Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };
-use crate::value::Value as _;
+use crate::value::SettingValue as _;
 
 macro_rules! settings {
     ($(
@@ -36,20 +36,20 @@ macro_rules! settings {
             fn default() -> Self {
                 Self {$(
                     $section: $Section {
-                        $($key: Setting { value: $default, origin: Origin::Default },)*
+                        $($key: Setting { value: $default, origin: SettingOrigin::Default },)*
                     },
                 )*}
             }
         }
 
         impl Settings {
-            pub(crate) fn slots(&self) -> Vec<(&'static Descriptor, &dyn Slot)> {
-                let values = [$($(&self.$section.$key as &dyn Slot,)*)*];
+            pub(crate) fn slots(&self) -> Vec<(&'static Descriptor, &dyn SettingSlot)> {
+                let values = [$($(&self.$section.$key as &dyn SettingSlot,)*)*];
                 REGISTRY.iter().zip(values).collect()
             }
 
-            pub(crate) fn slots_mut(&mut self) -> Vec<(&'static Descriptor, &mut dyn Slot)> {
-                let values = [$($(&mut self.$section.$key as &mut dyn Slot,)*)*];
+            pub(crate) fn slots_mut(&mut self) -> Vec<(&'static Descriptor, &mut dyn SettingSlot)> {
+                let values = [$($(&mut self.$section.$key as &mut dyn SettingSlot,)*)*];
                 REGISTRY.iter().zip(values).collect()
             }
         }
@@ -282,7 +282,7 @@ settings! {
 
 impl Settings {
     /// Every setting as it may be shown, in the order of the reference.
-    pub fn entries(&self) -> Vec<crate::setting::Entry> {
+    pub fn entries(&self) -> Vec<crate::setting::SettingEntry> {
         self.slots()
             .into_iter()
             .map(|(descriptor, slot)| slot.entry(descriptor))

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
 
-use crate::value::Value;
+use crate::value::SettingValue;
 
 /// A setting with a few words to choose from; upper and lower case are the same.
 macro_rules! choices {
@@ -25,7 +25,7 @@ macro_rules! choices {
             }
         }
 
-        impl Value for $name {
+        impl SettingValue for $name {
             fn parse(text: &str) -> Result<Self, String> {
                 $(if text.eq_ignore_ascii_case($word) { return Ok(Self::$variant); })*
                 let help = did_you_mean(text, Self::WORDS.iter().copied());
@@ -124,7 +124,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Value for Secret {
+impl SettingValue for Secret {
     const SECRET: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -164,7 +164,7 @@ impl Endpoint {
     }
 }
 
-impl Value for Endpoint {
+impl SettingValue for Endpoint {
     fn parse(text: &str) -> Result<Self, String> {
         let wanted = "write an address such as http://localhost:9000";
         match Url::parse(text) {
@@ -220,7 +220,7 @@ choices! {
     }
 }
 
-impl Value for Rate {
+impl SettingValue for Rate {
     fn parse(text: &str) -> Result<Self, String> {
         let wanted = || "write a number and second, minute, hour or day, such as 100/minute";
         let (requests, period) = text.split_once('/').ok_or_else(wanted)?;
@@ -295,7 +295,7 @@ impl Schedule {
     }
 }
 
-impl Value for Schedule {
+impl SettingValue for Schedule {
     fn parse(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         if fields.len() != Self::FIELDS.len() {
@@ -336,7 +336,7 @@ impl PackageNames {
     }
 }
 
-impl Value for PackageNames {
+impl SettingValue for PackageNames {
     fn parse(text: &str) -> Result<Self, String> {
         const WANTED: &str = "write names of packages with commas between them, or `none`";
         if text.trim() == "none" {
@@ -384,7 +384,7 @@ impl Folders {
     }
 }
 
-impl Value for Folders {
+impl SettingValue for Folders {
     fn parse(text: &str) -> Result<Self, String> {
         let folders: Vec<PathBuf> = text.split(':').map(str::trim).map(PathBuf::from).collect();
         match folders.iter().all(|folder| folder.is_absolute()) {
@@ -494,7 +494,7 @@ mod tests {
     fn a_password_in_an_address_is_not_shown() {
         let endpoint = Endpoint::parse("valkey://u:hunter2@cache:6379/0").unwrap();
         assert!(!endpoint.show().to_string().contains("hunter2"));
-        assert_eq!(Value::expose(&endpoint), Some("hunter2"));
+        assert_eq!(SettingValue::expose(&endpoint), Some("hunter2"));
         assert!(Endpoint::parse("localhost:9000").is_err());
         assert!(Endpoint::parse("data:text").is_err());
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 ///
 /// All sources speak text: a variable is text, a flag is text, and a scalar of the file is taken
 /// as it is spelled, so that `version: 1.10` stays `1.10`.
-pub(crate) trait Value: JsonSchema + Sized {
+pub(crate) trait SettingValue: JsonSchema + Sized {
     /// Whether the value must never be shown.
     const SECRET: bool = false;
 
@@ -22,7 +22,7 @@ pub(crate) trait Value: JsonSchema + Sized {
     }
 }
 
-impl Value for String {
+impl SettingValue for String {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
     }
@@ -32,7 +32,7 @@ impl Value for String {
     }
 }
 
-impl Value for bool {
+impl SettingValue for bool {
     fn parse(text: &str) -> Result<Self, String> {
         match text.to_ascii_lowercase().as_str() {
             "true" => Ok(true),
@@ -46,7 +46,7 @@ impl Value for bool {
     }
 }
 
-impl<T: Value> Value for Option<T> {
+impl<T: SettingValue> SettingValue for Option<T> {
     const SECRET: bool = T::SECRET;
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -54,17 +54,18 @@ impl<T: Value> Value for Option<T> {
     }
 
     fn show(&self) -> serde_json::Value {
-        self.as_ref().map_or(serde_json::Value::Null, Value::show)
+        self.as_ref()
+            .map_or(serde_json::Value::Null, SettingValue::show)
     }
 
     fn expose(&self) -> Option<&str> {
-        self.as_ref().and_then(Value::expose)
+        self.as_ref().and_then(SettingValue::expose)
     }
 }
 
 macro_rules! positive_numbers {
     ($($type:ty),*) => {$(
-        impl Value for $type {
+        impl SettingValue for $type {
             fn parse(text: &str) -> Result<Self, String> {
                 let accepted = format!("write a whole number from 1 to {}", <$type>::MAX);
                 match text.parse() {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 
 use nimbus_config::{
-    FlagValue, Isolation, Loaded, LogFormat, LogLevel, Origin, Sources, json_schema, load,
-    reference_page,
+    FlagValue, Isolation, LoadedSettings, LogFormat, LogLevel, SettingOrigin, Sources, json_schema,
+    load, reference_page,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ impl Case {
         self
     }
 
-    fn load(&self) -> Result<Loaded> {
+    fn load(&self) -> Result<LoadedSettings> {
         load(&self.sources)
     }
 }
@@ -61,11 +61,11 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
     let level = |case: &Case| case.load().unwrap().settings.logging.level;
     assert_eq!(
         (level(&case).value, level(&case).origin),
-        (LogLevel::Info, Origin::Default)
+        (LogLevel::Info, SettingOrigin::Default)
     );
 
     let case = case.file("app:\n  name: X\nlogging:\n  level: error\n");
-    let origin = Origin::File {
+    let origin = SettingOrigin::File {
         name: "config/nimbus.yaml".into(),
         line: 4,
     };
@@ -75,7 +75,7 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
     );
 
     let case = case.env("NIMBUS_LOGGING_LEVEL", "warn");
-    let origin = Origin::Environment {
+    let origin = SettingOrigin::Environment {
         variable: "NIMBUS_LOGGING_LEVEL",
     };
     assert_eq!(
@@ -84,7 +84,7 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
     );
 
     let case = case.flag("logging.level", "--log-level", "debug");
-    let origin = Origin::Flag {
+    let origin = SettingOrigin::Flag {
         flag: "--log-level",
     };
     assert_eq!(
@@ -311,11 +311,11 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 .find(|e| e.path == entry.path)
                 .unwrap();
             assert_eq!(set.value, shown, "{}", entry.path);
-            assert_ne!(set.origin, Origin::Default);
+            assert_ne!(set.origin, SettingOrigin::Default);
             let others = loaded.settings.entries();
             let changed = others
                 .iter()
-                .filter(|e| e.origin != Origin::Default)
+                .filter(|e| e.origin != SettingOrigin::Default)
                 .count();
             assert_eq!(changed, 1, "{} moved something else too", entry.path);
             assert!(loaded.unknown_variables.is_empty());
@@ -407,7 +407,7 @@ fn an_empty_file_and_empty_sections_change_nothing() {
             settings
                 .entries()
                 .iter()
-                .all(|entry| entry.origin == Origin::Default),
+                .all(|entry| entry.origin == SettingOrigin::Default),
             "{text}"
         );
     }
@@ -420,7 +420,7 @@ fn an_empty_variable_counts_as_unset() {
         .load()
         .unwrap()
         .settings;
-    assert_eq!(settings.db.port.origin, Origin::Default);
+    assert_eq!(settings.db.port.origin, SettingOrigin::Default);
 }
 
 #[test]

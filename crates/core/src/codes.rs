@@ -40,7 +40,7 @@ pub enum ErrorKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorCode(u16);
 
-struct Entry {
+struct CodeEntry {
     code: ErrorCode,
     kind: ErrorKind,
     retryable: bool,
@@ -52,7 +52,7 @@ macro_rules! codes {
         impl ErrorCode {
             $(#[doc = $title] pub const $name: Self = Self($number);)*
         }
-        const REGISTRY: &[Entry] = &[$(Entry {
+        const REGISTRY: &[CodeEntry] = &[$(CodeEntry {
             code: ErrorCode::$name,
             kind: ErrorKind::$kind,
             retryable: codes!(@retry $retry),
@@ -302,7 +302,7 @@ impl ErrorCode {
         self.entry().is_some_and(|entry| entry.retryable)
     }
 
-    fn entry(self) -> Option<&'static Entry> {
+    fn entry(self) -> Option<&'static CodeEntry> {
         REGISTRY.iter().find(|entry| entry.code == self)
     }
 }

@@ -47,9 +47,9 @@ pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 }
 
 /// See the module's documentation.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
-struct Inner {
+struct ErrorInner {
     code: ErrorCode,
     message: String,
     detail: Option<String>,
@@ -61,7 +61,7 @@ struct Inner {
 impl Error {
     /// `message` is for the user: what is wrong and where, without a final full stop.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorInner {
             code,
             message: message.into(),
             detail: None,

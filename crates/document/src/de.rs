@@ -14,12 +14,12 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use crate::document::Document;
-use crate::node::{Entry, Node, NodeKind, Number};
+use crate::node::{MappingEntry, Node, NodeKind, Number};
 use crate::source::Span;
 use crate::suggest::did_you_mean;
 
 pub(crate) fn deserialize<T: DeserializeOwned>(document: &Document, node: &Node) -> Result<T> {
-    T::deserialize(Value(node)).map_err(|Failure(failure)| {
+    T::deserialize(NodeDeserializer(node)).map_err(|DecodeFailure(failure)| {
         let span = failure.span.unwrap_or(node.span);
         let error = document.error(
             ErrorCode::DOCUMENT_SHAPE,
@@ -36,7 +36,7 @@ pub(crate) fn deserialize<T: DeserializeOwned>(document: &Document, node: &Node)
 
 /// Boxed because serde passes it through every level by value.
 #[derive(Debug)]
-struct Failure(Box<FailureAt>);
+struct DecodeFailure(Box<FailureAt>);
 
 #[derive(Debug)]
 struct FailureAt {
@@ -45,7 +45,7 @@ struct FailureAt {
     span: Option<Span>,
 }
 
-impl Failure {
+impl DecodeFailure {
     /// Remembers the innermost place only.
     fn at(mut self, span: Span) -> Self {
         self.0.span.get_or_insert(span);
@@ -61,7 +61,7 @@ impl Failure {
     }
 }
 
-impl de::Error for Failure {
+impl de::Error for DecodeFailure {
     fn custom<T: Display>(message: T) -> Self {
         Self::with_help(message.to_string(), None)
     }
@@ -81,22 +81,22 @@ impl de::Error for Failure {
     }
 }
 
-impl Display for Failure {
+impl Display for DecodeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for DecodeFailure {}
 
 /// Private, so that serde's view of a node is nobody else's business.
 #[derive(Clone, Copy)]
-struct Value<'de>(&'de Node);
+struct NodeDeserializer<'de>(&'de Node);
 
-impl<'de> de::Deserializer<'de> for Value<'de> {
-    type Error = Failure;
+impl<'de> de::Deserializer<'de> for NodeDeserializer<'de> {
+    type Error = DecodeFailure;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeFailure> {
         match &self.0.kind {
             NodeKind::Null => visitor.visit_unit(),
             NodeKind::Bool(value) => visitor.visit_bool(*value),
@@ -104,7 +104,7 @@ impl<'de> de::Deserializer<'de> for Value<'de> {
             NodeKind::Number(Number::UInt(value)) => visitor.visit_u64(*value),
             NodeKind::Number(Number::Float(value)) => visitor.visit_f64(*value),
             NodeKind::String(text) => visitor.visit_borrowed_str(text),
-            NodeKind::Sequence(items) => visitor.visit_seq(Items(items.iter())),
+            NodeKind::Sequence(items) => visitor.visit_seq(NodeItems(items.iter())),
             NodeKind::Mapping(mapping) => visitor.visit_map(Members {
                 entries: mapping.entries.iter(),
                 value: None,
@@ -113,7 +113,7 @@ impl<'de> de::Deserializer<'de> for Value<'de> {
         .map_err(|failure| failure.at(self.0.span))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeFailure> {
         if self.0.is_null() {
             visitor.visit_none()
         } else {
@@ -125,7 +125,7 @@ impl<'de> de::Deserializer<'de> for Value<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Failure> {
+    ) -> Result<V::Value, DecodeFailure> {
         visitor
             .visit_newtype_struct(self)
             .map_err(|failure| failure.at(self.0.span))
@@ -136,9 +136,11 @@ impl<'de> de::Deserializer<'de> for Value<'de> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Failure> {
+    ) -> Result<V::Value, DecodeFailure> {
         match &self.0.kind {
-            NodeKind::String(text) => visitor.visit_enum(StrDeserializer::<Failure>::new(text)),
+            NodeKind::String(text) => {
+                visitor.visit_enum(StrDeserializer::<DecodeFailure>::new(text))
+            }
             NodeKind::Mapping(mapping) if mapping.len() == 1 => match mapping.entries.first() {
                 Some((key, entry)) => visitor.visit_enum(Variant { key, entry }),
                 None => Err(de::Error::custom("a variant is expected")),
@@ -147,10 +149,13 @@ impl<'de> de::Deserializer<'de> for Value<'de> {
                 "a text or a mapping with one key is expected",
             )),
         }
-        .map_err(|failure: Failure| failure.at(self.0.span))
+        .map_err(|failure: DecodeFailure| failure.at(self.0.span))
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(
+        self,
+        visitor: V,
+    ) -> Result<V::Value, DecodeFailure> {
         visitor.visit_unit()
     }
 
@@ -160,18 +165,21 @@ impl<'de> de::Deserializer<'de> for Value<'de> {
     }
 }
 
-struct Items<'de>(std::slice::Iter<'de, Node>);
+struct NodeItems<'de>(std::slice::Iter<'de, Node>);
 
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = Failure;
+impl<'de> SeqAccess<'de> for NodeItems<'de> {
+    type Error = DecodeFailure;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Failure> {
+    ) -> Result<Option<T::Value>, DecodeFailure> {
         self.0
             .next()
-            .map(|node| seed.deserialize(Value(node)).map_err(|f| f.at(node.span)))
+            .map(|node| {
+                seed.deserialize(NodeDeserializer(node))
+                    .map_err(|f| f.at(node.span))
+            })
             .transpose()
     }
 
@@ -181,31 +189,34 @@ impl<'de> SeqAccess<'de> for Items<'de> {
 }
 
 struct Members<'de> {
-    entries: indexmap::map::Iter<'de, String, Entry>,
+    entries: indexmap::map::Iter<'de, String, MappingEntry>,
     value: Option<&'de Node>,
 }
 
 impl<'de> MapAccess<'de> for Members<'de> {
-    type Error = Failure;
+    type Error = DecodeFailure;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Failure> {
+    ) -> Result<Option<K::Value>, DecodeFailure> {
         let Some((key, entry)) = self.entries.next() else {
             return Ok(None);
         };
         self.value = Some(&entry.value);
-        seed.deserialize(StrDeserializer::<Failure>::new(key))
+        seed.deserialize(StrDeserializer::<DecodeFailure>::new(key))
             .map(Some)
             .map_err(|failure| failure.at(entry.key_span))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failure> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, DecodeFailure> {
         let Some(node) = self.value.take() else {
             return Err(de::Error::custom("a value was asked for before its key"));
         };
-        seed.deserialize(Value(node))
+        seed.deserialize(NodeDeserializer(node))
             .map_err(|failure| failure.at(node.span))
     }
 
@@ -217,15 +228,18 @@ impl<'de> MapAccess<'de> for Members<'de> {
 /// An externally tagged variant: one key, whose value is the content.
 struct Variant<'de> {
     key: &'de str,
-    entry: &'de Entry,
+    entry: &'de MappingEntry,
 }
 
 impl<'de> EnumAccess<'de> for Variant<'de> {
-    type Error = Failure;
+    type Error = DecodeFailure;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Failure> {
-        let name: StrDeserializer<'_, Failure> = self.key.into_deserializer();
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Self), DecodeFailure> {
+        let name: StrDeserializer<'_, DecodeFailure> = self.key.into_deserializer();
         let value = seed
             .deserialize(name)
             .map_err(|f| f.at(self.entry.key_span))?;
@@ -234,30 +248,37 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
 }
 
 impl<'de> VariantAccess<'de> for Variant<'de> {
-    type Error = Failure;
+    type Error = DecodeFailure;
 
-    fn unit_variant(self) -> Result<(), Failure> {
+    fn unit_variant(self) -> Result<(), DecodeFailure> {
         if self.entry.value.is_null() {
             return Ok(());
         }
-        let failure: Failure = de::Error::custom(format!("`{}` takes no value", self.key));
+        let failure: DecodeFailure = de::Error::custom(format!("`{}` takes no value", self.key));
         Err(failure.at(self.entry.value.span))
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Failure> {
-        seed.deserialize(Value(&self.entry.value))
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<T::Value, DecodeFailure> {
+        seed.deserialize(NodeDeserializer(&self.entry.value))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Failure> {
-        de::Deserializer::deserialize_any(Value(&self.entry.value), visitor)
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        _len: usize,
+        visitor: V,
+    ) -> Result<V::Value, DecodeFailure> {
+        de::Deserializer::deserialize_any(NodeDeserializer(&self.entry.value), visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
         self,
         _fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Failure> {
-        de::Deserializer::deserialize_any(Value(&self.entry.value), visitor)
+    ) -> Result<V::Value, DecodeFailure> {
+        de::Deserializer::deserialize_any(NodeDeserializer(&self.entry.value), visitor)
     }
 }
 

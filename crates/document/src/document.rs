@@ -9,27 +9,27 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::node::{Node, NodeKind, Number};
-use crate::source::{Position, Source, Span};
+use crate::source::{Position, SourceText, Span};
 use crate::view::View;
 use crate::{de, json, yaml};
 
 /// A file that was read: its text and the tree of its values.
 #[derive(Clone, Debug)]
 pub struct Document {
-    source: Source,
+    source: SourceText,
     root: Node,
 }
 
 /// The language of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum DocumentFormat {
     Yaml,
     Json,
 }
 
 /// How much of a file Nimbus is willing to hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct DocumentLimits {
     pub bytes: usize,
     /// Collections within collections.
     pub depth: usize,
@@ -37,7 +37,7 @@ pub struct Limits {
     pub nodes: usize,
 }
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     /// Far above any file written by hand, far below what hurts.
     fn default() -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-impl Format {
+impl DocumentFormat {
     /// JSON for names that end in `.json`, else YAML.
     pub fn of_name(name: &str) -> Self {
         let is_json = Path::new(name)
@@ -61,7 +61,12 @@ impl Format {
 impl Document {
     /// Reads text. `name` is how the user knows the file; its extension decides the format.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
-        Self::parse_with(name, text, Format::of_name(name), &Limits::default())
+        Self::parse_with(
+            name,
+            text,
+            DocumentFormat::of_name(name),
+            &DocumentLimits::default(),
+        )
     }
 
     /// Reads bytes that should be UTF-8.
@@ -69,11 +74,16 @@ impl Document {
         Self::parse(name, utf8(name, bytes)?)
     }
 
-    pub fn parse_with(name: &str, text: &str, format: Format, limits: &Limits) -> Result<Self> {
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        format: DocumentFormat,
+        limits: &DocumentLimits,
+    ) -> Result<Self> {
         if text.len() > limits.bytes {
             return Err(too_large(name, limits));
         }
-        let source = Source::new(name, text);
+        let source = SourceText::new(name, text);
         refuse_control_characters(&source)?;
         let start = if text.starts_with('\u{feff}') {
             '\u{feff}'.len_utf8()
@@ -81,8 +91,8 @@ impl Document {
             0
         };
         let root = match format {
-            Format::Yaml => yaml::parse(&source, start, limits)?,
-            Format::Json => json::parse(&source, start, limits)?,
+            DocumentFormat::Yaml => yaml::parse(&source, start, limits)?,
+            DocumentFormat::Json => json::parse(&source, start, limits)?,
         };
         Ok(Self { source, root })
     }
@@ -94,7 +104,7 @@ impl Document {
 
     /// Reads a file that the user knows by another name, such as a path relative to `-C`.
     pub fn read_as(path: &Path, name: &str) -> Result<Self> {
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         let unreadable = |error: std::io::Error| {
             Error::new(
                 ErrorCode::FILE_UNREADABLE,
@@ -197,7 +207,7 @@ impl Document {
     }
 }
 
-fn too_large(name: &str, limits: &Limits) -> Error {
+fn too_large(name: &str, limits: &DocumentLimits) -> Error {
     let mib = limits.bytes >> 20;
     Error::new(
         ErrorCode::DOCUMENT_LIMIT,
@@ -227,7 +237,7 @@ fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
 
 /// A NUL or an escape character never belongs in these files, and it could hide text on a
 /// terminal.
-fn refuse_control_characters(source: &Source) -> Result<()> {
+fn refuse_control_characters(source: &SourceText) -> Result<()> {
     let control = |c: char| (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || c == '\u{7f}';
     let Some((offset, found)) = source.text.char_indices().find(|(_, c)| control(*c)) else {
         return Ok(());

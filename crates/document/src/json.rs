@@ -5,12 +5,12 @@
 
 use nimbus_core::{Error, ErrorCode, Result};
 
-use crate::document::Limits;
-use crate::node::{Entry, Mapping, Node, NodeKind, Number};
-use crate::source::{Source, Span};
+use crate::document::DocumentLimits;
+use crate::node::{Mapping, MappingEntry, Node, NodeKind, Number};
+use crate::source::{SourceText, Span};
 
 /// Reads the one value in `source`; `start` is where its text begins, after a byte order mark.
-pub(crate) fn parse(source: &Source, start: usize, limits: &Limits) -> Result<Node> {
+pub(crate) fn parse(source: &SourceText, start: usize, limits: &DocumentLimits) -> Result<Node> {
     let mut reader = Reader {
         source,
         text: &source.text,
@@ -28,11 +28,11 @@ pub(crate) fn parse(source: &Source, start: usize, limits: &Limits) -> Result<No
 }
 
 struct Reader<'a> {
-    source: &'a Source,
+    source: &'a SourceText,
     text: &'a str,
     at: usize,
     nodes: usize,
-    limits: &'a Limits,
+    limits: &'a DocumentLimits,
 }
 
 impl Reader<'_> {
@@ -75,7 +75,9 @@ impl Reader<'_> {
         loop {
             let (key, key_span) = self.key(&mapping)?;
             let value = self.value(depth + 1)?;
-            mapping.entries.insert(key, Entry { key_span, value });
+            mapping
+                .entries
+                .insert(key, MappingEntry { key_span, value });
             if !self.more(b'}', "a comma or `}` is expected")? {
                 return Ok(NodeKind::Mapping(mapping));
             }

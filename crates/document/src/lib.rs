@@ -22,8 +22,8 @@ mod suggest;
 mod view;
 mod yaml;
 
-pub use document::{Document, Format, Limits};
-pub use node::{Entry, Mapping, Node, NodeKind, Number};
+pub use document::{Document, DocumentFormat, DocumentLimits};
+pub use node::{Mapping, MappingEntry, Node, NodeKind, Number};
 pub use source::{Position, Span};
 pub use suggest::{did_you_mean, nearest};
 pub use view::View;

@@ -36,12 +36,12 @@ pub enum Number {
 /// Keys in the order they are written; no key occurs twice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mapping {
-    pub(crate) entries: IndexMap<String, Entry>,
+    pub(crate) entries: IndexMap<String, MappingEntry>,
 }
 
 /// The value of a key, and where the key stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct MappingEntry {
     pub key_span: Span,
     pub value: Node,
 }
@@ -139,12 +139,12 @@ impl Mapping {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&MappingEntry> {
         self.entries.get(key)
     }
 
     /// Keys and values as written.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Entry)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &MappingEntry)> {
         self.entries
             .iter()
             .map(|(key, entry)| (key.as_str(), entry))

@@ -51,12 +51,12 @@ pub struct Position {
 
 /// A named text.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceText {
     pub(crate) name: Arc<str>,
     pub(crate) text: Arc<str>,
 }
 
-impl Source {
+impl SourceText {
     pub(crate) fn new(name: &str, text: &str) -> Self {
         Self {
             name: Arc::from(name),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn positions_count_characters_and_lines_from_one() {
-        let source = Source::new("a.yaml", "é: 1\nb: ü2\n");
+        let source = SourceText::new("a.yaml", "é: 1\nb: ü2\n");
         assert_eq!(source.position(0), Position { line: 1, column: 1 });
         assert_eq!(source.position(2), Position { line: 1, column: 2 });
         let offset = source.text.find('2').unwrap();
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_span_over_several_lines_is_shown_by_its_first() {
-        let source = Source::new("a.yaml", "one  \ntwo");
+        let source = SourceText::new("a.yaml", "one  \ntwo");
         let error = source.error(ErrorCode::DOCUMENT_SHAPE, Span::new(0, 9), "m", "l");
         assert_eq!(error.spans()[0].length, 3);
     }

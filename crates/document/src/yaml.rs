@@ -10,13 +10,13 @@ use nimbus_core::{Error, ErrorCode, Result};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as CharSpan, Tag};
 
 use crate::complaints::explain;
-use crate::document::Limits;
-use crate::node::{Entry, Mapping, Node, NodeKind};
+use crate::document::DocumentLimits;
+use crate::node::{Mapping, MappingEntry, Node, NodeKind};
 use crate::scalar;
-use crate::source::{CharOffsets, Source, Span};
+use crate::source::{CharOffsets, SourceText, Span};
 
 /// Reads the one document in `source`; `start` is where its text begins, after a byte order mark.
-pub(crate) fn parse(source: &Source, start: usize, limits: &Limits) -> Result<Node> {
+pub(crate) fn parse(source: &SourceText, start: usize, limits: &DocumentLimits) -> Result<Node> {
     let text = &source.text[start..];
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder {
@@ -39,10 +39,10 @@ pub(crate) fn parse(source: &Source, start: usize, limits: &Limits) -> Result<No
 }
 
 struct Builder<'a> {
-    source: &'a Source,
-    limits: &'a Limits,
+    source: &'a SourceText,
+    limits: &'a DocumentLimits,
     offsets: CharOffsets<'a>,
-    open: Vec<Frame>,
+    open: Vec<YamlFrame>,
     anchors: HashMap<usize, Anchored>,
     nodes: usize,
     root: Option<Node>,
@@ -56,22 +56,22 @@ struct Anchored {
 }
 
 /// A collection that has begun and not ended.
-struct Frame {
+struct YamlFrame {
     span: Span,
     anchor: usize,
-    content: Content,
+    content: OpenCollection,
 }
 
-enum Content {
+enum OpenCollection {
     Sequence(Vec<Node>),
     Mapping {
         mapping: Mapping,
-        key: Option<Key>,
+        key: Option<YamlKey>,
         merged: Vec<Mapping>,
     },
 }
 
-struct Key {
+struct YamlKey {
     text: String,
     span: Span,
     /// An unquoted `<<`: its value's keys are added to this mapping.
@@ -92,14 +92,14 @@ impl Builder<'_> {
                 self.scalar(&text, style, anchor, tag.as_deref(), span)
             }
             Event::SequenceStart(anchor, _) => {
-                self.start(span, anchor, Content::Sequence(Vec::new()))
+                self.start(span, anchor, OpenCollection::Sequence(Vec::new()))
             }
             Event::MappingStart(anchor, _) => {
                 let mapping = Mapping::default();
                 self.start(
                     span,
                     anchor,
-                    Content::Mapping {
+                    OpenCollection::Mapping {
                         mapping,
                         key: None,
                         merged: Vec::new(),
@@ -125,7 +125,7 @@ impl Builder<'_> {
             .with_help("keep one document per file; remove the `---` line or split the file"))
     }
 
-    fn start(&mut self, span: Span, anchor: usize, content: Content) -> Result<()> {
+    fn start(&mut self, span: Span, anchor: usize, content: OpenCollection) -> Result<()> {
         self.count(1, span)?;
         if self.at_key() {
             return Err(self
@@ -141,7 +141,7 @@ impl Builder<'_> {
         if self.open.len() >= self.limits.depth {
             return Err(self.too_deep(span));
         }
-        self.open.push(Frame {
+        self.open.push(YamlFrame {
             span,
             anchor,
             content,
@@ -154,11 +154,11 @@ impl Builder<'_> {
             return Ok(()); // the scanner balances starts and ends
         };
         let (kind, last) = match frame.content {
-            Content::Sequence(items) => {
+            OpenCollection::Sequence(items) => {
                 let last = items.last().map(|node| node.span);
                 (NodeKind::Sequence(items), last)
             }
-            Content::Mapping {
+            OpenCollection::Mapping {
                 mut mapping,
                 merged,
                 ..
@@ -234,8 +234,8 @@ impl Builder<'_> {
 
     fn set_key(&mut self, text: &str, merge: bool, span: Span) -> Result<()> {
         let source = self.source;
-        let Some(Frame {
-            content: Content::Mapping { mapping, key, .. },
+        let Some(YamlFrame {
+            content: OpenCollection::Mapping { mapping, key, .. },
             ..
         }) = self.open.last_mut()
         else {
@@ -254,7 +254,7 @@ impl Builder<'_> {
                     "it is already set on line {line}; keep one of them"
                 )));
         }
-        *key = Some(Key {
+        *key = Some(YamlKey {
             text: text.to_owned(),
             span,
             merge,
@@ -311,13 +311,13 @@ impl Builder<'_> {
             return Ok(());
         };
         match &mut frame.content {
-            Content::Sequence(items) => items.push(node),
-            Content::Mapping {
+            OpenCollection::Sequence(items) => items.push(node),
+            OpenCollection::Mapping {
                 mapping,
                 key,
                 merged,
             } => {
-                let Some(Key {
+                let Some(YamlKey {
                     text,
                     span: key_span,
                     merge,
@@ -330,7 +330,7 @@ impl Builder<'_> {
                 }
                 mapping.entries.insert(
                     text,
-                    Entry {
+                    MappingEntry {
                         key_span,
                         value: node,
                     },
@@ -344,8 +344,8 @@ impl Builder<'_> {
     fn at_key(&self) -> bool {
         matches!(
             self.open.last(),
-            Some(Frame {
-                content: Content::Mapping { key: None, .. },
+            Some(YamlFrame {
+                content: OpenCollection::Mapping { key: None, .. },
                 ..
             })
         )
@@ -426,7 +426,7 @@ impl Builder<'_> {
     }
 }
 
-fn merge_into(merged: &mut Vec<Mapping>, node: Node, source: &Source) -> Result<()> {
+fn merge_into(merged: &mut Vec<Mapping>, node: Node, source: &SourceText) -> Result<()> {
     let span = node.span;
     let refuse = || {
         source

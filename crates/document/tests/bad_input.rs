@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use nimbus_core::{Error, ErrorCode};
-use nimbus_document::{Document, Format, Limits, Span};
+use nimbus_document::{Document, DocumentFormat, DocumentLimits, Span};
 
 /// `code line:column message (help)`.
 fn describe(name: &str, bytes: &[u8], error: &Error) -> String {
@@ -167,13 +167,13 @@ fn the_deepest_allowed_nesting_is_read() {
 
 #[test]
 fn size_and_number_of_values_are_limited() {
-    let limits = Limits {
+    let limits = DocumentLimits {
         bytes: 100,
         depth: 5,
         nodes: 10,
     };
     let long = "a".repeat(101);
-    for format in [Format::Yaml, Format::Json] {
+    for format in [DocumentFormat::Yaml, DocumentFormat::Json] {
         let error = Document::parse_with("x", &long, format, &limits).unwrap_err();
         assert_eq!(error.code(), ErrorCode::DOCUMENT_LIMIT);
         let many = format!("[{}]", ["1"; 10].join(","));

@@ -1,6 +1,6 @@
 //! What well-formed files mean.
 
-use nimbus_document::{Document, Format, Limits, NodeKind, Span};
+use nimbus_document::{Document, DocumentFormat, DocumentLimits, NodeKind, Span};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -188,8 +188,8 @@ proptest! {
 
     #[test]
     fn any_text_gives_a_value_or_an_error_with_a_place(text in "[ -~\n\té\u{2028}]{0,60}") {
-        for format in [Format::Yaml, Format::Json] {
-            match Document::parse_with("t", &text, format, &Limits::default()) {
+        for format in [DocumentFormat::Yaml, DocumentFormat::Json] {
+            match Document::parse_with("t", &text, format, &DocumentLimits::default()) {
                 Ok(document) => {
                     let _ = document.to_json(document.root());
                 }

@@ -34,12 +34,12 @@ pub struct BackupList {
     /// RFC 3339.
     pub created: String,
     pub nimbus: String,
-    pub files: BTreeMap<String, Entry>,
+    pub files: BTreeMap<String, BackupEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "snake_case")]
-pub enum Entry {
+pub enum BackupEntry {
     File {
         size: u64,
         mode: u32,
@@ -80,7 +80,7 @@ fn failed(what: &str, error: &io::Error) -> Error {
 }
 
 /// Every file and link below a folder, by its path.
-fn survey(root: &Path) -> io::Result<BTreeMap<String, Entry>> {
+fn survey(root: &Path) -> io::Result<BTreeMap<String, BackupEntry>> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
@@ -103,9 +103,9 @@ fn survey(root: &Path) -> io::Result<BTreeMap<String, Entry>> {
             };
             let entry = if kind.is_symlink() {
                 let to = fs::read_link(&path)?.display().to_string();
-                Entry::Link { to }
+                BackupEntry::Link { to }
             } else if kind.is_file() {
-                Entry::File {
+                BackupEntry::File {
                     size: kind.len(),
                     mode: kind.permissions().mode() & 0o777,
                     sha256: digest(&mut File::open(&path)?)?.1,
@@ -148,7 +148,7 @@ fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()
         text.as_slice(),
     )?;
     for (path, entry) in &list.files {
-        let Entry::File { size, mode, sha256 } = entry else {
+        let BackupEntry::File { size, mode, sha256 } = entry else {
             continue;
         };
         let mut reader = Hashing::new(File::open(root.join(path))?.take(*size));
@@ -271,7 +271,7 @@ fn unpack(source: &Path, folder: &Path) -> Result<BackupList> {
         .next()
         .ok_or_else(|| damaged("the archive is empty"))?;
     let list = read_list(first.map_err(broken)?).map_err(|problem| damaged(&problem))?;
-    let mut missing: BTreeMap<&str, &Entry> = list
+    let mut missing: BTreeMap<&str, &BackupEntry> = list
         .files
         .iter()
         .map(|(path, entry)| (path.as_str(), entry))
@@ -279,7 +279,7 @@ fn unpack(source: &Path, folder: &Path) -> Result<BackupList> {
     for entry in entries {
         let mut entry = entry.map_err(broken)?;
         let path = entry.path().map_err(broken)?.display().to_string();
-        let Some(Entry::File { size, mode, sha256 }) = missing.remove(path.as_str()) else {
+        let Some(BackupEntry::File { size, mode, sha256 }) = missing.remove(path.as_str()) else {
             return Err(damaged(&format!("{path} is not in its list")));
         };
         let written = write_file(&folder.join(&path), *mode, &mut entry).map_err(broken)?;
@@ -290,7 +290,7 @@ fn unpack(source: &Path, folder: &Path) -> Result<BackupList> {
     // The digest over everything stands at the very end.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(broken)?;
     for (path, entry) in missing {
-        let Entry::Link { to } = entry else {
+        let BackupEntry::Link { to } = entry else {
             return Err(damaged(&format!("{path} is missing")));
         };
         make_link(&folder.join(path), to).map_err(broken)?;
@@ -481,7 +481,10 @@ mod tests {
             schema: SCHEMA.to_owned(),
             created: String::new(),
             nimbus: String::new(),
-            files: BTreeMap::from([("../evil".to_owned(), Entry::Link { to: "/".to_owned() })]),
+            files: BTreeMap::from([(
+                "../evil".to_owned(),
+                BackupEntry::Link { to: "/".to_owned() },
+            )]),
         };
         let file = temp.path().join("evil.tgz");
         write_archive(temp.path(), &file, &list).unwrap();

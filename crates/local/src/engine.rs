@@ -9,12 +9,14 @@ use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Keyring};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, Network, OfficialEngine,
-    PolicyPackRequest, Processes, RunOptions, RunReport, RunRequest, SandboxSettings, StackAccess,
-    StackLocation, stack_outputs,
+    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, OfficialEngine,
+    OperationRequest, PolicyPackRequest, Processes, ProgramNetwork, RunOptions, RunReport,
+    SandboxSettings, StackAccess, StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
-use nimbus_orchestrator::{ConfigValue, Fingerprint, FingerprintInput, LookupValue, NetworkAccess};
+use nimbus_orchestrator::{
+    Fingerprint, FingerprintInput, LookupValue, NetworkAccess, UnitConfigValue,
+};
 use nimbus_runs::ports::UnitEngine;
 use nimbus_runs::{
     Recovery, RestorePoint, UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport,
@@ -149,8 +151,8 @@ impl LocalEngine {
     fn sandbox_of(&self, job: &UnitJob) -> Option<SandboxSettings> {
         let mut sandbox = self.sandbox.clone()?;
         match job.network {
-            Some(NetworkAccess::None) => sandbox.network = Network::None,
-            Some(NetworkAccess::Full) => sandbox.network = Network::Full,
+            Some(NetworkAccess::None) => sandbox.network = ProgramNetwork::None,
+            Some(NetworkAccess::Full) => sandbox.network = ProgramNetwork::Full,
             None => {}
         }
         Some(sandbox)
@@ -160,7 +162,7 @@ impl LocalEngine {
         StackAccess::with_keys(location, &self.keyring).await
     }
 
-    fn engine(&self, request: &RunRequest, config: GivenConfig) -> Box<dyn Engine> {
+    fn engine(&self, request: &OperationRequest, config: GivenConfig) -> Box<dyn Engine> {
         let only_ours = matches!(request.action, Action::Restore(_) | Action::Import(_))
             || request.options.clear_pending_creates;
         if let Some(official) = self.official.as_ref().filter(|_| !only_ours) {
@@ -188,7 +190,7 @@ impl LocalEngine {
                 .recovery_options(job.recovery, &location, &action, mode)
                 .await?
         };
-        let request = RunRequest {
+        let request = OperationRequest {
             location,
             action,
             mode,
@@ -466,12 +468,14 @@ fn urns(snapshot: &Snapshot) -> BTreeSet<Urn> {
 }
 
 /// What is unknown reaches the program as the protocol's own word for it.
-fn given(config: &BTreeMap<String, ConfigValue>) -> GivenConfig {
+fn given(config: &BTreeMap<String, UnitConfigValue>) -> GivenConfig {
     let mut given = GivenConfig::default();
     for (key, value) in config {
         match value {
-            ConfigValue::Known { value, secret } => given.set(key.as_str(), value.clone(), *secret),
-            ConfigValue::Unknown => given.set(key.as_str(), Value::from(UNKNOWN_TEXT), false),
+            UnitConfigValue::Known { value, secret } => {
+                given.set(key.as_str(), value.clone(), *secret)
+            }
+            UnitConfigValue::Unknown => given.set(key.as_str(), Value::from(UNKNOWN_TEXT), false),
         }
     }
     given

@@ -8,7 +8,7 @@ use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
 use nimbus_engine_backend::{Keyring, StackSecrets};
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remembered};
-use nimbus_orchestrator::{LookupError, LookupValue, UnitMemory};
+use nimbus_orchestrator::{LookupValue, UnitMemory, ValueLookupError};
 use nimbus_runs::ports::ExternalValues;
 use tokio::sync::OnceCell;
 
@@ -65,15 +65,15 @@ impl MachineValues {
     }
 
     /// `<salt>|<ciphertext>`.
-    fn seal(&self, text: &str) -> Result<String, LookupError> {
+    fn seal(&self, text: &str) -> Result<String, ValueLookupError> {
         let secrets = StackSecrets::new(&self.keyring, None);
         let ciphertext = secrets.encrypt(text).map_err(unreadable)?;
         let salt = secrets.created_salt().unwrap_or_default();
         Ok(format!("{salt}|{ciphertext}"))
     }
 
-    fn open(&self, kept: &str) -> Result<String, LookupError> {
-        let (salt, ciphertext) = kept.split_once('|').ok_or_else(|| LookupError {
+    fn open(&self, kept: &str) -> Result<String, ValueLookupError> {
+        let (salt, ciphertext) = kept.split_once('|').ok_or_else(|| ValueLookupError {
             message: "a remembered value is not what Nimbus wrote".to_owned(),
         })?;
         let secrets = StackSecrets::with_salt(&self.keyring, Some(salt));
@@ -81,8 +81,8 @@ impl MachineValues {
     }
 }
 
-fn unreadable(error: impl std::fmt::Display) -> LookupError {
-    LookupError {
+fn unreadable(error: impl std::fmt::Display) -> ValueLookupError {
+    ValueLookupError {
         message: format!("a remembered secret cannot be opened: {error}"),
     }
 }
@@ -94,18 +94,18 @@ impl ExternalValues for MachineValues {
         region: &str,
         query: &str,
         parameters: &[String],
-    ) -> Result<LookupValue, LookupError> {
+    ) -> Result<LookupValue, ValueLookupError> {
         let answer = if self.rehearsing {
             rehearsed(region, query, parameters)
         } else {
             self.ask_aws(region, query, parameters).await
         };
-        answer.map_err(|error| LookupError {
+        answer.map_err(|error| ValueLookupError {
             message: format!("{error}; {}", error.help()),
         })
     }
 
-    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError> {
+    async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError> {
         Ok(std::env::var(variable).map_or(LookupValue::Absent, LookupValue::open))
     }
 
@@ -114,7 +114,7 @@ impl ExternalValues for MachineValues {
         function: &str,
         parameters: &[String],
         memory: &mut UnitMemory,
-    ) -> Result<LookupValue, LookupError> {
+    ) -> Result<LookupValue, ValueLookupError> {
         let name = format!("{function}:{}", parameters.join(":"));
         let secret = function == "password";
         if let Some(kept) = memory.made.get(&name) {
@@ -129,7 +129,7 @@ impl ExternalValues for MachineValues {
             });
         }
         let calculated = calculate(function, parameters, &mut MachineEntropy);
-        let Calculated { value, secret } = calculated.map_err(|error| LookupError {
+        let Calculated { value, secret } = calculated.map_err(|error| ValueLookupError {
             message: error.to_string(),
         })?;
         if is_remembered(function)

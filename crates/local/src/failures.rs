@@ -28,11 +28,11 @@ const LIMIT_WORDS: &[&str] = &[
 /// Passes events on and remembers what was done and what says why a unit failed.
 pub(crate) struct FailureWatch {
     audience: Arc<dyn EventSink>,
-    seen: Mutex<Seen>,
+    seen: Mutex<ObservedFailures>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct ObservedFailures {
     /// What is done to which resource.
     steps: BTreeMap<String, String>,
     failed_create: bool,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_engine_operations::{Cancellation, PolicyPackRequest, SandboxSettings};
 use nimbus_engine_ports::{EventSink, ProviderHost};
-use nimbus_rehearsal::{Answers, Declarations, Observer, Orders, Rehearsal, World};
-use nimbus_runs::ports::{RunPorts, SystemClock};
+use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedWorld};
+use nimbus_runs::ports::{RunPorts, SystemRunClock};
 use nimbus_runs::{EngineChoice, EventBus, PolicyPackChoice, RunChoices};
 use nimbus_workspace::Workspace;
 
@@ -33,7 +33,7 @@ pub struct LocalRunOptions {
     /// Packages whose providers units in different folders share; the reviewed ones when absent.
     pub shared_providers: Option<Vec<String>>,
     /// What a simulated cloud is told to do, in a rehearsal.
-    pub orders: Orders,
+    pub orders: FaultOrders,
     /// Sees what a rehearsal does.
     pub observer: Observer,
     /// Hears units besides the event bus.
@@ -105,7 +105,7 @@ pub fn local_ports(
         values: Box::new(values),
         accounts: Box::new(MachineAccounts),
         checks: Box::new(ShellChecks::new(records)),
-        clock: Box::new(SystemClock),
+        clock: Box::new(SystemRunClock),
         key: digest_key(place.workspace.root())?,
     })
 }
@@ -171,12 +171,12 @@ fn simulated_cloud(
     workspace: &Workspace,
     folder: &Path,
     environment: EnvironmentName,
-    orders: Orders,
+    orders: FaultOrders,
 ) -> Result<Rehearsal> {
     let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
     let declarations = declarations(&workspace.root().join("stacks"));
-    let file = World::file_in(folder, environment.as_str());
-    let world = World::open(&file)?;
+    let file = SimulatedWorld::file_in(folder, environment.as_str());
+    let world = SimulatedWorld::open(&file)?;
     Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
 }
 

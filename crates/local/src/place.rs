@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{EnvironmentName, Result};
-use nimbus_workspace::{Deployment, Workspace};
+use nimbus_workspace::{Workspace, WorkspaceDeployment};
 
 /// The folder that holds what Nimbus keeps beside a deployment.
 const OURS: &str = ".nimbus";
@@ -61,7 +61,7 @@ impl Records {
 pub struct DeploymentPlace {
     pub workspace: Workspace,
     /// As it was when it was found. A run reads the manifest again, under its lock.
-    pub deployment: Deployment,
+    pub deployment: WorkspaceDeployment,
     pub records: Records,
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_engine_process::{Exit, Origin, Process, Pump, Signal, Started, Walls};
+use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Started};
 use nimbus_orchestrator::{CheckCommand, LookupValue};
 use nimbus_runs::ports::{CheckOutput, CheckRunner, CheckSubject};
 use tokio_util::sync::CancellationToken;
@@ -87,7 +87,7 @@ async fn run_check(
         Error::new(ErrorCode::CHECK_FAILED, format!("check {name} {what}"))
             .with_help("its output is above and in the run's log")
     };
-    let child = Process::start(command, Origin::Tenants(Walls::OwnProject)).await;
+    let child = ChildProcess::start(command, CodeOrigin::Tenants(CodeIsolation::OwnProject)).await;
     let Started {
         process,
         stdout,

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use nimbus_core::ComponentName;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Graph {
-    nodes: Vec<Node>,
+pub struct UnitGraph {
+    nodes: Vec<UnitNode>,
     index: BTreeMap<ComponentName, usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Node {
+struct UnitNode {
     name: ComponentName,
     priority: i64,
     /// Sorted, without repeats.
@@ -46,7 +46,7 @@ pub enum GraphError {
     },
 }
 
-impl Graph {
+impl UnitGraph {
     /// Refuses missing units first, then cycles.
     pub fn new(units: impl IntoIterator<Item = GraphUnit>) -> Result<Self, GraphError> {
         let mut units: Vec<GraphUnit> = units.into_iter().collect();
@@ -71,7 +71,7 @@ impl Graph {
                 needs.push(at);
             }
             needs.sort_unstable();
-            nodes.push(Node {
+            nodes.push(UnitNode {
                 name: unit.name,
                 priority: unit.priority,
                 needs,
@@ -177,7 +177,7 @@ impl Graph {
     fn neighbours<'a>(
         &'a self,
         name: &str,
-        pick: impl Fn(&'a Node) -> &'a Vec<usize>,
+        pick: impl Fn(&'a UnitNode) -> &'a Vec<usize>,
     ) -> impl Iterator<Item = &'a ComponentName> {
         let found = self.index.get(name).map(|&at| pick(&self.nodes[at]));
         work::count(found.map_or(0, Vec::len));
@@ -187,33 +187,33 @@ impl Graph {
     /// Depth first, without recursion: a deployment may be a chain of thousands.
     fn cycle(&self) -> Option<Vec<ComponentName>> {
         #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
+        enum VisitMark {
             New,
             Open,
             Done,
         }
-        let mut marks = vec![Mark::New; self.len()];
+        let mut marks = vec![VisitMark::New; self.len()];
         for root in 0..self.len() {
-            if marks[root] != Mark::New {
+            if marks[root] != VisitMark::New {
                 continue;
             }
             let mut path = vec![(root, 0)];
-            marks[root] = Mark::Open;
+            marks[root] = VisitMark::Open;
             while let Some((at, next)) = path.last_mut() {
                 work::count(0);
                 let Some(&need) = self.nodes[*at].needs.get(*next) else {
-                    marks[*at] = Mark::Done;
+                    marks[*at] = VisitMark::Done;
                     path.pop();
                     continue;
                 };
                 *next += 1;
                 match marks[need] {
-                    Mark::Done => {}
-                    Mark::New => {
-                        marks[need] = Mark::Open;
+                    VisitMark::Done => {}
+                    VisitMark::New => {
+                        marks[need] = VisitMark::Open;
                         path.push((need, 0));
                     }
-                    Mark::Open => {
+                    VisitMark::Open => {
                         let open = path.iter().map(|(at, _)| *at).skip_while(|at| *at != need);
                         let names = open.chain([need]).map(|at| self.nodes[at].name.clone());
                         return Some(names.collect());
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn layers_follow_needs_and_priority_orders_within_one() {
-        let graph = Graph::new([
+        let graph = UnitGraph::new([
             unit(
                 "monitoring",
                 120,
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_cycle_is_reported_with_its_path() {
-        let error = Graph::new([
+        let error = UnitGraph::new([
             unit("compute-ec2", 0, &["security"]),
             unit("network", 0, &["compute-ec2"]),
             unit("security", 0, &["network"]),
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_unit_that_needs_itself_is_a_cycle() {
-        let error = Graph::new([unit("a", 0, &["a"])]).unwrap_err();
+        let error = UnitGraph::new([unit("a", 0, &["a"])]).unwrap_err();
         assert_eq!(
             error,
             GraphError::Cycle {
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_missing_unit_is_named_with_who_needs_it() {
-        let error = Graph::new([unit("compute-ec2", 0, &["network"])]).unwrap_err();
+        let error = UnitGraph::new([unit("compute-ec2", 0, &["network"])]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "Missing dependency\n  Stack 'compute-ec2' depends on 'network' but 'network' is not enabled"
@@ -341,7 +341,7 @@ mod tests {
                 .into_iter()
                 .collect(),
         });
-        assert_eq!(Graph::new(units).unwrap().layers().len(), 50_000);
+        assert_eq!(UnitGraph::new(units).unwrap().layers().len(), 50_000);
     }
 
     proptest! {
@@ -358,7 +358,7 @@ mod tests {
             let units = needs.iter().enumerate().map(|(i, needs)| GraphUnit {
                 name: format!("u{i:02}").parse().unwrap(), priority: (i % 3) as i64, needs: needs.clone(),
             });
-            let graph = Graph::new(units).unwrap();
+            let graph = UnitGraph::new(units).unwrap();
             let layers = graph.layers();
             let place: BTreeMap<&ComponentName, usize> = layers.iter().enumerate()
                 .flat_map(|(layer, names)| names.iter().map(move |name| (*name, layer))).collect();

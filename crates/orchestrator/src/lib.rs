@@ -33,7 +33,7 @@ pub use fingerprint::{
     DigestKey, Fingerprint, FingerprintInput, InputChange, InputDifference, LastRun, RunReason,
     UnknownInput, must_run,
 };
-pub use graph::{Graph, GraphError, GraphUnit};
+pub use graph::{GraphError, GraphUnit, UnitGraph};
 pub use manifest::{
     CheckCommand, ComponentEntry, EnvironmentTarget, FILE_NAME, Manifest, ManifestMetadata,
     referenced,
@@ -51,7 +51,8 @@ pub use render::{
     InitAnswers, RenderedDeployment, TemplateLibrary, account_variable, configs, render,
 };
 pub use resolve::{
-    ConfigValue, LookupError, LookupValue, ResolveError, ResolvedConfig, ValueLookup, resolve,
+    LookupValue, ResolveError, ResolvedUnitConfig, UnitConfigValue, ValueLookup, ValueLookupError,
+    resolve,
 };
 pub use run::{
     EarlierAttempt, OnFailure, RollbackTrigger, Run, RunCommand, RunDirection, RunResult,

@@ -11,7 +11,7 @@ use nimbus_document::{Document, View};
 use serde_json::{Map, Value, json};
 
 use crate::gate::GateDefinition;
-use crate::graph::{Graph, GraphError, GraphUnit};
+use crate::graph::{GraphError, GraphUnit, UnitGraph};
 use crate::network::NetworkAccess;
 use crate::placeholder::TemplateText;
 use crate::promotion::{promotion_order, refuse_stray_config};
@@ -224,10 +224,13 @@ impl Manifest {
     /// What needs what in one environment: declared dependencies, and those that placeholders
     /// imply. Malformed placeholders imply nothing; validation reports them. A placeholder with a
     /// default waits for its stack where there is one, and takes the default where there is none.
-    pub fn graph(&self, environment: EnvironmentName) -> std::result::Result<Graph, GraphError> {
+    pub fn graph(
+        &self,
+        environment: EnvironmentName,
+    ) -> std::result::Result<UnitGraph, GraphError> {
         let is_used =
             |name: &ComponentName| self.stacks.get(name).is_some_and(|entry| entry.enabled);
-        Graph::new(self.enabled().map(|(name, entry)| {
+        UnitGraph::new(self.enabled().map(|(name, entry)| {
             let config = entry.config.get(&environment);
             let implied = config.into_iter().flat_map(|map| referenced(map.values()));
             let mut needs = entry.dependencies.clone();

@@ -11,7 +11,7 @@ use nimbus_core::ComponentName;
 use sha2::{Digest as _, Sha256};
 
 use crate::fingerprint::{RunReason, hex};
-use crate::graph::Graph;
+use crate::graph::UnitGraph;
 use crate::record::{PlannedEvent, RunEvent};
 use crate::template::Estimate;
 
@@ -46,7 +46,7 @@ impl RunPlan {
     pub fn new(
         deployment: &str,
         environment: &str,
-        graph: &Graph,
+        graph: &UnitGraph,
         reasons: &BTreeMap<ComponentName, RunReason>,
         estimates: &BTreeMap<ComponentName, Estimate>,
     ) -> Self {
@@ -274,13 +274,13 @@ mod tests {
     use super::*;
     use crate::graph::GraphUnit;
 
-    fn graph() -> Graph {
+    fn graph() -> UnitGraph {
         let unit = |name: &str, priority, needs: &[&str]| GraphUnit {
             name: name.parse().unwrap(),
             priority,
             needs: needs.iter().map(|n| n.parse().unwrap()).collect(),
         };
-        Graph::new([
+        UnitGraph::new([
             unit("dns", 10, &[]),
             unit("network", 20, &[]),
             unit("security", 30, &["network"]),
@@ -349,7 +349,7 @@ mod tests {
             priority: 0,
             needs: Default::default(),
         });
-        let graph = Graph::new(units).unwrap();
+        let graph = UnitGraph::new(units).unwrap();
         let reasons = many.iter().map(|name| (name.clone(), RunReason::Forced));
         // Their last run had nothing to do and took seconds.
         let quick = Estimate::default().learnt(3, 10);

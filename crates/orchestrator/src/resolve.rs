@@ -64,19 +64,23 @@ fn known_text(value: &Value, secret: bool) -> String {
 /// Where values come from. Parameters are resolved already.
 #[async_trait]
 pub trait ValueLookup: Send + Sync {
-    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, LookupError>;
-    async fn aws(&self, query: &str, parameters: &[String]) -> Result<LookupValue, LookupError>;
+    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, ValueLookupError>;
+    async fn aws(
+        &self,
+        query: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, ValueLookupError>;
     async fn calculate(
         &self,
         function: &str,
         parameters: &[String],
-    ) -> Result<LookupValue, LookupError>;
-    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError>;
+    ) -> Result<LookupValue, ValueLookupError>;
+    async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct LookupError {
+pub struct ValueLookupError {
     pub message: String,
 }
 
@@ -121,12 +125,12 @@ impl ResolveError {
 
 /// A configuration value, ready for a program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ConfigValue {
+pub enum UnitConfigValue {
     Known { value: Value, secret: bool },
     Unknown,
 }
 
-impl ConfigValue {
+impl UnitConfigValue {
     /// As [`LookupValue::fingerprint_text`].
     pub fn fingerprint_text(&self) -> Option<String> {
         match self {
@@ -138,8 +142,8 @@ impl ConfigValue {
 
 /// Resolved configuration, and everything that was looked up for it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ResolvedConfig {
-    pub config: BTreeMap<String, ConfigValue>,
+pub struct ResolvedUnitConfig {
+    pub config: BTreeMap<String, UnitConfigValue>,
     /// By the placeholder as written: equal texts have equal answers, and no inner value, which may
     /// be secret, is in the name.
     pub lookups: BTreeMap<String, LookupValue>,
@@ -149,8 +153,8 @@ pub struct ResolvedConfig {
 pub async fn resolve(
     config: &Map<String, Value>,
     lookup: &dyn ValueLookup,
-) -> Result<ResolvedConfig, ResolveError> {
-    let mut resolver = Resolver {
+) -> Result<ResolvedUnitConfig, ResolveError> {
+    let mut resolver = PlaceholderResolver {
         lookup,
         lookups: BTreeMap::new(),
     };
@@ -158,19 +162,19 @@ pub async fn resolve(
     for (key, value) in config {
         resolved.insert(key.clone(), resolver.value(key, value).await?);
     }
-    Ok(ResolvedConfig {
+    Ok(ResolvedUnitConfig {
         config: resolved,
         lookups: resolver.lookups,
     })
 }
 
-struct Resolver<'a> {
+struct PlaceholderResolver<'a> {
     lookup: &'a dyn ValueLookup,
     lookups: BTreeMap<String, LookupValue>,
 }
 
-impl Resolver<'_> {
-    async fn value(&mut self, key: &str, value: &Value) -> Result<ConfigValue, ResolveError> {
+impl PlaceholderResolver<'_> {
+    async fn value(&mut self, key: &str, value: &Value) -> Result<UnitConfigValue, ResolveError> {
         match value {
             Value::String(text) => {
                 let template =
@@ -185,8 +189,8 @@ impl Resolver<'_> {
                 let mut secret = false;
                 for (at, item) in items.iter().enumerate() {
                     match Box::pin(self.value(&format!("{key}[{at}]"), item)).await? {
-                        ConfigValue::Unknown => return Ok(ConfigValue::Unknown),
-                        ConfigValue::Known {
+                        UnitConfigValue::Unknown => return Ok(UnitConfigValue::Unknown),
+                        UnitConfigValue::Known {
                             value,
                             secret: inner,
                         } => {
@@ -195,7 +199,7 @@ impl Resolver<'_> {
                         }
                     }
                 }
-                Ok(ConfigValue::Known {
+                Ok(UnitConfigValue::Known {
                     value: Value::Array(list),
                     secret,
                 })
@@ -205,8 +209,8 @@ impl Resolver<'_> {
                 let mut secret = false;
                 for (name, item) in map {
                     match Box::pin(self.value(&format!("{key}.{name}"), item)).await? {
-                        ConfigValue::Unknown => return Ok(ConfigValue::Unknown),
-                        ConfigValue::Known {
+                        UnitConfigValue::Unknown => return Ok(UnitConfigValue::Unknown),
+                        UnitConfigValue::Known {
                             value,
                             secret: inner,
                         } => {
@@ -215,12 +219,12 @@ impl Resolver<'_> {
                         }
                     }
                 }
-                Ok(ConfigValue::Known {
+                Ok(UnitConfigValue::Known {
                     value: Value::Object(object),
                     secret,
                 })
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(ConfigValue::Known {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(UnitConfigValue::Known {
                 value: value.clone(),
                 secret: false,
             }),
@@ -231,7 +235,7 @@ impl Resolver<'_> {
         &mut self,
         key: &str,
         template: &TemplateText,
-    ) -> Result<ConfigValue, ResolveError> {
+    ) -> Result<UnitConfigValue, ResolveError> {
         if let Some(placeholder) = template.single() {
             return Box::pin(self.placeholder(key, placeholder)).await;
         }
@@ -242,8 +246,8 @@ impl Resolver<'_> {
                 TextPart::Text(literal) => text.push_str(literal),
                 TextPart::Placeholder(placeholder) => {
                     match Box::pin(self.placeholder(key, placeholder)).await? {
-                        ConfigValue::Unknown => return Ok(ConfigValue::Unknown),
-                        ConfigValue::Known {
+                        UnitConfigValue::Unknown => return Ok(UnitConfigValue::Unknown),
+                        UnitConfigValue::Known {
                             value,
                             secret: inner,
                         } => {
@@ -259,7 +263,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        Ok(ConfigValue::Known {
+        Ok(UnitConfigValue::Known {
             value: Value::String(text),
             secret,
         })
@@ -269,15 +273,15 @@ impl Resolver<'_> {
         &mut self,
         key: &str,
         placeholder: &Placeholder,
-    ) -> Result<ConfigValue, ResolveError> {
+    ) -> Result<UnitConfigValue, ResolveError> {
         let Some(question) = self.question(key, placeholder).await? else {
-            return Ok(ConfigValue::Unknown);
+            return Ok(UnitConfigValue::Unknown);
         };
         let name = placeholder.to_string();
         let answer = match self.lookups.get(&name) {
             Some(known) => known.clone(),
             None => {
-                let failed = |error: LookupError| ResolveError::Failed {
+                let failed = |error: ValueLookupError| ResolveError::Failed {
                     key: key.to_owned(),
                     placeholder: name.clone(),
                     message: error.message,
@@ -288,11 +292,11 @@ impl Resolver<'_> {
             }
         };
         match (answer, &placeholder.default) {
-            (LookupValue::Known { value, secret }, _) => Ok(ConfigValue::Known {
+            (LookupValue::Known { value, secret }, _) => Ok(UnitConfigValue::Known {
                 value,
                 secret: secret || question.secret,
             }),
-            (LookupValue::Unknown, _) => Ok(ConfigValue::Unknown),
+            (LookupValue::Unknown, _) => Ok(UnitConfigValue::Unknown),
             (LookupValue::Absent, Some(default)) => self.template(key, default).await,
             (LookupValue::Absent, None) => Err(ResolveError::Absent {
                 key: key.to_owned(),
@@ -306,28 +310,36 @@ impl Resolver<'_> {
         &mut self,
         key: &str,
         placeholder: &Placeholder,
-    ) -> Result<Option<Question>, ResolveError> {
+    ) -> Result<Option<PlaceholderQuery>, ResolveError> {
         let (kind, name, templates) = match &placeholder.source {
-            PlaceholderSource::Stack { stack, output } => {
-                (Kind::Output, stack.clone(), std::slice::from_ref(output))
-            }
-            PlaceholderSource::Env { variable } => {
-                (Kind::Env, "env".to_owned(), std::slice::from_ref(variable))
-            }
+            PlaceholderSource::Stack { stack, output } => (
+                PlaceholderKind::Output,
+                stack.clone(),
+                std::slice::from_ref(output),
+            ),
+            PlaceholderSource::Env { variable } => (
+                PlaceholderKind::Env,
+                "env".to_owned(),
+                std::slice::from_ref(variable),
+            ),
             PlaceholderSource::Aws { query, parameters } => {
-                (Kind::Aws, query.clone(), parameters.as_slice())
+                (PlaceholderKind::Aws, query.clone(), parameters.as_slice())
             }
             PlaceholderSource::Calculate {
                 function,
                 parameters,
-            } => (Kind::Calculate, function.clone(), parameters.as_slice()),
+            } => (
+                PlaceholderKind::Calculate,
+                function.clone(),
+                parameters.as_slice(),
+            ),
         };
         let mut parameters = Vec::with_capacity(templates.len());
         let mut secret = false;
         for template in templates {
             match Box::pin(self.template(key, template)).await? {
-                ConfigValue::Unknown => return Ok(None),
-                ConfigValue::Known {
+                UnitConfigValue::Unknown => return Ok(None),
+                UnitConfigValue::Known {
                     value,
                     secret: inner,
                 } => {
@@ -339,7 +351,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        Ok(Some(Question {
+        Ok(Some(PlaceholderQuery {
             kind,
             target: name,
             parameters,
@@ -349,29 +361,29 @@ impl Resolver<'_> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum PlaceholderKind {
     Output,
     Aws,
     Calculate,
     Env,
 }
 
-struct Question {
-    kind: Kind,
+struct PlaceholderQuery {
+    kind: PlaceholderKind,
     target: String,
     parameters: Vec<String>,
     /// A parameter was secret, so the answer is.
     secret: bool,
 }
 
-impl Question {
-    async fn ask(&self, lookup: &dyn ValueLookup) -> Result<LookupValue, LookupError> {
+impl PlaceholderQuery {
+    async fn ask(&self, lookup: &dyn ValueLookup) -> Result<LookupValue, ValueLookupError> {
         let first = self.parameters.first().map_or("", String::as_str);
         match self.kind {
-            Kind::Output => lookup.output(&self.target, first).await,
-            Kind::Env => lookup.env(first).await,
-            Kind::Aws => lookup.aws(&self.target, &self.parameters).await,
-            Kind::Calculate => lookup.calculate(&self.target, &self.parameters).await,
+            PlaceholderKind::Output => lookup.output(&self.target, first).await,
+            PlaceholderKind::Env => lookup.env(first).await,
+            PlaceholderKind::Aws => lookup.aws(&self.target, &self.parameters).await,
+            PlaceholderKind::Calculate => lookup.calculate(&self.target, &self.parameters).await,
         }
     }
 }

@@ -3,13 +3,13 @@
 use nimbus_engine_model::{PropertyMap, PropertyValue};
 
 use crate::identity::{hex_of, uuid};
-use crate::values::Subject;
+use crate::values::SimulatedResource;
 
 /// The most letters and bytes that anybody is given.
 const MOST: usize = 4096;
 
 /// The outputs that follow from the inputs; the same for the same object.
-pub(crate) fn outputs(inputs: &PropertyMap, subject: &Subject<'_>) -> PropertyMap {
+pub(crate) fn outputs(inputs: &PropertyMap, subject: &SimulatedResource<'_>) -> PropertyMap {
     let Some(kind) = subject.type_.strip_prefix("random:index/") else {
         return PropertyMap::new();
     };
@@ -75,7 +75,7 @@ mod tests {
             .map(|(key, value)| ((*key).to_owned(), PropertyValue::Number(*value)))
             .collect();
         let type_ = format!("random:index/{kind}:X");
-        let subject = Subject {
+        let subject = SimulatedResource {
             type_: &type_,
             name: "x",
             id: "x-1",

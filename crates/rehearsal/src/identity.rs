@@ -6,7 +6,7 @@ use nimbus_engine_model::{PropertyMap, PropertyValue};
 use sha2::{Digest, Sha256};
 
 /// A type of AWS whose objects are called otherwise than usual.
-struct Known {
+struct AwsNaming {
     /// `rds/Instance`.
     type_: &'static str,
     id: Id,
@@ -31,13 +31,13 @@ enum Id {
     QueueUrl(&'static str),
 }
 
-const fn known(type_: &'static str, id: Id, arn: &'static str) -> Known {
-    Known { type_, id, arn }
+const fn known(type_: &'static str, id: Id, arn: &'static str) -> AwsNaming {
+    AwsNaming { type_, id, arn }
 }
 
 use Id::{Arn, Capitals, Named, Prefixed, QueueUrl, Uuid};
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[AwsNaming] = &[
     known("acm/Certificate", Arn(""), "acm certificate/{uuid}"),
     known(
         "autoscaling/Group",
@@ -184,16 +184,16 @@ const KNOWN: &[Known] = &[
 ];
 
 /// `aws:rds/instance:Instance` as `rds/Instance`.
-fn find(type_: &str) -> Option<&'static Known> {
+fn find(type_: &str) -> Option<&'static AwsNaming> {
     let (module, kind) = type_.strip_prefix("aws:")?.rsplit_once(':')?;
     let service = module.split('/').next()?;
-    let fits = |known: &&Known| known.type_.split_once('/') == Some((service, kind));
+    let fits = |known: &&AwsNaming| known.type_.split_once('/') == Some((service, kind));
     KNOWN.iter().find(fits)
 }
 
 /// Where an object is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ObjectLocation<'a> {
     pub(crate) region: &'a str,
     pub(crate) account: &'a str,
 }
@@ -205,7 +205,7 @@ pub(crate) fn new_id(
     name: &str,
     inputs: &PropertyMap,
     seed: &str,
-    place: Place<'_>,
+    place: ObjectLocation<'_>,
 ) -> String {
     let hex = hex_of(seed);
     let named = |key: &str| {
@@ -224,7 +224,7 @@ pub(crate) fn new_id(
         Uuid => uuid(&hex),
         Capitals(first) => format!("{first}{}", hex[..13].to_ascii_uppercase()),
         QueueUrl(key) => {
-            let Place { region, account } = place;
+            let ObjectLocation { region, account } = place;
             format!(
                 "https://sqs.{region}.amazonaws.com/{account}/{}",
                 named(key)
@@ -261,7 +261,7 @@ pub(crate) fn name_in<'a>(type_: &str, id: &'a str) -> Option<&'a str> {
 }
 
 /// The ARN of an object; `None` when its type is not known.
-pub(crate) fn arn(type_: &str, id: &str, place: Place<'_>) -> Option<String> {
+pub(crate) fn arn(type_: &str, id: &str, place: ObjectLocation<'_>) -> Option<String> {
     let known = find(type_)?;
     Some(match known.id {
         Arn(_) => id.to_owned(),
@@ -270,7 +270,7 @@ pub(crate) fn arn(type_: &str, id: &str, place: Place<'_>) -> Option<String> {
     })
 }
 
-fn arn_of(known: &Known, id: &str, place: Place<'_>) -> String {
+fn arn_of(known: &AwsNaming, id: &str, place: ObjectLocation<'_>) -> String {
     let (service, rest) = known.arn.split_once(' ').unwrap_or_default();
     let hex = hex_of(id);
     let rest = rest
@@ -278,7 +278,7 @@ fn arn_of(known: &Known, id: &str, place: Place<'_>) -> String {
         .replace("{uuid}", &uuid(&hex))
         .replace("{hex}", &hex[..16])
         .replace("{six}", &hex[..6]);
-    let Place { region, account } = place;
+    let ObjectLocation { region, account } = place;
     if let Some(service) = service.strip_suffix("::") {
         format!("arn:aws:{service}:::{rest}")
     } else if let Some(service) = service.strip_suffix(':') {
@@ -321,7 +321,7 @@ pub(crate) fn hex_of(seed: &str) -> String {
 mod tests {
     use super::*;
 
-    const PLACE: Place<'_> = Place {
+    const PLACE: ObjectLocation<'_> = ObjectLocation {
         region: "eu-west-1",
         account: "123456789012",
     };

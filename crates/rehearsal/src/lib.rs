@@ -2,8 +2,8 @@
 //!
 //! It is a stand-in and says so wherever it shows. Any resource of any package is accepted; what a
 //! resource returns follows from the declarations of the installed SDK ([`Declarations`]); the
-//! objects live in a file of their own ([`World`]), so that updates, replacements, deletions and
-//! drift behave as in a cloud; and it takes orders to fail, to stall or to lose things ([`Orders`]).
+//! objects live in a file of their own ([`SimulatedWorld`]), so that updates, replacements, deletions and
+//! drift behave as in a cloud; and it takes orders to fail, to stall or to lose things ([`FaultOrders`]).
 //!
 //! Nothing here opens a connection. State of a rehearsal is kept apart from real state by the
 //! caller; secrets are never written to the world.
@@ -27,6 +27,6 @@ pub use forecast::{Forecast, Leg, Observer, RunForecast, UnitOrder};
 pub use invokes::Answers;
 pub use latency::{EXAMPLE, Latencies};
 pub use measured::{Measured, Measurements};
-pub use orders::{Action, Call, Orders};
+pub use orders::{CloudCall, FaultOrders, OrderedEffect};
 pub use provider::{Rehearsal, RehearsalProvider};
-pub use world::{Object, World, WorldError};
+pub use world::{SimulatedObject, SimulatedWorld, WorldError};

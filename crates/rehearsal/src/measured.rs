@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::orders::Call;
+use crate::orders::CloudCall;
 
 /// So many measurements are needed for a spread, and for percentiles.
 const FOR_SPREAD: usize = 5;
@@ -15,7 +15,7 @@ const FOR_PERCENTILES: usize = 20;
 /// Times in seconds, by type and call.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
-    times: BTreeMap<(String, Call), Vec<f64>>,
+    times: BTreeMap<(String, CloudCall), Vec<f64>>,
 }
 
 /// What was measured of one call to one type.
@@ -35,10 +35,10 @@ impl Measurements {
     /// stays is none.
     pub fn add(&mut self, type_: &str, step: &str, seconds: f64) {
         let call = match step {
-            "create" | "create-replacement" => Call::Create,
-            "update" => Call::Update,
-            "delete" | "delete-replaced" => Call::Delete,
-            "read" | "refresh" | "import" => Call::Read,
+            "create" | "create-replacement" => CloudCall::Create,
+            "update" => CloudCall::Update,
+            "delete" | "delete-replaced" => CloudCall::Delete,
+            "read" | "refresh" | "import" => CloudCall::Read,
             _ => return,
         };
         // The engine's own types are nobody's calls.
@@ -54,7 +54,7 @@ impl Measurements {
     }
 
     pub fn all(&self) -> Vec<Measured> {
-        let measured = |((type_, call), times): (&(String, Call), &Vec<f64>)| {
+        let measured = |((type_, call), times): (&(String, CloudCall), &Vec<f64>)| {
             let mut sorted = times.clone();
             sorted.sort_by(f64::total_cmp);
             let at = |percent: usize| {

@@ -17,14 +17,14 @@ const USUAL_THROTTLES: u32 = 3;
 
 /// A call to the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Call {
+pub enum CloudCall {
     Create,
     Read,
     Update,
     Delete,
 }
 
-impl Call {
+impl CloudCall {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -37,7 +37,7 @@ impl Call {
 
 /// What happens instead of, or before, what was asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum OrderedEffect {
     /// The cloud refuses.
     Fail { message: String },
     /// The cloud acts, and the answer is lost.
@@ -54,10 +54,10 @@ pub enum Action {
 
 /// See the module's documentation. Rules are tried in order; the first that fits acts.
 #[derive(Debug)]
-pub struct Orders {
+pub struct FaultOrders {
     pub region: String,
     pub account: String,
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
     seen: Mutex<Vec<usize>>,
     pub latencies: Latencies,
     quotas: BTreeMap<String, usize>,
@@ -73,16 +73,16 @@ pub struct Planted {
 }
 
 #[derive(Debug)]
-struct Rule {
-    call: Option<Call>,
+struct FaultRule {
+    call: Option<CloudCall>,
     type_: Option<Pattern>,
     name: Option<String>,
     /// Only the nth call that fits, from 1.
     nth: Option<usize>,
-    action: Action,
+    action: OrderedEffect,
 }
 
-impl Default for Orders {
+impl Default for FaultOrders {
     fn default() -> Self {
         Self {
             region: "us-east-1".to_owned(),
@@ -96,7 +96,7 @@ impl Default for Orders {
     }
 }
 
-impl Orders {
+impl FaultOrders {
     pub fn read(path: &Path) -> Result<Self> {
         Self::from_document(&Document::read(path)?)
     }
@@ -152,7 +152,7 @@ impl Orders {
     }
 
     /// What to do with this call; counts it.
-    pub fn action(&self, call: Call, type_: &str, name: &str) -> Option<Action> {
+    pub fn action(&self, call: CloudCall, type_: &str, name: &str) -> Option<OrderedEffect> {
         let mut seen = self.seen.lock();
         for (at, rule) in self.rules.iter().enumerate() {
             let fits = rule.call.is_none_or(|known| known == call)
@@ -174,7 +174,7 @@ impl Orders {
     }
 }
 
-fn rule(view: &View<'_>) -> Result<Rule> {
+fn rule(view: &View<'_>) -> Result<FaultRule> {
     view.only_keys(&[
         "on", "type", "name", "nth", "do", "message", "seconds", "times",
     ])?;
@@ -195,21 +195,21 @@ fn rule(view: &View<'_>) -> Result<Rule> {
     let times = view.optional("times")?;
     let what = view.required("do")?;
     let action = match what.str()? {
-        "fail" => Action::Fail { message },
-        "throttle" => Action::Throttle {
+        "fail" => OrderedEffect::Fail { message },
+        "throttle" => OrderedEffect::Throttle {
             times: times.as_ref().map_or(Ok(USUAL_THROTTLES), throttles)?,
         },
-        "lose" => Action::Lose,
-        "half" => Action::Half { message },
-        "stall" => Action::Stall(stall.unwrap_or(USUAL_STALL)),
-        "vanish" => Action::Vanish,
+        "lose" => OrderedEffect::Lose,
+        "half" => OrderedEffect::Half { message },
+        "stall" => OrderedEffect::Stall(stall.unwrap_or(USUAL_STALL)),
+        "vanish" => OrderedEffect::Vanish,
         _ => {
             let help = "one of fail, throttle, lose, half, stall, vanish";
             return Err(what.error("there is no such order", help));
         }
     };
     let nth = view.optional("nth")?.map(|v| v.u64()).transpose()?;
-    Ok(Rule {
+    Ok(FaultRule {
         call,
         type_: text("type")?.map(Pattern::new),
         name: text("name")?,
@@ -223,12 +223,12 @@ fn throttles(view: &View<'_>) -> Result<u32> {
     times.ok_or_else(|| view.error("this is no number of attempts", "one or more"))
 }
 
-fn call(view: &View<'_>) -> Result<Call> {
+fn call(view: &View<'_>) -> Result<CloudCall> {
     Ok(match view.str()? {
-        "create" => Call::Create,
-        "read" => Call::Read,
-        "update" => Call::Update,
-        "delete" => Call::Delete,
+        "create" => CloudCall::Create,
+        "read" => CloudCall::Read,
+        "update" => CloudCall::Update,
+        "delete" => CloudCall::Delete,
         _ => {
             return Err(view.error(
                 "there is no such call",
@@ -258,20 +258,20 @@ fn planted(view: &View<'_>) -> Result<Planted> {
 mod tests {
     use super::*;
 
-    fn orders(text: &str) -> Result<Orders> {
-        Orders::from_document(&Document::parse("orders.yaml", text).unwrap())
+    fn orders(text: &str) -> Result<FaultOrders> {
+        FaultOrders::from_document(&Document::parse("orders.yaml", text).unwrap())
     }
 
     #[test]
     fn the_nth_call_of_a_type_fails_and_no_other() {
         let orders =
             orders("orders: [{on: create, type: a:b:C, nth: 2, do: fail, message: full}]").unwrap();
-        let create = || orders.action(Call::Create, "a:b:C", "x");
+        let create = || orders.action(CloudCall::Create, "a:b:C", "x");
         assert_eq!(create(), None);
-        assert_eq!(orders.action(Call::Create, "other", "x"), None);
+        assert_eq!(orders.action(CloudCall::Create, "other", "x"), None);
         assert_eq!(
             create(),
-            Some(Action::Fail {
+            Some(OrderedEffect::Fail {
                 message: "full".to_owned()
             })
         );
@@ -285,16 +285,19 @@ mod tests {
             .add("on: delete, type: a:b:C, nth: 2, do: lose")
             .unwrap();
         orders.add("{name: db, do: vanish}").unwrap();
-        assert_eq!(orders.action(Call::Delete, "a:b:C", "x"), None);
-        assert_eq!(orders.action(Call::Read, "t", "db"), Some(Action::Vanish));
+        assert_eq!(orders.action(CloudCall::Delete, "a:b:C", "x"), None);
         assert_eq!(
-            orders.action(Call::Delete, "a:b:C", "x"),
-            Some(Action::Lose)
+            orders.action(CloudCall::Read, "t", "db"),
+            Some(OrderedEffect::Vanish)
+        );
+        assert_eq!(
+            orders.action(CloudCall::Delete, "a:b:C", "x"),
+            Some(OrderedEffect::Lose)
         );
         orders.latencies.or_seconds(0.5);
         let takes = |call| orders.latencies.of(call, "x", "urn");
-        assert_eq!(takes(Call::Create), Duration::from_secs(2));
-        assert_eq!(takes(Call::Read), Duration::from_millis(500));
+        assert_eq!(takes(CloudCall::Create), Duration::from_secs(2));
+        assert_eq!(takes(CloudCall::Read), Duration::from_millis(500));
         for wrong in ["", "do: dance", "on: create", "do: fail, on: never"] {
             assert!(orders.add(wrong).is_err(), "{wrong}");
         }
@@ -303,8 +306,13 @@ mod tests {
     #[test]
     fn a_name_alone_means_every_call() {
         let orders = orders("orders: [{name: db, do: lose}]").unwrap();
-        for call in [Call::Create, Call::Read, Call::Update, Call::Delete] {
-            assert_eq!(orders.action(call, "t", "db"), Some(Action::Lose));
+        for call in [
+            CloudCall::Create,
+            CloudCall::Read,
+            CloudCall::Update,
+            CloudCall::Delete,
+        ] {
+            assert_eq!(orders.action(call, "t", "db"), Some(OrderedEffect::Lose));
             assert_eq!(orders.action(call, "t", "web"), None);
         }
     }
@@ -315,13 +323,13 @@ mod tests {
             "orders: [{type: 'aws:rds/*', do: stall, seconds: 2m}, {type: a, do: throttle, times: 9}, {do: throttle}]",
         )
         .unwrap();
-        let action = |type_| orders.action(Call::Create, type_, "x");
+        let action = |type_| orders.action(CloudCall::Create, type_, "x");
         assert_eq!(
             action("aws:rds/instance:Instance"),
-            Some(Action::Stall(Duration::from_secs(120)))
+            Some(OrderedEffect::Stall(Duration::from_secs(120)))
         );
-        assert_eq!(action("a"), Some(Action::Throttle { times: 9 }));
-        assert_eq!(action("b"), Some(Action::Throttle { times: 3 }));
+        assert_eq!(action("a"), Some(OrderedEffect::Throttle { times: 9 }));
+        assert_eq!(action("b"), Some(OrderedEffect::Throttle { times: 3 }));
     }
 
     #[test]

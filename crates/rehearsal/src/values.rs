@@ -4,11 +4,11 @@ use nimbus_engine_model::{PropertyMap, PropertyValue};
 
 use crate::declarations::{Property, Type};
 use crate::drawn;
-use crate::identity::{self, Place, hex_of, kebab};
+use crate::identity::{self, ObjectLocation, hex_of, kebab};
 
 /// The resource whose outputs are made up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct SimulatedResource<'a> {
     /// `aws:ec2/vpc:Vpc`.
     pub(crate) type_: &'a str,
     pub(crate) name: &'a str,
@@ -17,9 +17,9 @@ pub(crate) struct Subject<'a> {
     pub(crate) account: &'a str,
 }
 
-impl Subject<'_> {
-    fn place(&self) -> Place<'_> {
-        Place {
+impl SimulatedResource<'_> {
+    fn place(&self) -> ObjectLocation<'_> {
+        ObjectLocation {
             region: self.region,
             account: self.account,
         }
@@ -30,7 +30,7 @@ impl Subject<'_> {
 pub(crate) fn outputs(
     inputs: &PropertyMap,
     declared: Option<&[Property]>,
-    subject: &Subject<'_>,
+    subject: &SimulatedResource<'_>,
 ) -> PropertyMap {
     let mut outputs = inputs.clone();
     outputs.extend(drawn::outputs(inputs, subject));
@@ -39,7 +39,7 @@ pub(crate) fn outputs(
 }
 
 /// Adds what is missing, also inside of objects that were given in part.
-fn complete(map: &mut PropertyMap, declared: &[Property], subject: &Subject<'_>) {
+fn complete(map: &mut PropertyMap, declared: &[Property], subject: &SimulatedResource<'_>) {
     for property in declared {
         match map.get_mut(&property.name) {
             Some(given) => complete_value(given, &property.type_, subject),
@@ -52,7 +52,7 @@ fn complete(map: &mut PropertyMap, declared: &[Property], subject: &Subject<'_>)
     }
 }
 
-fn complete_value(value: &mut PropertyValue, type_: &Type, subject: &Subject<'_>) {
+fn complete_value(value: &mut PropertyValue, type_: &Type, subject: &SimulatedResource<'_>) {
     match (value, type_) {
         (PropertyValue::Object(map), Type::Object(declared)) => complete(map, declared, subject),
         (PropertyValue::Array(items), Type::List(inner)) => {
@@ -64,7 +64,7 @@ fn complete_value(value: &mut PropertyValue, type_: &Type, subject: &Subject<'_>
     }
 }
 
-fn make(name: &str, type_: &Type, subject: &Subject<'_>) -> PropertyValue {
+fn make(name: &str, type_: &Type, subject: &SimulatedResource<'_>) -> PropertyValue {
     match type_ {
         Type::Text => PropertyValue::from(text(name, subject)),
         Type::Literal(text) => PropertyValue::from(text.as_str()),
@@ -102,7 +102,7 @@ fn singular(name: &str) -> String {
     stem.unwrap_or(name).to_owned()
 }
 
-fn number(name: &str, subject: &Subject<'_>) -> f64 {
+fn number(name: &str, subject: &SimulatedResource<'_>) -> f64 {
     let name = name.to_ascii_lowercase();
     match () {
         () if name.ends_with("port") => port(subject),
@@ -112,7 +112,7 @@ fn number(name: &str, subject: &Subject<'_>) -> f64 {
     }
 }
 
-fn port(subject: &Subject<'_>) -> f64 {
+fn port(subject: &SimulatedResource<'_>) -> f64 {
     match subject.type_.split([':', '/']).nth(1) {
         Some("rds") => 5432.0,
         Some("elasticache") => 6379.0,
@@ -120,10 +120,10 @@ fn port(subject: &Subject<'_>) -> f64 {
     }
 }
 
-fn text(name: &str, subject: &Subject<'_>) -> String {
+fn text(name: &str, subject: &SimulatedResource<'_>) -> String {
     let lower = name.to_ascii_lowercase();
     let is = |word: &str| lower == word || lower.ends_with(word);
-    let Subject {
+    let SimulatedResource {
         id,
         region,
         account,
@@ -188,7 +188,7 @@ fn text(name: &str, subject: &Subject<'_>) -> String {
     }
 }
 
-fn arn(name: &str, subject: &Subject<'_>) -> String {
+fn arn(name: &str, subject: &SimulatedResource<'_>) -> String {
     if name == "arn"
         && let Some(arn) = identity::arn(subject.type_, subject.id, subject.place())
     {
@@ -199,7 +199,7 @@ fn arn(name: &str, subject: &Subject<'_>) -> String {
     let module = parts.next().unwrap_or_default();
     let kind = subject.type_.rsplit(':').next().unwrap_or_default();
     let service = module.split('/').next().unwrap_or_default();
-    let Subject {
+    let SimulatedResource {
         id,
         region,
         account,
@@ -214,7 +214,7 @@ fn arn(name: &str, subject: &Subject<'_>) -> String {
 }
 
 /// A label of a host: of the name within the id, as long as labels may be.
-fn host_label(subject: &Subject<'_>) -> String {
+fn host_label(subject: &SimulatedResource<'_>) -> String {
     let name = identity::name_in(subject.type_, subject.id).unwrap_or(subject.id);
     let name = if name.starts_with("arn:") {
         subject.name
@@ -232,8 +232,8 @@ fn host_label(subject: &Subject<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn subject() -> Subject<'static> {
-        Subject {
+    fn subject() -> SimulatedResource<'static> {
+        SimulatedResource {
             type_: "aws:rds/instance:Instance",
             name: "db",
             id: "i-0abc",
@@ -274,7 +274,7 @@ mod tests {
         ] {
             assert_eq!(singular(list), one);
         }
-        let balancer = Subject {
+        let balancer = SimulatedResource {
             type_: "aws:lb/loadBalancer:LoadBalancer",
             id: "arn:aws:elasticloadbalancing:r:1:loadbalancer/app/front/0123",
             ..subject()
@@ -283,7 +283,7 @@ mod tests {
             text("dnsName", &balancer),
             "front.eu-west-1.rehearsal.example"
         );
-        let queue = Subject {
+        let queue = SimulatedResource {
             type_: "aws:sqs/queue:Queue",
             id: "https://sqs.r.amazonaws.com/1/jobs",
             ..subject()

@@ -17,16 +17,22 @@ use nimbus_engine_ports::{
     CreateRequest, DeleteRequest, DiffRequest, EngineEvent, EventSink, InvokeRequest, Provider,
     ProviderError, ProviderHost, ReadRequest, StepEvent, Summary, UpdateRequest,
 };
-use nimbus_rehearsal::{Answers, Declarations, Observer, Orders, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedWorld};
 
 const VPC: &str = "aws:ec2/vpc:Vpc";
 const BUCKET: &str = "aws:s3/bucket:Bucket";
 
 async fn cloud(orders: &str) -> (Rehearsal, Arc<dyn Provider>) {
-    let orders = Orders::from_document(&Document::parse("orders.yaml", orders).unwrap()).unwrap();
+    let orders =
+        FaultOrders::from_document(&Document::parse("orders.yaml", orders).unwrap()).unwrap();
     let answers = Answers::load(Path::new("rehearsal/invokes.yaml")).unwrap();
-    let cloud =
-        Rehearsal::new(World::in_memory(), Declarations::default(), orders, answers).unwrap();
+    let cloud = Rehearsal::new(
+        SimulatedWorld::in_memory(),
+        Declarations::default(),
+        orders,
+        answers,
+    )
+    .unwrap();
     let provider = cloud.load(&PackageDescriptor::default()).await.unwrap();
     (cloud, provider)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use nimbus_core::ComponentName;
 use nimbus_orchestrator::{
-    Graph, GraphUnit, OnFailure, Run, RunCommand, RunDirection, RunPlan, RunReason, RunResult,
+    GraphUnit, OnFailure, Run, RunCommand, RunDirection, RunPlan, RunReason, RunResult, UnitGraph,
     UnitOutcome, UnitState,
 };
 use nimbus_runs::{RunLimits, RunListener, UnitWorker, execute};
@@ -58,7 +58,7 @@ async fn main() {
 }
 
 /// Every unit needs three others of the rows before it.
-fn wide(size: usize) -> Graph {
+fn wide(size: usize) -> UnitGraph {
     let name = |at: usize| format!("unit-{at:05}").parse::<ComponentName>().unwrap();
     let unit = |at: usize| {
         let needs = [1, 7, 31]
@@ -70,10 +70,10 @@ fn wide(size: usize) -> Graph {
             needs: needs.map(name).collect(),
         }
     };
-    Graph::new((0..size).map(unit)).unwrap()
+    UnitGraph::new((0..size).map(unit)).unwrap()
 }
 
-fn plan(graph: &Graph) -> RunPlan {
+fn plan(graph: &UnitGraph) -> RunPlan {
     let reasons: BTreeMap<ComponentName, RunReason> = graph
         .names()
         .step_by(10)
@@ -83,7 +83,7 @@ fn plan(graph: &Graph) -> RunPlan {
 }
 
 /// Drives the state machine over units of which none has changed.
-fn no_op(graph: &Graph) -> usize {
+fn no_op(graph: &UnitGraph) -> usize {
     let mut run = Run::new(
         graph.clone(),
         RunDirection::Forward,
@@ -103,7 +103,7 @@ fn no_op(graph: &Graph) -> usize {
 }
 
 /// The shipped platform in the shape of its default template, with minutes as its templates guess.
-fn platform() -> (Graph, BTreeMap<ComponentName, u64>) {
+fn platform() -> (UnitGraph, BTreeMap<ComponentName, u64>) {
     let units: &[(&str, u64, &[&str])] = &[
         ("dns", 2, &[]),
         ("network", 8, &[]),
@@ -130,7 +130,7 @@ fn platform() -> (Graph, BTreeMap<ComponentName, u64>) {
             &["services-ecs", "compute-ec2", "database-rds"],
         ),
     ];
-    let graph = Graph::new(units.iter().map(|(name, _, needs)| GraphUnit {
+    let graph = UnitGraph::new(units.iter().map(|(name, _, needs)| GraphUnit {
         name: name.parse().unwrap(),
         priority: 100,
         needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
@@ -143,13 +143,13 @@ fn platform() -> (Graph, BTreeMap<ComponentName, u64>) {
 }
 
 /// One graph for each layer: whoever runs them in turn waits for the slowest of each.
-fn layers(graph: &Graph) -> Vec<Graph> {
+fn layers(graph: &UnitGraph) -> Vec<UnitGraph> {
     let unit = |name: &ComponentName| GraphUnit {
         name: name.clone(),
         priority: 100,
         needs: BTreeSet::new(),
     };
-    let layer = |names: Vec<&ComponentName>| Graph::new(names.into_iter().map(unit)).unwrap();
+    let layer = |names: Vec<&ComponentName>| UnitGraph::new(names.into_iter().map(unit)).unwrap();
     graph.layers().into_iter().map(layer).collect()
 }
 
@@ -183,7 +183,7 @@ impl RunListener for SilentListener {
 
 /// The real executor over units that sleep.
 async fn run(
-    graph: &Graph,
+    graph: &UnitGraph,
     minutes: &BTreeMap<ComponentName, u64>,
     parallel: usize,
     changed: &BTreeSet<ComponentName>,

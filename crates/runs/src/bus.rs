@@ -32,15 +32,15 @@ pub fn timestamp(at: Timestamp) -> String {
 #[derive(Default)]
 pub struct EventBus {
     observer: Mutex<Option<Arc<dyn RunObserver>>>,
-    recorder: Mutex<Option<Recorder>>,
+    recorder: Mutex<Option<EventRecorder>>,
 }
 
-struct Recorder {
-    sender: mpsc::UnboundedSender<Message>,
+struct EventRecorder {
+    sender: mpsc::UnboundedSender<RecorderMessage>,
     task: AbortOnDropHandle<Option<String>>,
 }
 
-enum Message {
+enum RecorderMessage {
     Event(RunEvent),
     /// Everything before it is to be on a disk, and somebody waits for that.
     Settle(oneshot::Sender<Result<()>>),
@@ -60,7 +60,7 @@ impl EventBus {
     pub(crate) fn record(&self, store: Arc<dyn RunStore>, run: RunId, log: Box<dyn RunLog>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let task = AbortOnDropHandle::new(tokio::spawn(write(store, run, log, receiver)));
-        *self.recorder.lock() = Some(Recorder { sender, task });
+        *self.recorder.lock() = Some(EventRecorder { sender, task });
     }
 
     /// Tells everybody. What cannot be written does not stop what is running; what starts next is
@@ -71,12 +71,12 @@ impl EventBus {
         if let Some(observer) = observer {
             observer.event(&event);
         }
-        self.send(Message::Event(event));
+        self.send(RecorderMessage::Event(event));
     }
 
     /// A text for the log only, such as the plan.
     pub(crate) fn log(&self, component: &str, text: &str) {
-        self.send(Message::Text {
+        self.send(RecorderMessage::Text {
             component: component.to_owned(),
             text: nimbus_telemetry::redact(text).into_owned(),
         });
@@ -86,7 +86,7 @@ impl EventBus {
     /// does not know of, so this comes before every change.
     pub(crate) async fn settle(&self) -> Result<()> {
         let (sender, settled) = oneshot::channel();
-        if !self.send(Message::Settle(sender)) {
+        if !self.send(RecorderMessage::Settle(sender)) {
             return Ok(());
         }
         settled.await.unwrap_or_else(|_| {
@@ -97,7 +97,7 @@ impl EventBus {
 
     /// Writes what is left and ends. Returns the first thing that could not be written.
     pub(crate) async fn close(&self) -> Option<String> {
-        let Recorder { sender, task } = self.recorder.lock().take()?;
+        let EventRecorder { sender, task } = self.recorder.lock().take()?;
         drop(sender);
         match task.await {
             Ok(trouble) => trouble,
@@ -108,7 +108,7 @@ impl EventBus {
     }
 
     /// Whether somebody writes.
-    fn send(&self, message: Message) -> bool {
+    fn send(&self, message: RecorderMessage) -> bool {
         let recorder = self.recorder.lock();
         recorder
             .as_ref()
@@ -121,7 +121,7 @@ async fn write(
     store: Arc<dyn RunStore>,
     run: RunId,
     mut log: Box<dyn RunLog>,
-    mut receiver: mpsc::UnboundedReceiver<Message>,
+    mut receiver: mpsc::UnboundedReceiver<RecorderMessage>,
 ) -> Option<String> {
     let mut trouble: Option<String> = None;
     let mut messages = Vec::with_capacity(BATCH);
@@ -130,13 +130,13 @@ async fn write(
         let mut waiting = Vec::new();
         for message in messages.drain(..) {
             let logged = match message {
-                Message::Event(event) => {
+                RecorderMessage::Event(event) => {
                     let logged = log.event(&event);
                     events.push(event);
                     logged
                 }
-                Message::Text { component, text } => log.text(&component, &text),
-                Message::Settle(sender) => {
+                RecorderMessage::Text { component, text } => log.text(&component, &text),
+                RecorderMessage::Settle(sender) => {
                     waiting.push(sender);
                     Ok(())
                 }

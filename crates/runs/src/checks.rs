@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_orchestrator::{CheckCommand, CheckStatus, Graph, RunEvent};
+use nimbus_orchestrator::{CheckCommand, CheckStatus, RunEvent, UnitGraph};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ pub struct CheckResult {
 /// The checks of one run.
 pub(crate) struct RunChecks {
     commands: BTreeMap<String, CheckCommand>,
-    graph: Graph,
+    graph: UnitGraph,
     subject: CheckSubject,
     stop: CancellationToken,
     found: Mutex<CheckFindings>,
@@ -48,7 +48,7 @@ impl RunChecks {
     pub(crate) fn of_run(
         context: &RunContext,
         record: &RunRecord,
-        graph: &Graph,
+        graph: &UnitGraph,
         stop: &CancellationToken,
     ) -> Self {
         let whole = record.request.choices.components.is_none();

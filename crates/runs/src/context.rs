@@ -13,9 +13,9 @@ use nimbus_core::{
 };
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    ConfigValue, EnvironmentTarget, Fingerprint, FingerprintInput, LookupError, LookupValue,
-    Manifest, RememberedRun, ResolvedConfig, RunId, RunReason, UnitMemory, ValueLookup, must_run,
-    naming, resolve,
+    EnvironmentTarget, Fingerprint, FingerprintInput, LookupValue, Manifest, RememberedRun,
+    ResolvedUnitConfig, RunId, RunReason, UnitConfigValue, UnitMemory, ValueLookup,
+    ValueLookupError, must_run, naming, resolve,
 };
 use tokio::sync::Mutex;
 
@@ -254,7 +254,7 @@ impl RunContext {
         &self,
         component: &ComponentName,
         operation: UnitOperation,
-        config: BTreeMap<String, ConfigValue>,
+        config: BTreeMap<String, UnitConfigValue>,
     ) -> UnitJob {
         let entry = self.manifest.stacks.get(component);
         UnitJob {
@@ -271,7 +271,7 @@ impl RunContext {
         &self,
         component: &ComponentName,
         memory: &mut UnitMemory,
-    ) -> Result<ResolvedConfig> {
+    ) -> Result<ResolvedUnitConfig> {
         let entry = self.manifest.stacks.get(component);
         let config = entry.and_then(|entry| entry.config.get(&self.environment));
         let config = config.cloned().unwrap_or_default();
@@ -287,7 +287,7 @@ impl RunContext {
             spot.point(&self.document, ErrorCode::RESOLUTION_FAILED, message)
                 .with_help("correct the placeholder, or deploy what it refers to first")
         })?;
-        let namespaced = |(key, value): (String, ConfigValue)| {
+        let namespaced = |(key, value): (String, UnitConfigValue)| {
             let key = if key.contains(':') {
                 key
             } else {
@@ -297,7 +297,7 @@ impl RunContext {
         };
         resolution.config = resolution.config.into_iter().map(namespaced).collect();
         if let Some(target) = self.target() {
-            let region = ConfigValue::Known {
+            let region = UnitConfigValue::Known {
                 value: target.region.clone().into(),
                 secret: false,
             };
@@ -310,7 +310,7 @@ impl RunContext {
     async fn fingerprint(
         &self,
         component: &ComponentName,
-        resolution: &ResolvedConfig,
+        resolution: &ResolvedUnitConfig,
     ) -> Result<Fingerprint> {
         let mut fingerprint = Fingerprint::default();
         let components = &self.ports.components;
@@ -378,7 +378,7 @@ struct UnitLookups<'a> {
 
 #[async_trait]
 impl ValueLookup for UnitLookups<'_> {
-    async fn output(&self, component: &str, output: &str) -> Result<LookupValue, LookupError> {
+    async fn output(&self, component: &str, output: &str) -> Result<LookupValue, ValueLookupError> {
         // What cannot be a component's name has no outputs.
         let Ok(component) = component.parse::<ComponentName>() else {
             return Ok(LookupValue::Absent);
@@ -387,7 +387,7 @@ impl ValueLookup for UnitLookups<'_> {
             return Ok(LookupValue::Unknown);
         }
         let outputs = self.context.outputs_of(&component).await;
-        let outputs = outputs.map_err(|error| LookupError {
+        let outputs = outputs.map_err(|error| ValueLookupError {
             message: error.to_string(),
         })?;
         let found = outputs.get(output).cloned();
@@ -398,7 +398,11 @@ impl ValueLookup for UnitLookups<'_> {
         Ok(found.unwrap_or(LookupValue::Absent))
     }
 
-    async fn aws(&self, query: &str, parameters: &[String]) -> Result<LookupValue, LookupError> {
+    async fn aws(
+        &self,
+        query: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, ValueLookupError> {
         let target = self.context.target();
         let region = target.map_or("", |target| target.region.as_str());
         let values = &self.context.ports.values;
@@ -409,13 +413,13 @@ impl ValueLookup for UnitLookups<'_> {
         &self,
         function: &str,
         parameters: &[String],
-    ) -> Result<LookupValue, LookupError> {
+    ) -> Result<LookupValue, ValueLookupError> {
         let mut memory = self.memory.lock().await;
         let values = &self.context.ports.values;
         values.calculate(function, parameters, &mut memory).await
     }
 
-    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError> {
+    async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError> {
         self.context.ports.values.env(variable).await
     }
 }

@@ -183,7 +183,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use nimbus_orchestrator::{Graph, GraphUnit};
+    use nimbus_orchestrator::{GraphUnit, UnitGraph};
     use nimbus_orchestrator::{OnFailure, RunDirection};
 
     #[derive(Default)]
@@ -226,13 +226,13 @@ mod tests {
         }
     }
 
-    fn chain() -> Graph {
+    fn chain() -> UnitGraph {
         let unit = |name: &str, needs: &[&str]| GraphUnit {
             name: name.parse().unwrap(),
             priority: 0,
             needs: needs.iter().map(|n| n.parse().unwrap()).collect(),
         };
-        Graph::new([unit("a", &[]), unit("b", &["a"]), unit("c", &["b"])]).unwrap()
+        UnitGraph::new([unit("a", &[]), unit("b", &["a"]), unit("c", &["b"])]).unwrap()
     }
 
     async fn run(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::{FindingSeverity, ValidationFinding, validate};
-use nimbus_orchestrator::{Graph, GraphUnit, Manifest, RunPlan, RunReason, naming};
+use nimbus_orchestrator::{GraphUnit, Manifest, RunPlan, RunReason, UnitGraph, naming};
 
 use crate::context::RunContext;
 use crate::ports::RunPorts;
@@ -29,7 +29,7 @@ pub(crate) async fn check(context: &RunContext) -> Result<Vec<ValidationFinding>
 }
 
 /// The units that a run is about: all of them, or the chosen ones with what lies between.
-pub(crate) fn graph(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<Graph> {
+pub(crate) fn graph(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<UnitGraph> {
     let graph = whole_graph(&context.manifest, context)?;
     let Some(chosen) = chosen else {
         return Ok(graph);
@@ -50,10 +50,10 @@ pub(crate) fn graph(context: &RunContext, chosen: Option<&[ComponentName]>) -> R
             .cloned()
             .collect(),
     });
-    Graph::new(units).map_err(|error| invalid_graph(&error))
+    UnitGraph::new(units).map_err(|error| invalid_graph(&error))
 }
 
-fn whole_graph(manifest: &Manifest, context: &RunContext) -> Result<Graph> {
+fn whole_graph(manifest: &Manifest, context: &RunContext) -> Result<UnitGraph> {
     manifest
         .graph(context.environment)
         .map_err(|error| invalid_graph(&error))
@@ -88,7 +88,7 @@ pub async fn require_needs(context: &RunContext, component: &ComponentName) -> R
 /// Which units run and why, and how long it should take.
 pub(crate) async fn plan(
     context: &RunContext,
-    graph: &Graph,
+    graph: &UnitGraph,
     request: &RunRequest,
 ) -> Result<RunPlan> {
     let library = context.ports.components.templates().await?;

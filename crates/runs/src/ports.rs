@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use nimbus_core::{ComponentName, EnvironmentName, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    CheckCommand, Fingerprint, LookupError, LookupValue, Manifest, RunEvent, RunId,
-    TemplateLibrary, UnitMemory, VersionRecord,
+    CheckCommand, Fingerprint, LookupValue, Manifest, RunEvent, RunId, TemplateLibrary, UnitMemory,
+    ValueLookupError, VersionRecord,
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -185,15 +185,15 @@ pub trait ExternalValues: Send + Sync {
         region: &str,
         query: &str,
         parameters: &[String],
-    ) -> Result<LookupValue, LookupError>;
-    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError>;
+    ) -> Result<LookupValue, ValueLookupError>;
+    async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError>;
     /// A calculation; one that must stay the same is looked up in `memory` and kept there.
     async fn calculate(
         &self,
         function: &str,
         parameters: &[String],
         memory: &mut UnitMemory,
-    ) -> Result<LookupValue, LookupError>;
+    ) -> Result<LookupValue, ValueLookupError>;
 }
 
 /// The account that a cloud says we are in.
@@ -243,15 +243,15 @@ pub trait CheckRunner: Send + Sync {
 }
 
 /// What time it is.
-pub trait Clock: Send + Sync {
+pub trait RunClock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
 /// The clock of this machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
+pub struct SystemRunClock;
 
-impl Clock for SystemClock {
+impl RunClock for SystemRunClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -271,7 +271,7 @@ pub struct RunPorts {
     pub values: Box<dyn ExternalValues>,
     pub accounts: Box<dyn CloudAccounts>,
     pub checks: Box<dyn CheckRunner>,
-    pub clock: Box<dyn Clock>,
+    pub clock: Box<dyn RunClock>,
     /// Digests private inputs of fingerprints.
     pub key: nimbus_orchestrator::DigestKey,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nimbus_core::{ComponentName, EnvironmentName, Result};
-use nimbus_orchestrator::{Graph, OnFailure, Run, RunDirection, RunResult};
+use nimbus_orchestrator::{OnFailure, Run, RunDirection, RunResult, UnitGraph};
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::{EventBus, timestamp};
@@ -34,7 +34,7 @@ pub struct PreviewReport {
     pub result: RunResult,
     pub units: BTreeMap<ComponentName, UnitSummary>,
     pub warnings: Vec<String>,
-    pub graph: Graph,
+    pub graph: UnitGraph,
     pub took: Duration,
     /// What a deploy can be held to, if the preview succeeded.
     pub sealed: Option<SealedPlan>,
@@ -50,7 +50,7 @@ pub async fn preview(
     request: &PreviewRequest,
     bus: Arc<EventBus>,
     stop: CancellationToken,
-    begun: impl FnOnce(&Graph),
+    begun: impl FnOnce(&UnitGraph),
 ) -> Result<PreviewReport> {
     let started = Instant::now();
     let context = Arc::new(RunContext::load(ports, request.environment).await?);
@@ -89,7 +89,7 @@ pub async fn preview(
 }
 
 async fn seal(
-    graph: &Graph,
+    graph: &UnitGraph,
     context: &RunContext,
     work: &BTreeMap<ComponentName, UnitWork>,
     request: &PreviewRequest,

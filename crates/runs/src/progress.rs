@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nimbus_core::ComponentName;
 use nimbus_orchestrator::{
-    Fingerprint, Graph, RollbackTrigger, RunDirection, RunResult, UnitState,
+    Fingerprint, RollbackTrigger, RunDirection, RunResult, UnitGraph, UnitState,
 };
 
 use crate::checks::CheckResult;
@@ -46,7 +46,7 @@ pub struct FinishedRun {
     /// Units that could not be returned to where they were, and why.
     pub attention: Vec<String>,
     pub took: Duration,
-    pub graph: Graph,
+    pub graph: UnitGraph,
     pub direction: RunDirection,
 }
 

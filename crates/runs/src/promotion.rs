@@ -7,7 +7,7 @@ use nimbus_orchestrator::gate::{GateEvidence, GateItem, GateItemStatus};
 use nimbus_orchestrator::{Manifest, RunResult, progress_of};
 
 use crate::context::RunContext;
-use crate::ports::{Clock, GateSignature, GateStore, RunStore};
+use crate::ports::{GateSignature, GateStore, RunClock, RunStore};
 use crate::record::RunRequest;
 
 /// What is known of the gates of a deployment: from its runs, from people and from the clock.
@@ -15,7 +15,7 @@ use crate::record::RunRequest;
 pub struct GateBook<'a> {
     pub runs: &'a dyn RunStore,
     pub gates: &'a dyn GateStore,
-    pub clock: &'a dyn Clock,
+    pub clock: &'a dyn RunClock,
 }
 
 impl GateBook<'_> {

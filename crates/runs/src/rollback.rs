@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_core::{ComponentName, Result};
-use nimbus_orchestrator::{Graph, GraphUnit, VersionRecord};
+use nimbus_orchestrator::{GraphUnit, UnitGraph, VersionRecord};
 
 use crate::planning::invalid_graph;
 use crate::unit::RestorePoint;
@@ -20,7 +20,7 @@ pub type RestoreTargets = BTreeMap<ComponentName, RestorePoint>;
 pub fn restore_targets(
     target: &VersionRecord,
     current: Option<&VersionRecord>,
-) -> Result<(RestoreTargets, Graph)> {
+) -> Result<(RestoreTargets, UnitGraph)> {
     let mut targets = RestoreTargets::new();
     let mut needs: BTreeMap<ComponentName, BTreeSet<ComponentName>> = BTreeMap::new();
     let now = current.into_iter().flat_map(|version| &version.units);
@@ -47,7 +47,7 @@ pub fn restore_targets(
             .cloned()
             .collect(),
     });
-    let graph = Graph::new(units).map_err(|error| invalid_graph(&error))?;
+    let graph = UnitGraph::new(units).map_err(|error| invalid_graph(&error))?;
     Ok((targets, graph))
 }
 

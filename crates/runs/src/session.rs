@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::{
-    EarlierAttempt, Fingerprint, FingerprintInput, Graph, Run, RunAction, RunDirection, RunEvent,
-    RunId, RunPlan, RunResult, RunStatus, UnitState,
+    EarlierAttempt, Fingerprint, FingerprintInput, Run, RunAction, RunDirection, RunEvent, RunId,
+    RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +49,7 @@ pub struct PlannedRun {
     request: RunRequest,
     guard: Box<dyn EnvironmentGuard>,
     context: RunContext,
-    graph: Graph,
+    graph: UnitGraph,
     work: RunWork,
     plan: Option<RunPlan>,
     warnings: Vec<String>,
@@ -188,7 +188,7 @@ impl PlannedRun {
         self.plan.as_ref()
     }
 
-    pub fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &UnitGraph {
         &self.graph
     }
 
@@ -384,7 +384,7 @@ async fn deploy_work(
     context: &RunContext,
     request: &RunRequest,
     earlier: Option<&EarlierAttempt>,
-) -> Result<(RunWork, Graph)> {
+) -> Result<(RunWork, UnitGraph)> {
     let choices = &request.choices;
     let graph = planning::graph(context, choices.components.as_deref())?;
     let plan = match &choices.sealed_plan {
@@ -463,7 +463,7 @@ async fn rollback_targets(
     ports: &RunPorts,
     request: &RunRequest,
     resumed: Option<RunId>,
-) -> Result<(RestoreTargets, Graph)> {
+) -> Result<(RestoreTargets, UnitGraph)> {
     let environment = request.environment;
     let all = ports.versions.all(environment).await?;
     let current = all

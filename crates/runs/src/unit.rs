@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nimbus_core::{ComponentName, Error, UnitName};
 use nimbus_orchestrator::{
-    ConfigValue, Fingerprint, LookupValue, NetworkAccess, RollbackTrigger, RunId, RunReason,
+    Fingerprint, LookupValue, NetworkAccess, RollbackTrigger, RunId, RunReason, UnitConfigValue,
     UnitMemory,
 };
 
@@ -22,7 +22,7 @@ pub struct UnitAddress {
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitJob {
     pub unit: UnitAddress,
-    pub config: BTreeMap<String, ConfigValue>,
+    pub config: BTreeMap<String, UnitConfigValue>,
     /// What its program may reach from a sandbox, if the manifest says so.
     pub network: Option<NetworkAccess>,
     pub operation: UnitOperation,
@@ -110,7 +110,7 @@ pub struct PreparedUnit {
     pub component: ComponentName,
     pub memory: UnitMemory,
     pub fingerprint: Fingerprint,
-    pub(crate) config: BTreeMap<String, ConfigValue>,
+    pub(crate) config: BTreeMap<String, UnitConfigValue>,
 }
 
 /// What a deploy would do.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_orchestrator::{Graph, RunAction, UnitState, UnitVersion, VersionRecord};
+use nimbus_orchestrator::{RunAction, UnitGraph, UnitState, UnitVersion, VersionRecord};
 
 use crate::bus::timestamp;
 use crate::context::RunContext;
@@ -46,7 +46,7 @@ pub(crate) async fn find(
 /// What a run left behind, and what is needed to write it down.
 pub(crate) struct RunOutcome<'a> {
     pub(crate) record: &'a RunRecord,
-    pub(crate) graph: &'a Graph,
+    pub(crate) graph: &'a UnitGraph,
     pub(crate) report: &'a ExecutionReport,
     pub(crate) work: &'a BTreeMap<ComponentName, UnitWork>,
     /// For a rollback.

@@ -12,13 +12,13 @@ use nimbus_orchestrator::{
 use nimbus_runs::{
     EventBus, FinishedRun, ResumeRequest, RunChoices, RunRequest, RunSession, resume,
 };
-use nimbus_runs_testing::{Crash, UnitFault, World};
+use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
 use tokio_util::sync::CancellationToken;
 
 const DEV: EnvironmentName = EnvironmentName::DEV;
 
 /// `app` needs `network`, `extra` needs nothing, `edge` needs `app`.
-fn world() -> World {
+fn world() -> RecordedWorld {
     let manifest = "apiVersion: nimbus/v1\nkind: DeploymentManifest\nmetadata: {deploymentId: D1, \
         organization: o, project: p, template: t}\nspec:\n  environments: {dev: {enabled: true, \
         account: '111111111111', region: eu-west-1}}\n  stacks:\n    network: {enabled: true, \
@@ -26,7 +26,7 @@ fn world() -> World {
         '{{RUNTIME:network:out}}'}}}\n    edge: {enabled: true, config: {dev: {app: \
         '{{RUNTIME:app:out}}'}}}\n    extra: {enabled: true}\n";
     let programs = ["network", "app", "edge", "extra"].map(|name| (name, "v1"));
-    World::with_manifest(manifest, &programs)
+    RecordedWorld::with_manifest(manifest, &programs)
 }
 
 fn request(action: RunAction, on_failure: OnFailure, to_version: Option<u32>) -> RunRequest {
@@ -49,7 +49,7 @@ fn request(action: RunAction, on_failure: OnFailure, to_version: Option<u32>) ->
 }
 
 /// Runs until it ends or the process does.
-async fn start(world: &World, request: RunRequest, crash: &Crash) -> Option<FinishedRun> {
+async fn start(world: &RecordedWorld, request: RunRequest, crash: &Crash) -> Option<FinishedRun> {
     let bus = Arc::new(EventBus::default());
     let ports = Arc::new(world.ports(crash));
     let work = Box::pin(async {
@@ -63,7 +63,7 @@ async fn start(world: &World, request: RunRequest, crash: &Crash) -> Option<Fini
     ended(work, crash).await
 }
 
-async fn go_on(world: &World, run: RunId, crash: &Crash) -> Option<FinishedRun> {
+async fn go_on(world: &RecordedWorld, run: RunId, crash: &Crash) -> Option<FinishedRun> {
     let bus = Arc::new(EventBus::default());
     let ports = Arc::new(world.ports(crash));
     let resumption = ResumeRequest {
@@ -99,7 +99,7 @@ struct Ending {
     versions: Vec<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
-fn ending(world: &World) -> Ending {
+fn ending(world: &RecordedWorld) -> Ending {
     let contents = world.contents();
     let (_, (_, events)) = contents.runs.last_key_value().unwrap();
     let progress = progress_of(events);
@@ -156,7 +156,7 @@ fn ending(world: &World) -> Ending {
 }
 
 /// Interrupts a run at every write, goes on with it, and compares the ends.
-async fn interrupted_everywhere(start_from: &World, request: &RunRequest, what: &str) {
+async fn interrupted_everywhere(start_from: &RecordedWorld, request: &RunRequest, what: &str) {
     let whole = start_from.fork();
     let counted = Crash::never();
     start(&whole, request.clone(), &counted).await.unwrap();
@@ -218,7 +218,7 @@ fn faults() -> Vec<(String, BTreeMap<&'static str, UnitFault>)> {
     all
 }
 
-fn with_faults(world: &World, faults: &BTreeMap<&'static str, UnitFault>) {
+fn with_faults(world: &RecordedWorld, faults: &BTreeMap<&'static str, UnitFault>) {
     world.change(|contents| {
         for (name, fault) in faults {
             contents.faults.insert(name.parse().unwrap(), *fault);
@@ -239,7 +239,7 @@ async fn a_first_deploy_ends_the_same_wherever_it_was_interrupted() {
 }
 
 /// Deployed once, with another program since.
-async fn deployed_and_changed() -> World {
+async fn deployed_and_changed() -> RecordedWorld {
     let world = world();
     let first = request(RunAction::Deploy, OnFailure::Hold, None);
     start(&world, first, &Crash::never()).await.unwrap();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use nimbus_core::{EnvironmentName, ErrorCode};
 use nimbus_runs::ports::LockHolder;
 use nimbus_runs::{LockWait, take_environment};
-use nimbus_runs_testing::{Crash, World};
+use nimbus_runs_testing::{Crash, RecordedWorld};
 
 const DEV: EnvironmentName = EnvironmentName::DEV;
 
 #[tokio::test(start_paused = true)]
 async fn waiting_ends_with_the_refusal_and_counts_down() {
-    let ports = World::default().ports(&Crash::never());
+    let ports = RecordedWorld::default().ports(&Crash::never());
     let locks = ports.locks.as_ref();
     let _first = take_environment(locks, DEV, "nimbus deploy D1", None)
         .await
@@ -37,7 +37,7 @@ async fn waiting_ends_with_the_refusal_and_counts_down() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_gets_it_when_it_is_free_and_is_told_meanwhile() {
-    let ports = World::default().ports(&Crash::never());
+    let ports = RecordedWorld::default().ports(&Crash::never());
     let locks = ports.locks.as_ref();
     let mut first = Some(take_environment(locks, DEV, "x", None).await.unwrap());
     let mut times = 0;

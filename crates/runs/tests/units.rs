@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, ErrorCode};
-use nimbus_orchestrator::{ConfigValue, RunReason};
+use nimbus_orchestrator::{RunReason, UnitConfigValue};
 use nimbus_runs::{DeployedUnit, RestorePoint, RunContext};
-use nimbus_runs_testing::{Crash, UnitFault, World};
+use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
 use serde_json::json;
 
 /// `app` uses what `network` outputs, and a value that is made up once.
@@ -20,12 +20,12 @@ fn manifest(size: u32) -> String {
     )
 }
 
-struct Platform(World);
+struct Platform(RecordedWorld);
 
 impl Platform {
     fn new() -> Self {
         let programs = [("network", "out=vpc-1"), ("app", "v1")];
-        Self(World::with_manifest(&manifest(10), &programs))
+        Self(RecordedWorld::with_manifest(&manifest(10), &programs))
     }
 
     /// A new run of the same deployment.
@@ -59,8 +59,8 @@ fn component(name: &str) -> ComponentName {
     name.parse().unwrap()
 }
 
-fn known(value: serde_json::Value) -> ConfigValue {
-    ConfigValue::Known {
+fn known(value: serde_json::Value) -> UnitConfigValue {
+    UnitConfigValue::Known {
         value,
         secret: false,
     }
@@ -149,7 +149,7 @@ async fn a_preview_hands_planned_outputs_on_and_unknown_stays_unknown() {
     context.preview(&component("network")).await.unwrap();
     context.preview(&component("app")).await.unwrap();
     let jobs = platform.0.contents().jobs;
-    assert_eq!(jobs[1].config["app:vpc"], ConfigValue::Unknown);
+    assert_eq!(jobs[1].config["app:vpc"], UnitConfigValue::Unknown);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::redact::redact;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum LogLineFormat {
     /// One JSON object per line.
     Json,
     /// For people: time, level, logger, message, `key=value`.
@@ -38,17 +38,21 @@ const NAMED: [&str; 5] = [
 ];
 
 pub(crate) struct LogLayer {
-    format: Format,
+    format: LogLineFormat,
     trace_id: TraceId,
     writer: Mutex<Box<dyn Write + Send>>,
 }
 
 /// What a span or an event says about itself.
 #[derive(Clone, Default)]
-struct Fields(Map<String, Value>);
+struct SpanFields(Map<String, Value>);
 
 impl LogLayer {
-    pub(crate) fn new(format: Format, trace_id: TraceId, writer: Box<dyn Write + Send>) -> Self {
+    pub(crate) fn new(
+        format: LogLineFormat,
+        trace_id: TraceId,
+        writer: Box<dyn Write + Send>,
+    ) -> Self {
         Self {
             format,
             trace_id,
@@ -60,20 +64,20 @@ impl LogLayer {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for LogLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let mut fields = Fields::default();
+        let mut fields = SpanFields::default();
         attributes.record(&mut fields);
         span.extensions_mut().insert(fields);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
+        if let Some(fields) = span.extensions_mut().get_mut::<SpanFields>() {
             values.record(fields);
         }
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut fields = Fields::default();
+        let mut fields = SpanFields::default();
         fields
             .0
             .insert("trace_id".into(), self.trace_id.to_string().into());
@@ -82,7 +86,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Lo
             .into_iter()
             .flat_map(|scope| scope.from_root())
         {
-            if let Some(inherited) = span.extensions().get::<Fields>() {
+            if let Some(inherited) = span.extensions().get::<SpanFields>() {
                 fields.0.extend(inherited.0.clone());
             }
         }
@@ -92,15 +96,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Lo
             Some(other) => other.to_string(),
             None => String::new(),
         };
-        let line = Line {
+        let line = LogLine {
             level: *event.metadata().level(),
             logger: logger(event.metadata().target()),
             message,
             fields: fields.0,
         };
         let text = match self.format {
-            Format::Json => line.json(Timestamp::now()),
-            Format::Plain { color } => line.plain(Timestamp::now(), color),
+            LogLineFormat::Json => line.json(Timestamp::now()),
+            LogLineFormat::Plain { color } => line.plain(Timestamp::now(), color),
         };
         let clean = redact(&text);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,14 +115,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Lo
     }
 }
 
-struct Line {
+struct LogLine {
     level: Level,
     logger: String,
     message: String,
     fields: Map<String, Value>,
 }
 
-impl Line {
+impl LogLine {
     fn json(mut self, now: Timestamp) -> String {
         let mut pairs: Vec<(&str, Value)> = vec![
             ("timestamp", timestamp(now).into()),
@@ -197,7 +201,7 @@ fn logger(target: &str) -> String {
     logger
 }
 
-impl Visit for Fields {
+impl Visit for SpanFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.0.insert(field.name().into(), value.into());
     }

@@ -22,18 +22,18 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{Layer as _, Registry};
 
 pub use export::ExportError;
-pub use layer::Format;
+pub use layer::LogLineFormat;
 pub use redact::{REDACTED, redact, register_secret};
 
 use crate::export::Exporter;
 use crate::layer::LogLayer;
 
 /// How this process reports about itself.
-pub struct Options {
+pub struct TelemetryOptions {
     /// Least severe level of Nimbus's own code that is written. Libraries are heard from `WARN` on,
     /// and at this level only when it is `TRACE`.
     pub level: LevelFilter,
-    pub format: Format,
+    pub format: LogLineFormat,
     /// Joins every line and span of this command. A span with its own `trace_id` field, such as a
     /// request's, overrides it.
     pub trace_id: TraceId,
@@ -68,7 +68,7 @@ impl Drop for Guard {
 
 /// Starts reporting for the whole process. With an endpoint, call it inside a multi-threaded tokio
 /// runtime. A second call changes nothing.
-pub fn init(options: Options) -> Result<Guard, ExportError> {
+pub fn init(options: TelemetryOptions) -> Result<Guard, ExportError> {
     let (subscriber, guard) = subscriber(options)?;
     // The first one stays; tests of the binary's library may come here twice.
     let _ = tracing::subscriber::set_global_default(subscriber);
@@ -77,7 +77,7 @@ pub fn init(options: Options) -> Result<Guard, ExportError> {
 
 /// The subscriber that [`init`] installs, for tests that want their own.
 pub fn subscriber(
-    options: Options,
+    options: TelemetryOptions,
 ) -> Result<(impl tracing::Subscriber + Send + Sync, Guard), ExportError> {
     let filter = filter(options.level);
     let exporter = options

@@ -28,7 +28,7 @@ const SHORTEST_BASE64: usize = 6;
 
 /// The secrets of this process. One for all, because a secret must be hidden from every log line,
 /// whichever part of the program learned it.
-static KNOWN: RwLock<Known> = RwLock::new(Known::new());
+static KNOWN: RwLock<KnownSecrets> = RwLock::new(KnownSecrets::new());
 
 /// Makes a secret known to the whole process for the rest of its life.
 pub fn register_secret(secret: &str) {
@@ -46,13 +46,13 @@ pub fn redact(text: &str) -> Cow<'_, str> {
         .redact(text)
 }
 
-struct Known {
+struct KnownSecrets {
     patterns: BTreeSet<String>,
     /// Built when it is needed: many secrets are registered in a row.
     matcher: OnceLock<Option<AhoCorasick>>,
 }
 
-impl Known {
+impl KnownSecrets {
     const fn new() -> Self {
         Self {
             patterns: BTreeSet::new(),
@@ -177,8 +177,8 @@ mod tests {
 
     use super::*;
 
-    fn knowing(secrets: &[&str]) -> Known {
-        let mut known = Known::new();
+    fn knowing(secrets: &[&str]) -> KnownSecrets {
+        let mut known = KnownSecrets::new();
         secrets.iter().for_each(|secret| known.add(secret));
         known
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use nimbus_core::TraceId;
-use nimbus_telemetry::{Format, Options, register_secret, subscriber};
+use nimbus_telemetry::{LogLineFormat, TelemetryOptions, register_secret, subscriber};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -44,10 +44,10 @@ async fn collector() -> (
     (address, receiver)
 }
 
-fn options(trace_id: TraceId, endpoint: String) -> Options {
-    Options {
+fn options(trace_id: TraceId, endpoint: String) -> TelemetryOptions {
+    TelemetryOptions {
         level: LevelFilter::INFO,
-        format: Format::Json,
+        format: LogLineFormat::Json,
         trace_id,
         otlp_endpoint: Some(endpoint),
         writer: Box::new(io::sink()),

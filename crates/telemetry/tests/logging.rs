@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use nimbus_core::TraceId;
-use nimbus_telemetry::{Format, Options, register_secret, subscriber};
+use nimbus_telemetry::{LogLineFormat, TelemetryOptions, register_secret, subscriber};
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
@@ -27,9 +27,9 @@ impl Write for Captured {
 
 const TRACE: &str = "0123456789abcdef0123456789abcdef";
 
-fn logged(level: LevelFilter, format: Format, body: impl FnOnce()) -> String {
+fn logged(level: LevelFilter, format: LogLineFormat, body: impl FnOnce()) -> String {
     let captured = Captured::default();
-    let options = Options {
+    let options = TelemetryOptions {
         level,
         format,
         trace_id: TRACE.parse::<TraceId>().expect("a trace id"),
@@ -43,7 +43,7 @@ fn logged(level: LevelFilter, format: Format, body: impl FnOnce()) -> String {
 }
 
 fn json_lines(body: impl FnOnce()) -> Vec<Value> {
-    let text = logged(LevelFilter::INFO, Format::Json, body);
+    let text = logged(LevelFilter::INFO, LogLineFormat::Json, body);
     text.lines()
         .map(|line| serde_json::from_str(line).expect("one JSON object per line"))
         .collect()
@@ -51,7 +51,7 @@ fn json_lines(body: impl FnOnce()) -> Vec<Value> {
 
 #[test]
 fn a_json_line_has_the_specified_fields_in_order() {
-    let text = logged(LevelFilter::INFO, Format::Json, || {
+    let text = logged(LevelFilter::INFO, LogLineFormat::Json, || {
         let span = tracing::info_span!(target: "nimbus_api", "request", tenant_id = "t-1", user_id = tracing::field::Empty
         );
         let _inside = span.enter();
@@ -117,7 +117,7 @@ fn a_request_has_its_own_trace_id() {
 
 #[test]
 fn ids_of_a_span_are_on_its_errors_at_any_level() {
-    let text = logged(LevelFilter::ERROR, Format::Json, || {
+    let text = logged(LevelFilter::ERROR, LogLineFormat::Json, || {
         let request = tracing::info_span!(target: "nimbus_api", "request", tenant_id = "t-1");
         request.in_scope(|| tracing::error!(target: "nimbus_api", "bad"));
     });
@@ -127,7 +127,7 @@ fn ids_of_a_span_are_on_its_errors_at_any_level() {
 #[test]
 fn libraries_are_heard_from_warnings_on() {
     let heard = |level| {
-        let text = logged(level, Format::Plain { color: false }, || {
+        let text = logged(level, LogLineFormat::Plain { color: false }, || {
             tracing::debug!(target: "nimbus_core", "ours");
             tracing::info!(target: "h2::codec", "theirs");
             tracing::warn!(target: "h2::codec", "warning");
@@ -142,16 +142,24 @@ fn libraries_are_heard_from_warnings_on() {
 
 #[test]
 fn plain_lines_are_short_and_cannot_move_the_cursor() {
-    let text = logged(LevelFilter::INFO, Format::Plain { color: false }, || {
-        tracing::warn!(target: "nimbus_cli", file = "a\x1b[2Jb", "two\nlines");
-    });
+    let text = logged(
+        LevelFilter::INFO,
+        LogLineFormat::Plain { color: false },
+        || {
+            tracing::warn!(target: "nimbus_cli", file = "a\x1b[2Jb", "two\nlines");
+        },
+    );
     assert_eq!(
         &text[12..],
         " WARN  nimbus.cli: two\\nlines file=a\\u{1b}[2Jb\n"
     );
-    let text = logged(LevelFilter::INFO, Format::Plain { color: true }, || {
-        tracing::error!(target: "nimbus_cli", "bad");
-    });
+    let text = logged(
+        LevelFilter::INFO,
+        LogLineFormat::Plain { color: true },
+        || {
+            tracing::error!(target: "nimbus_cli", "bad");
+        },
+    );
     assert!(text.contains("\x1b[31mERROR\x1b[0m"), "{text:?}");
 }
 
@@ -159,7 +167,7 @@ fn plain_lines_are_short_and_cannot_move_the_cursor() {
 fn secrets_are_written_by_neither_format() {
     let secret = "s3cr\"et\nvalue-of-logging";
     register_secret(secret);
-    for format in [Format::Json, Format::Plain { color: false }] {
+    for format in [LogLineFormat::Json, LogLineFormat::Plain { color: false }] {
         let text = logged(LevelFilter::INFO, format, || {
             let span = tracing::info_span!(target: "nimbus_api", "login", password = secret);
             let _inside = span.enter();
@@ -167,7 +175,7 @@ fn secrets_are_written_by_neither_format() {
         });
         assert!(!text.contains("value-of-logging"), "{format:?}: {text}");
         assert!(text.contains("[secret]"), "{format:?}: {text}");
-        if format == Format::Json {
+        if format == LogLineFormat::Json {
             serde_json::from_str::<Value>(&text).expect("still JSON");
         }
     }

@@ -15,4 +15,4 @@ mod workspace;
 pub use program::{add_program, files as program_files, mentions};
 pub use registration::{ComponentRegistration, ProjectFile, check_name};
 pub use scaffold::ComponentScaffold;
-pub use workspace::{Deployment, ROOT, Workspace};
+pub use workspace::{ROOT, Workspace, WorkspaceDeployment};

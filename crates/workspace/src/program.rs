@@ -48,7 +48,7 @@ static LEADS_OUT: LazyLock<Regex> = LazyLock::new(|| {
 /// Adds everything that the program in `directory` consists of, looking above it up to and
 /// including `root`.
 pub fn add_program(fingerprint: &mut Fingerprint, directory: &Path, root: &Path) -> io::Result<()> {
-    let mut parts = Parts {
+    let mut parts = ProgramParts {
         directory: normal(directory),
         root: normal(root),
         found: BTreeMap::new(),
@@ -115,7 +115,7 @@ fn is_source(file: &Path) -> bool {
 }
 
 /// What was found of a program so far.
-struct Parts {
+struct ProgramParts {
     directory: PathBuf,
     root: PathBuf,
     /// Files by the name under which they count.
@@ -124,7 +124,7 @@ struct Parts {
     folders: BTreeSet<PathBuf>,
 }
 
-impl Parts {
+impl ProgramParts {
     /// A folder with everything that it leads to. `prefix` tells its files from those of others.
     fn add_folder(&mut self, folder: &Path, prefix: &str) -> io::Result<()> {
         if !self.folders.insert(folder.canonicalize()?) {

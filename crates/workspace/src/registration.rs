@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_document::{Document, View, did_you_mean};
-use nimbus_orchestrator::{ComponentTemplate, Graph, GraphUnit, TemplateLibrary, edit, yaml};
+use nimbus_orchestrator::{ComponentTemplate, GraphUnit, TemplateLibrary, UnitGraph, edit, yaml};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -313,7 +313,7 @@ fn check_graph(stacks: &BTreeMap<ComponentName, ComponentTemplate>) -> Result<()
         priority: template.priority,
         needs: template.dependencies.clone(),
     });
-    Graph::new(units)
+    UnitGraph::new(units)
         .map(|_| ())
         .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))
 }

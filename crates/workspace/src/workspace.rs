@@ -26,7 +26,7 @@ pub struct Workspace {
 
 /// A deployment found on disk.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Deployment {
+pub struct WorkspaceDeployment {
     pub directory: PathBuf,
     pub manifest: Manifest,
 }
@@ -108,10 +108,10 @@ impl Workspace {
             .is_ok_and(|found| found.is_some())
     }
 
-    pub fn deployment(&self, id: &str) -> Result<Deployment> {
+    pub fn deployment(&self, id: &str) -> Result<WorkspaceDeployment> {
         let directory = self.directory_of(id)?.ok_or_else(|| self.unknown(id))?;
         let manifest = self.manifest_at(&directory)?;
-        Ok(Deployment {
+        Ok(WorkspaceDeployment {
             directory,
             manifest,
         })

@@ -4,7 +4,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nimbus_engine_sandbox::{Helper, Limits, Mode, Network, Probe, Readable, Sandbox, Settings};
+use nimbus_engine_sandbox::{
+    Helper, IsolationMode, Probe, ProgramNetwork, Readable, ResourceLimits, Sandbox,
+    SandboxSettings,
+};
 use serde_json::Value;
 
 use crate::sandbox::{isolates, said};
@@ -27,12 +30,12 @@ const GIB: u64 = 1 << 30;
 /// Runs Nimbus where namespaces cannot be made and all disks together have so much room.
 fn inside(site: &Site, room: u64, readable: &[&Path], arguments: &[&str]) -> Ran {
     let helper = Helper::at(NIMBUS);
-    let settings = Settings {
-        mode: Mode::Strict { allow_weak: false },
-        network: Network::None,
-        limits: Limits {
+    let settings = SandboxSettings {
+        mode: IsolationMode::Strict { allow_weak: false },
+        network: ProgramNetwork::None,
+        limits: ResourceLimits {
             temporary_bytes: room,
-            ..Limits::default()
+            ..ResourceLimits::default()
         },
         environment: VARIABLES
             .iter()

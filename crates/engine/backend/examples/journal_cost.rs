@@ -9,13 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nimbus_engine_backend::store::Address;
+use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
-    Backend, BackendOptions, Environment, Keyring, Owner, Session, SessionRequest, StackRef,
+    Backend, BackendOptions, Environment, Keyring, Owner, SessionRequest, StackRef, StackSession,
     UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{
-    ActId, Change, JournalEntry, Operation, OperationKind, ResourceState, Snapshot, Urn,
+    ActId, JournalChange, JournalEntry, OperationKind, PendingOperation, ResourceState, Snapshot,
+    Urn,
 };
 
 /// How many steps are recorded for one figure.
@@ -36,7 +37,7 @@ async fn main() -> Result<()> {
 
 async fn measure(size: usize) -> Result<serde_json::Value> {
     let folder = tempfile::tempdir()?;
-    let address = Address::Local(folder.path().to_owned());
+    let address = StorageAddress::Local(folder.path().to_owned());
     let options = BackendOptions::default();
     let backend = Backend::open(&address, &Environment::fixed([]), options).await?;
     let stack = backend.stack(StackRef::new("bench", "dev")?);
@@ -60,19 +61,19 @@ async fn measure(size: usize) -> Result<serde_json::Value> {
 }
 
 /// Records steps one after the other and says how long each took.
-async fn record(session: &Session) -> Result<Vec<Duration>> {
+async fn record(session: &StackSession) -> Result<Vec<Duration>> {
     let journal = session.journal();
     let mut times = Vec::new();
     for act in 1..=STEPS {
         let resource = resource(&format!("new-{act:06}"));
         let act = ActId(act);
-        let operation = Operation {
+        let operation = PendingOperation {
             kind: OperationKind::Creating,
             resource: Arc::clone(&resource),
         };
-        let change = Change {
+        let change = JournalChange {
             state: Some(resource),
-            ..Change::default()
+            ..JournalChange::default()
         };
         let started = Instant::now();
         journal

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use nimbus_document::Document;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{LeaseClock, SystemLeaseClock};
 use crate::environment::Environment;
 use crate::error::BackendError;
 use crate::layout::{META, META_CONTENT, STACKS, is_legacy_checkpoint, stack_of_checkpoint};
 use crate::lease::LeaseSettings;
+use crate::location::BackendLocation;
 use crate::names::StackRef;
-use crate::place::Place;
 use crate::project::Project;
 use crate::stack::Stack;
-use crate::store::{Address, Expect, Storage};
+use crate::store::{Storage, StorageAddress, WriteCondition};
 
 #[derive(Clone, Debug)]
 pub struct BackendOptions {
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn LeaseClock>,
     pub lease: LeaseSettings,
     /// An operation does not start with less room than this on a local disk.
     pub free_bytes: u64,
@@ -32,7 +32,7 @@ pub struct BackendOptions {
 impl Default for BackendOptions {
     fn default() -> Self {
         Self {
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(SystemLeaseClock::default()),
             lease: LeaseSettings::default(),
             free_bytes: 1_000_000_000,
             backups: true,
@@ -65,24 +65,28 @@ pub fn choose_address(
     project: Option<&Project>,
     directory: &Path,
     environment: &Environment,
-) -> Result<Address, BackendError> {
+) -> Result<StorageAddress, BackendError> {
     let from_environment = environment.non_empty("PULUMI_BACKEND_URL");
     if let Some(text) = asked.map(str::to_owned).or(from_environment) {
-        return Ok(Address::parse(&text, directory, environment)?);
+        return Ok(StorageAddress::parse(&text, directory, environment)?);
     }
     let of_project = project.and_then(|project| Some((project, project.backend_url.as_deref()?)));
     match of_project {
-        Some((project, text)) => Ok(Address::parse(text, project.directory(), environment)?),
+        Some((project, text)) => Ok(StorageAddress::parse(
+            text,
+            project.directory(),
+            environment,
+        )?),
         None => Err(BackendError::NoAddress),
     }
 }
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct Backend(Arc<Inner>);
+pub struct Backend(Arc<BackendInner>);
 
-struct Inner {
-    place: Place,
+struct BackendInner {
+    place: BackendLocation,
     name: String,
     options: BackendOptions,
 }
@@ -90,11 +94,11 @@ struct Inner {
 impl Backend {
     /// Opens what an address names. Nothing is written, and an empty place is an empty backend.
     pub async fn open(
-        address: &Address,
+        address: &StorageAddress,
         environment: &Environment,
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
-        let place = Place::open(address, environment)?;
+        let place = BackendLocation::open(address, environment)?;
         Self::with_place(place, address.to_string(), options).await
     }
 
@@ -104,7 +108,7 @@ impl Backend {
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
         Self::with_place(
-            Place::Remote(storage),
+            BackendLocation::Remote(storage),
             "the given storage".to_owned(),
             options,
         )
@@ -112,11 +116,11 @@ impl Backend {
     }
 
     async fn with_place(
-        place: Place,
+        place: BackendLocation,
         name: String,
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
-        let backend = Self(Arc::new(Inner {
+        let backend = Self(Arc::new(BackendInner {
             place,
             name,
             options,
@@ -138,7 +142,7 @@ impl Backend {
         Ok(BTreeSet::from_iter(stacks).into_iter().collect())
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &BackendLocation {
         &self.0.place
     }
 
@@ -146,7 +150,7 @@ impl Backend {
         self.0.place.storage()
     }
 
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+    pub(crate) fn clock(&self) -> &Arc<dyn LeaseClock> {
         &self.0.options.clock
     }
 
@@ -163,14 +167,16 @@ impl Backend {
         if self.storage().get(META).await?.is_none() {
             let content = META_CONTENT.into();
             // Refused means that somebody else has just done the same.
-            self.storage().put(META, content, Expect::Absent).await?;
+            self.storage()
+                .put(META, content, WriteCondition::Absent)
+                .await?;
         }
         Ok(())
     }
 
     /// Refuses to start an operation whose outcome might not fit on the disk.
     pub(crate) fn check_space(&self) -> Result<(), BackendError> {
-        let Place::Local(storage) = self.place() else {
+        let BackendLocation::Local(storage) = self.place() else {
             return Ok(());
         };
         let needed = self.0.options.free_bytes;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-pub trait Clock: Send + Sync + fmt::Debug {
+pub trait LeaseClock: Send + Sync + fmt::Debug {
     /// What a calendar on the wall says.
     fn now(&self) -> Timestamp;
 
@@ -18,11 +18,11 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
 /// The machine's clock.
 #[derive(Debug)]
-pub struct SystemClock {
+pub struct SystemLeaseClock {
     start: Instant,
 }
 
-impl Default for SystemClock {
+impl Default for SystemLeaseClock {
     fn default() -> Self {
         Self {
             start: Instant::now(),
@@ -30,7 +30,7 @@ impl Default for SystemClock {
     }
 }
 
-impl Clock for SystemClock {
+impl LeaseClock for SystemLeaseClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -9,13 +9,13 @@ use crate::journal::JournalReadError;
 use crate::lease::LeaseError;
 use crate::names::{NameError, StackRef};
 use crate::secrets::SecretsError;
-use crate::store::StoreError;
+use crate::store::StorageError;
 use crate::version::StateVersion;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] StorageError),
     #[error(transparent)]
     Lease(#[from] LeaseError),
     #[error(transparent)]
@@ -161,14 +161,14 @@ impl BackendError {
     }
 }
 
-fn store_code(error: &StoreError) -> ErrorCode {
+fn store_code(error: &StorageError) -> ErrorCode {
     match error {
-        StoreError::Address { .. } => ErrorCode::BACKEND_ADDRESS,
-        StoreError::Unsupported { .. } | StoreError::Unconditional { .. } => {
+        StorageError::Address { .. } => ErrorCode::BACKEND_ADDRESS,
+        StorageError::Unsupported { .. } | StorageError::Unconditional { .. } => {
             ErrorCode::BACKEND_UNSUPPORTED
         }
-        StoreError::Full { .. } => ErrorCode::BACKEND_FULL,
-        StoreError::Io { .. } | StoreError::Remote { .. } | StoreError::NotStored { .. } => {
+        StorageError::Full { .. } => ErrorCode::BACKEND_FULL,
+        StorageError::Io { .. } | StorageError::Remote { .. } | StorageError::NotStored { .. } => {
             ErrorCode::BACKEND_UNAVAILABLE
         }
     }
@@ -206,8 +206,8 @@ impl From<BackendError> for Error {
     }
 }
 
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Self {
         BackendError::from(error).into()
     }
 }

@@ -2,7 +2,7 @@
 //! configuration.
 //!
 //! A [`Backend`] is a folder or a bucket. A [`Stack`] in it can be read by anybody; to change it,
-//! [`begin`](Stack::begin) a [`Session`], which holds the stack's lease, settles what a crashed
+//! [`begin`](Stack::begin) a [`StackSession`], which holds the stack's lease, settles what a crashed
 //! predecessor left, hands out the journal and in the end writes the new state. [`project`] reads
 //! and edits the files that a program keeps beside its code.
 //!
@@ -17,8 +17,8 @@ mod error;
 mod journal;
 mod layout;
 mod lease;
+mod location;
 mod names;
-mod place;
 pub mod project;
 mod recovery;
 mod secrets;
@@ -31,7 +31,7 @@ mod version;
 pub const ENGINE_VERSION: &str = concat!("nimbus-v", env!("CARGO_PKG_VERSION"));
 
 pub use backend::{Backend, BackendOptions, choose_address};
-pub use clock::{Clock, SystemClock};
+pub use clock::{LeaseClock, SystemLeaseClock};
 pub use digest::{Digest, DigestError};
 pub use environment::Environment;
 pub use error::BackendError;
@@ -40,13 +40,13 @@ pub use lease::{
     HeldBy, Lease, LeaseError, LeaseSettings, Owner, PulumiLock, PulumiLockContent, Unlocked,
 };
 pub use names::{NameError, ORGANIZATION, StackRef};
-pub use recovery::{Fate, KnownAct, Outcome, RecoveryReport, TornEnd, UnknownAct};
+pub use recovery::{JournalFate, KnownAct, RecordedEnd, RecoveryReport, TornEnd, UnknownAct};
 pub use secrets::{
     DeclaredSecrets, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase,
 };
-pub use session::{Finished, Session, SessionRequest};
+pub use session::{Finished, SessionRequest, StackSession};
 pub use stack::{
-    ImportOptions, Imported, Loaded, Stack, Unverified, UpdateInfo, UpdateKind, UpdateResult,
-    Version,
+    ImportOptions, Imported, LoadedState, Stack, StackVersion, Unverified, UpdateInfo, UpdateKind,
+    UpdateResult,
 };
 pub use version::StateVersion;

@@ -14,7 +14,8 @@ use nimbus_engine_model::format::{SecretsMode, write_checkpoint};
 use nimbus_engine_model::journal::{decode, replay};
 use nimbus_engine_model::secrets::{CiphertextCache, Crypter, NoSecrets};
 use nimbus_engine_model::{
-    ActId, JournalEntry, Manifest, Operation, OperationKind, SecretsProvider, Snapshot, Urn,
+    ActId, JournalEntry, OperationKind, PendingOperation, SecretsProvider, Snapshot,
+    SnapshotManifest, Urn,
 };
 
 use crate::ENGINE_VERSION;
@@ -41,7 +42,7 @@ pub struct RecoveryReport {
     pub unknown: Vec<UnknownAct>,
     /// An unfinished last line that was cut off.
     pub torn: Option<TornEnd>,
-    pub fate: Fate,
+    pub fate: JournalFate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +51,11 @@ pub struct KnownAct {
     /// `None` for book-keeping without an external act.
     pub kind: Option<OperationKind>,
     pub urn: Option<Urn>,
-    pub outcome: Outcome,
+    pub outcome: RecordedEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RecordedEnd {
     Succeeded,
     Failed,
 }
@@ -78,7 +79,7 @@ pub struct TornEnd {
 
 /// What became of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum JournalFate {
     /// It was only looked at.
     Waiting,
     /// It is part of the state now, and lies where `evidence` says.
@@ -99,7 +100,12 @@ impl Stack {
             return Ok(None);
         };
         let entries = self.entries(&left_over, &KeepSealed::new(&NoSecrets))?;
-        Ok(Some(report(&left_over, &entries, None, Fate::Waiting)))
+        Ok(Some(report(
+            &left_over,
+            &entries,
+            None,
+            JournalFate::Waiting,
+        )))
     }
 
     /// Puts the journal of an interrupted operation away without applying it, damaged or not. For
@@ -149,7 +155,7 @@ impl Stack {
                 left_over,
                 &entries,
                 None,
-                Fate::WasCompacted { evidence },
+                JournalFate::WasCompacted { evidence },
             ));
         }
         if stored.digest != base.sha256 {
@@ -164,7 +170,7 @@ impl Stack {
         let (stored, version) = self.save(lease, Some(&stored), bytes).await?;
         self.record(&self.interruption(left_over), &stored).await?;
         let evidence = left_over.archive(&self.stack, self.now()).await?;
-        let fate = Fate::Compacted { version, evidence };
+        let fate = JournalFate::Compacted { version, evidence };
         Ok(report(left_over, &entries, torn, fate))
     }
 
@@ -186,7 +192,7 @@ impl Stack {
         let base = match file.deployment {
             Some(deployment) => deployment.open(crypters.state()).map_err(wrong)?.0,
             None => Snapshot {
-                manifest: Manifest::new(ENGINE_VERSION, self.now()),
+                manifest: SnapshotManifest::new(ENGINE_VERSION, self.now()),
                 ..Snapshot::default()
             },
         };
@@ -278,9 +284,9 @@ fn report(
     left_over: &LeftOver,
     entries: &[JournalEntry],
     evidence: Option<String>,
-    fate: Fate,
+    fate: JournalFate,
 ) -> RecoveryReport {
-    let mut begun: BTreeMap<ActId, &Operation> = BTreeMap::new();
+    let mut begun: BTreeMap<ActId, &PendingOperation> = BTreeMap::new();
     let mut messages: BTreeMap<ActId, String> = BTreeMap::new();
     let mut known = Vec::new();
     for entry in entries {
@@ -291,12 +297,12 @@ fn report(
             JournalEntry::Success { act, change } => {
                 let operation = begun.remove(act);
                 let state = change.state.as_ref().map(|state| state.urn.clone());
-                known.push(known_act(*act, operation, state, Outcome::Succeeded));
+                known.push(known_act(*act, operation, state, RecordedEnd::Succeeded));
             }
             JournalEntry::Failure { act, change } => {
                 let operation = begun.remove(act);
                 let state = change.state.as_ref().map(|state| state.urn.clone());
-                known.push(known_act(*act, operation, state, Outcome::Failed));
+                known.push(known_act(*act, operation, state, RecordedEnd::Failed));
             }
             JournalEntry::Unknown { act, message } => {
                 messages.insert(*act, message.clone());
@@ -330,9 +336,9 @@ fn report(
 
 fn known_act(
     act: ActId,
-    operation: Option<&Operation>,
+    operation: Option<&PendingOperation>,
     state: Option<Urn>,
-    outcome: Outcome,
+    outcome: RecordedEnd,
 ) -> KnownAct {
     KnownAct {
         act,

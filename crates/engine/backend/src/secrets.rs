@@ -180,11 +180,11 @@ impl DeclaredSecrets {
 #[derive(Debug)]
 pub struct StackSecrets {
     keyring: Arc<Keyring>,
-    provider: Mutex<Provider>,
+    provider: Mutex<ActiveSecretsProvider>,
 }
 
 #[derive(Clone, Debug)]
-enum Provider {
+enum ActiveSecretsProvider {
     /// None yet, and the address of the service that a data key comes from, if it does.
     None(Option<String>),
     Known(SecretsProvider),
@@ -196,7 +196,10 @@ impl StackSecrets {
     pub fn new(keyring: &Arc<Keyring>, provider: Option<SecretsProvider>) -> Self {
         Self {
             keyring: Arc::clone(keyring),
-            provider: Mutex::new(provider.map_or(Provider::None(None), Provider::Known)),
+            provider: Mutex::new(provider.map_or(
+                ActiveSecretsProvider::None(None),
+                ActiveSecretsProvider::Known,
+            )),
         }
     }
 
@@ -208,12 +211,12 @@ impl StackSecrets {
     ) -> Self {
         let provider = match declared {
             DeclaredSecrets::Nothing => return Self::new(keyring, recorded),
-            DeclaredSecrets::Provider(provider) => Provider::Known(provider.clone()),
+            DeclaredSecrets::Provider(provider) => ActiveSecretsProvider::Known(provider.clone()),
             DeclaredSecrets::Service(url) => match recorded {
                 Some(recorded) if CloudKey::of(&recorded).is_ok_and(|key| key.url() == url) => {
-                    Provider::Known(recorded)
+                    ActiveSecretsProvider::Known(recorded)
                 }
-                _ => Provider::None(Some(url.clone())),
+                _ => ActiveSecretsProvider::None(Some(url.clone())),
             },
         };
         Self {
@@ -231,16 +234,18 @@ impl StackSecrets {
     /// As it is written to a state; `None` while there has been no need.
     pub fn provider(&self) -> Option<SecretsProvider> {
         match &*self.provider.lock() {
-            Provider::None(_) => None,
-            Provider::Known(provider) | Provider::Created(provider) => Some(provider.clone()),
+            ActiveSecretsProvider::None(_) => None,
+            ActiveSecretsProvider::Known(provider) | ActiveSecretsProvider::Created(provider) => {
+                Some(provider.clone())
+            }
         }
     }
 
     /// The provider that was made here and belongs into the stack's settings file.
     pub fn created(&self) -> Option<SecretsProvider> {
         match &*self.provider.lock() {
-            Provider::Created(provider) => Some(provider.clone()),
-            Provider::None(_) | Provider::Known(_) => None,
+            ActiveSecretsProvider::Created(provider) => Some(provider.clone()),
+            ActiveSecretsProvider::None(_) | ActiveSecretsProvider::Known(_) => None,
         }
     }
 
@@ -256,15 +261,17 @@ impl StackSecrets {
     pub fn crypter(&self) -> Result<Arc<dyn Crypter>, SecretsError> {
         let mut provider = self.provider.lock();
         match &*provider {
-            Provider::Known(known) | Provider::Created(known) => self.keyring.open(known),
-            Provider::None(None) => {
+            ActiveSecretsProvider::Known(known) | ActiveSecretsProvider::Created(known) => {
+                self.keyring.open(known)
+            }
+            ActiveSecretsProvider::None(None) => {
                 let manager = self.keyring.create()?;
-                *provider = Provider::Created(manager.provider());
+                *provider = ActiveSecretsProvider::Created(manager.provider());
                 Ok(manager)
             }
-            Provider::None(Some(url)) => {
+            ActiveSecretsProvider::None(Some(url)) => {
                 let (created, crypter) = self.keyring.create_data_key(url)?;
-                *provider = Provider::Created(created);
+                *provider = ActiveSecretsProvider::Created(created);
                 Ok(crypter)
             }
         }

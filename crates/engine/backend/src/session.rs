@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::format::{SecretsMode, write_checkpoint};
-use nimbus_engine_model::integrity::{self, Finding};
-use nimbus_engine_model::{IntegrityRecord, Manifest, Snapshot};
+use nimbus_engine_model::integrity::{self, IntegrityFinding};
+use nimbus_engine_model::{IntegrityRecord, Snapshot, SnapshotManifest};
 use nimbus_engine_ports::Journal;
 
 use crate::ENGINE_VERSION;
 use crate::digest::Digest;
 use crate::error::BackendError;
-use crate::journal::{FORMAT, Header, Secrets, StackJournal, discard};
+use crate::journal::{FORMAT, JournalHeader, JournalSecrets, StackJournal, discard};
 use crate::lease::{Lease, LeaseGuard, Owner};
 use crate::recovery::RecoveryReport;
 use crate::secrets::{DeclaredSecrets, Keyring, StackSecrets};
-use crate::stack::{Loaded, Stack, UpdateInfo, UpdateKind};
+use crate::stack::{LoadedState, Stack, UpdateInfo, UpdateKind};
 use crate::version::StateVersion;
 
 /// What an operation says about itself before it starts.
@@ -32,10 +32,10 @@ pub struct SessionRequest {
 /// The right to change a stack, and everything that is needed to do so. Ends with
 /// [`finish`](Self::finish) or [`end`](Self::end). One that is dropped leaves its journal, and the
 /// next session picks it up.
-pub struct Session {
+pub struct StackSession {
     stack: Stack,
     lease: LeaseGuard,
-    loaded: Loaded,
+    loaded: LoadedState,
     recovered: Vec<RecoveryReport>,
     secrets: Arc<StackSecrets>,
     journal: Arc<StackJournal>,
@@ -47,12 +47,12 @@ pub struct Session {
 pub struct Finished {
     pub version: StateVersion,
     /// Rules that the state breaks. It was written nevertheless: it is the only record.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<IntegrityFinding>,
 }
 
 impl Stack {
     /// Takes the lease, settles what an earlier operation left, and reads the state.
-    pub async fn begin(&self, request: SessionRequest) -> Result<Session, BackendError> {
+    pub async fn begin(&self, request: SessionRequest) -> Result<StackSession, BackendError> {
         self.backend.check_space()?;
         let lease = self.lock(request.owner.clone()).await?;
         let prepared = match self.prepare(&lease, &request).await {
@@ -70,7 +70,7 @@ impl Stack {
         &self,
         lease: &Lease,
         request: &SessionRequest,
-    ) -> Result<(Vec<RecoveryReport>, Loaded), BackendError> {
+    ) -> Result<(Vec<RecoveryReport>, LoadedState), BackendError> {
         let recovered = self.recover(lease, &request.keyring).await?;
         let loaded = self.load(&request.keyring).await?;
         if let Some(expected) = request
@@ -88,16 +88,16 @@ impl Stack {
     fn start(
         &self,
         lease: LeaseGuard,
-        (recovered, loaded): (Vec<RecoveryReport>, Loaded),
+        (recovered, loaded): (Vec<RecoveryReport>, LoadedState),
         request: SessionRequest,
-    ) -> Session {
+    ) -> StackSession {
         let recorded = loaded
             .snapshot
             .as_ref()
             .and_then(|snapshot| snapshot.secrets_provider.clone());
         let secrets = StackSecrets::declared(&request.keyring, &request.secrets, recorded);
         let secrets = Arc::new(secrets);
-        let header = Header {
+        let header = JournalHeader {
             format: FORMAT,
             stack: self.stack.to_string(),
             operation: request.kind,
@@ -105,11 +105,11 @@ impl Stack {
             base: loaded.version,
             started: self.now(),
             owner: request.owner.clone(),
-            secrets: secrets.provider().map(Secrets::from),
+            secrets: secrets.provider().map(JournalSecrets::from),
         };
         let place = self.backend.place();
         let journal = StackJournal::start(place, &lease, &header, Arc::clone(&secrets));
-        Session {
+        StackSession {
             stack: self.clone(),
             lease,
             loaded,
@@ -121,7 +121,7 @@ impl Stack {
     }
 }
 
-impl Session {
+impl StackSession {
     /// The state to start from; `None` when nothing was ever deployed.
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.loaded.snapshot.as_ref()
@@ -185,11 +185,11 @@ impl Session {
     }
 
     /// Says who wrote the state and when, and whether it hangs together.
-    fn stamp(&self, snapshot: &mut Snapshot) -> Vec<Finding> {
+    fn stamp(&self, snapshot: &mut Snapshot) -> Vec<IntegrityFinding> {
         let plugins = std::mem::take(&mut snapshot.manifest.plugins);
         let extra = std::mem::take(&mut snapshot.manifest.extra);
-        let manifest = Manifest::new(ENGINE_VERSION, self.stack.now());
-        snapshot.manifest = Manifest {
+        let manifest = SnapshotManifest::new(ENGINE_VERSION, self.stack.now());
+        snapshot.manifest = SnapshotManifest {
             plugins,
             extra,
             ..manifest

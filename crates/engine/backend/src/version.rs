@@ -33,11 +33,11 @@ impl fmt::Display for StateVersion {
 /// What is remembered of the versions of one stack, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
-    versions: Vec<Known>,
+    versions: Vec<KnownVersion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct KnownVersion {
     #[serde(flatten)]
     version: StateVersion,
     at: Timestamp,
@@ -93,7 +93,7 @@ impl Ledger {
             .last()
             .is_none_or(|last| last.version != version)
         {
-            self.versions.push(Known { version, at });
+            self.versions.push(KnownVersion { version, at });
         }
         let excess = self.versions.len().saturating_sub(REMEMBERED);
         self.versions.drain(..excess);

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use nimbus_engine_model::{ProviderRef, ResourceState, Urn};
 
-pub(crate) struct Graph {
+pub(crate) struct ResourceGraph {
     resources: Vec<Arc<ResourceState>>,
     /// Direct dependencies of each resource, itself excluded.
     dependencies: Vec<BTreeSet<usize>>,
 }
 
-impl Graph {
+impl ResourceGraph {
     pub(crate) fn new(resources: Vec<Arc<ResourceState>>) -> Self {
         let mut positions: HashMap<&Urn, Vec<usize>> = HashMap::new();
         let mut descendants: HashMap<&Urn, Vec<usize>> = HashMap::new();
@@ -184,8 +184,8 @@ mod tests {
         state
     }
 
-    fn graph(resources: impl IntoIterator<Item = ResourceState>) -> Graph {
-        Graph::new(resources.into_iter().map(Arc::new).collect())
+    fn graph(resources: impl IntoIterator<Item = ResourceState>) -> ResourceGraph {
+        ResourceGraph::new(resources.into_iter().map(Arc::new).collect())
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use nimbus_engine_model::{ProviderRef, ResourceState, StateRef, Urn};
 
 use crate::error::DeployError;
-use crate::graph::Graph;
+use crate::graph::ResourceGraph;
 
 /// A recorded resource. Two may share a URN; the key tells them apart.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct RecordedResource {
     pub key: StateRef,
     pub state: Arc<ResourceState>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Known {
 /// What was recorded when the operation started, or after it refreshed.
 pub(crate) struct Base {
     pub resources: Vec<Arc<ResourceState>>,
-    pub graph: Graph,
+    pub graph: ResourceGraph,
     /// Those that are not waiting for their delete.
     live: HashMap<Urn, usize>,
     all: BTreeSet<Urn>,
@@ -38,7 +38,7 @@ impl Base {
             }
         }
         Ok(Self {
-            graph: Graph::new(resources.clone()),
+            graph: ResourceGraph::new(resources.clone()),
             all: resources
                 .iter()
                 .map(|resource| resource.urn.clone())
@@ -48,15 +48,15 @@ impl Base {
         })
     }
 
-    pub(crate) fn at(&self, index: usize) -> Known {
-        Known {
+    pub(crate) fn at(&self, index: usize) -> RecordedResource {
+        RecordedResource {
             key: StateRef::Base(index),
             state: Arc::clone(&self.resources[index]),
         }
     }
 
     /// The resource of this name, if it is not waiting for its delete.
-    pub(crate) fn live(&self, urn: &Urn) -> Option<Known> {
+    pub(crate) fn live(&self, urn: &Urn) -> Option<RecordedResource> {
         self.live.get(urn).map(|index| self.at(*index))
     }
 

@@ -26,9 +26,9 @@ mod time;
 pub use error::{DeployError, StepFailure};
 pub use import::{ImportProvider, ImportSpec};
 pub use operation::{destroy, destroy_with_program, import, refresh, refresh_with_program, update};
-pub use outcome::Outcome;
-pub use plan::{GoalPlan, Plan, PlannedDiff, ResourcePlan};
-pub use spec::{DeploymentSpec, Options, Targets};
+pub use outcome::DeploymentOutcome;
+pub use plan::{DeploymentPlan, GoalPlan, PlannedDiff, ResourcePlan};
+pub use spec::{DeploymentOptions, DeploymentSpec, Targets};
 pub use time::{Clock, IdSource, RandomIds, SystemClock};
 
 #[cfg(test)]

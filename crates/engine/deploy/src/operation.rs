@@ -5,14 +5,14 @@ use std::sync::Arc;
 use nimbus_engine_model::HookKind;
 use nimbus_engine_ports::{Program, ProgramError};
 
-use crate::deployment::{Deployment, Gate, ProgramEnd, Scope};
+use crate::deployment::{Deployment, ProgramEnd, RefreshScope, RegistrationGate};
 use crate::error::DeployError;
 use crate::import::ImportSpec;
-use crate::outcome::Outcome;
+use crate::outcome::DeploymentOutcome;
 use crate::spec::{DeploymentSpec, Purpose};
 
 /// Brings the stack to what the program asks for; a preview when `options.dry_run` is set.
-pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
+pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> DeploymentOutcome {
     operate(spec, Purpose::Update, async |deployment| {
         deployment.tell_policies();
         prepare(deployment).await?;
@@ -35,7 +35,7 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome 
 }
 
 /// Deletes what the stack has, or its targets.
-pub async fn destroy(spec: DeploymentSpec) -> Outcome {
+pub async fn destroy(spec: DeploymentSpec) -> DeploymentOutcome {
     operate(spec, Purpose::Destroy, async |deployment| {
         deployment
             .refuse_unknown_targets(&[true, true, false])
@@ -53,7 +53,10 @@ pub async fn destroy(spec: DeploymentSpec) -> Outcome {
 
 /// As [`destroy`], after the program was run: providers are configured as it says now, and its
 /// delete hooks are there to be called. It creates and changes no other resource.
-pub async fn destroy_with_program(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
+pub async fn destroy_with_program(
+    spec: DeploymentSpec,
+    program: Arc<dyn Program>,
+) -> DeploymentOutcome {
     operate(spec, Purpose::Destroy, async |deployment| {
         prepare(deployment).await?;
         listen_to(deployment, program.as_ref()).await?;
@@ -70,11 +73,14 @@ pub async fn destroy_with_program(spec: DeploymentSpec, program: Arc<dyn Program
 }
 
 /// As [`refresh`], after the program was run: providers are configured as it says now.
-pub async fn refresh_with_program(spec: DeploymentSpec, program: Arc<dyn Program>) -> Outcome {
+pub async fn refresh_with_program(
+    spec: DeploymentSpec,
+    program: Arc<dyn Program>,
+) -> DeploymentOutcome {
     operate(spec, Purpose::Refresh, async |deployment| {
         listen_to(deployment, program.as_ref()).await?;
         if !deployment.troubles.is_stopped() {
-            deployment.refresh_base(Scope::Chosen).await?;
+            deployment.refresh_base(RefreshScope::Chosen).await?;
         }
         end_program(deployment, program.as_ref()).await
     })
@@ -91,15 +97,15 @@ async fn listen_to(deployment: &Arc<Deployment>, program: &dyn Program) -> Resul
 }
 
 /// Records what is really there.
-pub async fn refresh(spec: DeploymentSpec) -> Outcome {
+pub async fn refresh(spec: DeploymentSpec) -> DeploymentOutcome {
     operate(spec, Purpose::Refresh, async |deployment| {
-        deployment.refresh_base(Scope::Chosen).await
+        deployment.refresh_base(RefreshScope::Chosen).await
     })
     .await
 }
 
 /// Takes existing objects under management.
-pub async fn import(spec: DeploymentSpec, imports: Vec<ImportSpec>) -> Outcome {
+pub async fn import(spec: DeploymentSpec, imports: Vec<ImportSpec>) -> DeploymentOutcome {
     operate(spec, Purpose::Update, async |deployment| {
         deployment.import_all(imports).await
     })
@@ -111,7 +117,7 @@ async fn operate(
     spec: DeploymentSpec,
     purpose: Purpose,
     work: impl AsyncFnOnce(&Arc<Deployment>) -> Result<(), DeployError>,
-) -> Outcome {
+) -> DeploymentOutcome {
     let deployment = match Deployment::new(spec, purpose) {
         Ok(deployment) => deployment,
         Err(failed) => return (*failed).into(),
@@ -146,9 +152,9 @@ async fn prepare(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
         .iter()
         .any(|state| state.refresh_before_update);
     if deployment.options.refresh {
-        deployment.refresh_base(Scope::Chosen).await?;
+        deployment.refresh_base(RefreshScope::Chosen).await?;
     } else if flagged {
-        deployment.refresh_base(Scope::Flagged).await?;
+        deployment.refresh_base(RefreshScope::Flagged).await?;
     } else if !deployment.options.dry_run {
         deployment.warn_pending();
     }
@@ -159,7 +165,7 @@ async fn prepare(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
 /// Runs the program and waits until everything that it asked for is done. If it fails, nothing more
 /// is started: what it would have asked for next is not known.
 async fn run_program(deployment: &Arc<Deployment>, program: &dyn Program) {
-    let gate = Arc::new(Gate(Arc::clone(deployment)));
+    let gate = Arc::new(RegistrationGate(Arc::clone(deployment)));
     let out_of_time = async {
         deployment.troubles.stopped().await;
         tokio::time::sleep(deployment.options.grace).await;

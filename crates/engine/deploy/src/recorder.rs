@@ -8,35 +8,35 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nimbus_engine_model::{ActId, Change, JournalEntry, Operation, ResourceState};
+use nimbus_engine_model::{ActId, JournalChange, JournalEntry, PendingOperation, ResourceState};
 use nimbus_engine_ports::{Journal, JournalError};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) struct Recorder {
+pub(crate) struct JournalRecorder {
     last_act: AtomicU64,
-    sender: mpsc::UnboundedSender<Message>,
+    sender: mpsc::UnboundedSender<JournalMessage>,
 }
 
 /// What was written, in order.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedEntries {
     pub entries: Vec<JournalEntry>,
     pub failure: Option<JournalError>,
 }
 
-enum Message {
+enum JournalMessage {
     Write(JournalEntry, oneshot::Sender<Result<(), JournalError>>),
     /// May wait for the next write.
     Note(JournalEntry),
     /// Asks for everything that was handed over so far.
     Look(oneshot::Sender<Vec<JournalEntry>>),
-    Finish(oneshot::Sender<Recorded>),
+    Finish(oneshot::Sender<RecordedEntries>),
 }
 
-impl Recorder {
+impl JournalRecorder {
     /// Without a journal, as in previews, entries are only collected.
     pub(crate) fn start(journal: Option<Arc<dyn Journal>>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(Writer::new(journal).run(receiver));
+        tokio::spawn(JournalWriter::new(journal).run(receiver));
         Self {
             last_act: AtomicU64::new(0),
             sender,
@@ -44,17 +44,25 @@ impl Recorder {
     }
 
     /// Before an act.
-    pub(crate) async fn begin(&self, operation: Operation) -> Result<ActId, JournalError> {
+    pub(crate) async fn begin(&self, operation: PendingOperation) -> Result<ActId, JournalError> {
         let act = self.next_act();
         self.write(JournalEntry::Begin { act, operation }).await?;
         Ok(act)
     }
 
-    pub(crate) async fn success(&self, act: ActId, change: Change) -> Result<(), JournalError> {
+    pub(crate) async fn success(
+        &self,
+        act: ActId,
+        change: JournalChange,
+    ) -> Result<(), JournalError> {
         self.write(JournalEntry::Success { act, change }).await
     }
 
-    pub(crate) async fn failure(&self, act: ActId, change: Change) -> Result<(), JournalError> {
+    pub(crate) async fn failure(
+        &self,
+        act: ActId,
+        change: JournalChange,
+    ) -> Result<(), JournalError> {
         self.write(JournalEntry::Failure { act, change }).await
     }
 
@@ -63,16 +71,16 @@ impl Recorder {
     }
 
     /// A change of the record that is no act.
-    pub(crate) async fn change(&self, change: Change) -> Result<ActId, JournalError> {
+    pub(crate) async fn change(&self, change: JournalChange) -> Result<ActId, JournalError> {
         let act = self.next_act();
         self.success(act, change).await?;
         Ok(act)
     }
 
     /// A change of the record that need not be written before something else is.
-    pub(crate) fn note(&self, change: Change) -> ActId {
+    pub(crate) fn note(&self, change: JournalChange) -> ActId {
         let act = self.next_act();
-        self.send(Message::Note(JournalEntry::Success { act, change }));
+        self.send(JournalMessage::Note(JournalEntry::Success { act, change }));
         act
     }
 
@@ -90,15 +98,15 @@ impl Recorder {
     /// Everything that was recorded so far.
     pub(crate) async fn so_far(&self) -> Result<Vec<JournalEntry>, JournalError> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Message::Look(sender));
+        self.send(JournalMessage::Look(sender));
         receiver.await.map_err(|_| writer_is_gone())
     }
 
     /// Writes what still waits and returns everything that was written.
-    pub(crate) async fn finish(&self) -> Recorded {
+    pub(crate) async fn finish(&self) -> RecordedEntries {
         let (sender, receiver) = oneshot::channel();
-        self.send(Message::Finish(sender));
-        receiver.await.unwrap_or_else(|_| Recorded {
+        self.send(JournalMessage::Finish(sender));
+        receiver.await.unwrap_or_else(|_| RecordedEntries {
             entries: Vec::new(),
             failure: Some(writer_is_gone()),
         })
@@ -110,11 +118,11 @@ impl Recorder {
 
     async fn write(&self, entry: JournalEntry) -> Result<(), JournalError> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Message::Write(entry, sender));
+        self.send(JournalMessage::Write(entry, sender));
         receiver.await.unwrap_or_else(|_| Err(writer_is_gone()))
     }
 
-    fn send(&self, message: Message) {
+    fn send(&self, message: JournalMessage) {
         // When the writer is gone, whoever waits for it learns that from its own channel.
         let _ = self.sender.send(message);
     }
@@ -126,15 +134,15 @@ fn writer_is_gone() -> JournalError {
     }
 }
 
-struct Writer {
+struct JournalWriter {
     journal: Option<Arc<dyn Journal>>,
-    recorded: Recorded,
+    recorded: RecordedEntries,
     noted: Vec<JournalEntry>,
 }
 
-impl Writer {
+impl JournalWriter {
     fn new(journal: Option<Arc<dyn Journal>>) -> Self {
-        let recorded = Recorded {
+        let recorded = RecordedEntries {
             entries: Vec::new(),
             failure: None,
         };
@@ -145,7 +153,7 @@ impl Writer {
         }
     }
 
-    async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Message>) {
+    async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<JournalMessage>) {
         while let Some(message) = receiver.recv().await {
             let mut waiting = Vec::new();
             let mut finish = self.take(message, &mut waiting);
@@ -171,26 +179,26 @@ impl Writer {
 
     fn take(
         &mut self,
-        message: Message,
+        message: JournalMessage,
         waiting: &mut Vec<oneshot::Sender<Result<(), JournalError>>>,
-    ) -> Option<oneshot::Sender<Recorded>> {
+    ) -> Option<oneshot::Sender<RecordedEntries>> {
         match message {
-            Message::Write(entry, waiter) => {
+            JournalMessage::Write(entry, waiter) => {
                 self.noted.push(entry);
                 waiting.push(waiter);
                 None
             }
-            Message::Note(entry) => {
+            JournalMessage::Note(entry) => {
                 self.noted.push(entry);
                 None
             }
-            Message::Look(sender) => {
+            JournalMessage::Look(sender) => {
                 let entries = self.recorded.entries.iter().chain(&self.noted);
                 // Whoever no longer waits does not need the answer.
                 let _ = sender.send(entries.cloned().collect());
                 None
             }
-            Message::Finish(sender) => Some(sender),
+            JournalMessage::Finish(sender) => Some(sender),
         }
     }
 
@@ -242,9 +250,9 @@ mod tests {
         }
     }
 
-    fn creating() -> Operation {
+    fn creating() -> PendingOperation {
         let resource = Arc::new(ResourceState::new(Urn::root_stack("s", "p"), false));
-        Operation {
+        PendingOperation {
             kind: OperationKind::Creating,
             resource,
         }
@@ -253,9 +261,9 @@ mod tests {
     #[tokio::test]
     async fn what_changes_nothing_waits_for_what_does() {
         let journal = Arc::new(Memory::default());
-        let recorder = Recorder::start(Some(Arc::clone(&journal) as _));
-        recorder.note(Change::default());
-        recorder.note(Change::default());
+        let recorder = JournalRecorder::start(Some(Arc::clone(&journal) as _));
+        recorder.note(JournalChange::default());
+        recorder.note(JournalChange::default());
         assert!(journal.batches.lock().is_empty());
         recorder.begin(creating()).await.unwrap();
         assert_eq!(
@@ -263,7 +271,7 @@ mod tests {
             [3],
             "earlier notes go along, in order"
         );
-        recorder.note(Change::default());
+        recorder.note(JournalChange::default());
         assert_eq!(recorder.so_far().await.unwrap().len(), 4);
         assert_eq!(*journal.batches.lock(), [3], "looking writes nothing");
         let recorded = recorder.finish().await;
@@ -281,7 +289,7 @@ mod tests {
             refuses: true,
             ..Memory::default()
         });
-        let recorder = Recorder::start(Some(journal));
+        let recorder = JournalRecorder::start(Some(journal));
         assert!(recorder.begin(creating()).await.is_err());
         let again = recorder.begin(creating()).await;
         assert!(matches!(again, Err(JournalError::LeaseLost { .. })));

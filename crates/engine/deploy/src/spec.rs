@@ -7,7 +7,7 @@ use nimbus_engine_model::{NamingRules, Snapshot, Urn};
 use nimbus_engine_ports::{Analyzer, EventSink, HookRunner, Journal, ProviderHost};
 use tokio_util::sync::CancellationToken;
 
-use crate::plan::Plan;
+use crate::plan::DeploymentPlan;
 use crate::time::{Clock, IdSource};
 
 /// One operation on one stack: where it starts from, whom it may talk to and what is asked of it.
@@ -26,11 +26,11 @@ pub struct DeploymentSpec {
     pub ids: Arc<dyn IdSource>,
     /// Cancelled: running steps end, no new one starts.
     pub cancel: CancellationToken,
-    pub options: Options,
+    pub options: DeploymentOptions,
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DeploymentOptions {
     /// How many steps run at once; zero and one both mean one.
     pub parallel: usize,
     /// Decide and show, but change nothing.
@@ -46,7 +46,7 @@ pub struct Options {
     /// Replace these resources even if nothing about them changed.
     pub replace_targets: Vec<String>,
     /// Do nothing that this plan does not allow.
-    pub plan: Option<Plan>,
+    pub plan: Option<DeploymentPlan>,
     /// Return a plan that a later operation can be held to.
     pub generate_plan: bool,
     /// Names the recorded state that the operation starts from; a plan is bound to it.
@@ -62,7 +62,7 @@ pub struct Options {
     pub grace: Duration,
 }
 
-impl Default for Options {
+impl Default for DeploymentOptions {
     fn default() -> Self {
         Self {
             parallel: 1,

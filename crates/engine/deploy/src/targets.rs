@@ -7,12 +7,12 @@ use regex::Regex;
 
 /// A compiled choice. It grows while an operation finds dependants of what was chosen.
 #[derive(Clone, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct TargetSet {
     literals: BTreeSet<String>,
     patterns: Vec<Regex>,
 }
 
-impl Choice {
+impl TargetSet {
     /// `*` stands for anything but `:`, `**` for anything. Without any `*` the text is a URN.
     pub(crate) fn new(texts: &[String]) -> Self {
         let (patterns, literals): (Vec<_>, Vec<_>) =
@@ -67,8 +67,8 @@ fn compile(pattern: &str) -> Option<Regex> {
 mod tests {
     use super::*;
 
-    fn choice(texts: &[&str]) -> Choice {
-        Choice::new(
+    fn choice(texts: &[&str]) -> TargetSet {
+        TargetSet::new(
             &texts
                 .iter()
                 .map(|text| (*text).to_owned())

@@ -4,8 +4,8 @@
 //! `audience` is the thin edge that owns threads and terminals. Everything but `audience` is pure:
 //! no clock, no terminal, no environment.
 
-mod audience;
 mod diff;
+mod display_thread;
 mod events;
 mod line;
 mod ops;
@@ -18,13 +18,13 @@ mod summary;
 mod text;
 mod tree;
 
-pub use audience::{
-    Audience, JsonViewer, LineViewer, LiveViewer, Moment, Screen, TerminalScreen, Viewer,
+pub use display_thread::{
+    DisplayThread, JsonViewer, LineViewer, LiveViewer, Moment, Screen, TerminalScreen, Viewer,
 };
 pub use events::EventLog;
-pub use line::{Line, Paint, Tone};
+pub use line::{Paint, StyledLine, Tone};
 pub use plain::{LineStyle, event_lines};
-pub use render::Size;
+pub use render::TerminalSize;
 pub use snapshot::{pending_line, snapshot_diff_lines};
-pub use state::{DisplayState, Subject};
-pub use step::{Basis, Detail, step_lines};
+pub use state::{DisplayState, DisplaySubject};
+pub use step::{Basis, StepDetail, step_lines};

@@ -69,16 +69,16 @@ impl Tone {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Span {
+struct StyledText {
     tone: Tone,
     text: String,
 }
 
 /// One line, without its line end.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Line(Vec<Span>);
+pub struct StyledLine(Vec<StyledText>);
 
-impl Line {
+impl StyledLine {
     pub fn new() -> Self {
         Self::default()
     }
@@ -100,7 +100,7 @@ impl Line {
         }
         match self.0.last_mut() {
             Some(last) if last.tone == tone => last.text.push_str(&text),
-            _ => self.0.push(Span { tone, text }),
+            _ => self.0.push(StyledText { tone, text }),
         }
     }
 
@@ -206,7 +206,7 @@ pub enum Paint {
 }
 
 impl Paint {
-    pub fn line(self, line: &Line) -> String {
+    pub fn line(self, line: &StyledLine) -> String {
         match self {
             Self::Colour => line.ansi(),
             Self::Plain => line.plain(),
@@ -214,7 +214,7 @@ impl Paint {
     }
 
     /// Lines, each with its line end.
-    pub fn lines(self, lines: &[Line]) -> String {
+    pub fn lines(self, lines: &[StyledLine]) -> String {
         lines.iter().map(|line| self.line(line) + "\n").collect()
     }
 }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn truncation_counts_columns_and_keeps_tones() {
-        let line = Line::of(Tone::Create, "日本語").with(Tone::Dim, "abcdef");
+        let line = StyledLine::of(Tone::Create, "日本語").with(Tone::Dim, "abcdef");
         assert_eq!(line.width(), 12);
         assert_eq!(line.truncated(12), line);
         assert_eq!(line.truncated(9).marked(), "‹create:日本語›‹dim:ab…›");
@@ -235,14 +235,14 @@ mod tests {
 
     #[test]
     fn plain_text_has_no_escape_codes_and_colour_ends_where_it_began() {
-        let line = Line::of(Tone::Delete, "gone").with(Tone::Plain, " now");
+        let line = StyledLine::of(Tone::Delete, "gone").with(Tone::Plain, " now");
         assert_eq!(Paint::Plain.line(&line), "gone now");
         assert_eq!(Paint::Colour.line(&line), "\u{1b}[31mgone\u{1b}[0m now");
     }
 
     #[test]
     fn neighbours_of_one_tone_are_one_piece_and_trailing_spaces_go() {
-        let mut line = Line::of(Tone::Info, "a").with(Tone::Info, "b");
+        let mut line = StyledLine::of(Tone::Info, "a").with(Tone::Info, "b");
         line.pad_to(5);
         assert_eq!(line.marked(), "‹info:ab›   ");
         assert_eq!(line.trimmed().marked(), "‹info:ab›");

@@ -5,10 +5,10 @@ use std::time::Duration;
 use nimbus_engine_model::StepOp;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity, StepEvent};
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, Tone};
 use crate::ops;
 use crate::state::{DisplayState, is_default_provider};
-use crate::step::{Basis, Detail, step_lines};
+use crate::step::{Basis, StepDetail, step_lines};
 use crate::summary::{diagnostic_lines, violation_lines};
 use crate::text::clean;
 use crate::tree::status;
@@ -19,7 +19,7 @@ pub enum LineStyle {
     /// A line when it starts and a line when it ends.
     Progress,
     /// Its differing properties.
-    Diff(Detail),
+    Diff(StepDetail),
     /// Nothing: only the end is told.
     EndOnly,
 }
@@ -30,7 +30,7 @@ pub fn event_lines(
     state: &DisplayState,
     style: LineStyle,
     now: Duration,
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     if style == LineStyle::EndOnly {
         return Vec::new();
     }
@@ -52,15 +52,18 @@ pub fn event_lines(
         EngineEvent::PolicyViolation(violation) => violation_lines(violation),
         EngineEvent::PolicyLoaded { pack, version } => {
             let text = format!("Policy pack {} {} loaded", clean(pack), clean(version));
-            vec![Line::of(Tone::Dim, text)]
+            vec![StyledLine::of(Tone::Dim, text)]
         }
         EngineEvent::PolicyRemediation {
             urn, policy, pack, ..
         } => {
             let text = format!("  [remediated] {pack}: {policy} ({urn})");
-            vec![Line::of(Tone::Info, clean(&text))]
+            vec![StyledLine::of(Tone::Info, clean(&text))]
         }
-        EngineEvent::Cancelled => vec![Line::of(Tone::Warning, "Stopping after running steps")],
+        EngineEvent::Cancelled => vec![StyledLine::of(
+            Tone::Warning,
+            "Stopping after running steps",
+        )],
         EngineEvent::Prelude { .. } | EngineEvent::Summary(_) => Vec::new(),
     }
 }
@@ -69,7 +72,7 @@ fn is_told(step: &StepEvent, state: &DisplayState) -> bool {
     state.rows.get(&step.urn).is_some_and(|row| row.told)
 }
 
-fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<Line> {
+fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<StyledLine> {
     let Some(row) = state
         .rows
         .get(&step.urn)
@@ -78,7 +81,7 @@ fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<L
         return Vec::new();
     };
     let op = row.settled_op();
-    let mut line = Line::of(Tone::Plain, " ").with(ops::tone(op), ops::symbol(op));
+    let mut line = StyledLine::of(Tone::Plain, " ").with(ops::tone(op), ops::symbol(op));
     line.push(
         Tone::Plain,
         format!(" {} {} ", clean(&row.type_), clean(&row.name)),
@@ -92,7 +95,7 @@ fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<L
     vec![line.trimmed()]
 }
 
-fn started(step: &StepEvent, state: &DisplayState, detail: Detail) -> Vec<Line> {
+fn started(step: &StepEvent, state: &DisplayState, detail: StepDetail) -> Vec<StyledLine> {
     let replacement_half = ops::is_part_of_replacement(step.op) && !step.logical;
     let shown = !matches!(step.op, StepOp::Same | StepOp::Refresh)
         && !replacement_half
@@ -104,7 +107,7 @@ fn started(step: &StepEvent, state: &DisplayState, detail: Detail) -> Vec<Line> 
 }
 
 /// What a refresh found; other outcomes were shown when they started.
-fn found(step: &StepEvent, state: &DisplayState, detail: Detail) -> Vec<Line> {
+fn found(step: &StepEvent, state: &DisplayState, detail: StepDetail) -> Vec<StyledLine> {
     let refreshed = state.rows.get(&step.urn).is_some_and(|row| row.refreshing);
     let changed = matches!(step.op, StepOp::Update | StepOp::Delete);
     if refreshed && changed {
@@ -128,14 +131,14 @@ fn depth(state: &DisplayState, step: &StepEvent) -> usize {
     depth
 }
 
-fn diagnostic_line(diagnostic: &Diagnostic) -> Vec<Line> {
+fn diagnostic_line(diagnostic: &Diagnostic) -> Vec<StyledLine> {
     if diagnostic.ephemeral || diagnostic.severity == Severity::Debug {
         return Vec::new();
     }
     let mut lines = diagnostic_lines(diagnostic, "    ");
     if let Some(urn) = &diagnostic.urn {
         let place = format!("  {} ({}):", clean(urn.type_()), clean(urn.name()));
-        lines.insert(0, Line::of(Tone::Plain, place));
+        lines.insert(0, StyledLine::of(Tone::Plain, place));
     }
     lines
 }

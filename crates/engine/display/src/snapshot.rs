@@ -3,40 +3,40 @@
 use std::collections::BTreeMap;
 
 use nimbus_engine_model::{
-    Operation, OperationKind, PropertyMap, PropertyValue, ResourceState, Snapshot, Urn,
+    OperationKind, PendingOperation, PropertyMap, PropertyValue, ResourceState, Snapshot, Urn,
 };
 
-use crate::diff::{Mark, Renderer, structural};
-use crate::line::{Line, Tone};
-use crate::step::Detail;
+use crate::diff::{LinePrefix, Renderer, structural};
+use crate::line::{StyledLine, Tone};
+use crate::step::StepDetail;
 use crate::text::clean;
 
 /// What differs, resource by resource in the order of the new state; empty when nothing does.
-pub fn snapshot_diff_lines(old: &Snapshot, new: &Snapshot, detail: Detail) -> Vec<Line> {
+pub fn snapshot_diff_lines(old: &Snapshot, new: &Snapshot, detail: StepDetail) -> Vec<StyledLine> {
     let before = by_identity(old);
     let after = by_identity(new);
     let mut lines = Vec::new();
     for resource in &new.resources {
-        let key = Identity::of(resource);
+        let key = SnapshotKey::of(resource);
         match before.get(&key) {
-            None => lines.push(named(Mark::ADDED, resource)),
+            None => lines.push(named(LinePrefix::ADDED, resource)),
             Some(was) => lines.extend(changed(was, resource, detail)),
         }
     }
     for resource in &old.resources {
-        if !after.contains_key(&Identity::of(resource)) {
-            lines.push(named(Mark::REMOVED, resource));
+        if !after.contains_key(&SnapshotKey::of(resource)) {
+            lines.push(named(LinePrefix::REMOVED, resource));
         }
     }
     lines.extend(pending_changes(old, new));
     if lines.is_empty() && order(old) != order(new) {
-        lines.push(Line::of(Tone::Update, "~ order of resources"));
+        lines.push(StyledLine::of(Tone::Update, "~ order of resources"));
     }
     lines
 }
 
 /// An act whose outcome nobody knows, in words.
-pub fn pending_line(operation: &Operation) -> Line {
+pub fn pending_line(operation: &PendingOperation) -> StyledLine {
     let urn = &operation.resource.urn;
     let words = format!(
         "{} {} ({})",
@@ -44,7 +44,7 @@ pub fn pending_line(operation: &Operation) -> Line {
         clean(urn.name()),
         clean(urn.type_())
     );
-    let mut line = Line::of(Tone::Warning, "? ").with(Tone::Plain, words);
+    let mut line = StyledLine::of(Tone::Warning, "? ").with(Tone::Plain, words);
     if let Some(id) = &operation.resource.id {
         line.push(Tone::Dim, format!(" [id={}]", clean(id)));
     }
@@ -63,12 +63,12 @@ fn pending_words(kind: OperationKind) -> &'static str {
 
 /// A replaced resource and its replacement share a URN.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Identity<'a> {
+struct SnapshotKey<'a> {
     urn: &'a Urn,
     replaced: Option<&'a str>,
 }
 
-impl<'a> Identity<'a> {
+impl<'a> SnapshotKey<'a> {
     fn of(resource: &'a ResourceState) -> Self {
         Self {
             urn: &resource.urn,
@@ -79,23 +79,24 @@ impl<'a> Identity<'a> {
     }
 }
 
-fn by_identity(snapshot: &Snapshot) -> BTreeMap<Identity<'_>, &ResourceState> {
+fn by_identity(snapshot: &Snapshot) -> BTreeMap<SnapshotKey<'_>, &ResourceState> {
     let resources = snapshot.resources.iter();
     resources
-        .map(|resource| (Identity::of(resource), resource.as_ref()))
+        .map(|resource| (SnapshotKey::of(resource), resource.as_ref()))
         .collect()
 }
 
-fn order(snapshot: &Snapshot) -> Vec<Identity<'_>> {
+fn order(snapshot: &Snapshot) -> Vec<SnapshotKey<'_>> {
     snapshot
         .resources
         .iter()
-        .map(|resource| Identity::of(resource))
+        .map(|resource| SnapshotKey::of(resource))
         .collect()
 }
 
-fn named(mark: Mark, resource: &ResourceState) -> Line {
-    let mut line = Line::of(mark.tone, mark.symbol).with(mark.tone, clean(resource.urn.as_str()));
+fn named(mark: LinePrefix, resource: &ResourceState) -> StyledLine {
+    let mut line =
+        StyledLine::of(mark.tone, mark.symbol).with(mark.tone, clean(resource.urn.as_str()));
     if resource.delete {
         line.push(Tone::Dim, " (replaced, waiting for its delete)");
     }
@@ -105,14 +106,14 @@ fn named(mark: Mark, resource: &ResourceState) -> Line {
     line
 }
 
-fn changed(old: &ResourceState, new: &ResourceState, detail: Detail) -> Vec<Line> {
+fn changed(old: &ResourceState, new: &ResourceState, detail: StepDetail) -> Vec<StyledLine> {
     let tree = structural(&facts(old), &facts(new));
     if tree.is_empty() {
         return Vec::new();
     }
     let mut renderer = Renderer::new(1, detail.limits());
     renderer.diff(&tree);
-    let mut lines = vec![named(Mark::CHANGED, new)];
+    let mut lines = vec![named(LinePrefix::CHANGED, new)];
     lines.extend(renderer.finish());
     lines
 }
@@ -166,20 +167,20 @@ fn strings(values: &[String]) -> PropertyValue {
     PropertyValue::Array(values.iter().map(|text| text.as_str().into()).collect())
 }
 
-fn pending_changes(old: &Snapshot, new: &Snapshot) -> Vec<Line> {
-    let gone = |from: &Snapshot, other: &Snapshot, mark: Mark| -> Vec<Line> {
+fn pending_changes(old: &Snapshot, new: &Snapshot) -> Vec<StyledLine> {
+    let gone = |from: &Snapshot, other: &Snapshot, mark: LinePrefix| -> Vec<StyledLine> {
         let operations = from.pending_operations.iter();
         operations
             .filter(|operation| !other.pending_operations.contains(operation))
             .map(|operation| {
-                let mut line = Line::of(mark.tone, mark.symbol);
+                let mut line = StyledLine::of(mark.tone, mark.symbol);
                 line.push(Tone::Plain, "unknown outcome: ");
                 line.append(pending_line(operation));
                 line
             })
             .collect()
     };
-    let mut lines = gone(new, old, Mark::ADDED);
-    lines.extend(gone(old, new, Mark::REMOVED));
+    let mut lines = gone(new, old, LinePrefix::ADDED);
+    lines.extend(gone(old, new, LinePrefix::REMOVED));
     lines
 }

@@ -10,14 +10,14 @@ use indexmap::IndexMap;
 use nimbus_engine_model::{PropertyMap, ROOT_STACK_TYPE, StepOp, Urn, provider_package};
 use nimbus_engine_ports::{Diagnostic, EngineEvent, PolicyViolation, Severity, StepEvent, Summary};
 
-use crate::line::Line;
+use crate::line::StyledLine;
 use crate::ops;
 use crate::step::{Basis, key_summary};
 use crate::text::clean_line;
 
 /// What the display is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct DisplaySubject {
     /// Such as `Previewing update`.
     pub title: String,
     pub stack: String,
@@ -26,18 +26,18 @@ pub struct Subject {
 
 /// One resource's line.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ResourceRow {
     pub(crate) type_: String,
     pub(crate) name: String,
     pub(crate) parent: Option<Urn>,
     pub(crate) op: StepOp,
     pub(crate) planning: bool,
-    pub(crate) phase: Phase,
+    pub(crate) phase: RowPhase,
     /// Some step of a replacement was seen; the row is about the whole replacement.
     pub(crate) replacing: bool,
     /// The first step was a refresh: what the following outcome shows was found, not wanted.
     pub(crate) refreshing: bool,
-    pub(crate) changed_keys: Line,
+    pub(crate) changed_keys: StyledLine,
     /// The last outcome was told before: a component ends twice, with its step and its outputs.
     pub(crate) told: bool,
     /// Last progress text of a running step.
@@ -48,7 +48,7 @@ pub(crate) struct Row {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum RowPhase {
     Running { since: Duration },
     Done { took: Duration },
     Failed { took: Duration },
@@ -70,9 +70,9 @@ pub(crate) struct StackOutputs {
 
 #[derive(Clone, Debug)]
 pub struct DisplayState {
-    pub(crate) subject: Subject,
+    pub(crate) subject: DisplaySubject,
     pub(crate) root: Urn,
-    pub(crate) rows: IndexMap<Urn, Row>,
+    pub(crate) rows: IndexMap<Urn, ResourceRow>,
     pub(crate) diagnostics: IndexMap<Option<Urn>, Vec<Diagnostic>>,
     pub(crate) violations: Vec<PolicyViolation>,
     pub(crate) remediations: Vec<(Urn, String, String)>,
@@ -83,7 +83,7 @@ pub struct DisplayState {
 }
 
 impl DisplayState {
-    pub fn new(subject: Subject) -> Self {
+    pub fn new(subject: DisplaySubject) -> Self {
         Self {
             root: Urn::root_stack(&subject.stack, &subject.project),
             subject,
@@ -105,7 +105,7 @@ impl DisplayState {
             EngineEvent::ResourceOutputs { step, planning } => self.ended(step, *planning, now),
             EngineEvent::ResourceFailed { step, planning } => {
                 let row = self.row(step, *planning, now);
-                row.phase = Phase::Failed {
+                row.phase = RowPhase::Failed {
                     took: row.elapsed(now),
                 };
             }
@@ -132,7 +132,7 @@ impl DisplayState {
     fn started(&mut self, step: &StepEvent, planning: bool, now: Duration) {
         let row = self.row(step, planning, now);
         row.op = step.op;
-        row.phase = Phase::Running { since: now };
+        row.phase = RowPhase::Running { since: now };
         row.replacing |= ops::is_part_of_replacement(step.op);
         row.refreshing = step.op == StepOp::Refresh;
         let keys = key_summary(step, Basis::Program);
@@ -143,8 +143,8 @@ impl DisplayState {
 
     fn ended(&mut self, step: &StepEvent, planning: bool, now: Duration) {
         let row = self.row(step, planning, now);
-        row.told = matches!(row.phase, Phase::Done { .. }) && row.op == step.op;
-        row.phase = Phase::Done {
+        row.told = matches!(row.phase, RowPhase::Done { .. }) && row.op == step.op;
+        row.phase = RowPhase::Done {
             took: row.elapsed(now),
         };
         row.op = step.op;
@@ -166,11 +166,11 @@ impl DisplayState {
         }
     }
 
-    fn row(&mut self, step: &StepEvent, planning: bool, now: Duration) -> &mut Row {
+    fn row(&mut self, step: &StepEvent, planning: bool, now: Duration) -> &mut ResourceRow {
         let row = self
             .rows
             .entry(step.urn.clone())
-            .or_insert_with(|| Row::new(step, now));
+            .or_insert_with(|| ResourceRow::new(step, now));
         row.planning = planning;
         row
     }
@@ -204,7 +204,7 @@ impl DisplayState {
     }
 }
 
-impl Row {
+impl ResourceRow {
     fn new(step: &StepEvent, now: Duration) -> Self {
         let state = step.new.as_ref().or(step.old.as_ref());
         Self {
@@ -213,10 +213,10 @@ impl Row {
             parent: state.and_then(|state| state.parent.clone()),
             op: step.op,
             planning: false,
-            phase: Phase::Running { since: now },
+            phase: RowPhase::Running { since: now },
             replacing: false,
             refreshing: false,
-            changed_keys: Line::new(),
+            changed_keys: StyledLine::new(),
             told: false,
             progress: None,
             messages: Messages::default(),
@@ -227,23 +227,23 @@ impl Row {
     /// Time since the running step began, or that the last one took.
     pub(crate) fn elapsed(&self, now: Duration) -> Duration {
         match self.phase {
-            Phase::Running { since } => now.saturating_sub(since),
-            Phase::Done { took } | Phase::Failed { took } => took,
+            RowPhase::Running { since } => now.saturating_sub(since),
+            RowPhase::Done { took } | RowPhase::Failed { took } => took,
         }
     }
 
     /// The kind of change that the row stands for now that its step ended.
     pub(crate) fn settled_op(&self) -> StepOp {
         match self.phase {
-            Phase::Done { .. } if self.replacing => StepOp::Replace,
-            Phase::Running { .. } if self.replacing && self.planning => StepOp::Replace,
-            Phase::Running { .. } | Phase::Done { .. } | Phase::Failed { .. } => self.op,
+            RowPhase::Done { .. } if self.replacing => StepOp::Replace,
+            RowPhase::Running { .. } if self.replacing && self.planning => StepOp::Replace,
+            RowPhase::Running { .. } | RowPhase::Done { .. } | RowPhase::Failed { .. } => self.op,
         }
     }
 
     /// Whether people want to see it.
     pub(crate) fn is_interesting(&self) -> bool {
-        let failed = matches!(self.phase, Phase::Failed { .. });
+        let failed = matches!(self.phase, RowPhase::Failed { .. });
         if failed || self.messages.errors + self.messages.warnings > 0 {
             return true;
         }

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use nimbus_engine_model::{ProviderRef, ResourceState, StepOp};
 use nimbus_engine_ports::StepEvent;
 
-use crate::diff::{Mark, ObjectDiff, Renderer, Sides, TextLimits, detailed, hide, structural};
-use crate::line::{Line, Tone};
+use crate::diff::{DiffNodes, LinePrefix, Renderer, Sides, TextLimits, detailed, hide, structural};
+use crate::line::{StyledLine, Tone};
 use crate::ops;
 use crate::text::clean;
 
 /// How much of a step is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Detail {
+pub enum StepDetail {
     /// Long texts are cut and deleted resources are named only.
     #[default]
     Short,
     Full,
 }
 
-impl Detail {
+impl StepDetail {
     pub(crate) fn limits(self) -> TextLimits {
         match self {
             Self::Short => TextLimits::SHORT,
@@ -38,16 +38,21 @@ pub enum Basis {
 }
 
 /// A step as it is shown by `--diff`: a heading, its identity and its differing properties.
-pub fn step_lines(step: &StepEvent, depth: usize, basis: Basis, detail: Detail) -> Vec<Line> {
+pub fn step_lines(
+    step: &StepEvent,
+    depth: usize,
+    basis: Basis,
+    detail: StepDetail,
+) -> Vec<StyledLine> {
     let mut lines = vec![heading(step, depth)];
     lines.extend(identity(step, depth + 1));
     lines.extend(body(step, depth + 1, basis, detail));
     lines
 }
 
-fn heading(step: &StepEvent, depth: usize) -> Line {
+fn heading(step: &StepEvent, depth: usize) -> StyledLine {
     let tone = ops::tone(step.op);
-    let mut line = Line::of(Tone::Plain, "    ".repeat(depth));
+    let mut line = StyledLine::of(Tone::Plain, "    ".repeat(depth));
     line.push(
         tone,
         format!(
@@ -88,12 +93,12 @@ fn protection(step: &StepEvent) -> Option<(bool, bool)> {
     }
 }
 
-fn identity(step: &StepEvent, depth: usize) -> Vec<Line> {
+fn identity(step: &StepEvent, depth: usize) -> Vec<StyledLine> {
     let indent = "    ".repeat(depth);
     let mut lines = Vec::new();
     let mut fact = |name: &str, value: &str| {
         let text = format!("{indent}[{name}={}]", clean(value));
-        lines.push(Line::of(Tone::Dim, text));
+        lines.push(StyledLine::of(Tone::Dim, text));
     };
     if let Some(id) = step.old.as_ref().and_then(|old| old.id.as_deref()) {
         fact("id", id);
@@ -126,7 +131,7 @@ fn provider_fact(step: &StepEvent) -> Option<String> {
     (!by_default).then(|| shown(&step.provider))
 }
 
-fn body(step: &StepEvent, depth: usize, basis: Basis, detail: Detail) -> Vec<Line> {
+fn body(step: &StepEvent, depth: usize, basis: Basis, detail: StepDetail) -> Vec<StyledLine> {
     let mut renderer = Renderer::new(depth, detail.limits());
     match (step.old.as_deref(), step.new.as_deref()) {
         _ if step.op == StepOp::Same => {}
@@ -135,16 +140,16 @@ fn body(step: &StepEvent, depth: usize, basis: Basis, detail: Detail) -> Vec<Lin
             let hidden = hide(&mut tree, &new.hide_diff);
             renderer.diff(&tree);
             if hidden > 0 {
-                let mark = Mark {
+                let mark = LinePrefix {
                     tone: Tone::Dim,
-                    ..Mark::NONE
+                    ..LinePrefix::NONE
                 };
                 renderer.line(mark, format!("({hidden} differences hidden)"), "");
             }
         }
-        (None, Some(new)) => renderer.properties(&new.inputs, Mark::NONE),
-        (Some(old), None) if detail == Detail::Full => {
-            renderer.properties(&old.inputs, Mark::REMOVED);
+        (None, Some(new)) => renderer.properties(&new.inputs, LinePrefix::NONE),
+        (Some(old), None) if detail == StepDetail::Full => {
+            renderer.properties(&old.inputs, LinePrefix::REMOVED);
         }
         (Some(_) | None, None) => {}
     }
@@ -157,7 +162,7 @@ pub(crate) fn differences(
     old: &ResourceState,
     new: &ResourceState,
     basis: Basis,
-) -> ObjectDiff {
+) -> DiffNodes {
     if let Some(diffs) = step.detailed_diff.as_ref().filter(|d| !d.is_empty()) {
         let refreshed = basis == Basis::Refresh;
         let tree = detailed(
@@ -178,7 +183,7 @@ pub(crate) fn differences(
     };
     if !step.changed_keys.is_empty() && basis == Basis::Program {
         let named: BTreeSet<&String> = step.changed_keys.iter().collect();
-        let narrowed: ObjectDiff = tree
+        let narrowed: DiffNodes = tree
             .iter()
             .filter(|(key, _)| named.contains(key))
             .map(|(key, node)| (key.clone(), node.clone()))
@@ -196,19 +201,21 @@ pub(crate) fn differences(
 }
 
 /// The differing top-level keys in a few words, such as `~foo,+bar`.
-pub(crate) fn key_summary(step: &StepEvent, basis: Basis) -> Line {
-    use crate::diff::Change;
+pub(crate) fn key_summary(step: &StepEvent, basis: Basis) -> StyledLine {
+    use crate::diff::PropertyChange;
     let (Some(old), Some(new)) = (step.old.as_deref(), step.new.as_deref()) else {
-        return Line::new();
+        return StyledLine::new();
     };
-    let mut line = Line::new();
+    let mut line = StyledLine::new();
     let mut tree = differences(step, old, new, basis);
     hide(&mut tree, &new.hide_diff);
     for (key, node) in tree {
         let mark = match node.change {
-            Change::Added(_) => Mark::ADDED,
-            Change::Removed(_) => Mark::REMOVED,
-            Change::Set { .. } | Change::Object(_) | Change::Array(_) => Mark::CHANGED,
+            PropertyChange::Added(_) => LinePrefix::ADDED,
+            PropertyChange::Removed(_) => LinePrefix::REMOVED,
+            PropertyChange::Set { .. } | PropertyChange::Object(_) | PropertyChange::Array(_) => {
+                LinePrefix::CHANGED
+            }
         };
         if !line.is_empty() {
             line.push(Tone::Plain, ",");

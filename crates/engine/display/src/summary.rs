@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use nimbus_engine_model::{StepOp, Urn};
 use nimbus_engine_ports::{Diagnostic, EnforcementLevel, PolicyViolation, Severity, Summary};
 
-use crate::diff::{Mark, Renderer, TextLimits, structural};
-use crate::line::{Line, Tone};
+use crate::diff::{LinePrefix, Renderer, TextLimits, structural};
+use crate::line::{StyledLine, Tone};
 use crate::ops;
 use crate::state::{DisplayState, StackOutputs};
 use crate::text::{clean, duration};
@@ -37,12 +37,12 @@ pub(crate) enum MessagesTold {
 }
 
 /// Everything below the tree.
-pub(crate) fn closing_lines(state: &DisplayState, messages: MessagesTold) -> Vec<Line> {
+pub(crate) fn closing_lines(state: &DisplayState, messages: MessagesTold) -> Vec<StyledLine> {
     let mut lines = Vec::new();
-    let mut section = |title: &str, body: Vec<Line>| {
+    let mut section = |title: &str, body: Vec<StyledLine>| {
         if !body.is_empty() {
-            lines.push(Line::new());
-            lines.push(Line::of(Tone::Heading, title));
+            lines.push(StyledLine::new());
+            lines.push(StyledLine::of(Tone::Heading, title));
             lines.extend(body);
         }
     };
@@ -55,23 +55,24 @@ pub(crate) fn closing_lines(state: &DisplayState, messages: MessagesTold) -> Vec
     }
     if let Some(summary) = &state.summary {
         section("Resources:", count_lines(summary));
-        lines.push(Line::new());
+        lines.push(StyledLine::new());
         lines.push(
-            Line::of(Tone::Heading, "Duration: ").with(Tone::Plain, duration(summary.duration)),
+            StyledLine::of(Tone::Heading, "Duration: ")
+                .with(Tone::Plain, duration(summary.duration)),
         );
         lines.extend(ending(state, summary));
     }
     lines
 }
 
-fn diagnostics(state: &DisplayState) -> Vec<Line> {
+fn diagnostics(state: &DisplayState) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     for (urn, entries) in &state.diagnostics {
         if !lines.is_empty() {
-            lines.push(Line::new());
+            lines.push(StyledLine::new());
         }
         let urn = urn.as_ref().unwrap_or(&state.root);
-        lines.push(Line::of(
+        lines.push(StyledLine::of(
             Tone::Plain,
             format!("  {} ({}):", clean(urn.type_()), clean(urn.name())),
         ));
@@ -85,7 +86,7 @@ fn diagnostics(state: &DisplayState) -> Vec<Line> {
 }
 
 /// A message with its severity in front, every line indented.
-pub(crate) fn diagnostic_lines(diagnostic: &Diagnostic, indent: &str) -> Vec<Line> {
+pub(crate) fn diagnostic_lines(diagnostic: &Diagnostic, indent: &str) -> Vec<StyledLine> {
     let label = match diagnostic.severity {
         Severity::Error => Some((Tone::Error, "error: ")),
         Severity::Warning => Some((Tone::Warning, "warning: ")),
@@ -97,7 +98,7 @@ pub(crate) fn diagnostic_lines(diagnostic: &Diagnostic, indent: &str) -> Vec<Lin
     text.trim_end()
         .lines()
         .map(|text| {
-            let mut line = Line::of(Tone::Plain, indent);
+            let mut line = StyledLine::of(Tone::Plain, indent);
             if let Some((tone, words)) = label.take() {
                 line.push(tone, words);
             }
@@ -106,19 +107,19 @@ pub(crate) fn diagnostic_lines(diagnostic: &Diagnostic, indent: &str) -> Vec<Lin
         .collect()
 }
 
-fn policies(state: &DisplayState) -> Vec<Line> {
+fn policies(state: &DisplayState) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     for violation in &state.violations {
         lines.extend(violation_lines(violation));
     }
     for (urn, pack, policy) in &state.remediations {
         let text = format!("  [remediated] {pack}: {policy}{}", at(Some(urn)));
-        lines.push(Line::of(Tone::Info, clean(&text)));
+        lines.push(StyledLine::of(Tone::Info, clean(&text)));
     }
     lines
 }
 
-pub(crate) fn violation_lines(violation: &PolicyViolation) -> Vec<Line> {
+pub(crate) fn violation_lines(violation: &PolicyViolation) -> Vec<StyledLine> {
     let (tone, level) = match violation.enforcement {
         EnforcementLevel::Mandatory => (Tone::Error, "mandatory"),
         EnforcementLevel::Remediate => (Tone::Error, "remediate"),
@@ -132,12 +133,12 @@ pub(crate) fn violation_lines(violation: &PolicyViolation) -> Vec<Line> {
     };
     let heading = format!("{}{version}: {}{place}", violation.pack, violation.policy);
     let mut lines =
-        vec![Line::of(tone, format!("  [{level}] ")).with(Tone::Plain, clean(&heading))];
+        vec![StyledLine::of(tone, format!("  [{level}] ")).with(Tone::Plain, clean(&heading))];
     lines.extend(
         clean(&violation.message)
             .trim_end()
             .lines()
-            .map(|text| Line::of(Tone::Plain, format!("      {text}"))),
+            .map(|text| StyledLine::of(Tone::Plain, format!("      {text}"))),
     );
     lines
 }
@@ -149,7 +150,7 @@ fn at(urn: Option<&Urn>) -> String {
 
 /// All outputs, with marks at those that differ. Unchanged ones are shown too: people look here
 /// for them.
-fn output_lines(outputs: &StackOutputs) -> Vec<Line> {
+fn output_lines(outputs: &StackOutputs) -> Vec<StyledLine> {
     let changed = structural(&outputs.old, &outputs.new);
     let keys: BTreeSet<&String> = outputs.new.keys().chain(changed.keys()).collect();
     let width = keys
@@ -162,7 +163,7 @@ fn output_lines(outputs: &StackOutputs) -> Vec<Line> {
         let title = format!("{:<width$}: ", clean(key));
         match (changed.get(key), outputs.new.get(key)) {
             (Some(node), _) => renderer.node(&title, node),
-            (None, Some(value)) => renderer.value(&title, value, Mark::NONE, ""),
+            (None, Some(value)) => renderer.value(&title, value, LinePrefix::NONE, ""),
             (None, None) => {}
         }
     }
@@ -170,8 +171,8 @@ fn output_lines(outputs: &StackOutputs) -> Vec<Line> {
 }
 
 /// `+ 3 to create`, one line per kind, then what stays.
-fn count_lines(summary: &Summary) -> Vec<Line> {
-    let mut lines: Vec<Line> = COUNTED
+fn count_lines(summary: &Summary) -> Vec<StyledLine> {
+    let mut lines: Vec<StyledLine> = COUNTED
         .iter()
         .filter_map(|op| {
             let count = summary.changes.get(op).filter(|count| **count > 0)?;
@@ -181,28 +182,31 @@ fn count_lines(summary: &Summary) -> Vec<Line> {
                 format!("{count} {}", ops::done(*op))
             };
             let text = format!("{}{words}", ops::symbol(*op));
-            Some(Line::of(Tone::Plain, "    ").with(ops::tone(*op), text))
+            Some(StyledLine::of(Tone::Plain, "    ").with(ops::tone(*op), text))
         })
         .collect();
     let same = summary.changes.get(&StepOp::Same).copied().unwrap_or(0);
     if same > 0 {
-        lines.push(Line::of(Tone::Plain, format!("      {same} unchanged")));
+        lines.push(StyledLine::of(
+            Tone::Plain,
+            format!("      {same} unchanged"),
+        ));
     }
     lines
 }
 
-fn ending(state: &DisplayState, summary: &Summary) -> Vec<Line> {
+fn ending(state: &DisplayState, summary: &Summary) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     if summary.maybe_corrupt {
-        lines.push(Line::of(
+        lines.push(StyledLine::of(
             Tone::Error,
             "Some outcomes are not known. The next command says which, and how to settle them.",
         ));
     }
     if state.cancelling {
-        lines.push(Line::of(Tone::Warning, "Cancelled."));
+        lines.push(StyledLine::of(Tone::Warning, "Cancelled."));
     } else if !summary.succeeded {
-        lines.push(Line::of(Tone::Error, "Failed."));
+        lines.push(StyledLine::of(Tone::Error, "Failed."));
     }
     lines
 }

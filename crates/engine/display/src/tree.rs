@@ -5,9 +5,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use nimbus_engine_model::{StepOp, Urn};
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, Tone};
 use crate::ops;
-use crate::state::{DisplayState, Phase, Row};
+use crate::state::{DisplayState, ResourceRow, RowPhase};
 use crate::text::{clean, duration};
 
 /// Steps shorter than this do not show their time.
@@ -21,11 +21,11 @@ pub(crate) fn tree_lines(
     width: usize,
     height: Option<usize>,
     now: Duration,
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     let cells = cells(state, now);
     let shown = match height {
         Some(height) => fitting(cells, height.max(2) - 1),
-        None => Shown { cells, hidden: 0 },
+        None => VisibleRow { cells, hidden: 0 },
     };
     let widths = Widths::of(&shown.cells, width);
     let mut lines = vec![widths.heading().truncated(width)];
@@ -36,19 +36,19 @@ pub(crate) fn tree_lines(
             .map(|cell| widths.row(cell).truncated(width)),
     );
     if shown.hidden > 0 {
-        let more = Line::of(Tone::Dim, format!("    … {} more", shown.hidden));
+        let more = StyledLine::of(Tone::Dim, format!("    … {} more", shown.hidden));
         lines.push(more.truncated(width));
     }
     lines
 }
 
 struct Cell {
-    mark: Line,
+    mark: StyledLine,
     /// Branches and type.
-    resource: Line,
-    name: Line,
-    status: Line,
-    info: Line,
+    resource: StyledLine,
+    name: StyledLine,
+    status: StyledLine,
+    info: StyledLine,
     urgency: Urgency,
 }
 
@@ -132,34 +132,34 @@ fn root_cell(state: &DisplayState, now: Duration) -> Cell {
             ..row_cell(row, "", now)
         },
         None => Cell {
-            mark: Line::of(Tone::Plain, "  "),
-            resource: Line::of(Tone::Plain, state.root.type_()),
-            name: Line::of(Tone::Plain, state.root.name()),
-            status: Line::new(),
-            info: Line::new(),
+            mark: StyledLine::of(Tone::Plain, "  "),
+            resource: StyledLine::of(Tone::Plain, state.root.type_()),
+            name: StyledLine::of(Tone::Plain, state.root.name()),
+            status: StyledLine::new(),
+            info: StyledLine::new(),
             urgency: Urgency::Root,
         },
     }
 }
 
-fn row_cell(row: &Row, prefix: &str, now: Duration) -> Cell {
+fn row_cell(row: &ResourceRow, prefix: &str, now: Duration) -> Cell {
     let op = row.settled_op();
     Cell {
-        mark: Line::of(ops::tone(op), ops::symbol(op)),
-        resource: Line::of(Tone::Dim, prefix).with(Tone::Plain, clean(&row.type_)),
-        name: Line::of(Tone::Plain, clean(&row.name)),
+        mark: StyledLine::of(ops::tone(op), ops::symbol(op)),
+        resource: StyledLine::of(Tone::Dim, prefix).with(Tone::Plain, clean(&row.type_)),
+        name: StyledLine::of(Tone::Plain, clean(&row.name)),
         status: status(row, now),
         info: info(row),
         urgency: match row.phase {
-            Phase::Running { .. } => Urgency::Running,
-            Phase::Failed { .. } => Urgency::Failed,
-            Phase::Done { .. } => Urgency::Settled,
+            RowPhase::Running { .. } => Urgency::Running,
+            RowPhase::Failed { .. } => Urgency::Failed,
+            RowPhase::Done { .. } => Urgency::Settled,
         },
     }
 }
 
 /// What happens, in words, with its time.
-pub(crate) fn status(row: &Row, now: Duration) -> Line {
+pub(crate) fn status(row: &ResourceRow, now: Duration) -> StyledLine {
     let op = row.settled_op();
     let timed = |words: &str| {
         let elapsed = row.elapsed(now);
@@ -170,19 +170,21 @@ pub(crate) fn status(row: &Row, now: Duration) -> Line {
         }
     };
     match row.phase {
-        Phase::Failed { .. } => Line::of(Tone::Error, timed(&format!("{} failed", ops::doing(op)))),
-        Phase::Running { .. } | Phase::Done { .. } if row.planning => match op {
-            StepOp::Same => Line::new(),
-            op => Line::of(ops::tone(op), ops::planned(op)),
+        RowPhase::Failed { .. } => {
+            StyledLine::of(Tone::Error, timed(&format!("{} failed", ops::doing(op))))
+        }
+        RowPhase::Running { .. } | RowPhase::Done { .. } if row.planning => match op {
+            StepOp::Same => StyledLine::new(),
+            op => StyledLine::of(ops::tone(op), ops::planned(op)),
         },
-        Phase::Running { .. } => Line::of(ops::tone(op), timed(ops::doing(op))),
-        Phase::Done { .. } if op == StepOp::Same => Line::new(),
-        Phase::Done { .. } => Line::of(ops::tone(op), timed(ops::done(op))),
+        RowPhase::Running { .. } => StyledLine::of(ops::tone(op), timed(ops::doing(op))),
+        RowPhase::Done { .. } if op == StepOp::Same => StyledLine::new(),
+        RowPhase::Done { .. } => StyledLine::of(ops::tone(op), timed(ops::done(op))),
     }
 }
 
-fn info(row: &Row) -> Line {
-    let mut line = Line::new();
+fn info(row: &ResourceRow) -> StyledLine {
+    let mut line = StyledLine::new();
     let mut add = |tone: Tone, text: String| {
         if !line.is_empty() {
             line.push(Tone::Plain, "; ");
@@ -210,7 +212,7 @@ fn info(row: &Row) -> Line {
         line.append(row.changed_keys.clone());
         line.push(Tone::Plain, "]");
     }
-    if let (Phase::Running { .. }, Some(progress)) = (row.phase, &row.progress) {
+    if let (RowPhase::Running { .. }, Some(progress)) = (row.phase, &row.progress) {
         if !line.is_empty() {
             line.push(Tone::Plain, "; ");
         }
@@ -219,15 +221,15 @@ fn info(row: &Row) -> Line {
     line
 }
 
-struct Shown {
+struct VisibleRow {
     cells: Vec<Cell>,
     hidden: usize,
 }
 
 /// The most urgent rows, newest first among equals, in the order of the tree.
-fn fitting(cells: Vec<Cell>, height: usize) -> Shown {
+fn fitting(cells: Vec<Cell>, height: usize) -> VisibleRow {
     if cells.len() <= height {
-        return Shown { cells, hidden: 0 };
+        return VisibleRow { cells, hidden: 0 };
     }
     let room = height.saturating_sub(1).max(1);
     let mut order: Vec<usize> = (0..cells.len()).collect();
@@ -242,7 +244,7 @@ fn fitting(cells: Vec<Cell>, height: usize) -> Shown {
         .zip(kept)
         .filter_map(|(cell, kept)| kept.then_some(cell))
         .collect();
-    Shown { cells, hidden }
+    VisibleRow { cells, hidden }
 }
 
 struct Widths {
@@ -253,7 +255,7 @@ struct Widths {
 
 impl Widths {
     fn of(cells: &[Cell], width: usize) -> Self {
-        let max = |heading: &str, column: fn(&Cell) -> &Line| {
+        let max = |heading: &str, column: fn(&Cell) -> &StyledLine| {
             cells
                 .iter()
                 .map(|cell| column(cell).width())
@@ -273,8 +275,8 @@ impl Widths {
         widths
     }
 
-    fn heading(&self) -> Line {
-        let mut line = Line::of(Tone::Heading, "    Type");
+    fn heading(&self) -> StyledLine {
+        let mut line = StyledLine::of(Tone::Heading, "    Type");
         line.pad_to(4 + self.resource);
         line.push(Tone::Heading, format!("{GAP}Name"));
         line.pad_to(4 + self.resource + GAP.len() + self.name);
@@ -284,8 +286,8 @@ impl Widths {
         line
     }
 
-    fn row(&self, cell: &Cell) -> Line {
-        let mut line = Line::of(Tone::Plain, " ");
+    fn row(&self, cell: &Cell) -> StyledLine {
+        let mut line = StyledLine::of(Tone::Plain, " ");
         line.append(cell.mark.clone());
         line.push(Tone::Plain, " ");
         line.append(cell.resource.truncated(self.resource));

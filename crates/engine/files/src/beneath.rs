@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
 
-use crate::outside::{OutsideProject, RootsError};
+use crate::error::{PathNotAllowed, RootsError};
 
 /// As many links as the kernel itself follows.
 const MOST_LINKS: usize = 40;
@@ -225,7 +225,7 @@ fn steps_of(path: &Path) -> Vec<OsString> {
 }
 
 fn outside(path: &Path, leads_to: &Path) -> io::Error {
-    OutsideProject {
+    PathNotAllowed {
         path: path.to_owned(),
         leads_to: leads_to.to_owned(),
     }

@@ -11,10 +11,10 @@
 
 #[cfg(target_os = "linux")]
 mod beneath;
-mod outside;
+mod error;
 mod project_files;
 mod walk;
 
-pub use outside::{OutsideProject, RootsError, is_outside};
+pub use error::{PathNotAllowed, RootsError, is_outside};
 pub use project_files::ProjectFiles;
 pub use walk::TreeFile;

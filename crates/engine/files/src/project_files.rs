@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::outside::RootsError;
+use crate::error::RootsError;
 
 /// What is read as a whole is settings and lists. Of a stranger's, more than this is an attack on
 /// our memory.
@@ -14,11 +14,11 @@ const LARGEST: u64 = 64 << 20;
 /// Opens files for one project. Clones are cheap and the same.
 #[derive(Clone, Debug)]
 pub struct ProjectFiles {
-    reach: Reach,
+    reach: FileReach,
 }
 
 #[derive(Clone, Debug)]
-enum Reach {
+enum FileReach {
     /// A project of one's own: whatever its user may read.
     Everything,
     /// A stranger's.
@@ -29,7 +29,7 @@ enum Reach {
 impl ProjectFiles {
     /// For projects of one's own.
     pub const UNRESTRICTED: Self = Self {
-        reach: Reach::Everything,
+        reach: FileReach::Everything,
     };
 
     /// For projects of one's own.
@@ -42,7 +42,7 @@ impl ProjectFiles {
     pub fn beneath(project: &Path, roots: &[PathBuf]) -> Result<Self, RootsError> {
         let beneath = crate::beneath::Beneath::new(project, roots)?;
         Ok(Self {
-            reach: Reach::Beneath(Arc::new(beneath)),
+            reach: FileReach::Beneath(Arc::new(beneath)),
         })
     }
 
@@ -55,15 +55,15 @@ impl ProjectFiles {
 
     /// Whether the project is a stranger's.
     pub fn is_restricted(&self) -> bool {
-        !matches!(self.reach, Reach::Everything)
+        !matches!(self.reach, FileReach::Everything)
     }
 
     /// Opens a file or folder for reading. For strangers neither pipes nor devices are opened.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         match &self.reach {
-            Reach::Everything => File::open(path),
+            FileReach::Everything => File::open(path),
             #[cfg(target_os = "linux")]
-            Reach::Beneath(beneath) => beneath.open(path),
+            FileReach::Beneath(beneath) => beneath.open(path),
         }
     }
 
@@ -97,18 +97,18 @@ impl ProjectFiles {
     /// What a path is, links followed.
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         match &self.reach {
-            Reach::Everything => fs::metadata(path),
+            FileReach::Everything => fs::metadata(path),
             #[cfg(target_os = "linux")]
-            Reach::Beneath(beneath) => beneath.find(path)?.metadata(),
+            FileReach::Beneath(beneath) => beneath.find(path)?.metadata(),
         }
     }
 
     /// What a path is, a link being a link.
     pub fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
         match &self.reach {
-            Reach::Everything => fs::symlink_metadata(path),
+            FileReach::Everything => fs::symlink_metadata(path),
             #[cfg(target_os = "linux")]
-            Reach::Beneath(beneath) => beneath.find_itself(path)?.metadata(),
+            FileReach::Beneath(beneath) => beneath.find_itself(path)?.metadata(),
         }
     }
 
@@ -127,18 +127,18 @@ impl ProjectFiles {
     /// The path without links and dots.
     pub fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
         match &self.reach {
-            Reach::Everything => fs::canonicalize(path),
+            FileReach::Everything => fs::canonicalize(path),
             #[cfg(target_os = "linux")]
-            Reach::Beneath(beneath) => beneath.real(path),
+            FileReach::Beneath(beneath) => beneath.real(path),
         }
     }
 
     /// The entries of a folder, by name.
     pub fn entries(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let listed = match &self.reach {
-            Reach::Everything => fs::read_dir(folder)?,
+            FileReach::Everything => fs::read_dir(folder)?,
             #[cfg(target_os = "linux")]
-            Reach::Beneath(beneath) => {
+            FileReach::Beneath(beneath) => {
                 let open = beneath.open(folder)?;
                 use std::os::fd::AsRawFd as _;
                 // What was opened is listed, and not what has the name by now.

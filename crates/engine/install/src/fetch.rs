@@ -17,7 +17,7 @@ use reqwest::{Client, Response, StatusCode};
 
 use crate::checksum::Checksum;
 use crate::error::InstallError;
-use crate::source::Request;
+use crate::source::DownloadRequest;
 
 /// Attempts that bring nothing new are given up after this many.
 const FRUITLESS_ATTEMPTS: u32 = 4;
@@ -33,7 +33,7 @@ pub(crate) struct Fetcher {
 }
 
 /// Why an attempt ended without the file.
-enum Failure {
+enum FetchFailure {
     /// It may work when tried again.
     MayPass(String),
     Final(InstallError),
@@ -41,7 +41,7 @@ enum Failure {
 }
 
 /// A download that is under way, or was when somebody stopped it.
-struct Part {
+struct PartialDownload {
     data: PathBuf,
     validator: PathBuf,
 }
@@ -74,14 +74,17 @@ impl Fetcher {
     }
 
     /// A small file as text; `None` when it is not there.
-    pub(crate) async fn text(&self, request: &Request) -> Result<Option<String>, InstallError> {
+    pub(crate) async fn text(
+        &self,
+        request: &DownloadRequest,
+    ) -> Result<Option<String>, InstallError> {
         let mut fruitless = 0;
         loop {
             match self.small(request).await {
                 Ok(text) => return Ok(Some(text)),
-                Err(Failure::NotThere) => return Ok(None),
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::MayPass(problem)) => {
+                Err(FetchFailure::NotThere) => return Ok(None),
+                Err(FetchFailure::Final(error)) => return Err(error),
+                Err(FetchFailure::MayPass(problem)) => {
                     fruitless += 1;
                     if fruitless == FRUITLESS_ATTEMPTS {
                         return Err(interrupted(request, problem));
@@ -92,16 +95,16 @@ impl Fetcher {
         }
     }
 
-    async fn small(&self, request: &Request) -> Result<String, Failure> {
+    async fn small(&self, request: &DownloadRequest) -> Result<String, FetchFailure> {
         let mut response = self.send(request, None).await?;
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() as u64 > SMALL {
-                return Err(Failure::Final(answer(request, "it is far too long")));
+                return Err(FetchFailure::Final(answer(request, "it is far too long")));
             }
         }
-        String::from_utf8(bytes).map_err(|_| Failure::Final(answer(request, "it is not text")))
+        String::from_utf8(bytes).map_err(|_| FetchFailure::Final(answer(request, "it is not text")))
     }
 
     /// Downloads a file into `folder`, going on with what an earlier attempt left there. Returns
@@ -109,11 +112,11 @@ impl Fetcher {
     /// offered.
     pub(crate) async fn file(
         &self,
-        request: &Request,
+        request: &DownloadRequest,
         folder: &Path,
         progress: &(dyn Fn(Arrived) + Send + Sync),
     ) -> Result<Option<(PathBuf, bool)>, InstallError> {
-        let part = Part::of(request, folder);
+        let part = PartialDownload::of(request, folder);
         let mut continued = false;
         let (mut fruitless, mut attempts) = (0, 0);
         loop {
@@ -121,12 +124,12 @@ impl Fetcher {
             continued |= before > 0;
             let problem = match self.attempt(request, &part, progress).await {
                 Ok(()) => return Ok(Some((part.data, continued))),
-                Err(Failure::NotThere) => {
+                Err(FetchFailure::NotThere) => {
                     part.discard();
                     return Ok(None);
                 }
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::MayPass(problem)) => problem,
+                Err(FetchFailure::Final(error)) => return Err(error),
+                Err(FetchFailure::MayPass(problem)) => problem,
             };
             attempts += 1;
             fruitless = if part.len() > before {
@@ -142,20 +145,22 @@ impl Fetcher {
     }
 
     /// Forgets a download, finished or not.
-    pub(crate) fn forget(request: &Request, folder: &Path) {
-        Part::of(request, folder).discard();
+    pub(crate) fn forget(request: &DownloadRequest, folder: &Path) {
+        PartialDownload::of(request, folder).discard();
     }
 
     async fn attempt(
         &self,
-        request: &Request,
-        part: &Part,
+        request: &DownloadRequest,
+        part: &PartialDownload,
         progress: &(dyn Fn(Arrived) + Send + Sync),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), FetchFailure> {
         let mut response = self.send(request, part.rest().as_ref()).await?;
         if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
             part.discard();
-            return Err(Failure::MayPass("there is nothing left to send".to_owned()));
+            return Err(FetchFailure::MayPass(
+                "there is nothing left to send".to_owned(),
+            ));
         }
         let from = match response.status() {
             StatusCode::PARTIAL_CONTENT => range_start(response.headers()),
@@ -166,38 +171,38 @@ impl Fetcher {
             Some(from) if from == part.len() => from,
             _ => {
                 part.discard();
-                return Err(Failure::MayPass("it sent another part".to_owned()));
+                return Err(FetchFailure::MayPass("it sent another part".to_owned()));
             }
         };
         let total = response.content_length().map(|length| from + length);
         if total.is_some_and(|total| total > self.largest) {
-            return Err(Failure::Final(answer(
+            return Err(FetchFailure::Final(answer(
                 request,
                 "the archive is far too large",
             )));
         }
         let mut file = part
             .open(from, response.headers())
-            .map_err(Failure::Final)?;
+            .map_err(FetchFailure::Final)?;
         let mut bytes = from;
         progress(Arrived { bytes, total });
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             bytes += chunk.len() as u64;
             if bytes > self.largest {
                 part.discard();
-                return Err(Failure::Final(answer(
+                return Err(FetchFailure::Final(answer(
                     request,
                     "the archive is far too large",
                 )));
             }
             file.write_all(&chunk)
-                .map_err(|error| Failure::Final(InstallError::written(&part.data)(error)))?;
+                .map_err(|error| FetchFailure::Final(InstallError::written(&part.data)(error)))?;
             progress(Arrived { bytes, total });
         }
         match total {
             Some(total) if bytes < total => {
                 let problem = format!("it ended after {bytes} of {total} bytes");
-                Err(Failure::MayPass(problem))
+                Err(FetchFailure::MayPass(problem))
             }
             _ => Ok(()),
         }
@@ -205,9 +210,9 @@ impl Fetcher {
 
     async fn send(
         &self,
-        request: &Request,
+        request: &DownloadRequest,
         rest: Option<&(u64, String)>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, FetchFailure> {
         let mut builder = self.client.get(&request.url).header(ACCEPT, request.accept);
         if let Some(token) = &request.token {
             builder = builder.header(AUTHORIZATION, format!("Bearer {token}"));
@@ -219,20 +224,20 @@ impl Fetcher {
         }
         let response = builder.send().await.map_err(|error| {
             if error.is_builder() || error.is_redirect() {
-                return Failure::Final(answer(request, &innermost(&error)));
+                return FetchFailure::Final(answer(request, &innermost(&error)));
             }
             broken(error)
         })?;
         let status = response.status();
         match status.as_u16() {
             200 | 206 | 416 => Ok(response),
-            404 | 410 => Err(Failure::NotThere),
-            429 | 500..=599 => Err(Failure::MayPass(format!("HTTP status {status}"))),
-            401 | 403 => Err(Failure::Final(InstallError::Denied {
+            404 | 410 => Err(FetchFailure::NotThere),
+            429 | 500..=599 => Err(FetchFailure::MayPass(format!("HTTP status {status}"))),
+            401 | 403 => Err(FetchFailure::Final(InstallError::Denied {
                 place: request.shown(),
                 status: status.as_u16(),
             })),
-            _ => Err(Failure::Final(answer(
+            _ => Err(FetchFailure::Final(answer(
                 request,
                 &format!("HTTP status {status}"),
             ))),
@@ -244,9 +249,9 @@ impl Fetcher {
     }
 }
 
-impl Part {
+impl PartialDownload {
     /// Files of one address are never taken for those of another.
-    fn of(request: &Request, folder: &Path) -> Self {
+    fn of(request: &DownloadRequest, folder: &Path) -> Self {
         let address = Checksum::of_text(&request.url).to_string();
         Self {
             data: folder.join(format!("{}.part", &address[..16])),
@@ -301,8 +306,8 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
     from.trim().parse().ok()
 }
 
-fn broken(error: reqwest::Error) -> Failure {
-    Failure::MayPass(innermost(&error))
+fn broken(error: reqwest::Error) -> FetchFailure {
+    FetchFailure::MayPass(innermost(&error))
 }
 
 /// The reason under the client's own words, which repeat the address, password and all.
@@ -314,14 +319,14 @@ fn innermost(error: &dyn std::error::Error) -> String {
     reason.to_string()
 }
 
-fn interrupted(request: &Request, problem: String) -> InstallError {
+fn interrupted(request: &DownloadRequest, problem: String) -> InstallError {
     InstallError::Interrupted {
         place: request.shown(),
         problem,
     }
 }
 
-fn answer(request: &Request, problem: &str) -> InstallError {
+fn answer(request: &DownloadRequest, problem: &str) -> InstallError {
     InstallError::Answer {
         place: request.shown(),
         problem: problem.to_owned(),

@@ -10,20 +10,20 @@ use serde::Deserialize;
 use crate::checksum::{Checksum, Proof};
 use crate::error::InstallError;
 use crate::fetch::{Arrived, Fetcher};
-use crate::name::{Kind, Platform, PluginName, Release, parse_version};
+use crate::name::{InstallKind, Platform, PluginName, Release, parse_version};
 use crate::overrides::Overrides;
-use crate::source::{Candidate, Request, Source, Tokens};
-use crate::store::Store;
-use crate::unpack::{Limits, copy, unpack};
+use crate::source::{Candidate, DownloadRequest, DownloadSource, DownloadTokens};
+use crate::store::PluginStore;
+use crate::unpack::{UnpackLimits, copy, unpack};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Order {
-    pub kind: Kind,
+    pub kind: InstallKind,
     pub name: PluginName,
     /// `None` takes the newest that the source knows of.
     pub version: Option<Version>,
-    pub source: Source,
+    pub source: DownloadSource,
     /// What the archive must be.
     pub checksum: Option<Checksum>,
     /// Refuse what nobody publishes a checksum of.
@@ -35,15 +35,15 @@ pub struct Order {
 /// What is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    pub kind: Kind,
+    pub kind: InstallKind,
     pub name: PluginName,
     pub version: Version,
     pub folder: PathBuf,
-    pub outcome: Outcome,
+    pub outcome: InstallOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum InstallOutcome {
     Installed(Proof),
     /// Nothing had to be done.
     WasThere,
@@ -51,7 +51,7 @@ pub enum Outcome {
 
 /// What is happening, for whoever watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum InstallProgress {
     /// Another process is installing or removing the same plugin.
     Waiting,
     /// A download begins or goes on.
@@ -66,33 +66,33 @@ pub enum Progress {
 }
 
 /// Who watches.
-pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+pub type InstallWatcher = Arc<dyn Fn(InstallProgress) + Send + Sync>;
 
 pub struct Installer {
-    store: Store,
+    store: PluginStore,
     platform: Platform,
     fetcher: Fetcher,
-    limits: Limits,
-    tokens: Tokens,
+    limits: UnpackLimits,
+    tokens: DownloadTokens,
     overrides: Overrides,
     /// How hosts of projects are spoken to.
     api: &'static str,
-    watcher: Watcher,
+    watcher: InstallWatcher,
 }
 
 /// A file that is to become a plugin.
-enum Found {
+enum PluginFile {
     Archive {
         path: PathBuf,
         proof: Option<Checksum>,
         /// To be forgotten when it was used, and when it turned out wrong.
-        download: Option<Request>,
+        download: Option<DownloadRequest>,
         continued: bool,
     },
     Folder(PathBuf),
 }
 
-impl Found {
+impl PluginFile {
     fn is_continued(&self) -> bool {
         match self {
             Self::Archive { continued, .. } => *continued,
@@ -102,20 +102,20 @@ impl Found {
 }
 
 impl Installer {
-    pub fn new(store: Store, limits: Limits) -> Result<Self, InstallError> {
+    pub fn new(store: PluginStore, limits: UnpackLimits) -> Result<Self, InstallError> {
         Ok(Self {
             store,
             platform: Platform::current()?,
             fetcher: Fetcher::new(limits.archive)?,
             limits,
-            tokens: Tokens::default(),
+            tokens: DownloadTokens::default(),
             overrides: Overrides::default(),
             api: "https",
             watcher: Arc::new(|_| ()),
         })
     }
 
-    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+    pub fn with_tokens(mut self, tokens: DownloadTokens) -> Self {
         self.tokens = tokens;
         self
     }
@@ -125,7 +125,7 @@ impl Installer {
         self
     }
 
-    pub fn watched_by(mut self, watcher: Watcher) -> Self {
+    pub fn watched_by(mut self, watcher: InstallWatcher) -> Self {
         self.watcher = watcher;
         self
     }
@@ -153,16 +153,16 @@ impl Installer {
             version,
         };
         if !order.reinstall && self.store.has(&release) {
-            return Ok(self.described(release, Outcome::WasThere));
+            return Ok(self.described(release, InstallOutcome::WasThere));
         }
-        let waiting = || (self.watcher)(Progress::Waiting);
+        let waiting = || (self.watcher)(InstallProgress::Waiting);
         let held = self.store.hold(&release, waiting).await?;
         if !order.reinstall && self.store.has(&release) {
-            return Ok(self.described(release, Outcome::WasThere));
+            return Ok(self.described(release, InstallOutcome::WasThere));
         }
         let proof = self.bring(order, &source, &release).await?;
         drop(held);
-        Ok(self.described(release, Outcome::Installed(proof)))
+        Ok(self.described(release, InstallOutcome::Installed(proof)))
     }
 
     /// Every plugin for this machine in a folder, as orders.
@@ -174,7 +174,7 @@ impl Installer {
                 kind: release.kind,
                 name: release.name,
                 version: Some(release.version),
-                source: Source::Folder(folder.to_owned()),
+                source: DownloadSource::Folder(folder.to_owned()),
                 checksum: None,
                 require_checksum: false,
                 reinstall: false,
@@ -185,7 +185,7 @@ impl Installer {
     async fn bring(
         &self,
         order: &Order,
-        source: &Source,
+        source: &DownloadSource,
         release: &Release,
     ) -> Result<Proof, InstallError> {
         let found = self.find(source, release).await?;
@@ -203,12 +203,12 @@ impl Installer {
         &self,
         order: &Order,
         release: &Release,
-        found: &Found,
+        found: &PluginFile,
     ) -> Result<Proof, InstallError> {
         let ended = self.check_and_put(order, release, found).await;
         let keep = matches!(ended, Err(InstallError::File { .. }));
         if let (
-            Found::Archive {
+            PluginFile::Archive {
                 download: Some(request),
                 ..
             },
@@ -224,16 +224,16 @@ impl Installer {
         &self,
         order: &Order,
         release: &Release,
-        found: &Found,
+        found: &PluginFile,
     ) -> Result<Proof, InstallError> {
         let proof = self.check(order, release, found).await?;
-        (self.watcher)(Progress::Unpacking);
+        (self.watcher)(InstallProgress::Unpacking);
         let scratch = self.store.scratch()?;
         let target = scratch.path().to_owned();
         let limits = self.limits;
         let (path, is_folder) = match found {
-            Found::Archive { path, .. } => (path.clone(), false),
-            Found::Folder(path) => (path.clone(), true),
+            PluginFile::Archive { path, .. } => (path.clone(), false),
+            PluginFile::Folder(path) => (path.clone(), true),
         };
         let unpacked = tokio::task::spawn_blocking(move || {
             if is_folder {
@@ -260,15 +260,15 @@ impl Installer {
         &self,
         order: &Order,
         release: &Release,
-        found: &Found,
+        found: &PluginFile,
     ) -> Result<Proof, InstallError> {
         let archive = release.archive(&self.platform);
         let (path, published) = match found {
-            Found::Archive { path, proof, .. } => (path, proof),
-            Found::Folder(_) if order.checksum.is_some() || order.require_checksum => {
+            PluginFile::Archive { path, proof, .. } => (path, proof),
+            PluginFile::Folder(_) if order.checksum.is_some() || order.require_checksum => {
                 return Err(InstallError::Unproved { archive });
             }
-            Found::Folder(_) => return Ok(Proof::None),
+            PluginFile::Folder(_) => return Ok(Proof::None),
         };
         let expected = match (order.checksum, published) {
             (Some(given), _) => (given, Proof::Given, "given"),
@@ -297,23 +297,27 @@ impl Installer {
     }
 
     /// What the overrides make of a source.
-    fn redirected(&self, source: &Source, name: &PluginName) -> Result<Source, InstallError> {
-        if matches!(source, Source::Folder(_)) {
+    fn redirected(
+        &self,
+        source: &DownloadSource,
+        name: &PluginName,
+    ) -> Result<DownloadSource, InstallError> {
+        if matches!(source, DownloadSource::Folder(_)) {
             return Ok(source.clone());
         }
         match self.overrides.find(&source.address(name)) {
-            Some(address) => Source::parse(&address),
+            Some(address) => DownloadSource::parse(&address),
             None => Ok(source.clone()),
         }
     }
 
     async fn newest(
         &self,
-        source: &Source,
-        kind: Kind,
+        source: &DownloadSource,
+        kind: InstallKind,
         name: &PluginName,
     ) -> Result<Version, InstallError> {
-        if let Source::Folder(folder) = source {
+        if let DownloadSource::Folder(folder) = source {
             let fitting = self.in_folder(folder)?.into_iter();
             let newest = fitting
                 .map(|(release, _)| release)
@@ -336,8 +340,12 @@ impl Installer {
         parse_version(&latest.tag_name)
     }
 
-    async fn find(&self, source: &Source, release: &Release) -> Result<Found, InstallError> {
-        if let Source::Folder(folder) = source {
+    async fn find(
+        &self,
+        source: &DownloadSource,
+        release: &Release,
+    ) -> Result<PluginFile, InstallError> {
+        if let DownloadSource::Folder(folder) = source {
             return self.find_in(folder, release);
         }
         let candidates = source.candidates(release, &self.platform, &self.tokens, self.api);
@@ -360,7 +368,7 @@ impl Installer {
         &self,
         candidate: &Candidate,
         release: &Release,
-    ) -> Result<Option<Found>, InstallError> {
+    ) -> Result<Option<PluginFile>, InstallError> {
         match candidate {
             Candidate::Files { archive, checksums } => {
                 self.download(archive, checksums, release).await
@@ -374,15 +382,16 @@ impl Installer {
 
     async fn download(
         &self,
-        archive: &Request,
-        checksums: &[Request],
+        archive: &DownloadRequest,
+        checksums: &[DownloadRequest],
         release: &Release,
-    ) -> Result<Option<Found>, InstallError> {
-        (self.watcher)(Progress::Downloading {
+    ) -> Result<Option<PluginFile>, InstallError> {
+        (self.watcher)(InstallProgress::Downloading {
             from: archive.shown(),
         });
         let watcher = Arc::clone(&self.watcher);
-        let progress = move |Arrived { bytes, total }| watcher(Progress::Arrived { bytes, total });
+        let progress =
+            move |Arrived { bytes, total }| watcher(InstallProgress::Arrived { bytes, total });
         let folder = self.store.downloads()?;
         let Some((path, continued)) = self.fetcher.file(archive, &folder, &progress).await? else {
             return Ok(None);
@@ -396,7 +405,7 @@ impl Installer {
                 break;
             }
         }
-        Ok(Some(Found::Archive {
+        Ok(Some(PluginFile::Archive {
             path,
             proof,
             download: Some(archive.clone()),
@@ -407,16 +416,16 @@ impl Installer {
     /// The archive and the checksums among the files of a release; `None` if it has no archive.
     async fn github_files(
         &self,
-        request: &Request,
+        request: &DownloadRequest,
         release: &Release,
-    ) -> Result<Option<(Request, Vec<Request>)>, InstallError> {
+    ) -> Result<Option<(DownloadRequest, Vec<DownloadRequest>)>, InstallError> {
         let Some(text) = self.fetcher.text(request).await? else {
             return Ok(None);
         };
-        let described: Described = read(request, &text)?;
-        let file = |asset: &Asset| Request {
+        let described: ReleaseDescription = read(request, &text)?;
+        let file = |asset: &ReleaseAsset| DownloadRequest {
             token: request.token.clone(),
-            ..Request::file(asset.url.clone())
+            ..DownloadRequest::file(asset.url.clone())
         };
         let name = release.archive(&self.platform);
         let archive = described.assets.iter().find(|asset| asset.name == name);
@@ -428,7 +437,7 @@ impl Installer {
         Ok(archive.map(|archive| (file(archive), lists.map(file).collect())))
     }
 
-    fn find_in(&self, folder: &Path, release: &Release) -> Result<Found, InstallError> {
+    fn find_in(&self, folder: &Path, release: &Release) -> Result<PluginFile, InstallError> {
         let fitting = self.in_folder(folder)?.into_iter();
         let found = fitting
             .filter(|(other, _)| other == release)
@@ -443,7 +452,7 @@ impl Installer {
             });
         };
         if path.is_dir() {
-            return Ok(Found::Folder(path));
+            return Ok(PluginFile::Folder(path));
         }
         let name = release.archive(&self.platform);
         let lists = [release.checksums(), format!("{name}.sha256")];
@@ -451,7 +460,7 @@ impl Installer {
             let text = fs::read_to_string(folder.join(list)).ok()?;
             Checksum::in_list(&text, &name)
         });
-        Ok(Found::Archive {
+        Ok(PluginFile::Archive {
             path,
             proof,
             download: None,
@@ -478,7 +487,7 @@ impl Installer {
         Ok(found)
     }
 
-    fn described(&self, release: Release, outcome: Outcome) -> Installed {
+    fn described(&self, release: Release, outcome: InstallOutcome) -> Installed {
         Installed {
             folder: self.store.place(&release),
             kind: release.kind,
@@ -497,17 +506,20 @@ struct Latest {
 
 /// A release as GitHub describes it.
 #[derive(Deserialize)]
-struct Described {
-    assets: Vec<Asset>,
+struct ReleaseDescription {
+    assets: Vec<ReleaseAsset>,
 }
 
 #[derive(Deserialize)]
-struct Asset {
+struct ReleaseAsset {
     name: String,
     url: String,
 }
 
-fn read<T: for<'a> Deserialize<'a>>(request: &Request, text: &str) -> Result<T, InstallError> {
+fn read<T: for<'a> Deserialize<'a>>(
+    request: &DownloadRequest,
+    text: &str,
+) -> Result<T, InstallError> {
     serde_json::from_str(text).map_err(|error| InstallError::Answer {
         place: request.shown(),
         problem: error.to_string(),

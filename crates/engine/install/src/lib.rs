@@ -20,9 +20,9 @@ mod unpack;
 
 pub use checksum::{Checksum, Proof};
 pub use error::InstallError;
-pub use install::{Installed, Installer, Order, Outcome, Progress, Watcher};
-pub use name::{Kind, Platform, PluginName, parse_version};
+pub use install::{InstallOutcome, InstallProgress, InstallWatcher, Installed, Installer, Order};
+pub use name::{InstallKind, Platform, PluginName, parse_version};
 pub use overrides::Overrides;
-pub use source::{Source, Tokens};
-pub use store::{Entry, Store};
-pub use unpack::Limits;
+pub use source::{DownloadSource, DownloadTokens};
+pub use store::{InstalledPlugin, PluginStore};
+pub use unpack::UnpackLimits;

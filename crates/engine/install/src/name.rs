@@ -12,7 +12,7 @@ use crate::error::InstallError;
 
 /// What a plugin is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum InstallKind {
     Resource,
     Analyzer,
     Language,
@@ -20,7 +20,7 @@ pub enum Kind {
     Tool,
 }
 
-impl Kind {
+impl InstallKind {
     pub const ALL: [Self; 5] = [
         Self::Resource,
         Self::Analyzer,
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for InstallKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -114,7 +114,7 @@ impl Platform {
 /// One release of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
-    pub(crate) kind: Kind,
+    pub(crate) kind: InstallKind,
     pub(crate) name: PluginName,
     pub(crate) version: Version,
 }
@@ -142,7 +142,7 @@ impl Release {
     /// Reads a folder's name.
     pub(crate) fn from_folder(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once('-')?;
-        let kind = Kind::parse(kind)?;
+        let kind = InstallKind::parse(kind)?;
         // A name may contain `-v`, a version may not begin with anything but a digit.
         rest.match_indices("-v").find_map(|(at, mark)| {
             Some(Self {
@@ -191,7 +191,7 @@ mod tests {
             ("a-v2", "0.1.0+build.5"),
         ] {
             let release = Release {
-                kind: Kind::Resource,
+                kind: InstallKind::Resource,
                 name: PluginName::parse(name).expect("a name"),
                 version: parse_version(version).expect("a version"),
             };

@@ -18,7 +18,7 @@ const GET_PULUMI: &str = "https://get.pulumi.com/releases/plugins";
 
 /// Where to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum DownloadSource {
     /// GitHub releases of the `pulumi` organisation, then get.pulumi.com.
     Public,
     /// A flat folder of archives behind HTTP. May contain `${NAME}`, `${VERSION}`, `${OS}` and
@@ -40,14 +40,14 @@ pub enum Source {
 
 /// What private projects ask for, from the environment.
 #[derive(Clone, Default)]
-pub struct Tokens {
+pub struct DownloadTokens {
     pub github: Option<String>,
     pub gitlab: Option<String>,
 }
 
 /// One GET.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct DownloadRequest {
     pub(crate) url: String,
     pub(crate) accept: &'static str,
     pub(crate) token: Option<String>,
@@ -58,14 +58,14 @@ pub(crate) struct Request {
 pub(crate) enum Candidate {
     /// The archive itself, and where its checksum would be, best first.
     Files {
-        archive: Request,
-        checksums: Vec<Request>,
+        archive: DownloadRequest,
+        checksums: Vec<DownloadRequest>,
     },
     /// The description of a release, which names its files.
-    GithubRelease(Request),
+    GithubRelease(DownloadRequest),
 }
 
-impl Source {
+impl DownloadSource {
     /// Reads `https://…`, `http://…`, `github://HOST/OWNER[/REPOSITORY]`, `gitlab://HOST/PROJECT`
     /// and `file:///…`.
     pub fn parse(text: &str) -> Result<Self, InstallError> {
@@ -130,7 +130,12 @@ impl Source {
     }
 
     /// Where to ask for the newest version; `None` where the scheme has no such place.
-    pub(crate) fn newest(&self, name: &PluginName, tokens: &Tokens, api: &str) -> Option<Request> {
+    pub(crate) fn newest(
+        &self,
+        name: &PluginName,
+        tokens: &DownloadTokens,
+        api: &str,
+    ) -> Option<DownloadRequest> {
         let (url, token) = match self {
             Self::Public => {
                 let public = Self::public_github();
@@ -151,7 +156,7 @@ impl Source {
             }
             Self::Http(_) | Self::Folder(_) => return None,
         };
-        Some(Request {
+        Some(DownloadRequest {
             url,
             accept: "application/json",
             token: token.clone(),
@@ -163,7 +168,7 @@ impl Source {
         &self,
         release: &Release,
         platform: &Platform,
-        tokens: &Tokens,
+        tokens: &DownloadTokens,
         api: &str,
     ) -> Vec<Candidate> {
         match self {
@@ -185,7 +190,7 @@ impl Source {
             } => {
                 let repository = repository_of(repository, &release.name);
                 let version = &release.version;
-                vec![Candidate::GithubRelease(Request {
+                vec![Candidate::GithubRelease(DownloadRequest {
                     url: format!(
                         "{api}://{host}/repos/{owner}/{repository}/releases/tags/v{version}"
                     ),
@@ -228,13 +233,13 @@ fn files(base: &str, release: &Release, platform: &Platform) -> Candidate {
         format!("{archive}.sha256"),
     ];
     Candidate::Files {
-        archive: Request::file(archive),
-        checksums: checksums.into_iter().map(Request::file).collect(),
+        archive: DownloadRequest::file(archive),
+        checksums: checksums.into_iter().map(DownloadRequest::file).collect(),
     }
 }
 
 fn with_token(candidate: Candidate, token: Option<&String>) -> Candidate {
-    let add = |request: Request| Request {
+    let add = |request: DownloadRequest| DownloadRequest {
         token: token.cloned(),
         ..request
     };
@@ -276,7 +281,7 @@ impl Candidate {
     }
 }
 
-impl Request {
+impl DownloadRequest {
     pub(crate) fn file(url: String) -> Self {
         Self {
             url,
@@ -297,7 +302,7 @@ impl Request {
     }
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for DownloadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Request").field(&self.shown()).finish()
     }
@@ -318,8 +323,8 @@ mod tests {
         }
     }
 
-    fn places(source: &Source) -> Vec<String> {
-        let tokens = Tokens::default();
+    fn places(source: &DownloadSource) -> Vec<String> {
+        let tokens = DownloadTokens::default();
         let candidates = source.candidates(&release(), &platform(), &tokens, "https");
         let place = |candidate| match candidate {
             Candidate::Files { archive, .. } => archive.url,
@@ -331,13 +336,14 @@ mod tests {
     #[test]
     fn without_a_word_github_is_asked_before_get_pulumi_com() {
         assert_eq!(
-            places(&Source::Public),
+            places(&DownloadSource::Public),
             [
                 "https://github.com/pulumi/pulumi-aws/releases/download/v7.0.0/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
                 "https://get.pulumi.com/releases/plugins/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
             ]
         );
-        let newest = Source::Public.newest(&release().name, &Tokens::default(), "https");
+        let newest =
+            DownloadSource::Public.newest(&release().name, &DownloadTokens::default(), "https");
         assert_eq!(
             newest.expect("GitHub says").url,
             "https://api.github.com/repos/pulumi/pulumi-aws/releases/latest"
@@ -372,12 +378,12 @@ mod tests {
                 "https://gitlab.com/api/v4/projects/42/releases/v7.0.0/downloads/pulumi-resource-aws-v7.0.0-linux-arm64.tar.gz",
             ),
         ] {
-            let source = Source::parse(text).expect(text);
+            let source = DownloadSource::parse(text).expect(text);
             assert_eq!(places(&source), [place], "{text}");
         }
         assert_eq!(
-            Source::parse("file:///srv/plugins").expect("a folder"),
-            Source::Folder("/srv/plugins".into())
+            DownloadSource::parse("file:///srv/plugins").expect("a folder"),
+            DownloadSource::Folder("/srv/plugins".into())
         );
         for text in [
             "",
@@ -387,13 +393,13 @@ mod tests {
             "github://h/a/b/c",
             "gitlab://h/a/b",
         ] {
-            assert!(Source::parse(text).is_err(), "{text}");
+            assert!(DownloadSource::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_password_is_never_shown() {
-        let request = Request::file("https://me:hunter2@mirror/x".to_owned());
+        let request = DownloadRequest::file("https://me:hunter2@mirror/x".to_owned());
         assert_eq!(request.shown(), "https://mirror/x");
         assert!(!format!("{request:?}").contains("hunter2"));
     }

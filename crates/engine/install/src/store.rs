@@ -12,20 +12,20 @@ use semver::Version;
 use tempfile::TempDir;
 
 use crate::error::InstallError;
-use crate::name::{Kind, PluginName, Release};
+use crate::name::{InstallKind, PluginName, Release};
 
 /// Downloads, and what is being unpacked.
 const UNDER_WAY: &str = ".nimbus";
 
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct PluginStore {
     folder: PathBuf,
 }
 
 /// An installed plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub kind: Kind,
+pub struct InstalledPlugin {
+    pub kind: InstallKind,
     pub name: PluginName,
     pub version: Version,
     pub folder: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Held {
     _file: File,
 }
 
-impl Store {
+impl PluginStore {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -51,13 +51,13 @@ impl Store {
     }
 
     /// Everything that is installed completely, by kind, name and version.
-    pub fn list(&self) -> Result<Vec<Entry>, InstallError> {
+    pub fn list(&self) -> Result<Vec<InstalledPlugin>, InstallError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(InstallError::read(&self.folder)(error)),
         };
-        let mut found: Vec<Entry> = entries
+        let mut found: Vec<InstalledPlugin> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
                 let release = Release::from_folder(path.file_name()?.to_str()?)?;
@@ -65,14 +65,15 @@ impl Store {
             })
             .collect();
         found.sort_by(|one, other| {
-            let key = |entry: &Entry| (entry.kind, entry.name.clone(), entry.version.clone());
+            let key =
+                |entry: &InstalledPlugin| (entry.kind, entry.name.clone(), entry.version.clone());
             key(one).cmp(&key(other))
         });
         Ok(found)
     }
 
     /// Removes a plugin and what belongs to it. Processes that run it go on.
-    pub async fn remove(&self, entry: &Entry) -> Result<(), InstallError> {
+    pub async fn remove(&self, entry: &InstalledPlugin) -> Result<(), InstallError> {
         let release = Release {
             kind: entry.kind,
             name: entry.name.clone(),
@@ -208,9 +209,9 @@ fn is_still(file: &File, path: &Path) -> bool {
     matches!((open, there), (Ok(open), Ok(there)) if open == there)
 }
 
-fn described(release: Release, folder: PathBuf) -> Entry {
+fn described(release: Release, folder: PathBuf) -> InstalledPlugin {
     let metadata = fs::metadata(&folder).ok();
-    Entry {
+    InstalledPlugin {
         kind: release.kind,
         name: release.name,
         version: release.version,

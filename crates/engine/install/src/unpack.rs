@@ -14,7 +14,7 @@ use tar::{Archive, EntryType};
 
 /// How much is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct UnpackLimits {
     /// Bytes of an archive.
     pub archive: u64,
     /// Bytes of everything in it.
@@ -22,7 +22,7 @@ pub struct Limits {
     pub entries: u64,
 }
 
-impl Default for Limits {
+impl Default for UnpackLimits {
     fn default() -> Self {
         Self {
             archive: 2 << 30,
@@ -49,9 +49,13 @@ pub(crate) enum UnpackError {
 }
 
 /// Unpacks a compressed archive into an empty folder.
-pub(crate) fn unpack(archive: File, target: &Path, limits: &Limits) -> Result<(), UnpackError> {
+pub(crate) fn unpack(
+    archive: File,
+    target: &Path,
+    limits: &UnpackLimits,
+) -> Result<(), UnpackError> {
     let mut archive = Archive::new(MultiGzDecoder::new(io::BufReader::new(archive)));
-    let mut writer = Writer::new(target, limits);
+    let mut writer = UnpackWriter::new(target, limits);
     for entry in archive.entries().map_err(UnpackError::Damaged)? {
         let mut entry = entry.map_err(UnpackError::Damaged)?;
         let path = entry.path().map_err(UnpackError::Damaged)?.into_owned();
@@ -74,8 +78,8 @@ pub(crate) fn unpack(archive: File, target: &Path, limits: &Limits) -> Result<()
 }
 
 /// Copies an unpacked plugin into an empty folder, by the same rules.
-pub(crate) fn copy(from: &Path, target: &Path, limits: &Limits) -> Result<(), UnpackError> {
-    let mut writer = Writer::new(target, limits);
+pub(crate) fn copy(from: &Path, target: &Path, limits: &UnpackLimits) -> Result<(), UnpackError> {
+    let mut writer = UnpackWriter::new(target, limits);
     let mut open = vec![PathBuf::new()];
     while let Some(name) = open.pop() {
         let entries = fs::read_dir(from.join(&name)).map_err(UnpackError::Damaged)?;
@@ -103,17 +107,17 @@ pub(crate) fn copy(from: &Path, target: &Path, limits: &Limits) -> Result<(), Un
 }
 
 /// Writes below one folder, and counts.
-struct Writer<'a> {
+struct UnpackWriter<'a> {
     target: &'a Path,
-    limits: &'a Limits,
+    limits: &'a UnpackLimits,
     bytes: u64,
     entries: u64,
     /// Made when everything else is there, so that nothing is written through them.
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(target: &'a Path, limits: &'a Limits) -> Self {
+impl<'a> UnpackWriter<'a> {
+    fn new(target: &'a Path, limits: &'a UnpackLimits) -> Self {
         Self {
             target,
             limits,
@@ -289,8 +293,8 @@ mod tests {
             let place = tempfile::tempdir().expect("a folder");
             let target = place.path().join("plugin");
             fs::create_dir(&target).expect("a folder");
-            let limits = Limits::default();
-            let mut writer = Writer::new(&target, &limits);
+            let limits = UnpackLimits::default();
+            let mut writer = UnpackWriter::new(&target, &limits);
             let taken = links.iter().try_for_each(|(name, leads_to)| {
                 writer.link(PathBuf::from(name), Path::new(leads_to))
             });

@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nimbus_engine_process::{Origin, Walls, spawn};
-use nimbus_engine_transpile::{Cache, Key};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin, spawn};
+use nimbus_engine_transpile::{CacheKey, TranslationCache};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex;
 
-use crate::contents::Contents;
+use crate::contents::FileDigests;
 use crate::node::KEPT_CODE;
-pub(crate) use inside::Place;
+pub(crate) use inside::SandboxedCheck;
 
 /// Tells the process where to keep what it knows about packages.
 const OUTLINES: &str = "NIMBUS_OUTLINES";
@@ -35,16 +35,16 @@ const REVISION: u32 = 1;
 /// Checks types for everybody in this process.
 #[derive(Debug)]
 pub struct TypeChecker {
-    cache: Cache,
-    server: Mutex<Option<Server>>,
+    cache: TranslationCache,
+    server: Mutex<Option<CheckerProcess>>,
     /// What is known about files of programs in sandboxes.
-    contents: Contents,
+    contents: FileDigests,
     checked: AtomicUsize,
 }
 
 /// A program whose types are to be checked.
 #[derive(Clone, Debug)]
-pub(crate) struct CheckRequest {
+pub(crate) struct TypeCheckRequest {
     pub(crate) node: PathBuf,
     /// The SDK's entry point; from there it finds its compiler.
     pub(crate) sdk: PathBuf,
@@ -56,12 +56,12 @@ pub(crate) struct CheckRequest {
     /// The list of installed packages. Without one nothing is kept.
     pub(crate) locked: Option<PathBuf>,
     /// Where it is checked, if the program runs in a sandbox.
-    pub(crate) place: Option<Box<Place>>,
+    pub(crate) place: Option<Box<SandboxedCheck>>,
 }
 
 /// What a check finds out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Verdict {
+pub(crate) enum TypeVerdict {
     Passed,
     Failed(Vec<TypeProblem>),
     /// The program needs to be compiled as a whole, which the SDK can do.
@@ -102,31 +102,31 @@ impl fmt::Display for TypeProblem {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    result: Option<Found>,
+struct CheckerAnswer {
+    result: Option<CheckedFiles>,
     failure: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct CheckedFiles {
     whole: bool,
     files: Vec<PathBuf>,
     errors: Vec<TypeProblem>,
 }
 
-impl Found {
-    fn into_verdict(self) -> Verdict {
+impl CheckedFiles {
+    fn into_verdict(self) -> TypeVerdict {
         match (self.errors, self.whole) {
-            (errors, _) if !errors.is_empty() => Verdict::Failed(errors),
-            (_, true) => Verdict::Whole,
-            (_, false) => Verdict::Passed,
+            (errors, _) if !errors.is_empty() => TypeVerdict::Failed(errors),
+            (_, true) => TypeVerdict::Whole,
+            (_, false) => TypeVerdict::Passed,
         }
     }
 }
 
 /// The process that checks.
 #[derive(Debug)]
-struct Server {
+struct CheckerProcess {
     node: PathBuf,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -138,9 +138,9 @@ impl TypeChecker {
     /// Keeps what it finds out in this folder.
     pub fn new(cache: &Path) -> Self {
         Self {
-            cache: Cache::at(cache),
+            cache: TranslationCache::at(cache),
             server: Mutex::default(),
-            contents: Contents::default(),
+            contents: FileDigests::default(),
             checked: AtomicUsize::new(0),
         }
     }
@@ -154,7 +154,7 @@ impl TypeChecker {
         self.checked.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) async fn check(&self, request: &CheckRequest) -> Verdict {
+    pub(crate) async fn check(&self, request: &TypeCheckRequest) -> TypeVerdict {
         if let Some(place) = &request.place {
             return self.check_inside(request, place).await;
         }
@@ -165,7 +165,7 @@ impl TypeChecker {
         self.count();
         let found = match self.ask(request).await {
             Ok(found) => found,
-            Err(reason) => return Verdict::Unavailable(reason),
+            Err(reason) => return TypeVerdict::Unavailable(reason),
         };
         let files = found.files.clone();
         let verdict = found.into_verdict();
@@ -179,16 +179,16 @@ impl TypeChecker {
     }
 
     /// What was found out about the very same files.
-    fn known(&self, base: &Key) -> Option<Verdict> {
+    fn known(&self, base: &CacheKey) -> Option<TypeVerdict> {
         let files: Vec<PathBuf> = self.cache.get(base)?;
         self.cache.get(&verdict_key(base, &files)?)
     }
 
-    async fn ask(&self, request: &CheckRequest) -> Result<Found, String> {
+    async fn ask(&self, request: &TypeCheckRequest) -> Result<CheckedFiles, String> {
         let mut server = self.server.lock().await;
         let mut asked = match server.take().filter(|server| server.node == request.node) {
             Some(server) => server,
-            None => Server::start(&request.node, &self.cache)?,
+            None => CheckerProcess::start(&request.node, &self.cache)?,
         };
         let answer = asked
             .ask(request)
@@ -203,8 +203,8 @@ impl TypeChecker {
     }
 }
 
-impl Server {
-    fn start(node: &Path, cache: &Cache) -> Result<Self, String> {
+impl CheckerProcess {
+    fn start(node: &Path, cache: &TranslationCache) -> Result<Self, String> {
         let told = |error: std::io::Error| format!("types cannot be checked: {error}");
         let script = scripts::place(cache).map_err(told)?;
         let mut command = Command::new(node);
@@ -216,7 +216,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         // The compiler is one of the project's packages.
-        let origin = Origin::Tenants(Walls::OwnProject);
+        let origin = CodeOrigin::Tenants(CodeIsolation::OwnProject);
         let mut process = spawn(&mut command, origin).map_err(told)?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or("the process that checks types has no pipes")?;
@@ -228,7 +228,7 @@ impl Server {
         })
     }
 
-    async fn ask(&mut self, request: &CheckRequest) -> std::io::Result<Answer> {
+    async fn ask(&mut self, request: &TypeCheckRequest) -> std::io::Result<CheckerAnswer> {
         let mut line = request.line();
         line.push('\n');
         self.input.write_all(line.as_bytes()).await?;
@@ -239,7 +239,7 @@ impl Server {
     }
 }
 
-impl CheckRequest {
+impl TypeCheckRequest {
     fn line(&self) -> String {
         let (module, resolution) = if self.node_modules {
             ("nodenext", "nodenext")
@@ -257,11 +257,11 @@ impl CheckRequest {
     }
 
     /// Everything that is known before a check.
-    fn base(&self) -> Option<Key> {
+    fn base(&self) -> Option<CacheKey> {
         let locked = std::fs::read(self.locked.as_ref()?).ok()?;
         let tsconfig = std::fs::read(&self.tsconfig).unwrap_or_default();
         let revision = format!("{REVISION} {} {}", self.compiler, self.node_modules);
-        Some(Key::of([
+        Some(CacheKey::of([
             b"types".as_slice(),
             revision.as_bytes(),
             scripts::key().as_str().as_bytes(),
@@ -273,12 +273,14 @@ impl CheckRequest {
 }
 
 /// `None` when a file is gone, and with it the verdict.
-fn verdict_key(base: &Key, files: &[PathBuf]) -> Option<Key> {
+fn verdict_key(base: &CacheKey, files: &[PathBuf]) -> Option<CacheKey> {
     let contents: Option<Vec<Vec<u8>>> =
         files.iter().map(|file| std::fs::read(file).ok()).collect();
     let contents = contents?;
     let names = files.iter().map(|file| file.as_os_str().as_encoded_bytes());
     let parts = names.zip(contents.iter().map(Vec::as_slice));
     let parts = parts.flat_map(|(name, content)| [name, content]);
-    Some(Key::of([base.as_str().as_bytes()].into_iter().chain(parts)))
+    Some(CacheKey::of(
+        [base.as_str().as_bytes()].into_iter().chain(parts),
+    ))
 }

@@ -1,4 +1,4 @@
-//! A digest of everything that is at some places, links as links and files by their content.
+//! A digest of everything that is at some places, links and files by their content.
 //!
 //! Files of a program may be anything and may change at any moment: only regular files are opened,
 //! without following links, and what is too much gets no digest. The digest of a file is remembered
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use nimbus_engine_transpile::Key;
+use nimbus_engine_transpile::CacheKey;
 use parking_lot::Mutex;
 
 /// The largest sets of packages have a quarter of this.
@@ -23,8 +23,8 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// Digests of files that were read before.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Contents {
-    known: Arc<Mutex<HashMap<Stamp, Key>>>,
+pub(crate) struct FileDigests {
+    known: Arc<Mutex<HashMap<Stamp, CacheKey>>>,
 }
 
 /// What changes when a file does. The last can be set by nobody but the kernel.
@@ -61,9 +61,9 @@ struct Budget {
     bytes: u64,
 }
 
-impl Contents {
+impl FileDigests {
     /// `None` when something cannot be read, or when there is too much of it.
-    pub(crate) fn digest(&self, places: &[PathBuf]) -> Option<Key> {
+    pub(crate) fn digest(&self, places: &[PathBuf]) -> Option<CacheKey> {
         let mut parts = Vec::new();
         let mut budget = Budget {
             files: MOST_FILES,
@@ -76,7 +76,7 @@ impl Contents {
         for place in places {
             parts.push(place.as_os_str().as_encoded_bytes().to_vec());
         }
-        Some(Key::of(parts.iter().map(Vec::as_slice)))
+        Some(CacheKey::of(parts.iter().map(Vec::as_slice)))
     }
 
     /// With a list of its own: folders may be nested as deep as somebody likes.
@@ -105,7 +105,7 @@ impl Contents {
         Some(())
     }
 
-    fn file(&self, path: &Path, metadata: &Metadata) -> Option<Key> {
+    fn file(&self, path: &Path, metadata: &Metadata) -> Option<CacheKey> {
         let stamp = Stamp::of(metadata);
         if let Some(key) = self.known.lock().get(&stamp) {
             return Some(key.clone());
@@ -119,7 +119,7 @@ impl Contents {
         }
         let mut content = Vec::new();
         file.take(stamp.size + 1).read_to_end(&mut content).ok()?;
-        let key = Key::of([content.as_slice()]);
+        let key = CacheKey::of([content.as_slice()]);
         if stamp.is_settled() {
             let mut known = self.known.lock();
             if known.len() >= MOST_FILES {
@@ -170,14 +170,14 @@ mod tests {
         root
     }
 
-    fn digest(contents: &Contents, root: &tempfile::TempDir) -> Option<Key> {
+    fn digest(contents: &FileDigests, root: &tempfile::TempDir) -> Option<CacheKey> {
         let app = root.path().join("app");
         contents.digest(&[app.clone(), app.join("node_modules")])
     }
 
     #[test]
     fn the_same_files_have_the_same_digest_and_any_difference_another() {
-        let (root, contents) = (tree(), Contents::default());
+        let (root, contents) = (tree(), FileDigests::default());
         let first = digest(&contents, &root).expect("a digest");
         assert_eq!(digest(&contents, &root), Some(first.clone()));
         let changes: [fn(&Path); 4] = [
@@ -200,7 +200,7 @@ mod tests {
     /// Somebody who sets times back does not get the digest of what was there before.
     #[test]
     fn a_file_with_its_old_time_and_size_is_read_again() {
-        let (root, contents) = (tree(), Contents::default());
+        let (root, contents) = (tree(), FileDigests::default());
         let compiler = root.path().join("app/node_modules/typescript/index.js");
         let first = digest(&contents, &root).expect("a digest");
         let time = fs::metadata(&compiler).and_then(|file| file.modified());
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn pipes_are_not_read_and_links_not_followed() {
-        let (root, contents) = (tree(), Contents::default());
+        let (root, contents) = (tree(), FileDigests::default());
         let app = root.path().join("app");
         let mode = nix::sys::stat::Mode::S_IRWXU;
         nix::unistd::mkfifo(&app.join("pipe"), mode).expect("a pipe");
@@ -227,6 +227,6 @@ mod tests {
     #[test]
     fn what_cannot_be_read_has_no_digest() {
         let missing = [PathBuf::from("/no/such/folder")];
-        assert_eq!(Contents::default().digest(&missing), None);
+        assert_eq!(FileDigests::default().digest(&missing), None);
     }
 }

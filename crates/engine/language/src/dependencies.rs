@@ -13,8 +13,8 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
-use nimbus_engine_process::{Origin, Walls, run};
-use nimbus_engine_transpile::Key;
+use nimbus_engine_process::{CodeIsolation, CodeOrigin, run};
+use nimbus_engine_transpile::CacheKey;
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::Value;
 use tokio::process::Command;
@@ -45,7 +45,7 @@ pub async fn install_dependencies(
     cache: &Path,
     events: &dyn EventSink,
 ) -> Result<bool, LaunchError> {
-    let Some(project) = Project::find(folder) else {
+    let Some(project) = MissingDependencies::find(folder) else {
         return Ok(false);
     };
     let npm = which::which("npm").map_err(|_| LaunchError::ToolMissing { tool: "npm" })?;
@@ -54,12 +54,12 @@ pub async fn install_dependencies(
 }
 
 /// A folder with a lock file and without packages.
-struct Project {
+struct MissingDependencies {
     root: PathBuf,
     lock: Value,
 }
 
-impl Project {
+impl MissingDependencies {
     fn find(folder: &Path) -> Option<Self> {
         let has_packages = |ancestor: &Path| ancestor.join("node_modules").exists();
         let mut ancestors = folder.ancestors();
@@ -122,7 +122,7 @@ impl Project {
             .collect()
     }
 
-    fn key(&self, tools: &str) -> io::Result<Key> {
+    fn key(&self, tools: &str) -> io::Result<CacheKey> {
         let mut parts = vec![
             tools.as_bytes().to_vec(),
             std::env::consts::OS.into(),
@@ -132,7 +132,7 @@ impl Project {
             parts.push(file.as_os_str().as_encoded_bytes().to_vec());
             parts.push(fs::read(self.root.join(file))?);
         }
-        Ok(Key::of(parts.iter().map(Vec::as_slice)))
+        Ok(CacheKey::of(parts.iter().map(Vec::as_slice)))
     }
 
     async fn install(&self, npm: &Path, store: &Path, to: &Path) -> Result<(), LaunchError> {
@@ -153,7 +153,7 @@ impl Project {
             .current_dir(work.path())
             .stdin(Stdio::null());
         // Packages run scripts of theirs when they are installed.
-        let origin = Origin::Tenants(Walls::OwnProject);
+        let origin = CodeOrigin::Tenants(CodeIsolation::OwnProject);
         let output = run(&mut command, origin).await.map_err(told)?;
         if !output.status.success() {
             return Err(self.failed(&String::from_utf8_lossy(&output.stderr)));
@@ -183,7 +183,7 @@ fn last_lines(message: &str) -> String {
 async fn version(npm: &Path) -> String {
     let node = which::which("node").unwrap_or_else(|_| npm.to_owned());
     let mut command = Command::new(node);
-    let output = run(command.arg("--version"), Origin::Operators).await;
+    let output = run(command.arg("--version"), CodeOrigin::Operators).await;
     let output = output.map(|output| output.stdout).unwrap_or_default();
     let version = String::from_utf8_lossy(&output);
     version.split('.').next().unwrap_or_default().to_owned()
@@ -298,7 +298,7 @@ mod tests {
 
     async fn provide(root: &TempDir, npm: &Path, cache: &TempDir) -> Result<(), LaunchError> {
         let member = root.path().join("member");
-        let project = Project::find(&member).expect("a lock file and no packages");
+        let project = MissingDependencies::find(&member).expect("a lock file and no packages");
         let events = RecordingSink::default();
         project.provide(npm, cache.path(), &events).await
     }
@@ -328,7 +328,7 @@ mod tests {
             let expected = root.path().join("member").canonicalize().expect("it");
             assert_eq!(member, expected);
             assert!(
-                Project::find(root.path()).is_none(),
+                MissingDependencies::find(root.path()).is_none(),
                 "what is there is left alone"
             );
         }

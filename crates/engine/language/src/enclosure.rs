@@ -9,13 +9,13 @@ use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_monitor::{Confinement, Dial, Listen};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProgramError, Severity};
 use nimbus_engine_sandbox::{
-    Cause, Dialer, Intervention, Readable, Room, Sandbox, SandboxError, explain,
+    Dialer, ExceededLimit, Intervention, Readable, Room, Sandbox, SandboxError, explain,
 };
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-use crate::entry::Entry;
+use crate::entry::ProgramEntry;
 use crate::process::ProgramProcess;
 use crate::spec::ProgramSpec;
 
@@ -56,7 +56,7 @@ impl Enclosure {
     pub(crate) fn confinement(
         &self,
         spec: &ProgramSpec,
-        entry: &Entry,
+        entry: &ProgramEntry,
     ) -> Result<Confinement, SandboxError> {
         let files = match spec.files.is_restricted() {
             true => spec.files.clone(),
@@ -89,7 +89,7 @@ impl Enclosure {
     ) -> Result<(), ProgramError> {
         if process.flooded() {
             let bytes = self.most_output();
-            return Err(stopped(Cause::Output { bytes }));
+            return Err(stopped(ExceededLimit::Output { bytes }));
         }
         match self.room.intervention() {
             Some(Intervention::Stopped(cause)) => return Err(stopped(cause)),
@@ -121,7 +121,7 @@ impl Enclosure {
     }
 }
 
-fn stopped(cause: Cause) -> ProgramError {
+fn stopped(cause: ExceededLimit) -> ProgramError {
     let message = format!("the program was stopped: {cause}");
     ProgramError::Failed { message }
 }

@@ -8,13 +8,13 @@ use crate::error::LaunchError;
 
 /// The directory a program is run in, and what is run there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ProgramEntry {
     pub(crate) directory: PathBuf,
     /// A file of the directory, or `.` for the directory itself.
     pub(crate) name: String,
 }
 
-impl Entry {
+impl ProgramEntry {
     /// Relative paths inside a program start at the directory of its entry.
     pub(crate) fn find(
         files: &ProjectFiles,
@@ -63,10 +63,10 @@ mod tests {
         std::fs::create_dir(root.join("src")).expect("a directory");
         std::fs::write(root.join("src/app.ts"), "").expect("a file");
         let files = ProjectFiles::unrestricted();
-        let find = |main| Entry::find(&files, &root, main).expect("it exists");
+        let find = |main| ProgramEntry::find(&files, &root, main).expect("it exists");
         assert_eq!(
             find(None),
-            Entry {
+            ProgramEntry {
                 directory: root.clone(),
                 name: ".".to_owned()
             }
@@ -74,20 +74,20 @@ mod tests {
         let source = root.join("src");
         assert_eq!(
             find(Some("src")),
-            Entry {
+            ProgramEntry {
                 directory: source.clone(),
                 name: ".".to_owned()
             }
         );
         assert_eq!(
             find(Some("./src/app.ts")),
-            Entry {
+            ProgramEntry {
                 directory: source,
                 name: "app.ts".to_owned()
             }
         );
         assert!(matches!(
-            Entry::find(&files, &root, Some("absent")),
+            ProgramEntry::find(&files, &root, Some("absent")),
             Err(LaunchError::EntryMissing { .. })
         ));
     }
@@ -100,7 +100,7 @@ mod tests {
         std::fs::write(root.path().join("secret.ts"), "").expect("a file");
         std::os::unix::fs::symlink("..", project.join("up")).expect("a link");
         let files = ProjectFiles::beneath(&project, &[]).expect("a kernel with openat2");
-        assert!(Entry::find(&files, &project, Some("src")).is_ok());
+        assert!(ProgramEntry::find(&files, &project, Some("src")).is_ok());
         for out in [
             "/etc",
             "..",
@@ -109,7 +109,7 @@ mod tests {
             "up/secret.ts",
             "/proc/self/root",
         ] {
-            let refused = Entry::find(&files, &project, Some(out)).expect_err(out);
+            let refused = ProgramEntry::find(&files, &project, Some(out)).expect_err(out);
             assert!(
                 matches!(refused, LaunchError::Outside(_)),
                 "{out}: {refused}"

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_files::OutsideProject;
+use nimbus_engine_files::PathNotAllowed;
 use nimbus_engine_sandbox::SandboxError;
 
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum LaunchError {
     #[error("there is no program at {}", path.display())]
     EntryMissing { path: PathBuf, help: &'static str },
     #[error(transparent)]
-    Outside(OutsideProject),
+    Outside(PathNotAllowed),
     #[error(
         "{} wants poetry to be asked for its virtual environment, and poetry runs what the project \
          says", directory.display()
@@ -65,7 +65,7 @@ impl LaunchError {
     /// From what the reader of a project's files says.
     pub(crate) fn outside(error: io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-            Some(outside) => Self::Outside(OutsideProject::clone(outside)),
+            Some(outside) => Self::Outside(PathNotAllowed::clone(outside)),
             None => Self::NotStarted {
                 what: "the program".to_owned(),
                 source: error,

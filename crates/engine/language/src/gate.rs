@@ -10,18 +10,18 @@ use nimbus_engine_model::{Goal, PropertyMap, ProviderRef, ResourceState, Urn};
 use nimbus_engine_ports::{Provider, ReadGoal, RegisterError, RegisterResult, Registrar};
 use tokio::sync::watch;
 
-use crate::check::Verdict;
+use crate::check::TypeVerdict;
 
-pub(crate) struct Gate {
+pub(crate) struct TypeCheckGate {
     registrar: Arc<dyn Registrar>,
-    verdict: watch::Receiver<Option<Verdict>>,
+    verdict: watch::Receiver<Option<TypeVerdict>>,
 }
 
-impl Gate {
+impl TypeCheckGate {
     /// `check` says when to open. It is not waited for once nobody holds the gate.
     pub(crate) fn before(
         registrar: Arc<dyn Registrar>,
-        check: impl Future<Output = Verdict> + Send + 'static,
+        check: impl Future<Output = TypeVerdict> + Send + 'static,
     ) -> Arc<Self> {
         let (sender, verdict) = watch::channel(None);
         tokio::spawn(async move {
@@ -36,10 +36,10 @@ impl Gate {
     }
 
     /// Waits for the verdict.
-    pub(crate) async fn verdict(&self) -> Verdict {
+    pub(crate) async fn verdict(&self) -> TypeVerdict {
         let mut verdict = self.verdict.clone();
         let known = verdict.wait_for(Option::is_some).await;
-        let gone = || Verdict::Unavailable("the check ended without a verdict".to_owned());
+        let gone = || TypeVerdict::Unavailable("the check ended without a verdict".to_owned());
         known
             .ok()
             .and_then(|known| known.clone())
@@ -48,7 +48,7 @@ impl Gate {
 
     /// Waits for a verdict other than that all is well.
     pub(crate) async fn denied(&self) {
-        if self.verdict().await == Verdict::Passed {
+        if self.verdict().await == TypeVerdict::Passed {
             std::future::pending::<()>().await;
         }
     }
@@ -56,19 +56,22 @@ impl Gate {
     /// Whether the program was turned away only to be compiled in another way.
     pub(crate) fn wants_whole_program(&self) -> bool {
         let verdict = self.verdict.borrow();
-        matches!(*verdict, Some(Verdict::Whole | Verdict::Unavailable(_)))
+        matches!(
+            *verdict,
+            Some(TypeVerdict::Whole | TypeVerdict::Unavailable(_))
+        )
     }
 
     async fn pass(&self) -> Result<(), RegisterError> {
         match self.verdict().await {
-            Verdict::Passed => Ok(()),
+            TypeVerdict::Passed => Ok(()),
             _ => Err(RegisterError::ShuttingDown),
         }
     }
 }
 
 #[async_trait]
-impl Registrar for Gate {
+impl Registrar for TypeCheckGate {
     async fn register(&self, goal: Goal) -> Result<RegisterResult, RegisterError> {
         self.pass().await?;
         self.registrar.register(goal).await

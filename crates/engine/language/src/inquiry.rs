@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use nimbus_engine_process::{Origin, Process, Started};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Started};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 /// afterwards with everything that it started.
 pub(crate) async fn answer(
     command: Command,
-    origin: Origin,
+    origin: CodeOrigin,
     most_bytes: u64,
     patience: Duration,
 ) -> Result<Vec<u8>, Unanswered> {
     let failed = |error: std::io::Error| Unanswered::Failed(error.to_string());
-    let started = Process::start(command, origin).await.map_err(failed)?;
+    let started = ChildProcess::start(command, origin).await.map_err(failed)?;
     let Started {
         process,
         stdout,

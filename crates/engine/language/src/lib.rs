@@ -33,6 +33,6 @@ pub use options::RuntimeOptions;
 pub use plugins::{RequiredPackages, default_packages, required_packages};
 pub use program::LanguageProgram;
 pub use python::{PythonEnvironment, python_environment};
-pub use spec::{Environment, ProgramPorts, ProgramSpec, Runtime};
+pub use spec::{ProgramEnvironment, ProgramPorts, ProgramSpec, Runtime};
 pub use trust::ProjectTrust;
 pub use warm::WarmStarts;

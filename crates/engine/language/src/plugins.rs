@@ -16,7 +16,7 @@ use nimbus_engine_model::{PackageDescriptor, Parameterization};
 use semver::Version;
 use serde::Deserialize;
 
-use crate::entry::Entry;
+use crate::entry::ProgramEntry;
 use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
 use crate::python::python_environment;
@@ -41,7 +41,7 @@ pub async fn required_packages(
     trust: &ProjectTrust,
 ) -> Result<RequiredPackages, LaunchError> {
     let files = trust.files().clone();
-    let entry = Entry::find(&files, root, main)?;
+    let entry = ProgramEntry::find(&files, root, main)?;
     let mut found = match runtime {
         Runtime::Node => {
             let directory = entry.directory;

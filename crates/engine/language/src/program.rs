@@ -19,11 +19,11 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::check::Verdict;
+use crate::check::TypeVerdict;
 use crate::enclosure::Enclosure;
-use crate::entry::Entry;
+use crate::entry::ProgramEntry;
 use crate::error::LaunchError;
-use crate::gate::Gate;
+use crate::gate::TypeCheckGate;
 use crate::node::NodeLaunch;
 use crate::process::ProgramProcess;
 use crate::python::PythonLaunch;
@@ -36,19 +36,19 @@ const REPORTED: i32 = 32;
 pub struct LanguageProgram {
     spec: ProgramSpec,
     ports: ProgramPorts,
-    entry: Entry,
-    launch: Launch,
+    entry: ProgramEntry,
+    launch: ProgramLaunch,
     /// A program that has asked for everything and waits to be let go.
-    waiting: Mutex<Option<Running>>,
+    waiting: Mutex<Option<RunningProgram>>,
 }
 
 #[derive(Clone, Debug)]
-enum Launch {
+enum ProgramLaunch {
     Node(Box<NodeLaunch>),
     Python(PythonLaunch),
 }
 
-impl Launch {
+impl ProgramLaunch {
     /// Which interpreter runs the program, and who chose it.
     fn interpreter(&self) -> Interpreter<'_> {
         match self {
@@ -67,7 +67,7 @@ impl Launch {
 }
 
 /// A process and the monitor that it talks to. Dropped, both are gone.
-struct Running {
+struct RunningProgram {
     process: ProgramProcess,
     server: MonitorServer,
     /// Where it runs, if it is in a sandbox.
@@ -75,7 +75,7 @@ struct Running {
 }
 
 /// Why the program is not running any more.
-enum End {
+enum ProgramExit {
     Announced,
     Exited(Exit),
     /// The monitor turned it away after a failure.
@@ -87,10 +87,12 @@ impl LanguageProgram {
     /// Finds everything that is needed to run the program. Nothing is started yet, so what is
     /// missing is known before anything is changed.
     pub async fn prepare(spec: ProgramSpec, ports: ProgramPorts) -> Result<Self, LaunchError> {
-        let entry = Entry::find(&spec.files, &spec.root, spec.main.as_deref())?;
+        let entry = ProgramEntry::find(&spec.files, &spec.root, spec.main.as_deref())?;
         let launch = match spec.runtime {
-            Runtime::Node => Launch::Node(Box::new(NodeLaunch::prepare(&spec, &entry).await?)),
-            Runtime::Python => Launch::Python(PythonLaunch::prepare(&spec, &entry).await?),
+            Runtime::Node => {
+                ProgramLaunch::Node(Box::new(NodeLaunch::prepare(&spec, &entry).await?))
+            }
+            Runtime::Python => ProgramLaunch::Python(PythonLaunch::prepare(&spec, &entry).await?),
         };
         Ok(Self {
             spec,
@@ -104,16 +106,16 @@ impl LanguageProgram {
     /// Why the program's TypeScript is compiled by the SDK, if it is.
     pub fn left_to_sdk(&self) -> Option<&str> {
         match &self.launch {
-            Launch::Node(launch) => launch.left_to_sdk(),
-            Launch::Python(_) => None,
+            ProgramLaunch::Node(launch) => launch.left_to_sdk(),
+            ProgramLaunch::Python(_) => None,
         }
     }
 
     async fn start(
         &self,
-        launch: &Launch,
+        launch: &ProgramLaunch,
         registrar: Arc<dyn Registrar>,
-    ) -> Result<Running, LaunchError> {
+    ) -> Result<RunningProgram, LaunchError> {
         let mut enclosure = self.enclosure()?;
         let confined = enclosure
             .as_ref()
@@ -164,7 +166,7 @@ impl LanguageProgram {
                 process.map_err(failed("the program"))?
             }
         };
-        Ok(Running {
+        Ok(RunningProgram {
             process,
             server,
             enclosure,
@@ -172,8 +174,8 @@ impl LanguageProgram {
     }
 
     /// A process that only waits for such a program, if there is one.
-    fn started_ahead(&self, launch: &Launch, command: &Command) -> Option<Spare> {
-        let Launch::Node(launch) = launch else {
+    fn started_ahead(&self, launch: &ProgramLaunch, command: &Command) -> Option<Spare> {
+        let ProgramLaunch::Node(launch) = launch else {
             return None;
         };
         let kind = launch.kind(&self.spec)?;
@@ -185,10 +187,10 @@ impl LanguageProgram {
         Ok(self.spec.sandbox.as_ref().map(open).transpose()?)
     }
 
-    fn command(&self, launch: &Launch, context: &DeploymentContext) -> Command {
+    fn command(&self, launch: &ProgramLaunch, context: &DeploymentContext) -> Command {
         let mut command = match launch {
-            Launch::Node(launch) => launch.command(&self.spec, &self.entry, context),
-            Launch::Python(launch) => launch.command(&self.spec, &self.entry, context),
+            ProgramLaunch::Node(launch) => launch.command(&self.spec, &self.entry, context),
+            ProgramLaunch::Python(launch) => launch.command(&self.spec, &self.entry, context),
         };
         command.current_dir(&self.entry.directory);
         command
@@ -197,9 +199,9 @@ impl LanguageProgram {
     /// Runs the program until it has asked for everything, or is turned away at the gate.
     async fn run_as(
         &self,
-        launch: &Launch,
+        launch: &ProgramLaunch,
         registrar: Arc<dyn Registrar>,
-        gate: Option<&Gate>,
+        gate: Option<&TypeCheckGate>,
     ) -> Result<(), ProgramError> {
         let running = self.start(launch, registrar).await;
         let mut running = running.map_err(|error| ProgramError::Failed {
@@ -207,14 +209,14 @@ impl LanguageProgram {
         })?;
         let mut end = tokio::select! {
             end = self.until_end(&mut running) => end,
-            () = denied(gate) => End::Aborted,
+            () = denied(gate) => ProgramExit::Aborted,
         };
         let told = match gate {
             // Whoever cancels does not wait for the check either.
             Some(gate) => tokio::select! {
                 biased;
                 () = self.ports.cancel.cancelled() => {
-                    end = End::Cancelled;
+                    end = ProgramExit::Cancelled;
                     None
                 }
                 told = self.turned_away(gate) => told,
@@ -228,7 +230,7 @@ impl LanguageProgram {
             return told;
         }
         let complete = running.server.monitor().completion() == Completion::Complete;
-        if matches!(end, End::Announced) && complete {
+        if matches!(end, ProgramExit::Announced) && complete {
             *self.waiting.lock() = Some(running);
             return Ok(());
         }
@@ -236,60 +238,69 @@ impl LanguageProgram {
     }
 
     /// How the program is started when it must be compiled as a whole, and what that depends on.
-    fn check(&self) -> Option<(Launch, impl Future<Output = Verdict> + Send + use<>)> {
-        let Launch::Node(launch) = &self.launch else {
+    fn check(
+        &self,
+    ) -> Option<(
+        ProgramLaunch,
+        impl Future<Output = TypeVerdict> + Send + use<>,
+    )> {
+        let ProgramLaunch::Node(launch) = &self.launch else {
             return None;
         };
         let request = launch.check()?.clone();
         let checker = Arc::clone(self.spec.checker.as_ref()?);
-        let by_sdk = Launch::Node(Box::new(
+        let by_sdk = ProgramLaunch::Node(Box::new(
             launch.by_sdk("the program must be compiled as a whole"),
         ));
         Some((by_sdk, async move { checker.check(&request).await }))
     }
 
     /// Says what is wrong with the program's types. `None` when nothing is.
-    async fn turned_away(&self, gate: &Gate) -> Option<Result<(), ProgramError>> {
+    async fn turned_away(&self, gate: &TypeCheckGate) -> Option<Result<(), ProgramError>> {
         match gate.verdict().await {
-            Verdict::Passed => return None,
-            Verdict::Failed(problems) => {
+            TypeVerdict::Passed => return None,
+            TypeVerdict::Failed(problems) => {
                 for problem in &problems {
                     self.tell(Severity::Error, &problem.to_string());
                 }
             }
-            Verdict::Whole => tracing::info!(
+            TypeVerdict::Whole => tracing::info!(
                 "the program must be compiled as a whole and starts again, compiled by the SDK"
             ),
-            Verdict::Unavailable(reason) => tracing::warn!(
+            TypeVerdict::Unavailable(reason) => tracing::warn!(
                 %reason, "types could not be checked; the program starts again, compiled by the SDK"
             ),
         }
         Some(Err(ProgramError::AlreadyReported))
     }
 
-    async fn until_end(&self, running: &mut Running) -> End {
+    async fn until_end(&self, running: &mut RunningProgram) -> ProgramExit {
         let monitor = running.server.monitor();
         tokio::select! {
             biased;
-            () = self.ports.cancel.cancelled() => End::Cancelled,
-            () = monitor.aborted() => End::Aborted,
-            () = monitor.end_announced() => End::Announced,
-            exit = running.process.wait() => End::Exited(exit),
+            () = self.ports.cancel.cancelled() => ProgramExit::Cancelled,
+            () = monitor.aborted() => ProgramExit::Aborted,
+            () = monitor.end_announced() => ProgramExit::Announced,
+            exit = running.process.wait() => ProgramExit::Exited(exit),
         }
     }
 
     /// Ends what is left of a program and says how it ended.
-    async fn conclude(&self, mut running: Running, end: End) -> Result<(), ProgramError> {
+    async fn conclude(
+        &self,
+        mut running: RunningProgram,
+        end: ProgramExit,
+    ) -> Result<(), ProgramError> {
         let grace = self.spec.grace;
         let exit = match end {
-            End::Cancelled => {
+            ProgramExit::Cancelled => {
                 running.server.monitor().abort();
                 running.process.end(grace).await;
                 running.server.stop().await;
                 return Err(ProgramError::Cancelled);
             }
-            End::Exited(exit) => exit,
-            End::Aborted | End::Announced => {
+            ProgramExit::Exited(exit) => exit,
+            ProgramExit::Aborted | ProgramExit::Announced => {
                 running.server.monitor().release();
                 match timeout(grace, running.process.wait()).await {
                     Ok(exit) => exit,
@@ -333,7 +344,7 @@ impl Program for LanguageProgram {
         match self.check() {
             None => self.run_as(&self.launch, registrar, None).await,
             Some((launch, check)) => {
-                let gate = Gate::before(Arc::clone(&registrar), check);
+                let gate = TypeCheckGate::before(Arc::clone(&registrar), check);
                 let held = Arc::clone(&gate) as _;
                 match self.run_as(&self.launch, held, Some(&gate)).await {
                     Err(ProgramError::AlreadyReported) if gate.wants_whole_program() => {
@@ -351,15 +362,15 @@ impl Program for LanguageProgram {
             return Ok(());
         };
         let end = if self.ports.cancel.is_cancelled() {
-            End::Cancelled
+            ProgramExit::Cancelled
         } else {
-            End::Announced
+            ProgramExit::Announced
         };
         self.conclude(running, end).await
     }
 }
 
-async fn denied(gate: Option<&Gate>) {
+async fn denied(gate: Option<&TypeCheckGate>) {
     match gate {
         Some(gate) => gate.denied().await,
         None => std::future::pending().await,

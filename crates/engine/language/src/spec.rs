@@ -10,7 +10,7 @@ use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{AssetReader, HookRegistry, Listen, RunningResources};
 use nimbus_engine_ports::{DeploymentContext, EventSink};
-use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 use nimbus_engine_sandbox::Sandbox;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub struct ProgramSpec {
     pub context: DeploymentContext,
     /// Arguments of the program itself.
     pub args: Vec<String>,
-    pub environment: Environment,
+    pub environment: ProgramEnvironment,
     pub listen: Listen,
     /// Where compiled TypeScript is kept between runs. `None`: where ts-node likes to, which is a
     /// directory shared by everybody on the machine.
@@ -70,10 +70,10 @@ impl ProgramSpec {
     }
 
     /// Whose code the program's process runs.
-    pub(crate) fn origin(&self) -> Origin {
-        Origin::Tenants(match self.sandbox {
-            Some(_) => Walls::Sandbox,
-            None => Walls::OwnProject,
+    pub(crate) fn origin(&self) -> CodeOrigin {
+        CodeOrigin::Tenants(match self.sandbox {
+            Some(_) => CodeIsolation::Sandbox,
+            None => CodeIsolation::OwnProject,
         })
     }
 }
@@ -100,14 +100,14 @@ impl Runtime {
 
 /// What a program sees of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Environment {
+pub enum ProgramEnvironment {
     /// All of ours, and these.
     Inherit(BTreeMap<OsString, OsString>),
     /// Nothing but these.
     Only(BTreeMap<OsString, OsString>),
 }
 
-impl Environment {
+impl ProgramEnvironment {
     /// What a program sees under a name.
     pub(crate) fn get(&self, name: &str) -> Option<OsString> {
         let name = OsStr::new(name);

@@ -1,7 +1,7 @@
 //! Whose a project is, and what that means for those who look at it.
 
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_sandbox::{Sandbox, SandboxError, Settings};
+use nimbus_engine_sandbox::{Sandbox, SandboxError, SandboxSettings};
 
 /// Whether a project is one's own or a stranger's.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub enum ProjectTrust {
 impl ProjectTrust {
     /// As the settings of the sandbox say, for the project in this folder.
     pub fn of(
-        settings: Option<&Settings>,
+        settings: Option<&SandboxSettings>,
         sandbox: Option<&Sandbox>,
         root: &std::path::Path,
     ) -> Result<Self, SandboxError> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nimbus_engine_process::{Origin, Process, Started, Walls};
+use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Started};
 use nix::sys::stat::Mode;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -40,14 +40,14 @@ const LONGEST_ORDERS: usize = 60_000;
 /// Keeps spare processes for everybody in this process.
 #[derive(Debug, Default)]
 pub struct WarmStarts {
-    kinds: Mutex<HashMap<Kind, Shelf>>,
+    kinds: Mutex<HashMap<WarmProcessKey, WarmProcesses>>,
     taken: AtomicUsize,
     only_when_idle: bool,
 }
 
 /// What a process has before it has its orders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kind {
+pub(crate) struct WarmProcessKey {
     pub(crate) node: PathBuf,
     /// Flags of Node.js, with the script that is loaded first.
     pub(crate) flags: Vec<String>,
@@ -56,12 +56,12 @@ pub(crate) struct Kind {
 }
 
 #[derive(Default)]
-struct Shelf {
+struct WarmProcesses {
     started: usize,
     spare: Option<Spare>,
 }
 
-impl std::fmt::Debug for Shelf {
+impl std::fmt::Debug for WarmProcesses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shelf")
             .field("started", &self.started)
@@ -72,12 +72,12 @@ impl std::fmt::Debug for Shelf {
 /// A process that waits, and what it is told through.
 pub(crate) struct Spare {
     pub(crate) started: Started,
-    pub(crate) orders: Orders,
+    pub(crate) orders: StartPipe,
 }
 
 /// A pipe. Its content is lost when nobody has it open, and a process may be late to read it, so it
 /// is kept as long as the process.
-pub(crate) struct Orders {
+pub(crate) struct StartPipe {
     pipe: File,
     folder: TempDir,
 }
@@ -92,7 +92,11 @@ impl WarmStarts {
     }
 
     /// A process that does what the command would do, if one is there.
-    pub(crate) fn start(self: &Arc<Self>, kind: &Kind, command: &Command) -> Option<Spare> {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        kind: &WarmProcessKey,
+        command: &Command,
+    ) -> Option<Spare> {
         let spare = {
             let mut kinds = self.kinds.lock();
             let shelf = kinds.entry(kind.clone()).or_default();
@@ -124,8 +128,8 @@ impl WarmStarts {
     }
 
     /// Puts a spare on the shelf, beside everything else.
-    fn provide(self: &Arc<Self>, kind: &Kind) {
-        let wanted = |shelf: &Shelf| shelf.started > 1 && shelf.spare.is_none();
+    fn provide(self: &Arc<Self>, kind: &WarmProcessKey) {
+        let wanted = |shelf: &WarmProcesses| shelf.started > 1 && shelf.spare.is_none();
         if !self.kinds.lock().get(kind).is_some_and(wanted) {
             return;
         }
@@ -171,12 +175,12 @@ fn at_work(load: &str) -> Option<usize> {
 }
 
 impl Spare {
-    async fn start(kind: &Kind) -> io::Result<Self> {
+    async fn start(kind: &WarmProcessKey) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
         let pipe = folder.path().join("orders");
         nix::unistd::mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR)?;
         // Open to both sides, so that nobody waits for the other to open it.
-        let orders = Orders {
+        let orders = StartPipe {
             pipe: OpenOptions::new().read(true).write(true).open(&pipe)?,
             folder,
         };
@@ -188,7 +192,8 @@ impl Spare {
             .envs(&kind.variables)
             .env(ORDERS, &pipe)
             .current_dir("/");
-        let started = Process::start(command, Origin::Tenants(Walls::OwnProject)).await?;
+        let started =
+            ChildProcess::start(command, CodeOrigin::Tenants(CodeIsolation::OwnProject)).await?;
         Ok(Self { started, orders })
     }
 
@@ -202,7 +207,7 @@ impl Spare {
     }
 
     /// `None` when it has ended meanwhile, or cannot be told everything.
-    fn become_one(mut self, kind: &Kind, command: &Command) -> Option<Self> {
+    fn become_one(mut self, kind: &WarmProcessKey, command: &Command) -> Option<Self> {
         let mut line = orders(&kind.main, command)?;
         line.push('\n');
         if line.len() > LONGEST_ORDERS || self.has_ended() {

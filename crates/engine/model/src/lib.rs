@@ -25,17 +25,17 @@ mod urn;
 mod value;
 
 pub use goal::{Alias, AliasParent, AliasSpec, Goal};
-pub use journal::{ActId, Change, JournalEntry, ReplayError, StateRef, replay};
+pub use journal::{ActId, JournalChange, JournalEntry, ReplayError, StateRef, replay};
 pub use naming::{Naming, NamingError, NamingMode, NamingRules, NamingScope};
 pub use op::StepOp;
 pub use package::{
     PackageDescriptor, Parameterization, ProviderRef, UNKNOWN_ID, default_provider_name,
     provider_package, provider_type,
 };
-pub use parts::{Parts, PartsMut};
+pub use parts::{PartsMut, ValueParts};
 pub use path::{PathError, PathSegment, PropertyPath};
-pub use resource::{CustomTimeouts, HookKind, Operation, OperationKind, ResourceState};
-pub use snapshot::{IntegrityRecord, Manifest, PluginRecord, SecretsProvider, Snapshot};
+pub use resource::{CustomTimeouts, HookKind, OperationKind, PendingOperation, ResourceState};
+pub use snapshot::{IntegrityRecord, PluginRecord, SecretsProvider, Snapshot, SnapshotManifest};
 pub use urn::{ROOT_STACK_TYPE, TypeToken, Urn, UrnError};
 pub use value::{
     Archive, Asset, OutputValue, PropertyMap, PropertyValue, REDACTED, ResourceReference,

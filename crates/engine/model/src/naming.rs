@@ -42,18 +42,18 @@ pub enum NamingMode {
 /// The rules of one stack.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NamingRules {
-    default: Rule,
+    default: NamingRule,
     packages: BTreeMap<String, PackageRules>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 struct PackageRules {
-    default: Rule,
-    types: BTreeMap<String, Rule>,
+    default: NamingRule,
+    types: BTreeMap<String, NamingRule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-enum Rule {
+enum NamingRule {
     /// As the provider likes.
     #[default]
     Default,
@@ -158,13 +158,13 @@ impl NamingRules {
             deliberate: deliberate || near,
         };
         match rule {
-            Rule::Default => None,
-            Rule::Verbatim => {
+            NamingRule::Default => None,
+            NamingRule::Verbatim => {
                 let name = urn.name().to_owned();
                 Some((naming(name, NamingMode::Enforce, false), true))
             }
-            Rule::Disabled => Some((naming(String::new(), NamingMode::Disable, false), true)),
-            Rule::Pattern { pattern, enforce } => {
+            NamingRule::Disabled => Some((naming(String::new(), NamingMode::Disable, false), true)),
+            NamingRule::Pattern { pattern, enforce } => {
                 let (name, random) = made(pattern, urn.name(), seed);
                 let mode = match enforce {
                     true => NamingMode::Enforce,
@@ -180,7 +180,7 @@ impl PackageText {
     fn rules(
         self,
         package: &str,
-        default: &Rule,
+        default: &NamingRule,
         scope: NamingScope<'_>,
     ) -> Result<PackageRules, NamingError> {
         let own = RuleText {
@@ -204,7 +204,7 @@ impl PackageText {
 
 impl RuleText {
     /// `None` when nothing is said.
-    fn rule(self, place: &str, scope: NamingScope<'_>) -> Result<Option<Rule>, NamingError> {
+    fn rule(self, place: &str, scope: NamingScope<'_>) -> Result<Option<NamingRule>, NamingError> {
         let place = place.to_owned();
         match (self.mode, self.pattern, self.enforce) {
             (Some(_), Some(_), _) | (Some(_), _, Some(_)) => Err(NamingError::Both { place }),
@@ -213,12 +213,12 @@ impl RuleText {
             (None, Some(pattern), enforce) => {
                 let pattern = settled(&pattern, &place, scope)?;
                 let enforce = enforce.unwrap_or(false);
-                Ok(Some(Rule::Pattern { pattern, enforce }))
+                Ok(Some(NamingRule::Pattern { pattern, enforce }))
             }
             (Some(mode), None, None) => match mode.as_str() {
-                "default" => Ok(Some(Rule::Default)),
-                "verbatim" => Ok(Some(Rule::Verbatim)),
-                "disabled" => Ok(Some(Rule::Disabled)),
+                "default" => Ok(Some(NamingRule::Default)),
+                "verbatim" => Ok(Some(NamingRule::Verbatim)),
+                "disabled" => Ok(Some(NamingRule::Disabled)),
                 _ => Err(NamingError::UnknownMode { place, mode }),
             },
         }

@@ -7,9 +7,9 @@ use std::{option, slice};
 use crate::value::{Archive, PropertyValue};
 
 /// The values directly inside a value.
-pub struct Parts<'a>(Inner<'a>);
+pub struct ValueParts<'a>(PartsIter<'a>);
 
-enum Inner<'a> {
+enum PartsIter<'a> {
     Items(slice::Iter<'a, PropertyValue>),
     Members(btree_map::Values<'a, String, PropertyValue>),
     Single(option::IntoIter<&'a PropertyValue>),
@@ -25,16 +25,16 @@ enum InnerMut<'a> {
 }
 
 impl PropertyValue {
-    pub fn parts(&self) -> Parts<'_> {
-        Parts(match self {
-            Self::Array(items) => Inner::Items(items.iter()),
+    pub fn parts(&self) -> ValueParts<'_> {
+        ValueParts(match self {
+            Self::Array(items) => PartsIter::Items(items.iter()),
             Self::Object(map) | Self::Archive(Archive::Assets { assets: map, .. }) => {
-                Inner::Members(map.values())
+                PartsIter::Members(map.values())
             }
-            Self::Secret(inner) => Inner::Single(Some(&**inner).into_iter()),
-            Self::Output(output) => Inner::Single(output.value.as_ref().into_iter()),
+            Self::Secret(inner) => PartsIter::Single(Some(&**inner).into_iter()),
+            Self::Output(output) => PartsIter::Single(output.value.as_ref().into_iter()),
             Self::ResourceReference(reference) => {
-                Inner::Single(reference.id.as_deref().into_iter())
+                PartsIter::Single(reference.id.as_deref().into_iter())
             }
             Self::Null
             | Self::Bool(_)
@@ -43,7 +43,7 @@ impl PropertyValue {
             | Self::Bytes(_)
             | Self::Asset(_)
             | Self::Archive(_)
-            | Self::Computed => Inner::Single(None.into_iter()),
+            | Self::Computed => PartsIter::Single(None.into_iter()),
         })
     }
 
@@ -70,14 +70,14 @@ impl PropertyValue {
     }
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for ValueParts<'a> {
     type Item = &'a PropertyValue;
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Inner::Items(items) => items.next(),
-            Inner::Members(members) => members.next(),
-            Inner::Single(single) => single.next(),
+            PartsIter::Items(items) => items.next(),
+            PartsIter::Members(members) => members.next(),
+            PartsIter::Single(single) => single.next(),
         }
     }
 }

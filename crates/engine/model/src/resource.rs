@@ -184,7 +184,7 @@ impl HookKind {
 
 /// An act that was begun and whose outcome nobody recorded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct PendingOperation {
     pub kind: OperationKind,
     pub resource: Arc<ResourceState>,
 }

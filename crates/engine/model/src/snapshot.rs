@@ -7,17 +7,17 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 
 use crate::hex::sha256_hex;
-use crate::resource::{Operation, ResourceState};
+use crate::resource::{PendingOperation, ResourceState};
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Snapshot {
-    pub manifest: Manifest,
+    pub manifest: SnapshotManifest,
     /// How secrets in the file are encrypted; `None` when there was no need yet.
     pub secrets_provider: Option<SecretsProvider>,
     /// Dependencies before dependants.
     pub resources: Vec<Arc<ResourceState>>,
     /// Acts whose outcome is unknown.
-    pub pending_operations: Vec<Operation>,
+    pub pending_operations: Vec<PendingOperation>,
     /// Left by an engine that had to write a state which it knew to be broken.
     pub integrity_error: Option<IntegrityRecord>,
     /// Parts of the file that this version does not interpret; kept as they were.
@@ -26,7 +26,7 @@ pub struct Snapshot {
 
 /// Who wrote the state and when.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Manifest {
+pub struct SnapshotManifest {
     pub time: Timestamp,
     /// The clock of the writer's place. The official engine writes its local time; the offset is
     /// kept so that a file which is only copied does not change.
@@ -38,7 +38,7 @@ pub struct Manifest {
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Default for Manifest {
+impl Default for SnapshotManifest {
     fn default() -> Self {
         Self {
             time: Timestamp::default(),
@@ -51,7 +51,7 @@ impl Default for Manifest {
     }
 }
 
-impl Manifest {
+impl SnapshotManifest {
     /// What an engine of `version` writes at `time`.
     pub fn new(version: impl Into<String>, time: Timestamp) -> Self {
         let version = version.into();
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn the_magic_is_the_hash_of_the_version_and_empty_without_one() {
         assert_eq!(
-            Manifest::new("v3.0.0", Timestamp::UNIX_EPOCH).magic,
+            SnapshotManifest::new("v3.0.0", Timestamp::UNIX_EPOCH).magic,
             "7b869d3b91a5a44252a7ad88e94dc424bf208a19f711cc73676ae04ca1494233"
         );
-        assert_eq!(Manifest::new("", Timestamp::UNIX_EPOCH).magic, "");
+        assert_eq!(SnapshotManifest::new("", Timestamp::UNIX_EPOCH).magic, "");
     }
 }

@@ -73,7 +73,7 @@ impl Monitor {
         let directory = self.settings.program_dir.clone();
         let files = self.files();
         let hashed = tokio::task::spawn_blocking(move || {
-            let hasher = Hasher {
+            let hasher = AssetHasher {
                 files,
                 directory,
                 fetched,
@@ -143,13 +143,13 @@ fn asset_lacks_hash(asset: &Asset) -> bool {
     }
 }
 
-pub(crate) struct Hasher {
+pub(crate) struct AssetHasher {
     pub(crate) files: ProjectFiles,
     pub(crate) directory: PathBuf,
     pub(crate) fetched: Fetched,
 }
 
-impl Hasher {
+impl AssetHasher {
     fn map(&self, properties: PropertyMap) -> Result<PropertyMap, MonitorError> {
         let value = |(key, value)| Ok((key, self.value(value)?));
         properties.into_iter().map(value).collect()

@@ -8,8 +8,8 @@ use crate::error::{Ending, MonitorError};
 use crate::monitor::Monitor;
 use crate::outputs;
 use crate::packages::{PluginHints, package_of};
-use crate::register::Prepared;
-use crate::requests::{MethodCall, Registered};
+use crate::register::PreparedRegistration;
+use crate::requests::{MethodCall, RegistrationResult};
 use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, Urn, provider_package};
 
 const SELF: &str = "__self__";
@@ -17,7 +17,10 @@ const SELF: &str = "__self__";
 impl Monitor {
     /// Has the provider construct a component. What it registers meanwhile comes in as requests of
     /// their own.
-    pub(crate) async fn construct(&self, prepared: &Prepared) -> Result<Registered, MonitorError> {
+    pub(crate) async fn construct(
+        &self,
+        prepared: &PreparedRegistration,
+    ) -> Result<RegistrationResult, MonitorError> {
         let request = &prepared.request;
         let reference = prepared.provider.as_ref();
         let reference = reference.ok_or_else(|| MonitorError::UnknownProvider {
@@ -43,7 +46,7 @@ impl Monitor {
         })?;
         let mut dependencies = constructed.output_dependencies;
         outputs::collect_by_property(&constructed.outputs, &mut dependencies);
-        Ok(Registered {
+        Ok(RegistrationResult {
             status: RegisterStatus::Succeeded,
             urn: constructed.urn,
             id: None,
@@ -163,7 +166,7 @@ fn identity_of_object(map: &PropertyMap) -> Option<(Urn, Option<String>)> {
     Some((urn, id.map(str::to_owned)))
 }
 
-fn construct_options(prepared: &Prepared) -> Result<ConstructOptions, MonitorError> {
+fn construct_options(prepared: &PreparedRegistration) -> Result<ConstructOptions, MonitorError> {
     let options = &prepared.options;
     Ok(ConstructOptions {
         aliases: options.aliases.clone(),

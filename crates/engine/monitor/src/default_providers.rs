@@ -20,17 +20,17 @@ use crate::config::{denies_default_provider, package_config};
 use crate::error::MonitorError;
 use crate::packages::canonical;
 
-type Pending = Shared<BoxFuture<'static, Result<ProviderRef, MonitorError>>>;
+type PendingProvider = Shared<BoxFuture<'static, Result<ProviderRef, MonitorError>>>;
 
 pub(crate) struct DefaultProviders {
     registrar: Arc<dyn Registrar>,
     /// What the program's installed packages say about the plugins they need.
     installed: BTreeMap<String, PackageDescriptor>,
-    by_key: Mutex<HashMap<Key, Pending>>,
+    by_key: Mutex<HashMap<DefaultProviderKey, PendingProvider>>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct DefaultProviderKey {
     package: String,
     version: Option<semver::Version>,
     download_url: String,
@@ -69,8 +69,8 @@ impl DefaultProviders {
         self.pending(context, package).await
     }
 
-    fn pending(&self, context: &DeploymentContext, package: PackageDescriptor) -> Pending {
-        let key = Key {
+    fn pending(&self, context: &DeploymentContext, package: PackageDescriptor) -> PendingProvider {
+        let key = DefaultProviderKey {
             package: package.package().to_owned(),
             version: package.package_version().cloned(),
             download_url: package.download_url.clone(),

@@ -14,10 +14,10 @@ mod confinement;
 mod construct;
 mod default_providers;
 mod error;
-mod family;
 mod features;
 mod grpc;
 mod hooks;
+mod inheritance;
 mod invoke;
 mod lifecycle;
 mod monitor;
@@ -47,5 +47,7 @@ pub use lifecycle::Completion;
 pub use monitor::{Monitor, MonitorPorts, MonitorSettings};
 pub use options::{InvokeOptions, ResourceOptions, Timeouts};
 pub use position::{RawOrigin, RawPosition};
-pub use requests::{InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registered, Registration};
-pub use transforms::{InvokeTransform, ResourceTransform, Subject};
+pub use requests::{
+    InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registration, RegistrationResult,
+};
+pub use transforms::{InvokeTransform, ResourceTransform, TransformedResource};

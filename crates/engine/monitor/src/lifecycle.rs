@@ -18,12 +18,12 @@ pub(crate) struct Lifecycle {
     ending: CancellationToken,
     /// A program that has asked for everything waits for this.
     released: CancellationToken,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<ProgramProgress>,
 }
 
 /// How far the program has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-struct Progress {
+struct ProgramProgress {
     stack_registered: bool,
     stack_outputs_registered: bool,
     /// The SDK is recent enough to announce the end of the program.

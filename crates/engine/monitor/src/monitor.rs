@@ -16,10 +16,10 @@ use crate::builtin::RunningResources;
 use crate::confinement::Confinement;
 use crate::default_providers::DefaultProviders;
 use crate::error::{Ending, MonitorError};
-use crate::family::{Family, Transforms};
 use crate::hooks::HookRegistry;
+use crate::inheritance::{Inheritance, Transforms};
 use crate::lifecycle::{Completion, Lifecycle};
-use crate::packages::Packages;
+use crate::packages::RegisteredPackages;
 use crate::position::SourcePositions;
 use crate::tracker::Tracker;
 use crate::transforms::{InvokeTransform, ResourceTransform};
@@ -56,9 +56,9 @@ pub struct Monitor {
     pub(crate) settings: MonitorSettings,
     pub(crate) ports: MonitorPorts,
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) packages: Packages,
+    pub(crate) packages: RegisteredPackages,
     pub(crate) default_providers: DefaultProviders,
-    pub(crate) family: Family,
+    pub(crate) family: Inheritance,
     pub(crate) positions: SourcePositions,
     pub(crate) tracker: Tracker,
     stack_transforms: Mutex<Transforms>,
@@ -80,12 +80,12 @@ impl Monitor {
         ports.resources.bind(&ports.registrar);
         Self {
             lifecycle: Lifecycle::new(),
-            packages: Packages::default(),
+            packages: RegisteredPackages::default(),
             default_providers: DefaultProviders::new(
                 Arc::clone(&ports.registrar),
                 settings.packages.clone(),
             ),
-            family: Family::default(),
+            family: Inheritance::default(),
             positions: SourcePositions::new(&settings.project_root),
             tracker: Tracker::default(),
             stack_transforms: Mutex::default(),

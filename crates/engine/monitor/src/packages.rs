@@ -21,11 +21,11 @@ pub(crate) struct PluginHints<'a> {
 
 /// Packages that the program registered.
 #[derive(Default)]
-pub(crate) struct Packages {
+pub(crate) struct RegisteredPackages {
     by_reference: Mutex<BTreeMap<String, PackageDescriptor>>,
 }
 
-impl Packages {
+impl RegisteredPackages {
     /// The same package gets the same reference again.
     pub(crate) fn register(&self, package: PackageDescriptor) -> Result<String, MonitorError> {
         if package.name.is_empty() {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_package_is_described_by_token_and_hints() {
         let sums = BTreeMap::from([("linux-amd64".to_owned(), vec![0x0a, 0xff])]);
-        let package = Packages::default()
+        let package = RegisteredPackages::default()
             .of_request("aws", hints("7.1.0", &sums), "")
             .expect("valid hints");
         assert_eq!(package.name, "aws");
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn one_package_has_one_reference() {
-        let packages = Packages::default();
+        let packages = RegisteredPackages::default();
         let aws = PackageDescriptor {
             name: "aws".to_owned(),
             ..PackageDescriptor::default()
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_version_that_is_none_is_refused_even_beside_a_reference() {
-        let packages = Packages::default();
+        let packages = RegisteredPackages::default();
         let aws = PackageDescriptor {
             name: "aws".to_owned(),
             ..PackageDescriptor::default()

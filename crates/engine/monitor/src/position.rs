@@ -32,7 +32,7 @@ pub struct RawOrigin {
 
 /// Where a request came from, as it is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Origin {
+pub(crate) struct SourcePosition {
     pub(crate) position: String,
     pub(crate) stack_trace: Vec<String>,
 }
@@ -51,9 +51,9 @@ impl SourcePositions {
         }
     }
 
-    pub(crate) fn origin(&self, raw: &RawOrigin) -> Origin {
+    pub(crate) fn origin(&self, raw: &RawOrigin) -> SourcePosition {
         let Ok(position) = raw.position.as_ref().map(|p| self.relative(p)).transpose() else {
-            return Origin::default();
+            return SourcePosition::default();
         };
         let own = raw.frames.iter().map(|frame| {
             let position = frame.as_ref().and_then(|frame| self.relative(frame).ok());
@@ -66,7 +66,7 @@ impl SourcePositions {
             .cloned()
             .unwrap_or_default();
         stack_trace.extend(own);
-        Origin {
+        SourcePosition {
             position: position.unwrap_or_default(),
             stack_trace,
         }

@@ -13,17 +13,17 @@ use nimbus_engine_model::{
 use nimbus_engine_ports::{RegisterResult, RegisterStatus};
 
 use crate::error::{Ending, MonitorError};
-use crate::family::{Child, Legacy, Transforms};
+use crate::inheritance::{Child, Legacy, Transforms};
 use crate::monitor::{Handover, Monitor, parse_provider};
 use crate::options::ResourceOptions;
 use crate::outputs::{self, PropertyDependencies};
 use crate::packages::{PluginHints, check_type, package_of, parse_version};
-use crate::requests::{Registered, Registration};
+use crate::requests::{Registration, RegistrationResult};
 use crate::tracker::Existence;
-use crate::transforms::Subject;
+use crate::transforms::TransformedResource;
 
 /// A registration after transforms, with everything decided that is decided before its steps.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRegistration {
     pub(crate) request: Registration,
     /// With output values for remote components, without for all others.
     pub(crate) properties: PropertyMap,
@@ -36,7 +36,7 @@ pub(crate) struct Prepared {
 }
 
 impl Monitor {
-    pub async fn register(&self, request: Registration) -> Result<Registered, Ending> {
+    pub async fn register(&self, request: Registration) -> Result<RegistrationResult, Ending> {
         let parent = request.parent.as_ref();
         let subject = self.presumed_urn(parent, &request.type_, &request.name);
         let _in_flight = self.tracker.begin(parent);
@@ -54,7 +54,10 @@ impl Monitor {
         Ok(registered)
     }
 
-    async fn register_unguarded(&self, request: Registration) -> Result<Registered, MonitorError> {
+    async fn register_unguarded(
+        &self,
+        request: Registration,
+    ) -> Result<RegistrationResult, MonitorError> {
         check(&request)?;
         let takes_partial_values = request.takes_partial_values;
         let prepared = self.prepare(request).await?;
@@ -72,7 +75,7 @@ impl Monitor {
         Ok(registered)
     }
 
-    async fn prepare(&self, request: Registration) -> Result<Prepared, MonitorError> {
+    async fn prepare(&self, request: Registration) -> Result<PreparedRegistration, MonitorError> {
         let own_transforms = self.own_transforms(&request);
         let mut transforms = own_transforms.clone();
         transforms.extend(self.family.transforms_above(request.parent.as_ref()));
@@ -81,7 +84,7 @@ impl Monitor {
         let properties = self.with_asset_hashes(request.properties.clone()).await?;
         let options = self.inherited_options(&request);
         let told = told_dependencies(&request, &properties);
-        let asked = Asked {
+        let asked = RequestedResource {
             properties,
             options,
             told,
@@ -103,7 +106,7 @@ impl Monitor {
         if let Some(package) = provider_package(&request.type_) {
             self.complete_provider(&request, package, &mut settled)?;
         }
-        Ok(Prepared {
+        Ok(PreparedRegistration {
             properties: settled.properties,
             options: settled.options,
             dependencies: settled.dependencies,
@@ -180,7 +183,7 @@ impl Monitor {
         &self,
         request: &Registration,
         package: &str,
-        settled: &mut Settled,
+        settled: &mut SettledRequest,
     ) -> Result<(), MonitorError> {
         let inputs = &mut settled.properties;
         let options = &settled.options;
@@ -216,7 +219,10 @@ impl Monitor {
     }
 
     /// Gives the goal to the deployment.
-    async fn submit(&self, prepared: &Prepared) -> Result<Registered, MonitorError> {
+    async fn submit(
+        &self,
+        prepared: &PreparedRegistration,
+    ) -> Result<RegistrationResult, MonitorError> {
         let goal = self.goal(prepared)?;
         let legacy = Legacy {
             protect: goal.protect,
@@ -243,7 +249,7 @@ impl Monitor {
         } else {
             PropertyMap::new()
         };
-        Ok(Registered {
+        Ok(RegistrationResult {
             status,
             urn,
             id,
@@ -254,7 +260,7 @@ impl Monitor {
         })
     }
 
-    fn goal(&self, prepared: &Prepared) -> Result<Goal, MonitorError> {
+    fn goal(&self, prepared: &PreparedRegistration) -> Result<Goal, MonitorError> {
         let request = &prepared.request;
         let options = &prepared.options;
         let origin = self.positions.origin(&request.origin);
@@ -288,8 +294,8 @@ impl Monitor {
         })
     }
 
-    fn remember(&self, prepared: Prepared, registered: &Registered) {
-        let Prepared {
+    fn remember(&self, prepared: PreparedRegistration, registered: &RegistrationResult) {
+        let PreparedRegistration {
             request,
             options,
             own_transforms,
@@ -349,27 +355,27 @@ fn hidden_paths(paths: &[String]) -> Result<Vec<PropertyPath>, MonitorError> {
 }
 
 /// What is asked for, before transforms.
-struct Asked {
+struct RequestedResource {
     properties: PropertyMap,
     options: ResourceOptions,
     told: PropertyDependencies,
 }
 
 /// What is asked for, with dependencies where the deployment wants them.
-struct Settled {
+struct SettledRequest {
     properties: PropertyMap,
     options: ResourceOptions,
     dependencies: Vec<Urn>,
     property_dependencies: PropertyDependencies,
 }
 
-impl Asked {
-    fn settle(self) -> Settled {
+impl RequestedResource {
+    fn settle(self) -> SettledRequest {
         let mut property_dependencies = self.told;
         outputs::collect_by_property(&self.properties, &mut property_dependencies);
         let mut dependencies = Vec::new();
         outputs::extend(&mut dependencies, self.options.depends_on.iter().cloned());
-        Settled {
+        SettledRequest {
             properties: self.properties,
             options: self.options,
             dependencies,
@@ -382,8 +388,8 @@ impl Asked {
         self,
         request: &Registration,
         transforms: &Transforms,
-    ) -> Result<Settled, MonitorError> {
-        let subject = Subject {
+    ) -> Result<SettledRequest, MonitorError> {
+        let subject = TransformedResource {
             type_: request.type_.clone(),
             name: request.name.clone(),
             custom: request.custom,
@@ -400,7 +406,7 @@ impl Asked {
         outputs::extend(&mut dependencies, options.depends_on.iter().cloned());
         let in_properties = property_dependencies.values().flatten().cloned();
         outputs::extend(&mut dependencies, in_properties);
-        Ok(Settled {
+        Ok(SettledRequest {
             properties,
             options,
             dependencies,

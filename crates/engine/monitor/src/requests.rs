@@ -37,7 +37,7 @@ pub struct Registration {
 
 /// The answer to a registration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Registered {
+pub struct RegistrationResult {
     pub status: RegisterStatus,
     pub urn: Urn,
     pub id: Option<String>,

@@ -28,7 +28,7 @@ use crate::monitor::{Monitor, MonitorPorts, MonitorSettings};
 
 /// How a registration is answered.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum RegistrationAnswer {
     /// As an ordinary deployment would.
     Usual,
     /// With these outputs.
@@ -41,7 +41,7 @@ pub enum Answer {
     Hang,
 }
 
-type Script = Box<dyn Fn(&Goal) -> Answer + Send + Sync>;
+type Script = Box<dyn Fn(&Goal) -> RegistrationAnswer + Send + Sync>;
 
 /// A deployment that grants wishes as told and remembers them.
 pub struct FakeRegistrar {
@@ -50,13 +50,13 @@ pub struct FakeRegistrar {
     dry_run: bool,
     script: Script,
     providers: HashMap<String, Arc<dyn Provider>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<RecordedRequests>,
     asked: Notify,
     shutdown: CancellationToken,
 }
 
 #[derive(Default)]
-struct Seen {
+struct RecordedRequests {
     goals: Vec<Goal>,
     reads: Vec<ReadGoal>,
     outputs: Vec<(Urn, PropertyMap)>,
@@ -69,7 +69,7 @@ impl FakeRegistrar {
             project: project.to_owned(),
             stack: stack.to_owned(),
             dry_run: false,
-            script: Box::new(|_| Answer::Usual),
+            script: Box::new(|_| RegistrationAnswer::Usual),
             providers: HashMap::new(),
             seen: Mutex::default(),
             asked: Notify::new(),
@@ -84,7 +84,10 @@ impl FakeRegistrar {
     }
 
     #[must_use]
-    pub fn answering(mut self, script: impl Fn(&Goal) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn answering(
+        mut self,
+        script: impl Fn(&Goal) -> RegistrationAnswer + Send + Sync + 'static,
+    ) -> Self {
         self.script = Box::new(script);
         self
     }
@@ -176,19 +179,19 @@ impl Registrar for FakeRegistrar {
         self.asked.notify_waiters();
         let urn = self.urn(goal.parent.as_ref(), &goal.type_, &goal.name);
         match (self.script)(&goal) {
-            Answer::Usual => Ok(self.granted(&goal, urn, goal.properties.clone())),
-            Answer::Outputs(outputs) => Ok(self.granted(&goal, urn, outputs)),
-            Answer::Status(status) => Ok(RegisterResult {
+            RegistrationAnswer::Usual => Ok(self.granted(&goal, urn, goal.properties.clone())),
+            RegistrationAnswer::Outputs(outputs) => Ok(self.granted(&goal, urn, outputs)),
+            RegistrationAnswer::Status(status) => Ok(RegisterResult {
                 status,
                 ..self.granted(&goal, urn, PropertyMap::new())
             }),
-            Answer::Elided => Ok(RegisterResult {
+            RegistrationAnswer::Elided => Ok(RegisterResult {
                 id: None,
                 elided: true,
                 ..self.granted(&goal, urn, PropertyMap::new())
             }),
-            Answer::Error(error) => Err(error),
-            Answer::Hang => {
+            RegistrationAnswer::Error(error) => Err(error),
+            RegistrationAnswer::Hang => {
                 self.shutdown.cancelled().await;
                 Err(RegisterError::ShuttingDown)
             }
@@ -281,7 +284,7 @@ type Reply<Request, Response> =
 
 /// A provider that answers functions and methods as told and records what it was asked.
 #[derive(Default)]
-pub struct FakeProvider {
+pub struct AnsweringProvider {
     on_invoke: Option<Reply<InvokeRequest, InvokeResponse>>,
     on_call: Option<Reply<CallRequest, CallResponse>>,
     on_construct: Option<Reply<ConstructRequest, ConstructResponse>>,
@@ -290,7 +293,7 @@ pub struct FakeProvider {
     constructs: Mutex<Vec<ConstructRequest>>,
 }
 
-impl FakeProvider {
+impl AnsweringProvider {
     #[must_use]
     pub fn on_invoke(
         mut self,
@@ -339,7 +342,7 @@ fn unimplemented<T>(method: &'static str) -> Result<T, ProviderError> {
 }
 
 #[async_trait]
-impl Provider for FakeProvider {
+impl Provider for AnsweringProvider {
     async fn check_config(&self, _: CheckRequest) -> Result<CheckResponse, ProviderError> {
         unimplemented("CheckConfig")
     }
@@ -416,13 +419,13 @@ impl Provider for FakeProvider {
 }
 
 /// A monitor's surroundings, all of them stand-ins.
-pub struct Stage {
+pub struct MonitorRig {
     pub registrar: Arc<FakeRegistrar>,
     pub events: Arc<RecordingSink>,
     pub ports: MonitorPorts,
 }
 
-impl Stage {
+impl MonitorRig {
     pub fn new(registrar: FakeRegistrar) -> Self {
         let registrar = Arc::new(registrar);
         let events = Arc::new(RecordingSink::default());

@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 
 #[derive(Default)]
 pub(crate) struct Tracker {
-    state: Mutex<State>,
+    state: Mutex<TrackedResources>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct TrackedResources {
     seen: HashMap<Urn, Existence>,
     children: HashMap<Urn, Vec<Urn>>,
     in_flight: HashMap<Urn, usize>,
@@ -89,7 +89,7 @@ enum Look {
     Unsettled,
 }
 
-impl State {
+impl TrackedResources {
     fn look(&self, roots: &[Urn]) -> Look {
         let mut components = BTreeSet::new();
         let mut frontier = roots.to_vec();

@@ -11,7 +11,7 @@ use crate::options::{InvokeOptions, ResourceOptions};
 pub trait ResourceTransform: Send + Sync {
     async fn transform(
         &self,
-        subject: &Subject,
+        subject: &TransformedResource,
         properties: PropertyMap,
         options: ResourceOptions,
     ) -> Result<(PropertyMap, ResourceOptions), MonitorError>;
@@ -30,7 +30,7 @@ pub trait InvokeTransform: Send + Sync {
 
 /// The resource that a transform is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct TransformedResource {
     pub type_: TypeToken,
     pub name: String,
     pub custom: bool,

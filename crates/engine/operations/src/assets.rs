@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::web::Web;
 use async_trait::async_trait;
 use nimbus_engine_monitor::{AssetReader, NoRemoteAssets};
-use nimbus_engine_sandbox::Network;
+use nimbus_engine_sandbox::ProgramNetwork;
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -14,10 +14,10 @@ use url::Url;
 const LARGEST: u64 = 1 << 30;
 
 /// Whoever may not reach the network does not get it through the engine either.
-pub(crate) fn reader(network: Network) -> Arc<dyn AssetReader> {
+pub(crate) fn reader(network: ProgramNetwork) -> Arc<dyn AssetReader> {
     match network {
-        Network::None => Arc::new(NoRemoteAssets),
-        Network::Full => Arc::new(WebAssets::default()),
+        ProgramNetwork::None => Arc::new(NoRemoteAssets),
+        ProgramNetwork::Full => Arc::new(WebAssets::default()),
     }
 }
 
@@ -85,8 +85,8 @@ mod tests {
     #[tokio::test]
     async fn a_program_without_network_cannot_have_the_engine_ask() {
         let uri = server("content");
-        assert!(reader(Network::None).read(&uri).await.is_err());
-        let content = reader(Network::Full).read(&uri).await.unwrap();
+        assert!(reader(ProgramNetwork::None).read(&uri).await.is_err());
+        let content = reader(ProgramNetwork::Full).read(&uri).await.unwrap();
         assert_eq!(content, b"content");
     }
 }

@@ -14,7 +14,7 @@ pub struct Cancellation {
 
 /// What a request to stop amounted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum CancelStage {
     Stopping,
     Killing,
 }
@@ -25,13 +25,13 @@ impl Cancellation {
     }
 
     /// Somebody asked to stop: the first time gently, the second time at once.
-    pub fn request(&self) -> Stage {
+    pub fn request(&self) -> CancelStage {
         if self.stop.is_cancelled() {
             self.kill.cancel();
-            Stage::Killing
+            CancelStage::Killing
         } else {
             self.stop.cancel();
-            Stage::Stopping
+            CancelStage::Stopping
         }
     }
 
@@ -58,10 +58,10 @@ mod tests {
     fn the_second_request_kills() {
         let cancellation = Cancellation::new();
         assert!(!cancellation.is_stopping());
-        assert_eq!(cancellation.request(), Stage::Stopping);
+        assert_eq!(cancellation.request(), CancelStage::Stopping);
         assert!(cancellation.is_stopping() && !cancellation.kill.is_cancelled());
-        assert_eq!(cancellation.request(), Stage::Killing);
+        assert_eq!(cancellation.request(), CancelStage::Killing);
         assert!(cancellation.kill.is_cancelled());
-        assert_eq!(cancellation.request(), Stage::Killing);
+        assert_eq!(cancellation.request(), CancelStage::Killing);
     }
 }

@@ -8,7 +8,7 @@ use nimbus_engine_ports::EventSink;
 
 use crate::cancel::Cancellation;
 use crate::report::RunReport;
-use crate::request::RunRequest;
+use crate::request::OperationRequest;
 
 /// Carries out operations on stacks. Engines take the same requests, emit the same events and
 /// leave the same state files, so that a stack can move between them at any time.
@@ -18,7 +18,7 @@ pub trait Engine: Send + Sync {
     /// failures included.
     async fn run(
         &self,
-        request: &RunRequest,
+        request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
     ) -> Result<RunReport>;

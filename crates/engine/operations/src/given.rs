@@ -12,18 +12,18 @@ use serde_json::Value;
 /// Values by `namespace:name`.
 #[derive(Clone, Default)]
 pub struct GivenConfig {
-    values: BTreeMap<String, Given>,
+    values: BTreeMap<String, GivenValue>,
 }
 
 #[derive(Clone)]
-struct Given {
+struct GivenValue {
     value: Value,
     secret: bool,
 }
 
 impl GivenConfig {
     pub fn set(&mut self, key: impl Into<String>, value: Value, secret: bool) {
-        self.values.insert(key.into(), Given { value, secret });
+        self.values.insert(key.into(), GivenValue { value, secret });
     }
 
     /// What was resolved already, for an engine that gets configuration only in files.
@@ -83,7 +83,7 @@ fn bare(value: &PropertyValue) -> &PropertyValue {
     }
 }
 
-fn property(given: &Given) -> PropertyValue {
+fn property(given: &GivenValue) -> PropertyValue {
     let value = from_json(&given.value);
     if given.secret {
         PropertyValue::secret(value)

@@ -8,12 +8,12 @@ use nimbus_engine_monitor::{BUILTIN_PACKAGE, BuiltinProvider};
 use nimbus_engine_ports::{LoadError, Provider, ProviderHost};
 
 /// Answers for the built-in package itself and asks `plugins` for every other.
-pub(crate) struct Host {
+pub(crate) struct BuiltInHost {
     builtin: Arc<BuiltinProvider>,
     plugins: Arc<dyn ProviderHost>,
 }
 
-impl Host {
+impl BuiltInHost {
     pub(crate) fn new(builtin: BuiltinProvider, plugins: Arc<dyn ProviderHost>) -> Self {
         Self {
             builtin: Arc::new(builtin),
@@ -23,7 +23,7 @@ impl Host {
 }
 
 #[async_trait]
-impl ProviderHost for Host {
+impl ProviderHost for BuiltInHost {
     async fn load(&self, package: &PackageDescriptor) -> Result<Arc<dyn Provider>, LoadError> {
         if package.name == BUILTIN_PACKAGE {
             return Ok(Arc::clone(&self.builtin) as Arc<dyn Provider>);

@@ -1,7 +1,9 @@
 //! The sandbox that programs run in, decided once per run.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_sandbox::{Helper, Mode, Network, Probe, Sandbox, Settings};
+use nimbus_engine_sandbox::{
+    Helper, IsolationMode, Probe, ProgramNetwork, Sandbox, SandboxSettings,
+};
 
 /// A sandbox, and what an operator who accepts less than everything should keep seeing.
 pub(crate) struct Decided {
@@ -10,7 +12,7 @@ pub(crate) struct Decided {
 }
 
 /// Looks at what this machine offers and decides what is done, or that nothing is run.
-pub(crate) async fn decide(settings: Settings) -> Result<Decided> {
+pub(crate) async fn decide(settings: SandboxSettings) -> Result<Decided> {
     let decided = tokio::task::spawn_blocking(move || {
         let helper = Helper::this_program().map_err(|error| {
             Error::new(
@@ -30,13 +32,13 @@ pub(crate) async fn decide(settings: Settings) -> Result<Decided> {
     })?
 }
 
-fn warning(probe: &Probe, settings: &Settings) -> Option<String> {
-    if settings.mode != (Mode::Strict { allow_weak: true }) {
+fn warning(probe: &Probe, settings: &SandboxSettings) -> Option<String> {
+    if settings.mode != (IsolationMode::Strict { allow_weak: true }) {
         return None;
     }
     let missing = probe.missing();
     let mut weak: Vec<&str> = missing.iter().map(|primitive| primitive.title()).collect();
-    if settings.network == Network::Full {
+    if settings.network == ProgramNetwork::Full {
         weak.push("a network of its own");
     }
     (!weak.is_empty()).then(|| {
@@ -47,7 +49,7 @@ fn warning(probe: &Probe, settings: &Settings) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_sandbox::Limits;
+    use nimbus_engine_sandbox::ResourceLimits;
 
     use super::*;
 
@@ -55,16 +57,16 @@ mod tests {
     fn accepted_weakness_is_told_in_every_run() {
         // Without a helper nothing can be tried, so nothing is known to work.
         let probe = Probe::run(&Helper::at("/no/such/helper"));
-        let settings = |mode| Settings {
+        let settings = |mode| SandboxSettings {
             mode,
-            network: Network::Full,
-            limits: Limits::default(),
+            network: ProgramNetwork::Full,
+            limits: ResourceLimits::default(),
             environment: Vec::new(),
             roots: Vec::new(),
         };
-        let accepted = settings(Mode::Strict { allow_weak: true });
+        let accepted = settings(IsolationMode::Strict { allow_weak: true });
         let told = warning(&probe, &accepted).expect("a warning");
         assert!(told.contains("user namespaces") && told.contains("network of its own"));
-        assert_eq!(warning(&probe, &settings(Mode::BestEffort)), None);
+        assert_eq!(warning(&probe, &settings(IsolationMode::BestEffort)), None);
     }
 }

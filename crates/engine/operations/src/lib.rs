@@ -7,16 +7,16 @@
 //! (the same through an installed `pulumi`).
 
 mod assets;
-mod bench;
+mod broadcast;
+mod callback_servers;
 mod cancel;
-mod doors;
 mod embedded;
 mod engine;
-mod fan;
 mod given;
 mod host;
 mod import;
 mod isolation;
+mod notices;
 mod official;
 mod plan;
 mod processes;
@@ -25,33 +25,34 @@ mod report;
 mod request;
 mod required;
 mod restore;
+mod runtime;
 mod scratch;
 mod stacks;
-mod tell;
 mod unknown;
 mod web;
 mod workspace;
 
-pub use bench::{Setup, Tools, Workbench};
-pub use cancel::{Cancellation, Stage};
+pub use broadcast::BroadcastSink;
+pub use cancel::{CancelStage, Cancellation};
 pub use embedded::EmbeddedEngine;
 pub use engine::Engine;
-pub use fan::EventFan;
 pub use given::GivenConfig;
 /// How programs are kept from everything else.
 pub use nimbus_engine_language::translate_if_asked;
-pub use nimbus_engine_sandbox::{Network, Settings as SandboxSettings};
+pub use nimbus_engine_sandbox::{ProgramNetwork, SandboxSettings};
+pub use notices::describe as describe_interruption;
 pub use official::OfficialEngine;
-pub use plan::{Part, PlanError};
+pub use plan::{PlanError, SealedPart};
 pub use processes::Processes;
 pub use report::RunReport;
 pub use request::{
-    Action, Choice, ImportItem, Mode, PolicyPackRequest, RunOptions, RunRequest, StackLocation,
+    Action, ImportItem, Mode, OperationRequest, PolicyPackRequest, ResourceSelection, RunOptions,
+    StackLocation,
 };
 pub use required::{plugin_folder, required_plugins};
+pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 pub use stacks::stack_outputs;
-pub use tell::describe as describe_interruption;
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
-    BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, Workspace, backend_address, backend_of,
+    BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, StackWorkspace, backend_address, backend_of,
 };

@@ -11,31 +11,31 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::{PluginPath, Project};
 use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
-    Environment, LanguageProgram, ProgramPorts, ProgramSpec, ProjectTrust, Runtime, RuntimeOptions,
-    TypeChecker, WarmStarts, default_packages, install_dependencies, install_python_dependencies,
-    python_environment,
+    LanguageProgram, ProgramEnvironment, ProgramPorts, ProgramSpec, ProjectTrust, Runtime,
+    RuntimeOptions, TypeChecker, WarmStarts, default_packages, install_dependencies,
+    install_python_dependencies, python_environment,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
     BuiltinProvider, EngineEndpoint, HookRegistry, Listen, RunningResources,
 };
 use nimbus_engine_plugin::{
-    HostOptions, KeepWarm, Limits, PluginHost, PluginKind, PluginSearch, PolicyPackOptions,
-    ProjectPlugin, ProviderPool, SharedPlugins, StrangersCode, Tenancy,
+    HostOptions, KeepWarm, PluginHost, PluginKind, PluginSearch, PluginTimeouts, PolicyPackOptions,
+    ProjectPlugin, ProviderPool, SharedPlugins, Tenancy, UntrustedCode,
 };
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
 };
-use nimbus_engine_sandbox::{Network, Sandbox};
+use nimbus_engine_sandbox::{ProgramNetwork, Sandbox};
 use serde_json::Value;
 
 use crate::assets;
-use crate::bench::{Setup, Tools, Workbench};
-use crate::doors::Ports;
-use crate::host::Host;
+use crate::callback_servers::CallbackPorts;
+use crate::host::BuiltInHost;
 use crate::isolation;
 use crate::request::{Mode, PolicyPackRequest, RunOptions};
 use crate::required::packages_of;
+use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 
 /// How long a program may take to end when asked to.
 const PROGRAM_GRACE: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ const NOT_FOR_PROGRAMS: [&str; 2] = [PASSPHRASE, PASSPHRASE_FILE];
 #[derive(Clone)]
 pub struct Processes {
     environment: BTreeMap<OsString, OsString>,
-    limits: Limits,
+    limits: PluginTimeouts,
     /// Stands in for every plugin.
     simulated: Option<Arc<dyn ProviderHost>>,
     /// One for all programs that are started from here: they have most of the work in common.
@@ -65,7 +65,7 @@ impl Processes {
         let checker = typescript_cache(&environment).map(|cache| TypeChecker::new(&cache));
         Self {
             environment,
-            limits: Limits::default(),
+            limits: PluginTimeouts::default(),
             simulated: None,
             checker: checker.map(Arc::new),
             warm: Arc::new(WarmStarts::when_idle()),
@@ -115,10 +115,10 @@ impl Default for Processes {
 }
 
 #[async_trait]
-impl Workbench for Processes {
-    async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
+impl RuntimeLauncher for Processes {
+    async fn set_up(&self, setup: RuntimeSetup<'_>) -> Result<Box<dyn OperationRuntime>> {
         let language = Language::of(&setup.workspace.project, setup.request.needs_program())?;
-        let isolation = Isolation::of(&setup).await?;
+        let isolation = ProgramIsolation::of(&setup).await?;
         self.dependencies(&setup, language.as_ref()).await?;
         let packages = self
             .packages(&setup, language.as_ref(), &isolation.trust)
@@ -138,9 +138,9 @@ impl Workbench for Processes {
             Some(simulated) => Arc::clone(simulated),
             None => Arc::clone(&plugins) as _,
         };
-        let mut running = Running {
+        let mut running = RunningProcesses {
             endpoint,
-            host: Arc::new(Host::new(builtin, providers)),
+            host: Arc::new(BuiltInHost::new(builtin, providers)),
             plugins,
             hooks,
             analyzers: Vec::new(),
@@ -164,11 +164,11 @@ impl Processes {
     /// What needs plugins to be there already: policy packs and the program.
     async fn complete(
         &self,
-        running: &mut Running,
-        setup: Setup<'_>,
+        running: &mut RunningProcesses,
+        setup: RuntimeSetup<'_>,
         language: Option<Language>,
         resources: Arc<RunningResources>,
-        isolation: Isolation,
+        isolation: ProgramIsolation,
     ) -> Result<()> {
         for pack in &setup.request.options.policy_packs {
             let pack = running
@@ -181,7 +181,7 @@ impl Processes {
             return Ok(());
         };
         let sandboxed = setup.request.options.sandbox.as_ref();
-        let network = sandboxed.map_or(Network::Full, |settings| settings.network);
+        let network = sandboxed.map_or(ProgramNetwork::Full, |settings| settings.network);
         let ports = ProgramPorts {
             events: Arc::clone(&setup.events),
             hooks: Arc::clone(&running.hooks),
@@ -197,10 +197,10 @@ impl Processes {
 
     fn program_spec(
         &self,
-        setup: Setup<'_>,
+        setup: RuntimeSetup<'_>,
         language: Language,
         packages: BTreeMap<String, PackageDescriptor>,
-        isolation: Isolation,
+        isolation: ProgramIsolation,
     ) -> ProgramSpec {
         let mut environment = self.environment.clone();
         environment.retain(|name, _| !NOT_FOR_PROGRAMS.iter().any(|hidden| name == hidden));
@@ -212,7 +212,7 @@ impl Processes {
             main: project.main.clone(),
             context: setup.context,
             args: setup.request.options.program_arguments.clone(),
-            environment: Environment::Only(environment),
+            environment: ProgramEnvironment::Only(environment),
             listen: Listen::Loopback,
             typescript_cache: typescript_cache(&self.environment),
             transpile_only: setup.request.options.transpile_only,
@@ -228,7 +228,11 @@ impl Processes {
 
     /// Packages that are missing are installed from the lock file. In a sandbox nothing is run for
     /// the program outside of it.
-    async fn dependencies(&self, setup: &Setup<'_>, language: Option<&Language>) -> Result<()> {
+    async fn dependencies(
+        &self,
+        setup: &RuntimeSetup<'_>,
+        language: Option<&Language>,
+    ) -> Result<()> {
         let sandboxed = setup.request.options.sandbox.is_some();
         let wanted = setup.request.needs_program() && !sandboxed;
         let cache = cache(&self.environment).filter(|_| wanted);
@@ -251,7 +255,7 @@ impl Processes {
     /// What the program's installed packages need. What cannot be understood is told and skipped.
     async fn packages(
         &self,
-        setup: &Setup<'_>,
+        setup: &RuntimeSetup<'_>,
         language: Option<&Language>,
         trust: &ProjectTrust,
     ) -> Result<BTreeMap<String, PackageDescriptor>> {
@@ -269,10 +273,10 @@ impl Processes {
 
     async fn host_options(
         &self,
-        setup: &Setup<'_>,
+        setup: &RuntimeSetup<'_>,
         language: Option<&Language>,
         engine_address: &str,
-        isolation: &Isolation,
+        isolation: &ProgramIsolation,
     ) -> Result<HostOptions> {
         let project = &setup.workspace.project;
         let folder = program_folder(project);
@@ -310,13 +314,13 @@ impl Processes {
 }
 
 /// How the program of one operation is kept from everything else.
-struct Isolation {
+struct ProgramIsolation {
     sandbox: Option<Sandbox>,
     trust: ProjectTrust,
 }
 
-impl Isolation {
-    async fn of(setup: &Setup<'_>) -> Result<Self> {
+impl ProgramIsolation {
+    async fn of(setup: &RuntimeSetup<'_>) -> Result<Self> {
         let settings = setup.request.options.sandbox.as_ref();
         let sandbox = match settings {
             Some(settings) => {
@@ -334,19 +338,19 @@ impl Isolation {
     }
 
     /// Where dynamic providers and policy packs run, if they are strangers'.
-    fn strangers_code(&self, options: &RunOptions) -> Option<StrangersCode> {
+    fn strangers_code(&self, options: &RunOptions) -> Option<UntrustedCode> {
         let (settings, sandbox) = (options.sandbox.as_ref()?, self.sandbox.clone()?);
-        sandbox.is_strict().then(|| StrangersCode {
+        sandbox.is_strict().then(|| UntrustedCode {
             sandbox,
             roots: settings.roots.clone(),
-            doors: Arc::new(Ports),
+            doors: Arc::new(CallbackPorts),
         })
     }
 }
 
 fn shared_plugins(keep: KeepWarm) -> SharedPlugins {
     SharedPlugins {
-        pool: ProviderPool::new(keep, Limits::default(), Arc::new(Ports)),
+        pool: ProviderPool::new(keep, PluginTimeouts::default(), Arc::new(CallbackPorts)),
         owner: String::new(),
         everywhere: SharedPlugins::reviewed(),
     }
@@ -356,8 +360,8 @@ fn shared_plugins(keep: KeepWarm) -> SharedPlugins {
 fn tenancy(options: &RunOptions) -> Tenancy {
     let mode = options.sandbox.as_ref().map(|sandbox| sandbox.mode);
     match mode {
-        Some(nimbus_engine_sandbox::Mode::Strict { .. }) => Tenancy::Several,
-        Some(nimbus_engine_sandbox::Mode::BestEffort) | None => Tenancy::Single,
+        Some(nimbus_engine_sandbox::IsolationMode::Strict { .. }) => Tenancy::Several,
+        Some(nimbus_engine_sandbox::IsolationMode::BestEffort) | None => Tenancy::Single,
     }
 }
 
@@ -398,10 +402,10 @@ impl Language {
     }
 }
 
-struct Running {
+struct RunningProcesses {
     endpoint: EngineEndpoint,
     plugins: Arc<PluginHost>,
-    host: Arc<Host>,
+    host: Arc<BuiltInHost>,
     hooks: Arc<HookRegistry>,
     analyzers: Vec<Arc<dyn Analyzer>>,
     program: Option<Arc<dyn Program>>,
@@ -409,7 +413,7 @@ struct Running {
 }
 
 #[async_trait]
-impl Tools for Running {
+impl OperationRuntime for RunningProcesses {
     fn host(&self) -> Arc<dyn ProviderHost> {
         Arc::clone(&self.host) as _
     }
@@ -507,7 +511,10 @@ fn config_json(values: &BTreeMap<String, String>) -> String {
     serde_json::to_string(values).expect("texts have a JSON form")
 }
 
-fn pack_options(request: &PolicyPackRequest, setup: &Setup<'_>) -> Result<PolicyPackOptions> {
+fn pack_options(
+    request: &PolicyPackRequest,
+    setup: &RuntimeSetup<'_>,
+) -> Result<PolicyPackOptions> {
     let policies = request.config.as_deref().map(policy_config).transpose()?;
     Ok(PolicyPackOptions {
         folder: request.folder.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nimbus_core::Error;
 use nimbus_engine_backend::{RecoveryReport, StateVersion};
-use nimbus_engine_model::{Operation, PropertyMap, StepOp};
+use nimbus_engine_model::{PendingOperation, PropertyMap, StepOp};
 
 /// How an operation went. It was started; what stopped it before that is an error instead.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct RunReport {
     /// Outputs of the stack, as they are now; after a preview, as they would be.
     pub outputs: PropertyMap,
     /// Acts of this operation whose outcome nobody knows.
-    pub unknown: Vec<Operation>,
+    pub unknown: Vec<PendingOperation>,
     /// What was found of earlier operations that did not finish.
     pub recovered: Vec<RecoveryReport>,
     /// The state that was left; `None` after a preview and when it could not be saved.

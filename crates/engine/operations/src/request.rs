@@ -18,7 +18,7 @@ pub struct StackLocation {
 
 /// One operation on one stack.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunRequest {
+pub struct OperationRequest {
     pub location: StackLocation,
     pub action: Action,
     pub mode: Mode,
@@ -57,8 +57,8 @@ pub struct RunOptions {
     pub continue_on_error: bool,
     /// Look at what is really there first.
     pub refresh: bool,
-    pub targets: Choice,
-    pub excludes: Choice,
+    pub targets: ResourceSelection,
+    pub excludes: ResourceSelection,
     /// Replace these even if nothing about them changed.
     pub replace: Vec<String>,
     pub policy_packs: Vec<PolicyPackRequest>,
@@ -82,7 +82,7 @@ pub struct RunOptions {
     /// for its hooks.
     pub run_program: bool,
     /// How the program is kept from everything else; `None`: not at all.
-    pub sandbox: Option<nimbus_engine_sandbox::Settings>,
+    pub sandbox: Option<nimbus_engine_sandbox::SandboxSettings>,
 }
 
 impl RunOptions {
@@ -95,7 +95,7 @@ impl RunOptions {
 /// Some of a stack's resources, by URN or by pattern: `*` stands for anything but `:`, `**` for
 /// anything.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Choice {
+pub struct ResourceSelection {
     pub patterns: Vec<String>,
     /// Also everything that depends on them.
     pub dependents: bool,
@@ -131,7 +131,7 @@ pub struct ImportItem {
     pub names: BTreeMap<String, Urn>,
 }
 
-impl RunRequest {
+impl OperationRequest {
     /// Whether the stack's program is run.
     pub fn needs_program(&self) -> bool {
         match self.action {

@@ -8,7 +8,7 @@ use nimbus_engine_backend::project::Project;
 use nimbus_engine_language::{ProjectTrust, RequiredPackages, required_packages};
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_plugin::PluginSearch;
-use nimbus_engine_sandbox::Settings;
+use nimbus_engine_sandbox::SandboxSettings;
 
 use crate::isolation;
 use crate::processes::Language;
@@ -17,7 +17,7 @@ use crate::processes::Language;
 /// understood comes second.
 pub async fn required_plugins(
     directory: &Path,
-    sandbox: Option<&Settings>,
+    sandbox: Option<&SandboxSettings>,
 ) -> Result<(Vec<PackageDescriptor>, Vec<String>)> {
     let project = Project::find(directory)?;
     let trust = match sandbox {

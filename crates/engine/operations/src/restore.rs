@@ -12,11 +12,11 @@ use nimbus_engine_ports::{
     Program, ProgramError, ReadGoal, RegisterError, RegisterStatus, Registrar,
 };
 
-pub(crate) struct Recorded {
+pub(crate) struct RecordedProgram {
     snapshot: Snapshot,
 }
 
-impl Recorded {
+impl RecordedProgram {
     pub(crate) fn new(snapshot: Snapshot) -> Self {
         Self { snapshot }
     }
@@ -52,7 +52,7 @@ impl Recorded {
 }
 
 #[async_trait]
-impl Program for Recorded {
+impl Program for RecordedProgram {
     async fn run(&self, registrar: Arc<dyn Registrar>) -> Result<(), ProgramError> {
         match self.ask_for_all(registrar.as_ref()).await {
             Ok(()) => Ok(()),

@@ -7,13 +7,13 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::{
     Project, ResolvedConfig, StackSettings, find_project_file, resolve,
 };
-use nimbus_engine_backend::store::Address;
+use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
     Backend, BackendError, BackendOptions, Environment, Keyring, Stack, StackRef, StackSecrets,
 };
 
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_sandbox::Settings;
+use nimbus_engine_sandbox::SandboxSettings;
 
 use crate::request::StackLocation;
 
@@ -37,7 +37,7 @@ pub struct StackAccess {
 
 /// A stack together with its program.
 #[derive(Clone, Debug)]
-pub struct Workspace {
+pub struct StackWorkspace {
     pub access: StackAccess,
     pub project: Project,
     pub settings: StackSettings,
@@ -97,11 +97,12 @@ pub fn backend_address(
     environment: &Environment,
 ) -> Result<String> {
     let (text, relative_to) = chosen_address(location, project, environment);
-    let address = Address::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
+    let address =
+        StorageAddress::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
     Ok(match address {
-        Address::Local(_) => address.to_string(),
+        StorageAddress::Local(_) => address.to_string(),
         // Its parameters are part of it.
-        Address::S3(_) => text,
+        StorageAddress::S3(_) => text,
     })
 }
 
@@ -111,7 +112,8 @@ async fn open_backend(
     environment: &Environment,
 ) -> Result<Backend> {
     let (text, relative_to) = chosen_address(location, project, environment);
-    let address = Address::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
+    let address =
+        StorageAddress::parse(&text, &relative_to, environment).map_err(BackendError::from)?;
     let backups = environment
         .non_empty("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS")
         .is_none();
@@ -178,13 +180,13 @@ fn project_folder(project: Option<&Project>, otherwise: &Path) -> PathBuf {
     project.map_or(otherwise, Project::directory).to_owned()
 }
 
-impl Workspace {
+impl StackWorkspace {
     /// With the settings of the sandbox that its program runs in: of a stranger's project nothing is
     /// read but its own files, and it does not decide where its state is.
     pub async fn open(
         location: &StackLocation,
         keyring: &Arc<Keyring>,
-        sandbox: Option<&Settings>,
+        sandbox: Option<&SandboxSettings>,
     ) -> Result<Self> {
         let found = find_project_file(&location.directory)?;
         let root = found.parent().unwrap_or(&location.directory);

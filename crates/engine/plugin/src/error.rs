@@ -6,12 +6,15 @@ use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_ports::LoadError;
 
-use crate::lookup::LookupError;
+use crate::lookup::PluginLookupError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     #[error("no plugin named {plugin}: {source}")]
-    NotFound { plugin: String, source: LookupError },
+    NotFound {
+        plugin: String,
+        source: PluginLookupError,
+    },
     #[error("{} is not usable: {source}", manifest.display())]
     Manifest { manifest: PathBuf, source: Error },
     /// The language that the plugin is written in, or its SDK, is not there.
@@ -108,13 +111,13 @@ impl From<PluginError> for Error {
     }
 }
 
-impl From<LookupError> for Error {
-    fn from(error: LookupError) -> Self {
+impl From<PluginLookupError> for Error {
+    fn from(error: PluginLookupError) -> Self {
         let code = match error {
-            LookupError::NotFound { .. }
-            | LookupError::Folder { .. }
-            | LookupError::Name { .. } => ErrorCode::PLUGIN_NOT_FOUND,
-            LookupError::DebugProviders { .. } => ErrorCode::CONFIG_BAD_VALUE,
+            PluginLookupError::NotFound { .. }
+            | PluginLookupError::Folder { .. }
+            | PluginLookupError::Name { .. } => ErrorCode::PLUGIN_NOT_FOUND,
+            PluginLookupError::DebugProviders { .. } => ErrorCode::CONFIG_BAD_VALUE,
         };
         Error::new(code, error.to_string())
     }
@@ -128,7 +131,7 @@ mod tests {
     fn a_missing_plugin_names_the_command_that_installs_it() {
         let missing = || PluginError::NotFound {
             plugin: "thing".to_owned(),
-            source: LookupError::NotFound {
+            source: PluginLookupError::NotFound {
                 looked: vec!["$PATH".to_owned()],
                 others: Vec::new(),
             },

@@ -9,7 +9,7 @@ use nimbus_engine_ports::{LoadError, Provider, ProviderHost};
 use nimbus_engine_proto as proto;
 use parking_lot::Mutex;
 
-use crate::desk::Desk;
+use crate::allocator::ProcessAllocator;
 use crate::error::PluginError;
 use crate::options::HostOptions;
 use crate::plugin::reason;
@@ -17,14 +17,14 @@ use crate::policy::{PolicyPack, PolicyPackOptions};
 use crate::provider::GrpcProvider;
 
 pub struct PluginHost {
-    desk: Arc<Desk>,
+    desk: Arc<ProcessAllocator>,
     policy_packs: Mutex<Vec<Weak<PolicyPack>>>,
 }
 
 impl PluginHost {
     pub fn new(options: HostOptions) -> Self {
         Self {
-            desk: Arc::new(Desk::new(options)),
+            desk: Arc::new(ProcessAllocator::new(options)),
             policy_packs: Mutex::default(),
         }
     }

@@ -9,7 +9,7 @@
 //! A plugin that dies, hangs or answers nonsense makes an outcome unknown; it never makes a
 //! resource absent. Nothing here decides what happens to resources.
 
-mod desk;
+mod allocator;
 mod error;
 mod folder;
 mod host;
@@ -26,15 +26,15 @@ mod provider;
 mod runtime;
 mod sharing;
 mod start;
-mod strangers;
 mod tenancy;
+mod untrusted;
 
 pub use error::PluginError;
 pub use host::PluginHost;
-pub use lookup::{Located, LookupError, PluginKind, PluginSearch, ProjectPlugin};
-pub use options::{HostOptions, Limits};
+pub use lookup::{Located, PluginKind, PluginLookupError, PluginSearch, ProjectPlugin};
+pub use options::{HostOptions, PluginTimeouts};
 pub use policy::{PolicyPack, PolicyPackOptions};
-pub use pool::{EngineDoor, EngineDoors, KeepWarm, ProviderPool};
+pub use pool::{CallbackServer, CallbackServers, KeepWarm, ProviderPool};
 pub use sharing::{SHARED_EVERYWHERE, SharedPlugins};
-pub use strangers::StrangersCode;
 pub use tenancy::Tenancy;
+pub use untrusted::UntrustedCode;

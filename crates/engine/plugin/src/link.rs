@@ -50,7 +50,7 @@ pub(crate) enum CallError {
     Abandoned,
 }
 
-pub(crate) struct Link {
+pub(crate) struct PluginConnection {
     /// Names the plugin in messages.
     label: String,
     channel: Observed,
@@ -58,7 +58,7 @@ pub(crate) struct Link {
     process: Option<PluginProcess>,
 }
 
-impl Link {
+impl PluginConnection {
     /// Connects, trying again for as long as the plugin lives and `patience` lasts: some announce
     /// their port a moment before they listen.
     pub(crate) async fn open(
@@ -130,7 +130,7 @@ impl Link {
             let message = format!("{} has ended ({status})", self.label);
             return Err(CallError::Gone { message });
         }
-        let answer = Answer::default();
+        let answer = PeerStatus::default();
         let mut request = Request::new(message);
         request.extensions_mut().insert(answer.clone());
         match tokio::time::timeout(limit, Box::pin(send(request))).await {
@@ -219,9 +219,9 @@ impl Service<http::Uri> for Once {
 
 /// The status that the peer sent for one call, if any.
 #[derive(Clone, Default)]
-struct Answer(Arc<AtomicI32>);
+struct PeerStatus(Arc<AtomicI32>);
 
-impl Answer {
+impl PeerStatus {
     fn see(&self, headers: &HeaderMap) {
         let code = headers
             .get("grpc-status")
@@ -255,7 +255,7 @@ impl Service<http::Request<Body>> for Observed {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let answer = request
             .extensions()
-            .get::<Answer>()
+            .get::<PeerStatus>()
             .cloned()
             .unwrap_or_default();
         let response = self.0.call(request);
@@ -269,7 +269,7 @@ impl Service<http::Request<Body>> for Observed {
 
 pub(crate) struct ObservedBody {
     body: Body,
-    answer: Answer,
+    answer: PeerStatus,
 }
 
 impl http_body::Body for ObservedBody {

@@ -58,7 +58,7 @@ pub enum Located {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LookupError {
+pub enum PluginLookupError {
     #[error("looked in {}{}", .looked.join(", "), near(.others))]
     NotFound {
         looked: Vec<String>,
@@ -85,7 +85,7 @@ impl PluginSearch {
     pub fn from_environment(
         environment: &BTreeMap<OsString, OsString>,
         project: Vec<ProjectPlugin>,
-    ) -> Result<Self, LookupError> {
+    ) -> Result<Self, PluginLookupError> {
         let variable = |name: &str| {
             let value = environment.get(&OsString::from(name));
             value.filter(|value| !value.is_empty()).cloned()
@@ -109,11 +109,11 @@ impl PluginSearch {
         kind: PluginKind,
         name: &str,
         version: Option<&Version>,
-    ) -> Result<Located, LookupError> {
+    ) -> Result<Located, PluginLookupError> {
         // A name becomes part of a file's name, and is whatever a program or a state says.
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || !name.chars().all(plain) {
-            return Err(LookupError::Name {
+            return Err(PluginLookupError::Name {
                 name: name.to_owned(),
             });
         }
@@ -168,7 +168,7 @@ impl PluginSearch {
         kind: PluginKind,
         name: &str,
         version: Option<&Version>,
-    ) -> Result<Located, LookupError> {
+    ) -> Result<Located, PluginLookupError> {
         let candidates = match &self.installed {
             Some(folder) => installed_versions(folder, kind, name),
             None => Vec::new(),
@@ -184,7 +184,7 @@ impl PluginSearch {
         if let Some((_, folder)) = chosen {
             return in_folder(folder, kind, name);
         }
-        Err(LookupError::NotFound {
+        Err(PluginLookupError::NotFound {
             looked: self.places(kind, name, version),
             others: candidates.into_iter().map(|(version, _)| version).collect(),
         })
@@ -228,13 +228,13 @@ impl fmt::Display for PluginKind {
     }
 }
 
-fn parse_running(text: &str) -> Result<BTreeMap<String, NonZeroU16>, LookupError> {
+fn parse_running(text: &str) -> Result<BTreeMap<String, NonZeroU16>, PluginLookupError> {
     let parse = |entry: &str| {
         let parsed = entry
             .trim()
             .split_once(':')
             .and_then(|(name, port)| Some((name.to_owned(), port.parse().ok()?)));
-        parsed.ok_or_else(|| LookupError::DebugProviders {
+        parsed.ok_or_else(|| PluginLookupError::DebugProviders {
             entry: entry.to_owned(),
         })
     };
@@ -245,7 +245,7 @@ fn parse_running(text: &str) -> Result<BTreeMap<String, NonZeroU16>, LookupError
 }
 
 /// The program in a plugin's folder, or the folder itself if it holds source.
-fn in_folder(folder: &Path, kind: PluginKind, name: &str) -> Result<Located, LookupError> {
+fn in_folder(folder: &Path, kind: PluginKind, name: &str) -> Result<Located, PluginLookupError> {
     let path = folder.join(kind.program(name));
     if path.is_file() {
         return Ok(Located::Program { path });
@@ -260,7 +260,7 @@ fn in_folder(folder: &Path, kind: PluginKind, name: &str) -> Result<Located, Loo
     } else {
         "does not exist".to_owned()
     };
-    Err(LookupError::Folder {
+    Err(PluginLookupError::Folder {
         folder: folder.to_owned(),
         reason,
     })

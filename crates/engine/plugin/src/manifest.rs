@@ -9,7 +9,7 @@ use nimbus_engine_files::ProjectFiles;
 
 /// What is needed of `PulumiPlugin.yaml` or `PulumiPolicy.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Manifest {
+pub(crate) struct PluginManifest {
     pub(crate) runtime: String,
     /// Options of the runtime, as text.
     pub(crate) options: BTreeMap<String, String>,
@@ -17,7 +17,7 @@ pub(crate) struct Manifest {
     pub(crate) version: Option<String>,
 }
 
-impl Manifest {
+impl PluginManifest {
     pub(crate) fn read(files: &ProjectFiles, file: &Path) -> Result<Self, Error> {
         let text = files.read_to_string(file).map_err(|error| {
             let message = format!("cannot read {}: {error}", file.display());

@@ -10,8 +10,8 @@ use nimbus_engine_ports::EventSink;
 
 use crate::lookup::PluginSearch;
 use crate::sharing::SharedPlugins;
-use crate::strangers::StrangersCode;
 use crate::tenancy::Tenancy;
+use crate::untrusted::UntrustedCode;
 
 /// Everything that the plugins of one run have in common. It holds secrets, so it cannot be printed.
 #[derive(Clone)]
@@ -35,9 +35,9 @@ pub struct HostOptions {
     /// Whether plugins get all of that, and whether a program's own code may be one.
     pub tenancy: Tenancy,
     /// Where code of strangers' projects runs, if programs are strangers'.
-    pub strangers: Option<StrangersCode>,
+    pub strangers: Option<UntrustedCode>,
     pub search: PluginSearch,
-    pub limits: Limits,
+    pub limits: PluginTimeouts,
     /// Processes that other operations use too; `None`: all are this run's own.
     pub shared: Option<SharedPlugins>,
     /// Gets what plugins print, and warnings about them.
@@ -46,7 +46,7 @@ pub struct HostOptions {
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PluginTimeouts {
     /// From the start of a process to its first answer.
     pub start: Duration,
     /// A call that changes nothing: check, diff, configure, policies.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub shutdown: Duration,
 }
 
-impl Default for Limits {
+impl Default for PluginTimeouts {
     fn default() -> Self {
         const MINUTE: Duration = Duration::from_secs(60);
         Self {

@@ -10,14 +10,14 @@ use proto::parameterize_request::{Parameters, ParametersValue};
 use semver::Version;
 use tonic::Code;
 
-use crate::link::{CallError, Link};
+use crate::link::{CallError, PluginConnection};
 use crate::lookup::parse_version;
-use crate::options::Limits;
+use crate::options::PluginTimeouts;
 use crate::process::PluginProcess;
-use crate::strangers::Enclosed;
+use crate::untrusted::Enclosed;
 
 pub(crate) struct Plugin {
-    pub(crate) link: Link,
+    pub(crate) link: PluginConnection,
     /// What the plugin said in the handshake; older ones say it when they are configured.
     pub(crate) protocol: Option<Protocol>,
     /// As the plugin itself reports it.
@@ -76,7 +76,7 @@ pub(crate) struct Greeting<'a> {
     pub(crate) parameterization: Option<&'a Parameterization>,
     /// Whether it will be told which provider resource it is.
     pub(crate) knows_itself: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: PluginTimeouts,
 }
 
 impl Plugin {
@@ -93,7 +93,7 @@ impl Plugin {
         let inside = enclosed
             .as_ref()
             .and_then(|enclosed| enclosed.dialer.as_ref());
-        let link = Link::open(greeting.label, port, process, inside, limit).await?;
+        let link = PluginConnection::open(greeting.label, port, process, inside, limit).await?;
         let protocol = handshake(&link, greeting).await?;
         if attached {
             attach(&link, greeting).await?;
@@ -125,7 +125,7 @@ impl Plugin {
     }
 
     /// Ends the plugin's process: politely, then by force.
-    pub(crate) async fn end(&self, limits: Limits) {
+    pub(crate) async fn end(&self, limits: PluginTimeouts) {
         let Some(process) = self.link.process() else {
             return;
         };
@@ -137,7 +137,10 @@ impl Plugin {
     }
 }
 
-async fn handshake(link: &Link, greeting: &Greeting<'_>) -> Result<Option<Protocol>, String> {
+async fn handshake(
+    link: &PluginConnection,
+    greeting: &Greeting<'_>,
+) -> Result<Option<Protocol>, String> {
     let folder = greeting
         .folder
         .as_ref()
@@ -164,7 +167,7 @@ async fn handshake(link: &Link, greeting: &Greeting<'_>) -> Result<Option<Protoc
     Ok(optional(response).map_err(reason)?.map(Protocol::from))
 }
 
-async fn attach(link: &Link, greeting: &Greeting<'_>) -> Result<(), String> {
+async fn attach(link: &PluginConnection, greeting: &Greeting<'_>) -> Result<(), String> {
     let request = proto::PluginAttach {
         address: greeting.engine_address.to_owned(),
     };
@@ -177,7 +180,7 @@ async fn attach(link: &Link, greeting: &Greeting<'_>) -> Result<(), String> {
 
 /// Turns a base provider into the package that is wanted.
 async fn parameterize(
-    link: &Link,
+    link: &PluginConnection,
     wanted: &Parameterization,
     limit: Duration,
 ) -> Result<(), String> {
@@ -204,7 +207,7 @@ async fn parameterize(
     Ok(())
 }
 
-async fn version(link: &Link, limit: Duration) -> Result<Option<Version>, String> {
+async fn version(link: &PluginConnection, limit: Duration) -> Result<Option<Version>, String> {
     let mut client = link.provider();
     let send = |request| async move { client.get_plugin_info(request).await };
     let info = optional(link.call("GetPluginInfo", limit, (), send).await).map_err(reason)?;

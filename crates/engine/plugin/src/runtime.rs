@@ -10,10 +10,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::error::PluginError;
-use crate::manifest::Manifest;
-use crate::process::Launch;
+use crate::manifest::PluginManifest;
+use crate::process::PluginLaunch;
 
-type Environment = BTreeMap<OsString, OsString>;
+type PluginEnvironment = BTreeMap<OsString, OsString>;
 
 /// A dynamic provider's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Dynamic {
 
 /// What to run a folder of source as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum PluginSource {
     Provider,
     PolicyPack,
 }
@@ -50,11 +50,15 @@ pub(crate) struct Runtimes<'a> {
     pub(crate) program_folder: &'a Path,
     /// Where plugins run.
     pub(crate) directory: &'a Path,
-    pub(crate) environment: &'a Environment,
+    pub(crate) environment: &'a PluginEnvironment,
 }
 
 impl Runtimes<'_> {
-    pub(crate) fn dynamic(&self, language: Dynamic, plugin: &str) -> Result<Launch, PluginError> {
+    pub(crate) fn dynamic(
+        &self,
+        language: Dynamic,
+        plugin: &str,
+    ) -> Result<PluginLaunch, PluginError> {
         let (program, arguments) = match language {
             Dynamic::Node => {
                 let script = node_module(self.program_folder, "cmd/dynamic-provider", plugin)?;
@@ -65,16 +69,16 @@ impl Runtimes<'_> {
                 (self.python(plugin)?, arguments.map(OsString::from).into())
             }
         };
-        Ok(self.launch(program, arguments, self.directory, Environment::new()))
+        Ok(self.launch(program, arguments, self.directory, PluginEnvironment::new()))
     }
 
     pub(crate) fn source(
         &self,
-        what: Source,
+        what: PluginSource,
         folder: &Path,
-        manifest: &Manifest,
+        manifest: &PluginManifest,
         plugin: &str,
-    ) -> Result<Launch, PluginError> {
+    ) -> Result<PluginLaunch, PluginError> {
         match manifest.runtime.as_str() {
             "nodejs" => self.node_source(what, folder, manifest, plugin),
             "python" => self.python_source(what, folder, manifest, plugin),
@@ -88,21 +92,21 @@ impl Runtimes<'_> {
 
     fn node_source(
         &self,
-        what: Source,
+        what: PluginSource,
         folder: &Path,
-        manifest: &Manifest,
+        manifest: &PluginManifest,
         plugin: &str,
-    ) -> Result<Launch, PluginError> {
+    ) -> Result<PluginLaunch, PluginError> {
         let module = match what {
-            Source::Provider => "cmd/run-plugin",
-            Source::PolicyPack => "cmd/run-policy-pack",
+            PluginSource::Provider => "cmd/run-plugin",
+            PluginSource::PolicyPack => "cmd/run-policy-pack",
         };
         let script = node_module(folder, module, plugin)?;
         let flags = manifest.options.get("nodeargs").map_or("", String::as_str);
         let mut arguments: Vec<OsString> = flags.split_whitespace().map(OsString::from).collect();
         arguments.push(script.into());
         arguments.extend(self.operands(what, folder));
-        let mut environment = Environment::new();
+        let mut environment = PluginEnvironment::new();
         if manifest
             .options
             .get("typescript")
@@ -119,13 +123,13 @@ impl Runtimes<'_> {
 
     fn python_source(
         &self,
-        what: Source,
+        what: PluginSource,
         folder: &Path,
-        manifest: &Manifest,
+        manifest: &PluginManifest,
         plugin: &str,
-    ) -> Result<Launch, PluginError> {
+    ) -> Result<PluginLaunch, PluginError> {
         let virtualenv = self.virtualenv(what, folder, manifest, plugin)?;
-        let mut environment = Environment::new();
+        let mut environment = PluginEnvironment::new();
         let program = match &virtualenv {
             Some(virtualenv) => {
                 environment.insert("VIRTUAL_ENV".into(), virtualenv.into());
@@ -134,9 +138,9 @@ impl Runtimes<'_> {
             None => self.on_path("python3", plugin)?,
         };
         let mut arguments: Vec<OsString> = match what {
-            Source::PolicyPack => ["-u", "-m", "pulumi.policy"].map(OsString::from).into(),
-            Source::Provider if folder.join("__main__.py").is_file() => vec!["-u".into()],
-            Source::Provider => {
+            PluginSource::PolicyPack => ["-u", "-m", "pulumi.policy"].map(OsString::from).into(),
+            PluginSource::Provider if folder.join("__main__.py").is_file() => vec!["-u".into()],
+            PluginSource::Provider => {
                 let name = pyproject_name(folder, plugin)?;
                 let module = ["-u", "-m", "pulumi.run.plugin", &name].map(OsString::from);
                 let arguments = module.into_iter().chain([self.engine.into()]).collect();
@@ -153,26 +157,26 @@ impl Runtimes<'_> {
     }
 
     /// Policy packs get their folder last, everything else first.
-    fn operands(&self, what: Source, folder: &Path) -> [OsString; 2] {
+    fn operands(&self, what: PluginSource, folder: &Path) -> [OsString; 2] {
         match what {
-            Source::Provider => [folder.into(), self.engine.into()],
-            Source::PolicyPack => [self.engine.into(), folder.into()],
+            PluginSource::Provider => [folder.into(), self.engine.into()],
+            PluginSource::PolicyPack => [self.engine.into(), folder.into()],
         }
     }
 
-    fn directory_for<'b>(&'b self, what: Source, folder: &'b Path) -> &'b Path {
+    fn directory_for<'b>(&'b self, what: PluginSource, folder: &'b Path) -> &'b Path {
         match what {
-            Source::Provider => self.directory,
-            Source::PolicyPack => folder,
+            PluginSource::Provider => self.directory,
+            PluginSource::PolicyPack => folder,
         }
     }
 
     /// A plugin must have a virtual environment; a policy pack may do without.
     fn virtualenv(
         &self,
-        what: Source,
+        what: PluginSource,
         folder: &Path,
-        manifest: &Manifest,
+        manifest: &PluginManifest,
         plugin: &str,
     ) -> Result<Option<PathBuf>, PluginError> {
         let named = manifest
@@ -198,7 +202,7 @@ impl Runtimes<'_> {
             .find(|candidate| candidate.join("bin/python").is_file())
         {
             Some(found) => Ok(Some(found)),
-            None if what == Source::PolicyPack => Ok(None),
+            None if what == PluginSource::PolicyPack => Ok(None),
             None => Err(missing(folder)),
         }
     }
@@ -231,11 +235,11 @@ impl Runtimes<'_> {
         program: PathBuf,
         arguments: Vec<OsString>,
         directory: &Path,
-        additions: Environment,
-    ) -> Launch {
+        additions: PluginEnvironment,
+    ) -> PluginLaunch {
         let mut environment = self.environment.clone();
         environment.extend(additions);
-        Launch {
+        PluginLaunch {
             program,
             arguments,
             directory: directory.to_owned(),
@@ -283,7 +287,7 @@ mod tests {
     use super::*;
 
     /// A folder with these (empty) files, and the search path that finds its programs.
-    fn folder(files: &[&str]) -> (TempDir, Environment) {
+    fn folder(files: &[&str]) -> (TempDir, PluginEnvironment) {
         use std::os::unix::fs::PermissionsExt;
         let folder = TempDir::new().unwrap();
         for file in files {
@@ -296,12 +300,12 @@ mod tests {
         (folder, environment)
     }
 
-    fn manifest(runtime: &str, options: &[(&str, &str)]) -> Manifest {
+    fn manifest(runtime: &str, options: &[(&str, &str)]) -> PluginManifest {
         let options = options
             .iter()
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
             .collect();
-        Manifest {
+        PluginManifest {
             runtime: runtime.to_owned(),
             options,
             version: None,
@@ -309,10 +313,10 @@ mod tests {
     }
 
     fn run(
-        what: Source,
-        place: &(TempDir, Environment),
-        manifest: &Manifest,
-    ) -> Result<(String, PathBuf, Environment), PluginError> {
+        what: PluginSource,
+        place: &(TempDir, PluginEnvironment),
+        manifest: &PluginManifest,
+    ) -> Result<(String, PathBuf, PluginEnvironment), PluginError> {
         let (folder, environment) = place;
         let runtimes = Runtimes {
             python: None,
@@ -347,8 +351,12 @@ mod tests {
             ("nodeargs", "--trace-warnings  --no-deprecation"),
             ("typescript", "false"),
         ];
-        let (line, directory, environment) =
-            run(Source::Provider, &place, &manifest("nodejs", &options)).unwrap();
+        let (line, directory, environment) = run(
+            PluginSource::Provider,
+            &place,
+            &manifest("nodejs", &options),
+        )
+        .unwrap();
         let script = "~/node_modules/@pulumi/pulumi/cmd/run-plugin";
         let expected = format!("~/bin/node --trace-warnings --no-deprecation {script} ~ engine:1");
         assert_eq!(line, expected);
@@ -360,7 +368,7 @@ mod tests {
     fn a_node_policy_pack_gets_its_folder_last_and_runs_in_it() {
         let place = folder(&["bin/node", RUN_PACK]);
         let (line, directory, environment) =
-            run(Source::PolicyPack, &place, &manifest("nodejs", &[])).unwrap();
+            run(PluginSource::PolicyPack, &place, &manifest("nodejs", &[])).unwrap();
         assert_eq!(
             line,
             "~/bin/node ~/node_modules/@pulumi/pulumi/cmd/run-policy-pack engine:1 ~"
@@ -373,7 +381,7 @@ mod tests {
     fn a_python_plugin_runs_in_its_virtual_environment() {
         let place = folder(&["venv/bin/python", "__main__.py"]);
         let (line, _, environment) =
-            run(Source::Provider, &place, &manifest("python", &[])).unwrap();
+            run(PluginSource::Provider, &place, &manifest("python", &[])).unwrap();
         assert_eq!(line, "~/venv/bin/python -u ~ engine:1");
         assert!(environment.contains_key(OsStr::new("VIRTUAL_ENV")));
 
@@ -384,7 +392,7 @@ mod tests {
         )
         .unwrap();
         let options = manifest("python", &[("virtualenv", "env")]);
-        let (line, ..) = run(Source::Provider, &place, &options).unwrap();
+        let (line, ..) = run(PluginSource::Provider, &place, &options).unwrap();
         assert_eq!(
             line,
             "~/env/bin/python -u -m pulumi.run.plugin mine engine:1"
@@ -394,14 +402,14 @@ mod tests {
     #[test]
     fn a_python_policy_pack_may_use_the_python_on_the_path() {
         let place = folder(&["bin/python3"]);
-        let (line, ..) = run(Source::PolicyPack, &place, &manifest("python", &[])).unwrap();
+        let (line, ..) = run(PluginSource::PolicyPack, &place, &manifest("python", &[])).unwrap();
         assert_eq!(line, "~/bin/python3 -u -m pulumi.policy engine:1 ~");
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let missing = |files: &[&str], manifest: Manifest| match run(
-            Source::Provider,
+        let missing = |files: &[&str], manifest: PluginManifest| match run(
+            PluginSource::Provider,
             &folder(files),
             &manifest,
         ) {

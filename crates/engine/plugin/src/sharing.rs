@@ -51,7 +51,7 @@ impl SharedPlugins {
 
 /// Between whom a process is shared, from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reach {
+pub(crate) enum SharingReach {
     /// The providers of one operation.
     Operation,
     /// Operations in the same folder.

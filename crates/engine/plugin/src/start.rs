@@ -13,21 +13,21 @@ use std::sync::Arc;
 use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
-use nimbus_engine_process::Origin;
+use nimbus_engine_process::CodeOrigin;
 use semver::Version;
 
 use crate::error::PluginError;
 use crate::folder;
 use crate::lookup::{Located, PluginKind};
-use crate::manifest::Manifest;
-use crate::options::{HostOptions, Limits};
+use crate::manifest::PluginManifest;
+use crate::options::{HostOptions, PluginTimeouts};
 use crate::plugin::{Greeting, Plugin};
-use crate::pool::{Digest, Fields};
-use crate::process::{Launch, Output, PluginProcess};
-use crate::runtime::{Dynamic, Runtimes, Source};
-use crate::sharing::Reach;
-use crate::strangers::StrangersCode;
+use crate::pool::{DigestFields, KeyDigest};
+use crate::process::{PluginLaunch, PluginOutput, PluginProcess};
+use crate::runtime::{Dynamic, PluginSource, Runtimes};
+use crate::sharing::SharingReach;
 use crate::tenancy::{self, Tenancy};
+use crate::untrusted::UntrustedCode;
 
 /// Files in the home folder from which providers take credentials without being told.
 const CREDENTIALS: &[&str] = &[
@@ -40,8 +40,8 @@ const CREDENTIALS: &[&str] = &[
 
 /// What to start, and where it is.
 #[derive(Clone)]
-struct Start {
-    launch: Launch,
+struct StartCommand {
+    launch: PluginLaunch,
     folder: PathBuf,
     /// How loud what it prints is: compiled providers log through the engine, so their own output
     /// is for debugging; what a dynamic provider prints is the user's.
@@ -50,33 +50,33 @@ struct Start {
     /// they are started.
     compiled: bool,
     /// A stranger's code, and where it runs.
-    strangers: Option<StrangersCode>,
+    strangers: Option<UntrustedCode>,
 }
 
 #[derive(Clone)]
-enum Found {
+enum PluginStart {
     Running(NonZeroU16),
-    Start(Box<Start>),
+    Start(Box<StartCommand>),
 }
 
 /// How the provider of a package is started. It holds an environment, so it cannot be printed.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct StartPlan {
     label: String,
     package: PackageDescriptor,
-    found: Found,
-    reach: Reach,
+    found: PluginStart,
+    reach: SharingReach,
     tenancy: Tenancy,
-    limits: Limits,
+    limits: PluginTimeouts,
 }
 
-impl Plan {
+impl StartPlan {
     /// Finds the provider of a package. Its process will be shared as widely as is right, and no
     /// wider than `widest`.
     pub(crate) fn new(
         options: &HostOptions,
         package: &PackageDescriptor,
-        widest: Reach,
+        widest: SharingReach,
     ) -> Result<Self, PluginError> {
         let label = label(package);
         let (found, reach) = locate(options, package, &label, widest)?;
@@ -97,12 +97,12 @@ impl Plan {
         }
     }
 
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn reach(&self) -> SharingReach {
         self.reach
     }
 
     /// Everything that makes the process what it is, before it is configured.
-    pub(crate) fn digest(&self, mut fields: Fields, owner: &str) -> Digest {
+    pub(crate) fn digest(&self, mut fields: DigestFields, owner: &str) -> KeyDigest {
         let package = &self.package;
         fields.add(owner);
         fields.add(format!("{:?} {:?}", self.reach, self.tenancy));
@@ -116,10 +116,10 @@ impl Plan {
             fields.add(parameter.version.to_string());
         }
         match &self.found {
-            Found::Running(port) => {
+            PluginStart::Running(port) => {
                 fields.add("running").add(port.get().to_le_bytes());
             }
-            Found::Start(start) => {
+            PluginStart::Start(start) => {
                 fields.add("start").add_path(&start.launch.program);
                 fields.add_stamp(&start.launch.program);
                 fields.add_path(&start.launch.directory);
@@ -148,14 +148,14 @@ impl Plan {
         let mut engine_address = engine_address;
         let mut enclosed = None;
         let (port, process, folder) = match self.found {
-            Found::Running(port) => (port, None, None),
-            Found::Start(start) if start.strangers.is_some() => {
+            PluginStart::Running(port) => (port, None, None),
+            PluginStart::Start(start) if start.strangers.is_some() => {
                 let not_started = |reason| PluginError::NotStarted {
                     plugin: label.clone(),
                     reason,
                 };
-                let output = Output::new(Arc::clone(&audience), start.severity);
-                let Start {
+                let output = PluginOutput::new(Arc::clone(&audience), start.severity);
+                let StartCommand {
                     launch,
                     folder,
                     strangers,
@@ -178,13 +178,13 @@ impl Plan {
                 enclosed = Some(prepared);
                 (port, Some(process), Some(folder))
             }
-            Found::Start(mut start) => {
-                let output = Output::new(Arc::clone(&audience), start.severity);
+            PluginStart::Start(mut start) => {
+                let output = PluginOutput::new(Arc::clone(&audience), start.severity);
                 if start.compiled {
                     start.launch.arguments.push(engine_address.clone().into());
                 }
                 let (command, patience) = (start.launch.command(), self.limits.start);
-                let origin = Origin::Operators;
+                let origin = CodeOrigin::Operators;
                 let started = PluginProcess::start(command, origin, &label, output, patience).await;
                 let (process, port) = started.map_err(|error| PluginError::NotStarted {
                     plugin: label.clone(),
@@ -198,7 +198,7 @@ impl Plan {
             engine_address: &engine_address,
             folder,
             parameterization: self.package.parameterization.as_ref(),
-            knows_itself: self.reach != Reach::Everywhere,
+            knows_itself: self.reach != SharingReach::Everywhere,
             limits: self.limits,
         };
         let plugin = Plugin::reach(port, process, enclosed, &greeting).await;
@@ -215,8 +215,8 @@ fn locate(
     options: &HostOptions,
     package: &PackageDescriptor,
     label: &str,
-    widest: Reach,
-) -> Result<(Found, Reach), PluginError> {
+    widest: SharingReach,
+) -> Result<(PluginStart, SharingReach), PluginError> {
     let dynamic = Dynamic::of_package(&package.name);
     let kind = PluginKind::Resource;
     let version = package.version.as_ref();
@@ -225,19 +225,19 @@ fn locate(
     let runtimes = runtimes(options, &environment);
     let start = match (located, dynamic) {
         (Ok(Located::Running { port }), _) => {
-            return Ok((Found::Running(port), Reach::Operation));
+            return Ok((PluginStart::Running(port), SharingReach::Operation));
         }
         // The program's own SDK has it, whatever else lies on the search path.
-        (_, Some(language)) => Start {
+        (_, Some(language)) => StartCommand {
             launch: runtimes.dynamic(language, label)?,
             folder: options.program_folder.clone(),
             severity: Severity::Info,
             compiled: false,
             strangers: options.strangers.clone(),
         },
-        (Ok(Located::Program { path }), None) => Start {
+        (Ok(Located::Program { path }), None) => StartCommand {
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
-            launch: Launch {
+            launch: PluginLaunch {
                 program: path,
                 arguments: Vec::new(),
                 directory: options.directory.clone(),
@@ -251,12 +251,12 @@ fn locate(
             let file = folder.join("PulumiPlugin.yaml");
             let files = ProjectFiles::UNRESTRICTED;
             let manifest =
-                Manifest::read(&files, &file).map_err(|source| PluginError::Manifest {
+                PluginManifest::read(&files, &file).map_err(|source| PluginError::Manifest {
                     manifest: file,
                     source,
                 })?;
-            let launch = runtimes.source(Source::Provider, &folder, &manifest, label)?;
-            Start {
+            let launch = runtimes.source(PluginSource::Provider, &folder, &manifest, label)?;
+            StartCommand {
                 launch,
                 folder,
                 severity: Severity::Debug,
@@ -274,13 +274,13 @@ fn locate(
     refuse_strangers(options, package, &start, label)?;
     let reach = reach(options, package, &start).min(widest);
     let start = match reach {
-        Reach::Everywhere => start.anywhere(options),
-        Reach::Operation | Reach::Folder => start,
+        SharingReach::Everywhere => start.anywhere(options),
+        SharingReach::Operation | SharingReach::Folder => start,
     };
-    Ok((Found::Start(Box::new(start)), reach))
+    Ok((PluginStart::Start(Box::new(start)), reach))
 }
 
-impl Start {
+impl StartCommand {
     /// Runs where no file of a program is, and without knowing of any program.
     fn anywhere(mut self, options: &HostOptions) -> Self {
         self.launch.directory.clone_from(&self.folder);
@@ -292,9 +292,9 @@ impl Start {
 }
 
 /// How widely the process may be shared, as far as its start says.
-fn reach(options: &HostOptions, package: &PackageDescriptor, start: &Start) -> Reach {
+fn reach(options: &HostOptions, package: &PackageDescriptor, start: &StartCommand) -> SharingReach {
     let Some(shared) = &options.shared else {
-        return Reach::Operation;
+        return SharingReach::Operation;
     };
     let project = [options.directory.as_path(), &options.program_folder];
     let kind = PluginKind::Resource;
@@ -302,7 +302,7 @@ fn reach(options: &HostOptions, package: &PackageDescriptor, start: &Start) -> R
     let projects_own = options.search.is_in_project(kind, &package.name, version)
         || tenancy::is_brought_along(&start.folder, &project);
     if !start.compiled || projects_own {
-        return Reach::Operation;
+        return SharingReach::Operation;
     }
     let reviewed = package.parameterization.is_none() && shared.everywhere.contains(&package.name);
     let mut variables = start.launch.environment.values();
@@ -311,9 +311,9 @@ fn reach(options: &HostOptions, package: &PackageDescriptor, start: &Start) -> R
         text.is_some_and(|text| folder::text_names(&options.directory, text))
     };
     if reviewed && !variables.any(names_folder) {
-        Reach::Everywhere
+        SharingReach::Everywhere
     } else {
-        Reach::Folder
+        SharingReach::Folder
     }
 }
 
@@ -322,7 +322,7 @@ fn reach(options: &HostOptions, package: &PackageDescriptor, start: &Start) -> R
 fn refuse_strangers(
     options: &HostOptions,
     package: &PackageDescriptor,
-    start: &Start,
+    start: &StartCommand,
     label: &str,
 ) -> Result<(), PluginError> {
     if options.tenancy == Tenancy::Single || start.strangers.is_some() {

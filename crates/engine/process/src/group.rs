@@ -17,33 +17,33 @@ use nix::unistd::Pid;
 use parking_lot::Mutex;
 
 /// A group whose leader is a child of ours.
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     leader: Pid,
     /// Held while a signal is sent and while the leader is reaped, so that the one never happens
     /// after the other.
-    number: Mutex<Number>,
+    number: Mutex<LeaderNumber>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Number {
+enum LeaderNumber {
     Ours,
     /// The leader was reaped; the number may be anybody's.
     GivenBack,
 }
 
 /// A leader that has ended and still holds its number.
-pub(crate) struct Ended<'a> {
-    group: &'a Group,
+pub(crate) struct EndedLeader<'a> {
+    group: &'a ProcessGroup,
     child: Child,
 }
 
-impl Group {
+impl ProcessGroup {
     /// The group of a child that was started as the leader of one.
     pub(crate) fn led_by(child: &Child) -> io::Result<Self> {
         let leader = i32::try_from(child.id()).map_err(io::Error::other)?;
         Ok(Self {
             leader: Pid::from_raw(leader),
-            number: Mutex::new(Number::Ours),
+            number: Mutex::new(LeaderNumber::Ours),
         })
     }
 
@@ -54,30 +54,30 @@ impl Group {
     /// Signals every member, and says whether there was anybody to signal.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         let number = self.number.lock();
-        *number == Number::Ours && killpg(self.leader, signal).is_ok()
+        *number == LeaderNumber::Ours && killpg(self.leader, signal).is_ok()
     }
 
     /// Blocks until the leader has ended.
-    pub(crate) fn wait(&self, child: Child) -> io::Result<Ended<'_>> {
+    pub(crate) fn wait(&self, child: Child) -> io::Result<EndedLeader<'_>> {
         match observe_end(self.leader) {
-            Ok(()) => Ok(Ended { group: self, child }),
+            Ok(()) => Ok(EndedLeader { group: self, child }),
             Err(error) => {
                 // It is no child of ours any more: somebody else has reaped it.
-                *self.number.lock() = Number::GivenBack;
+                *self.number.lock() = LeaderNumber::GivenBack;
                 Err(error)
             }
         }
     }
 }
 
-impl Ended<'_> {
+impl EndedLeader<'_> {
     /// Kills what is left of the group and gives the number back.
     pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
         let mut number = self.group.number.lock();
         // Fails when the leader was the last of its group.
         let _ = killpg(self.group.leader, Signal::SIGKILL);
         let status = self.child.wait();
-        *number = Number::GivenBack;
+        *number = LeaderNumber::GivenBack;
         status
     }
 }
@@ -129,7 +129,7 @@ mod tests {
         let mut member = String::new();
         output.read_line(&mut member).expect("a line");
         let member = Pid::from_raw(member.trim().parse().expect("a number"));
-        let group = Group::led_by(&child).expect("a group");
+        let group = ProcessGroup::led_by(&child).expect("a group");
 
         let ended = group.wait(child).expect("its end");
         // Both ask for existence only; a zombie exists.
@@ -149,7 +149,7 @@ mod tests {
             .process_group(0)
             .spawn()
             .expect("`true`");
-        let group = Group::led_by(&child).expect("a group");
+        let group = ProcessGroup::led_by(&child).expect("a group");
         let ended = group.wait(child).expect("its end");
         assert!(group.signal(Signal::SIGTERM), "a zombie can be signalled");
         ended.reap().expect("a status");
@@ -160,7 +160,7 @@ mod tests {
             .process_group(0)
             .spawn()
             .expect("`sleep`");
-        let reused = Group {
+        let reused = ProcessGroup {
             leader: Pid::from_raw(stranger.id().cast_signed()),
             number: Mutex::new(*group.number.lock()),
         };

@@ -14,9 +14,9 @@ mod output;
 mod process;
 mod start;
 
-pub use origin::{Origin, Walls, run, run_blocking, spawn, spawn_blocking};
+pub use origin::{CodeIsolation, CodeOrigin, run, run_blocking, spawn, spawn_blocking};
 pub use output::{Pump, Tail, for_each_line};
-pub use process::{Exit, Process, Started};
+pub use process::{ChildProcess, Exit, Started};
 
 /// The signals that a process can be asked to end with.
 pub use nix::sys::signal::Signal;

@@ -15,30 +15,30 @@ const SANDBOX: &str = "internal-sandbox";
 
 /// Whose code is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum CodeOrigin {
     /// Nimbus itself.
     Ours,
     /// Installed by whoever runs this machine: interpreters, tools and plugins.
     Operators,
     /// A project's: its program, its packages, its interpreter, whatever they bring along.
-    Tenants(Walls),
+    Tenants(CodeIsolation),
 }
 
 /// What stands around a project's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Walls {
+pub enum CodeIsolation {
     /// A sandbox.
     Sandbox,
     /// Nothing: the project belongs to the user who runs it.
     OwnProject,
 }
 
-impl Origin {
+impl CodeOrigin {
     /// Refuses a stranger's code that would run as the engine does.
     pub(crate) fn admit(self, command: &Command) -> io::Result<()> {
         let enclosed = command.get_args().next() == Some(OsStr::new(SANDBOX));
         match self {
-            Self::Tenants(Walls::Sandbox) if !enclosed => {
+            Self::Tenants(CodeIsolation::Sandbox) if !enclosed => {
                 let message = "a stranger's program is started in its sandbox or not at all";
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
             }
@@ -48,19 +48,19 @@ impl Origin {
 }
 
 /// Runs a command to its end, for those who have no runtime.
-pub fn run_blocking(command: &mut Command, origin: Origin) -> io::Result<Output> {
+pub fn run_blocking(command: &mut Command, origin: CodeOrigin) -> io::Result<Output> {
     origin.admit(command)?;
     command.output()
 }
 
 /// Starts a command that its caller looks after.
-pub fn spawn_blocking(command: &mut Command, origin: Origin) -> io::Result<Child> {
+pub fn spawn_blocking(command: &mut Command, origin: CodeOrigin) -> io::Result<Child> {
     origin.admit(command)?;
     command.spawn()
 }
 
 /// Runs a command to its end. It is killed when nobody waits for it any more.
-pub async fn run(command: &mut tokio::process::Command, origin: Origin) -> io::Result<Output> {
+pub async fn run(command: &mut tokio::process::Command, origin: CodeOrigin) -> io::Result<Output> {
     origin.admit(command.as_std())?;
     command.kill_on_drop(true).output().await
 }
@@ -68,7 +68,7 @@ pub async fn run(command: &mut tokio::process::Command, origin: Origin) -> io::R
 /// Starts a command that its caller talks to. It is killed when it is dropped.
 pub fn spawn(
     command: &mut tokio::process::Command,
-    origin: Origin,
+    origin: CodeOrigin,
 ) -> io::Result<tokio::process::Child> {
     origin.admit(command.as_std())?;
     command.kill_on_drop(true).spawn()
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_strangers_program_is_not_started_without_its_sandbox() {
-        let strangers = Origin::Tenants(Walls::Sandbox);
+        let strangers = CodeOrigin::Tenants(CodeIsolation::Sandbox);
         let refused = run_blocking(&mut Command::new("true"), strangers);
         let refused = refused.expect_err("it has no sandbox");
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
@@ -88,9 +88,9 @@ mod tests {
         enclosed.arg(SANDBOX);
         assert!(run_blocking(&mut enclosed, strangers).is_ok());
         for origin in [
-            Origin::Ours,
-            Origin::Operators,
-            Origin::Tenants(Walls::OwnProject),
+            CodeOrigin::Ours,
+            CodeOrigin::Operators,
+            CodeOrigin::Tenants(CodeIsolation::OwnProject),
         ] {
             assert!(run_blocking(&mut Command::new("true"), origin).is_ok());
         }
@@ -98,9 +98,9 @@ mod tests {
 
     #[tokio::test]
     async fn nor_is_one_that_is_waited_for() {
-        let strangers = Origin::Tenants(Walls::Sandbox);
+        let strangers = CodeOrigin::Tenants(CodeIsolation::Sandbox);
         assert!(
-            crate::Process::start(Command::new("true"), strangers)
+            crate::ChildProcess::start(Command::new("true"), strangers)
                 .await
                 .is_err()
         );

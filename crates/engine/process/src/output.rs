@@ -74,10 +74,10 @@ impl Pump {
 
 /// The last lines of an output.
 #[derive(Debug, Default)]
-pub struct Tail(Mutex<Lines>);
+pub struct Tail(Mutex<LineBuffer>);
 
 #[derive(Debug, Default)]
-struct Lines {
+struct LineBuffer {
     lines: VecDeque<String>,
     size: usize,
 }

@@ -14,22 +14,22 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use crate::group::{Ended, Group};
-use crate::origin::Origin;
+use crate::group::{EndedLeader, ProcessGroup};
+use crate::origin::CodeOrigin;
 use crate::start;
 
 /// The thread that waits for a child does nothing else.
 const WAITER_STACK: usize = 128 * 1024;
 
 /// A child and everything that it started. Dropped, all of it is killed.
-pub struct Process {
-    group: Arc<Group>,
+pub struct ChildProcess {
+    group: Arc<ProcessGroup>,
     exit: watch::Receiver<Option<Exit>>,
 }
 
 /// A child that has just been started.
 pub struct Started {
-    pub process: Process,
+    pub process: ChildProcess,
     pub stdout: BufReader<ChildStdout>,
     pub stderr: BufReader<ChildStderr>,
 }
@@ -43,11 +43,11 @@ pub enum Exit {
     Unknown,
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts the command with nothing to read and with pipes for its output.
     ///
     /// Whoever calls may go away in the middle: then the child is killed.
-    pub async fn start(command: Command, origin: Origin) -> io::Result<Started> {
+    pub async fn start(command: Command, origin: CodeOrigin) -> io::Result<Started> {
         origin.admit(&command)?;
         // Somebody may have started us with the end of children ignored, and then the system does
         // not keep their exit codes. Listening, even without interest, undoes that.
@@ -70,7 +70,7 @@ impl Process {
 
     fn watch(mut child: Child) -> io::Result<(Self, Pipes)> {
         let pipes = (child.stdout.take(), child.stderr.take());
-        let group = Arc::new(Group::led_by(&child)?);
+        let group = Arc::new(ProcessGroup::led_by(&child)?);
         let (sender, exit) = watch::channel(None);
         let process = Self {
             group: Arc::clone(&group),
@@ -81,7 +81,7 @@ impl Process {
             .stack_size(WAITER_STACK)
             // If there is no thread to be had, `process` is dropped and kills the child.
             .spawn(move || {
-                let status = group.wait(child).and_then(Ended::reap);
+                let status = group.wait(child).and_then(EndedLeader::reap);
                 sender.send_replace(Some(status.map_or(Exit::Unknown, Exit::from)));
             });
         waiter.map(|_| (process, pipes))
@@ -129,13 +129,13 @@ type Pipes = (
     Option<std::process::ChildStderr>,
 );
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
     }
 }
 
-impl fmt::Debug for Process {
+impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {}", self.id())
     }

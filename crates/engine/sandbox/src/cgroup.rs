@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::policy::Limits;
+use crate::policy::ResourceLimits;
 
 /// Whether groups for programs can be made, and below which one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,12 +133,12 @@ fn switch_on(group: &Path) -> Result<(), String> {
 
 /// The group of one run. Dropped, everything in it is killed and it is removed.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Cgroup {
     path: PathBuf,
 }
 
-impl Group {
-    pub(crate) fn create(parent: &Path, name: &str, limits: &Limits) -> io::Result<Self> {
+impl Cgroup {
+    pub(crate) fn create(parent: &Path, name: &str, limits: &ResourceLimits) -> io::Result<Self> {
         let path = parent.join(name);
         fs::create_dir(&path)?;
         let group = Self { path };
@@ -175,7 +175,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         const PATIENCE: Duration = Duration::from_secs(2);
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn a_group_has_the_limits_and_tells_what_ran_out() {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let limits = Limits::default();
-        let group = Group::create(root.path(), "run", &limits).expect("a group");
+        let limits = ResourceLimits::default();
+        let group = Cgroup::create(root.path(), "run", &limits).expect("a group");
         let text = |file: &str| fs::read_to_string(group.path().join(file)).expect("a file");
         assert_eq!(text("memory.max"), limits.memory_bytes.to_string());
         assert_eq!(text("pids.max"), limits.processes.to_string());

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_files::{OutsideProject, RootsError};
+use nimbus_engine_files::{PathNotAllowed, RootsError};
 
 use crate::probe::Primitive;
 
@@ -17,7 +17,7 @@ pub enum SandboxError {
     #[error("the sandbox cannot show {}: the program would see everything", path.display())]
     TooWide { path: PathBuf },
     #[error(transparent)]
-    Outside(OutsideProject),
+    Outside(PathNotAllowed),
     #[error(transparent)]
     Roots(#[from] RootsError),
     #[error("{} cannot be shown to the program: {source}", path.display())]

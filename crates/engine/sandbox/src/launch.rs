@@ -18,14 +18,14 @@ use nimbus_engine_files::ProjectFiles;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use tempfile::TempDir;
 
-use crate::cgroup::{Group, Offer};
+use crate::cgroup::{Cgroup, Offer};
 use crate::environment;
 use crate::error::SandboxError;
 use crate::paths::Readable;
-use crate::plan::{Measures, Plan};
-use crate::policy::{Limits, Mode, Network, SandboxPolicy};
+use crate::plan::{HelperPlan, Measures};
+use crate::policy::{IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
 use crate::probe::{Probe, Tried};
-use crate::verdict::{Cause, Report, explain};
+use crate::verdict::{ExceededLimit, HelperReport, explain};
 
 /// The first argument that makes a program the helper.
 pub(crate) const HELPER: &str = "internal-sandbox";
@@ -72,22 +72,22 @@ impl Helper {
 
 /// What is asked of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    pub mode: Mode,
-    pub network: Network,
-    pub limits: Limits,
+pub struct SandboxSettings {
+    pub mode: IsolationMode,
+    pub network: ProgramNetwork,
+    pub limits: ResourceLimits,
     /// Names of variables that programs get beside the usual ones.
     pub environment: Vec<String>,
     /// Folders of the operator that strangers' projects may lead into.
     pub roots: Vec<PathBuf>,
 }
 
-impl Settings {
+impl SandboxSettings {
     /// Opens files for a project: for a stranger's only its own and those in the operator's roots.
     pub fn files_of(&self, project: &Path) -> Result<ProjectFiles, SandboxError> {
         match self.mode {
-            Mode::Strict { .. } => Ok(ProjectFiles::beneath(project, &self.roots)?),
-            Mode::BestEffort => Ok(ProjectFiles::unrestricted()),
+            IsolationMode::Strict { .. } => Ok(ProjectFiles::beneath(project, &self.roots)?),
+            IsolationMode::BestEffort => Ok(ProjectFiles::unrestricted()),
         }
     }
 }
@@ -96,14 +96,18 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
     helper: Helper,
-    settings: Settings,
+    settings: SandboxSettings,
     measures: Measures,
     cgroup: Option<PathBuf>,
 }
 
 impl Sandbox {
     /// Decides what is done, or that nothing is run.
-    pub fn new(helper: Helper, probe: &Probe, settings: Settings) -> Result<Self, SandboxError> {
+    pub fn new(
+        helper: Helper,
+        probe: &Probe,
+        settings: SandboxSettings,
+    ) -> Result<Self, SandboxError> {
         if !cfg!(target_os = "linux") {
             let missing = probe.missing();
             return Err(SandboxError::Weak { missing });
@@ -121,7 +125,7 @@ impl Sandbox {
         })
     }
 
-    pub fn network(&self) -> Network {
+    pub fn network(&self) -> ProgramNetwork {
         self.settings.network
     }
 
@@ -129,16 +133,16 @@ impl Sandbox {
     #[must_use]
     pub fn without_network(&self) -> Self {
         let mut alone = self.clone();
-        alone.settings.network = Network::None;
+        alone.settings.network = ProgramNetwork::None;
         alone
     }
 
     /// Whether its programs are strangers'.
     pub fn is_strict(&self) -> bool {
-        matches!(self.settings.mode, Mode::Strict { .. })
+        matches!(self.settings.mode, IsolationMode::Strict { .. })
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ResourceLimits {
         &self.settings.limits
     }
 
@@ -162,7 +166,7 @@ impl Sandbox {
             None => None,
             Some(parent) => {
                 let name = directory.path().file_name().unwrap_or_default();
-                let group = Group::create(parent, &name.to_string_lossy(), &self.settings.limits);
+                let group = Cgroup::create(parent, &name.to_string_lossy(), &self.settings.limits);
                 Some(group.map_err(prepare("a control group"))?)
             }
         };
@@ -186,7 +190,7 @@ pub struct Room {
     sandbox: Sandbox,
     policy: SandboxPolicy,
     // Dropped before the directory, whose name it has.
-    group: Option<Group>,
+    group: Option<Cgroup>,
     control: UnixListener,
     directory: TempDir,
 }
@@ -197,7 +201,7 @@ pub enum Intervention {
     /// The program was not run, because the sandbox could not be closed around it.
     NotRun { step: String, reason: String },
     /// The program used too much.
-    Stopped(Cause),
+    Stopped(ExceededLimit),
 }
 
 impl Room {
@@ -244,9 +248,9 @@ impl Room {
         Ok(enclosed)
     }
 
-    fn plan(&self, directory: Option<&Path>) -> Plan {
+    fn plan(&self, directory: Option<&Path>) -> HelperPlan {
         let place = |name: &str| self.directory.path().join(name);
-        Plan {
+        HelperPlan {
             measures: self.sandbox.measures,
             policy: self.policy.clone(),
             directory: directory.map_or_else(|| "/".into(), Path::to_owned),
@@ -270,9 +274,9 @@ impl Room {
 
     /// A way to reach ports that the program listens on; `None` where they are this machine's.
     pub fn dialer(&self) -> Option<Dialer> {
-        use crate::plan::Walls;
-        let alone = self.sandbox.measures.walls == Walls::Namespaces;
-        (alone && self.policy.network == Network::None).then(|| Dialer {
+        use crate::plan::ProcessWalls;
+        let alone = self.sandbox.measures.walls == ProcessWalls::Namespaces;
+        (alone && self.policy.network == ProgramNetwork::None).then(|| Dialer {
             socket: self.directory.path().join("dial").into(),
         })
     }
@@ -281,25 +285,25 @@ impl Room {
     pub fn intervention(&self) -> Option<Intervention> {
         let report = self.report();
         match report {
-            Some(Report::Failed { step, reason }) => {
+            Some(HelperReport::Failed { step, reason }) => {
                 return Some(Intervention::NotRun { step, reason });
             }
-            Some(Report::Stopped { cause }) => return Some(Intervention::Stopped(cause)),
+            Some(HelperReport::Stopped { cause }) => return Some(Intervention::Stopped(cause)),
             None => {}
         }
         let group = self.group.as_ref()?;
         let limits = &self.policy.limits;
         if group.ran_out_of_memory() {
             let bytes = limits.memory_bytes;
-            return Some(Intervention::Stopped(Cause::Memory { bytes }));
+            return Some(Intervention::Stopped(ExceededLimit::Memory { bytes }));
         }
         let count = limits.processes;
         group
             .ran_out_of_processes()
-            .then_some(Intervention::Stopped(Cause::Processes { count }))
+            .then_some(Intervention::Stopped(ExceededLimit::Processes { count }))
     }
 
-    fn report(&self) -> Option<Report> {
+    fn report(&self) -> Option<HelperReport> {
         const PATIENCE: Duration = Duration::from_secs(1);
         let (mut helper, _) = self.control.accept().ok()?;
         helper.set_nonblocking(false).ok()?;

@@ -5,7 +5,7 @@
 //! and limits on everything that runs out. It reaches the engine over one socket. When it ends,
 //! everything that it started ends with it.
 //!
-//! What is wanted ([`SandboxPolicy`], [`Mode`]) and what this machine has ([`Probe`]) are plain
+//! What is wanted ([`SandboxPolicy`], [`IsolationMode`]) and what this machine has ([`Probe`]) are plain
 //! values; [`Sandbox`] decides from them what is done. The doing is the *helper*'s: the same binary,
 //! started again, see [`help`]. This crate knows nothing of languages, monitors or plugins.
 //!
@@ -25,12 +25,12 @@ mod probe;
 mod verdict;
 
 pub use error::SandboxError;
-pub use launch::{Dialer, Helper, Intervention, Room, Sandbox, Settings};
+pub use launch::{Dialer, Helper, Intervention, Room, Sandbox, SandboxSettings};
 pub use observe::{Observation, ObservedPlace};
 pub use paths::{Interpreter, Readable, code_of_program, readable_by_program};
-pub use policy::{Limits, Mode, Network, SandboxPolicy};
+pub use policy::{IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
 pub use probe::{Primitive, Probe};
-pub use verdict::{Cause, explain};
+pub use verdict::{ExceededLimit, explain};
 
 use std::ffi::OsString;
 use std::process::ExitCode;

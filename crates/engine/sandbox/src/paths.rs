@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nimbus_engine_files::{OutsideProject, ProjectFiles, is_outside};
+use nimbus_engine_files::{PathNotAllowed, ProjectFiles, is_outside};
 
 use crate::error::SandboxError;
 
@@ -117,7 +117,7 @@ pub fn code_of_program(
 
 fn unreadable(path: &Path, source: io::Error) -> SandboxError {
     match source.get_ref().and_then(|inner| inner.downcast_ref()) {
-        Some(outside) => SandboxError::Outside(OutsideProject::clone(outside)),
+        Some(outside) => SandboxError::Outside(PathNotAllowed::clone(outside)),
         None => SandboxError::Unreadable {
             path: path.to_owned(),
             source,

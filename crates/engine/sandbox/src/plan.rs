@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SandboxError;
-use crate::policy::{Mode, Network, SandboxPolicy};
+use crate::policy::{IsolationMode, ProgramNetwork, SandboxPolicy};
 use crate::probe::{Primitive, Probe};
 
 /// How a program's processes are kept from everybody else's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Walls {
+pub(crate) enum ProcessWalls {
     /// Namespaces of its own for files, processes, network and users.
     Namespaces,
     /// Only what landlock and seccomp can refuse.
@@ -21,14 +21,14 @@ pub(crate) enum Walls {
 /// The measures for every program of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Measures {
-    pub(crate) walls: Walls,
+    pub(crate) walls: ProcessWalls,
     pub(crate) landlock_abi: u32,
     pub(crate) seccomp: bool,
 }
 
 /// What the helper is told to do: exactly this, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Plan {
+pub(crate) struct HelperPlan {
     pub(crate) measures: Measures,
     pub(crate) policy: SandboxPolicy,
     pub(crate) directory: PathBuf,
@@ -49,22 +49,22 @@ pub(crate) struct Plan {
 impl Measures {
     pub(crate) fn choose(
         probe: &Probe,
-        mode: Mode,
-        network: Network,
+        mode: IsolationMode,
+        network: ProgramNetwork,
     ) -> Result<Self, SandboxError> {
-        if mode == (Mode::Strict { allow_weak: false }) {
+        if mode == (IsolationMode::Strict { allow_weak: false }) {
             let missing = probe.missing();
             if !missing.is_empty() {
                 return Err(SandboxError::Weak { missing });
             }
-            if network == Network::Full {
+            if network == ProgramNetwork::Full {
                 return Err(SandboxError::SharedNetwork);
             }
         }
         Ok(Self {
             walls: match probe.has_namespaces() {
-                true => Walls::Namespaces,
-                false => Walls::Refusals,
+                true => ProcessWalls::Namespaces,
+                false => ProcessWalls::Refusals,
             },
             landlock_abi: probe.landlock_abi(),
             seccomp: probe.has(Primitive::Seccomp),
@@ -77,45 +77,48 @@ mod tests {
     use super::*;
     use crate::probe::tests::capable;
 
-    const STRICT: Mode = Mode::Strict { allow_weak: false };
-    const WEAK: Mode = Mode::Strict { allow_weak: true };
+    const STRICT: IsolationMode = IsolationMode::Strict { allow_weak: false };
+    const WEAK: IsolationMode = IsolationMode::Strict { allow_weak: true };
 
     #[test]
     fn strict_is_everything_or_nothing() {
-        assert!(Measures::choose(&capable(), STRICT, Network::None).is_ok());
+        assert!(Measures::choose(&capable(), STRICT, ProgramNetwork::None).is_ok());
         for primitive in Primitive::ALL.into_iter().filter(|p| p.is_required()) {
             let weaker = capable().without(primitive);
-            let refused = Measures::choose(&weaker, STRICT, Network::None);
+            let refused = Measures::choose(&weaker, STRICT, ProgramNetwork::None);
             let Err(SandboxError::Weak { missing }) = refused else {
                 panic!("{primitive:?}: {refused:?}");
             };
             assert_eq!(missing, [primitive]);
-            assert!(Measures::choose(&weaker, WEAK, Network::None).is_ok());
-            assert!(Measures::choose(&weaker, Mode::BestEffort, Network::None).is_ok());
+            assert!(Measures::choose(&weaker, WEAK, ProgramNetwork::None).is_ok());
+            assert!(
+                Measures::choose(&weaker, IsolationMode::BestEffort, ProgramNetwork::None).is_ok()
+            );
         }
     }
 
     #[test]
     fn strict_does_not_share_the_network_unless_told_to() {
-        let choose = |mode| Measures::choose(&capable(), mode, Network::Full);
+        let choose = |mode| Measures::choose(&capable(), mode, ProgramNetwork::Full);
         assert!(matches!(choose(STRICT), Err(SandboxError::SharedNetwork)));
-        assert!(choose(WEAK).is_ok() && choose(Mode::BestEffort).is_ok());
+        assert!(choose(WEAK).is_ok() && choose(IsolationMode::BestEffort).is_ok());
     }
 
     #[test]
     fn namespaces_are_used_together_or_not_at_all() {
         let walls = |probe: Probe| {
-            let measures = Measures::choose(&probe, Mode::BestEffort, Network::None);
+            let measures =
+                Measures::choose(&probe, IsolationMode::BestEffort, ProgramNetwork::None);
             measures.expect("best effort never refuses").walls
         };
-        assert_eq!(walls(capable()), Walls::Namespaces);
+        assert_eq!(walls(capable()), ProcessWalls::Namespaces);
         assert_eq!(
             walls(capable().without(Primitive::PrivateNetwork)),
-            Walls::Refusals
+            ProcessWalls::Refusals
         );
         assert_eq!(
             walls(capable().without(Primitive::Landlock)),
-            Walls::Namespaces
+            ProcessWalls::Namespaces
         );
     }
 }

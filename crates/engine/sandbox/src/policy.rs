@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Which network a program has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Network {
+pub enum ProgramNetwork {
     /// A loopback of its own and nothing else.
     #[default]
     None,
@@ -17,7 +17,7 @@ pub enum Network {
 
 /// How much isolation is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum IsolationMode {
     /// Everything that this machine offers, and no complaint about the rest.
     BestEffort,
     /// Everything, or the program is not run. For code of strangers.
@@ -29,7 +29,7 @@ pub enum Mode {
 
 /// What a program may use at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Memory of all its processes together.
     pub memory_bytes: u64,
     /// Processes and threads together.
@@ -48,7 +48,7 @@ pub struct Limits {
 
 const MIB: u64 = 1 << 20;
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     /// Room for type-checking a large TypeScript program, with some to spare.
     fn default() -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Default for Limits {
 /// What one program may see and use. Directories stand for everything below them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
-    pub network: Network,
+    pub network: ProgramNetwork,
     /// Its code, its packages and its interpreter. The system's own programs and libraries are
     /// visible without being named.
     pub read_only: Vec<PathBuf>,
@@ -77,5 +77,5 @@ pub struct SandboxPolicy {
     pub writable: Vec<PathBuf>,
     /// Sockets that it may connect to.
     pub sockets: Vec<PathBuf>,
-    pub limits: Limits,
+    pub limits: ResourceLimits,
 }

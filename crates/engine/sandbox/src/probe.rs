@@ -72,15 +72,15 @@ impl Primitive {
 }
 
 /// Why something that needs trying did not work; `None` if it did.
-type Refusal = Option<String>;
+type ProbeRefusal = Option<String>;
 
 /// What the helper found out by trying.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tried {
-    pub(crate) user: Refusal,
-    pub(crate) view: Refusal,
-    pub(crate) processes: Refusal,
-    pub(crate) network: Refusal,
+    pub(crate) user: ProbeRefusal,
+    pub(crate) view: ProbeRefusal,
+    pub(crate) processes: ProbeRefusal,
+    pub(crate) network: ProbeRefusal,
     /// The version of landlock; nothing if there is none.
     pub(crate) landlock: Result<u32, String>,
 }
@@ -133,7 +133,7 @@ impl Probe {
 
     /// `Ok` with what there is to say about it, or why it is missing.
     pub fn state(&self, primitive: Primitive) -> Result<String, String> {
-        let tried = |refusal: &Refusal| match refusal {
+        let tried = |refusal: &ProbeRefusal| match refusal {
             None => Ok("works".to_owned()),
             Some(why) => Err(why.clone()),
         };

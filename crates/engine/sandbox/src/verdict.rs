@@ -5,22 +5,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Limits, Network, SandboxPolicy};
+use crate::policy::{ProgramNetwork, ResourceLimits, SandboxPolicy};
 
 /// What the helper tells the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
+pub(crate) enum HelperReport {
     /// The program was not run.
     Failed { step: String, reason: String },
     /// The program was made to end.
-    Stopped { cause: Cause },
+    Stopped { cause: ExceededLimit },
 }
 
 /// What a program used too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum ExceededLimit {
     Memory { bytes: u64 },
     Processes { count: u64 },
     OpenFiles { count: u64 },
@@ -29,7 +29,7 @@ pub enum Cause {
     Output { bytes: u64 },
 }
 
-impl Cause {
+impl ExceededLimit {
     /// The setting that says how much it may be.
     pub fn setting(self) -> &'static str {
         match self {
@@ -44,27 +44,31 @@ impl Cause {
 }
 
 /// What was too much, and the setting that says so.
-impl fmt::Display for Cause {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Memory { bytes } => write!(f, "it used more than {} of memory", Size(*bytes)),
+            Self::Memory { bytes } => write!(f, "it used more than {} of memory", ByteSize(*bytes)),
             Self::Processes { count } => write!(f, "it ran {count} processes and threads"),
             Self::OpenFiles { count } => {
                 write!(f, "one of its processes had {count} files open")
             }
             Self::TemporarySpace { bytes } => {
-                write!(f, "it filled its temporary directory of {}", Size(*bytes))
+                write!(
+                    f,
+                    "it filled its temporary directory of {}",
+                    ByteSize(*bytes)
+                )
             }
             Self::TemporaryFiles { count } => write!(f, "it made {count} temporary files"),
-            Self::Output { bytes } => write!(f, "it printed more than {}", Size(*bytes)),
+            Self::Output { bytes } => write!(f, "it printed more than {}", ByteSize(*bytes)),
         }?;
         write!(f, "; the limit is set by {}", self.setting())
     }
 }
 
-struct Size(u64);
+struct ByteSize(u64);
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
         let unit = units
@@ -90,25 +94,25 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// The limit that was reached, if one was.
-    pub(crate) fn judge(&self, limits: &Limits) -> Option<Cause> {
+    pub(crate) fn judge(&self, limits: &ResourceLimits) -> Option<ExceededLimit> {
         // A program that opens as many files as it may has one more to open.
         let open_files = limits.open_files.saturating_sub(1);
         // Processes first: many of them have much memory together, which is not what is wrong.
         if self.processes >= limits.processes {
             let count = limits.processes;
-            Some(Cause::Processes { count })
+            Some(ExceededLimit::Processes { count })
         } else if self.memory_bytes > limits.memory_bytes {
             let bytes = limits.memory_bytes;
-            Some(Cause::Memory { bytes })
+            Some(ExceededLimit::Memory { bytes })
         } else if self.open_files >= open_files {
             let count = limits.open_files;
-            Some(Cause::OpenFiles { count })
+            Some(ExceededLimit::OpenFiles { count })
         } else if self.temporary_full {
             let bytes = limits.temporary_bytes;
-            Some(Cause::TemporarySpace { bytes })
+            Some(ExceededLimit::TemporarySpace { bytes })
         } else if self.temporary_files_full {
             let count = limits.temporary_files;
-            Some(Cause::TemporaryFiles { count })
+            Some(ExceededLimit::TemporaryFiles { count })
         } else {
             None
         }
@@ -181,7 +185,7 @@ const OTHERS: [Hint; 5] = [
 
 /// What a failure's own words have to do with the sandbox, with what to do about it.
 pub fn explain(words: &str, policy: &SandboxPolicy) -> Option<&'static str> {
-    let network = (policy.network == Network::None).then_some(&NO_NETWORK);
+    let network = (policy.network == ProgramNetwork::None).then_some(&NO_NETWORK);
     let mut hints = network.into_iter().chain(&OTHERS);
     let fits = |hint: &&Hint| hint.words.iter().any(|word| words.contains(word));
     hints.find(fits).map(|hint| hint.says)
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_within_the_limits_is_nobodys_business() {
-        let limits = Limits::default();
+        let limits = ResourceLimits::default();
         let usage = Usage {
             memory_bytes: limits.memory_bytes,
             processes: limits.processes - 1,
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn each_limit_has_its_own_name() {
-        let limits = Limits::default();
+        let limits = ResourceLimits::default();
         let usage = |change: fn(&mut Usage)| {
             let mut usage = Usage::default();
             change(&mut usage);
@@ -251,7 +255,7 @@ mod tests {
         let hint = explain(words, &policy).expect("a hint");
         assert!(hint.contains("network: none") && hint.contains("engine.sandbox_network"));
         assert_eq!(explain("TypeError: x is not a function", &policy), None);
-        policy.network = Network::Full;
+        policy.network = ProgramNetwork::Full;
         assert_eq!(explain(words, &policy), None);
     }
 }

@@ -9,9 +9,9 @@
 //! for. Nothing here keeps state beyond a connection.
 
 mod answer;
+mod connection;
 mod failure;
 mod request;
-mod seat;
 mod server;
 mod service;
 

@@ -11,7 +11,7 @@ use nimbus_engine_ports::{
     DiffRequest, InvokeRequest, ReadRequest, UpdateRequest,
 };
 use nimbus_engine_proto as proto;
-use nimbus_engine_wire::{Expect, Outputs, Unknowns, decode};
+use nimbus_engine_wire::{AcceptedValues, Outputs, UnknownEncoding, decode};
 use proto::check_request::AutonamingOptions;
 use proto::check_request::autonaming_options::Mode;
 use tonic::Status;
@@ -19,13 +19,13 @@ use tonic::Status;
 use crate::failure::unreadable;
 
 /// The resource that a call is about.
-struct Subject {
+struct CalledResource {
     urn: Option<Urn>,
     name: String,
     type_: TypeToken,
 }
 
-impl Subject {
+impl CalledResource {
     fn new(urn: &str, name: String, type_: String) -> Result<Self, Status> {
         let urn = match urn {
             "" => None,
@@ -42,8 +42,8 @@ impl Subject {
 }
 
 fn properties(sent: Option<proto::Struct>, outputs: Outputs) -> Result<PropertyMap, Status> {
-    let expect = Expect {
-        unknowns: Unknowns::Keep,
+    let expect = AcceptedValues {
+        unknowns: UnknownEncoding::Keep,
         outputs,
     };
     decode(sent, expect).map_err(unreadable)
@@ -64,7 +64,7 @@ fn limit(seconds: f64) -> Option<Duration> {
 }
 
 pub(crate) fn check(request: proto::CheckRequest) -> Result<CheckRequest, Status> {
-    let subject = Subject::new(&request.urn, request.name, request.r#type)?;
+    let subject = CalledResource::new(&request.urn, request.name, request.r#type)?;
     let olds = plain(request.olds)?;
     let news = plain(request.news)?;
     Ok(CheckRequest {
@@ -95,7 +95,7 @@ fn naming(options: AutonamingOptions) -> Naming {
 }
 
 pub(crate) fn diff(request: proto::DiffRequest) -> Result<DiffRequest, Status> {
-    let subject = Subject::new(&request.urn, request.name, request.r#type)?;
+    let subject = CalledResource::new(&request.urn, request.name, request.r#type)?;
     let new_inputs = plain(request.news)?;
     Ok(DiffRequest {
         urn: subject.urn,
@@ -114,7 +114,7 @@ pub(crate) fn configure(request: proto::ConfigureRequest) -> Result<ConfigureReq
     let urn = request.urn.unwrap_or_default();
     let name = request.name.unwrap_or_default();
     let type_ = request.r#type.unwrap_or_default();
-    let subject = Subject::new(&urn, name, type_)?;
+    let subject = CalledResource::new(&urn, name, type_)?;
     Ok(ConfigureRequest {
         urn: subject.urn,
         name: subject.name,
@@ -125,7 +125,7 @@ pub(crate) fn configure(request: proto::ConfigureRequest) -> Result<ConfigureReq
 }
 
 pub(crate) fn create(request: proto::CreateRequest) -> Result<CreateRequest, Status> {
-    let subject = Subject::new(&request.urn, request.name, request.r#type)?;
+    let subject = CalledResource::new(&request.urn, request.name, request.r#type)?;
     Ok(CreateRequest {
         urn: subject.urn,
         name: subject.name,
@@ -137,7 +137,7 @@ pub(crate) fn create(request: proto::CreateRequest) -> Result<CreateRequest, Sta
 }
 
 pub(crate) fn read(request: proto::ReadRequest) -> Result<ReadRequest, Status> {
-    let subject = Subject::new(&request.urn, request.name, request.r#type)?;
+    let subject = CalledResource::new(&request.urn, request.name, request.r#type)?;
     Ok(ReadRequest {
         urn: subject.urn,
         name: subject.name,
@@ -149,7 +149,7 @@ pub(crate) fn read(request: proto::ReadRequest) -> Result<ReadRequest, Status> {
 }
 
 pub(crate) fn update(request: proto::UpdateRequest) -> Result<UpdateRequest, Status> {
-    let subject = Subject::new(&request.urn, request.name, request.r#type)?;
+    let subject = CalledResource::new(&request.urn, request.name, request.r#type)?;
     Ok(UpdateRequest {
         urn: subject.urn,
         name: subject.name,
@@ -165,7 +165,7 @@ pub(crate) fn update(request: proto::UpdateRequest) -> Result<UpdateRequest, Sta
 }
 
 pub(crate) fn delete(request: proto::DeleteRequest) -> Result<DeleteRequest, Status> {
-    let subject = Subject::new(&request.urn, request.name, request.r#type)?;
+    let subject = CalledResource::new(&request.urn, request.name, request.r#type)?;
     Ok(DeleteRequest {
         urn: subject.urn,
         name: subject.name,

@@ -15,7 +15,7 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
-use crate::seat::{Line, Seat};
+use crate::connection::{ConnectionState, ConnectionStream};
 use crate::service::Service;
 
 /// Serves until it is dropped: then nobody new is let in, and connections end with their last call.
@@ -36,8 +36,8 @@ impl ProviderServer {
         let lines = TcpListenerStream::new(listener).map(move |stream| {
             let stream = stream?;
             stream.set_nodelay(true)?;
-            let seat = Arc::new(Seat::new(Arc::clone(&host), package.clone()));
-            io::Result::Ok(Line { stream, seat })
+            let seat = Arc::new(ConnectionState::new(Arc::clone(&host), package.clone()));
+            io::Result::Ok(ConnectionStream { stream, seat })
         });
         let service = ResourceProviderServer::new(Service)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -10,27 +10,27 @@ use semver::Version;
 use serde_json::json;
 use tonic::{Code, Request, Response, Status};
 
+use crate::connection::ConnectionState;
 use crate::failure::{status, unreadable};
-use crate::seat::Seat;
 use crate::{answer, request};
 
 pub(crate) struct Service;
 
 /// A message together with the seat of the connection that it came over.
-fn open<M>(request: Request<M>) -> Result<(M, Arc<Seat>), Status> {
-    let seat = request.extensions().get::<Arc<Seat>>().cloned();
+fn open<M>(request: Request<M>) -> Result<(M, Arc<ConnectionState>), Status> {
+    let seat = request.extensions().get::<Arc<ConnectionState>>().cloned();
     let seat = seat.ok_or_else(|| Status::new(Code::Internal, "a call without a connection"))?;
     Ok((request.into_inner(), seat))
 }
 
-type Answer<M> = Result<Response<M>, Status>;
+type RpcResult<M> = Result<Response<M>, Status>;
 
 #[tonic::async_trait]
 impl ResourceProvider for Service {
     async fn handshake(
         &self,
         request: Request<proto::ProviderHandshakeRequest>,
-    ) -> Answer<proto::ProviderHandshakeResponse> {
+    ) -> RpcResult<proto::ProviderHandshakeResponse> {
         let (message, seat) = open(request)?;
         seat.learn(|engine| engine.byte_strings = message.accepts_byte_string);
         Ok(Response::new(proto::ProviderHandshakeResponse {
@@ -46,7 +46,7 @@ impl ResourceProvider for Service {
     async fn parameterize(
         &self,
         request: Request<proto::ParameterizeRequest>,
-    ) -> Answer<proto::ParameterizeResponse> {
+    ) -> RpcResult<proto::ParameterizeResponse> {
         let (message, seat) = open(request)?;
         let Some(Parameters::Value(value)) = message.parameters else {
             return Err(unreadable("only a recorded parameter is understood"));
@@ -65,7 +65,7 @@ impl ResourceProvider for Service {
     async fn get_schema(
         &self,
         request: Request<proto::GetSchemaRequest>,
-    ) -> Answer<proto::GetSchemaResponse> {
+    ) -> RpcResult<proto::GetSchemaResponse> {
         let (_, seat) = open(request)?;
         let package = seat.package().await;
         let mut schema = json!({"name": package.package()});
@@ -79,7 +79,7 @@ impl ResourceProvider for Service {
     async fn check_config(
         &self,
         request: Request<proto::CheckRequest>,
-    ) -> Answer<proto::CheckResponse> {
+    ) -> RpcResult<proto::CheckResponse> {
         let (message, seat) = open(request)?;
         let (asked, accept) = (request::check(message)?, seat.accept());
         let found = seat.provider().await?.check_config(asked).await;
@@ -90,7 +90,7 @@ impl ResourceProvider for Service {
     async fn diff_config(
         &self,
         request: Request<proto::DiffRequest>,
-    ) -> Answer<proto::DiffResponse> {
+    ) -> RpcResult<proto::DiffResponse> {
         let (message, seat) = open(request)?;
         let asked = request::diff(message)?;
         let found = seat.provider().await?.diff_config(asked).await;
@@ -101,7 +101,7 @@ impl ResourceProvider for Service {
     async fn configure(
         &self,
         request: Request<proto::ConfigureRequest>,
-    ) -> Answer<proto::ConfigureResponse> {
+    ) -> RpcResult<proto::ConfigureResponse> {
         let (message, seat) = open(request)?;
         seat.learn(|engine| {
             engine.secrets = message.accept_secrets;
@@ -122,7 +122,7 @@ impl ResourceProvider for Service {
     async fn invoke(
         &self,
         request: Request<proto::InvokeRequest>,
-    ) -> Answer<proto::InvokeResponse> {
+    ) -> RpcResult<proto::InvokeResponse> {
         let (message, seat) = open(request)?;
         let (asked, accept) = (request::invoke(message)?, seat.accept());
         let found = seat.provider().await?.invoke(asked).await;
@@ -130,7 +130,7 @@ impl ResourceProvider for Service {
         answer::invoke(found, accept).map(Response::new)
     }
 
-    async fn call(&self, request: Request<proto::CallRequest>) -> Answer<proto::CallResponse> {
+    async fn call(&self, request: Request<proto::CallRequest>) -> RpcResult<proto::CallResponse> {
         let (message, seat) = open(request)?;
         let mut accept = seat.accept();
         accept.outputs = message.accepts_output_values;
@@ -140,7 +140,10 @@ impl ResourceProvider for Service {
         answer::call(found, accept).map(Response::new)
     }
 
-    async fn check(&self, request: Request<proto::CheckRequest>) -> Answer<proto::CheckResponse> {
+    async fn check(
+        &self,
+        request: Request<proto::CheckRequest>,
+    ) -> RpcResult<proto::CheckResponse> {
         let (message, seat) = open(request)?;
         let (asked, accept) = (request::check(message)?, seat.accept());
         let found = seat.provider().await?.check(asked).await;
@@ -148,7 +151,7 @@ impl ResourceProvider for Service {
         answer::check(found, accept).map(Response::new)
     }
 
-    async fn diff(&self, request: Request<proto::DiffRequest>) -> Answer<proto::DiffResponse> {
+    async fn diff(&self, request: Request<proto::DiffRequest>) -> RpcResult<proto::DiffResponse> {
         let (message, seat) = open(request)?;
         let asked = request::diff(message)?;
         let found = seat.provider().await?.diff(asked).await;
@@ -159,7 +162,7 @@ impl ResourceProvider for Service {
     async fn create(
         &self,
         request: Request<proto::CreateRequest>,
-    ) -> Answer<proto::CreateResponse> {
+    ) -> RpcResult<proto::CreateResponse> {
         let (message, seat) = open(request)?;
         let (asked, accept) = (request::create(message)?, seat.accept());
         let found = seat.provider().await?.create(asked).await;
@@ -167,7 +170,7 @@ impl ResourceProvider for Service {
         answer::create(found, accept).map(Response::new)
     }
 
-    async fn read(&self, request: Request<proto::ReadRequest>) -> Answer<proto::ReadResponse> {
+    async fn read(&self, request: Request<proto::ReadRequest>) -> RpcResult<proto::ReadResponse> {
         let (message, seat) = open(request)?;
         let (asked, accept) = (request::read(message)?, seat.accept());
         let found = seat.provider().await?.read(asked).await;
@@ -178,7 +181,7 @@ impl ResourceProvider for Service {
     async fn update(
         &self,
         request: Request<proto::UpdateRequest>,
-    ) -> Answer<proto::UpdateResponse> {
+    ) -> RpcResult<proto::UpdateResponse> {
         let (message, seat) = open(request)?;
         let (asked, accept) = (request::update(message)?, seat.accept());
         let found = seat.provider().await?.update(asked).await;
@@ -186,7 +189,7 @@ impl ResourceProvider for Service {
         answer::update(found, accept).map(Response::new)
     }
 
-    async fn delete(&self, request: Request<proto::DeleteRequest>) -> Answer<()> {
+    async fn delete(&self, request: Request<proto::DeleteRequest>) -> RpcResult<()> {
         let (message, seat) = open(request)?;
         let asked = request::delete(message)?;
         let done = seat.provider().await?.delete(asked).await;
@@ -197,21 +200,21 @@ impl ResourceProvider for Service {
     async fn construct(
         &self,
         request: Request<proto::ConstructRequest>,
-    ) -> Answer<proto::ConstructResponse> {
+    ) -> RpcResult<proto::ConstructResponse> {
         let (message, _) = open(request)?;
         let type_ = message.r#type;
         let message = format!("{type_} is a remote component; its own plugin must run");
         Err(Status::new(Code::FailedPrecondition, message))
     }
 
-    async fn cancel(&self, request: Request<()>) -> Answer<()> {
+    async fn cancel(&self, request: Request<()>) -> RpcResult<()> {
         let ((), seat) = open(request)?;
         let done = seat.provider().await?.cancel().await;
         done.map_err(|error| status(error, seat.accept()))?;
         Ok(Response::new(()))
     }
 
-    async fn get_plugin_info(&self, request: Request<()>) -> Answer<proto::PluginInfo> {
+    async fn get_plugin_info(&self, request: Request<()>) -> RpcResult<proto::PluginInfo> {
         let ((), seat) = open(request)?;
         let version = seat.package().await.version;
         let version = version.map(|version| version.to_string());
@@ -221,7 +224,7 @@ impl ResourceProvider for Service {
     }
 
     /// Nothing here reports to the engine on its own.
-    async fn attach(&self, _: Request<proto::PluginAttach>) -> Answer<()> {
+    async fn attach(&self, _: Request<proto::PluginAttach>) -> RpcResult<()> {
         Ok(Response::new(()))
     }
 }

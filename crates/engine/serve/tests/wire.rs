@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use nimbus_engine_model::{
     Asset, Naming, NamingMode, PackageDescriptor, Parameterization, PropertyMap, PropertyValue, Urn,
 };
-use nimbus_engine_plugin::{HostOptions, Limits, PluginHost, PluginSearch, Tenancy};
+use nimbus_engine_plugin::{HostOptions, PluginHost, PluginSearch, PluginTimeouts, Tenancy};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckFailure, CheckRequest, CheckResponse, ConfigureRequest,
     ConstructRequest, ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest,
@@ -24,7 +24,7 @@ use nimbus_engine_ports::{
     ProviderError, ProviderHost, ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
 };
 use nimbus_engine_serve::ProviderServer;
-use nimbus_rehearsal::{Answers, Declarations, Orders, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Rehearsal, SimulatedWorld};
 
 const VPC: &str = "aws:ec2/vpc:Vpc";
 
@@ -59,7 +59,7 @@ fn engine(server: &ProviderServer) -> PluginHost {
             running: [("aws".to_owned(), server.port())].into(),
             ..PluginSearch::default()
         },
-        limits: Limits {
+        limits: PluginTimeouts {
             start: patient,
             quick: patient,
             slow: patient,
@@ -98,12 +98,12 @@ struct Twins {
 }
 
 fn cloud(orders: &[&str]) -> Arc<Rehearsal> {
-    let mut all = Orders::default();
+    let mut all = FaultOrders::default();
     for order in orders {
         all.add(order).unwrap();
     }
     let answers = Answers::load(Path::new("no/such/file")).unwrap();
-    let world = World::in_memory();
+    let world = SimulatedWorld::in_memory();
     Arc::new(Rehearsal::new(world, Declarations::default(), all, answers).unwrap())
 }
 

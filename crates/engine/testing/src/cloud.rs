@@ -8,18 +8,18 @@ use parking_lot::Mutex;
 /// Objects that providers made. Shared by all providers of a rig, and by every run on it.
 #[derive(Default)]
 pub struct Cloud {
-    world: Mutex<World>,
+    world: Mutex<CloudContent>,
 }
 
 #[derive(Default)]
-struct World {
-    objects: BTreeMap<String, Object>,
-    log: Vec<Act>,
+struct CloudContent {
+    objects: BTreeMap<String, CloudObject>,
+    log: Vec<CloudAct>,
     next_id: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct CloudObject {
     pub type_: String,
     pub urn: Option<Urn>,
     pub inputs: PropertyMap,
@@ -27,7 +27,7 @@ pub struct Object {
 
 /// Something that really happened, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
+pub enum CloudAct {
     Created { id: String },
     Updated { id: String },
     Deleted { id: String },
@@ -38,13 +38,13 @@ impl Cloud {
         let mut world = self.world.lock();
         world.next_id += 1;
         let id = format!("id-{}", world.next_id);
-        let object = Object {
+        let object = CloudObject {
             type_: type_.to_owned(),
             urn: urn.cloned(),
             inputs,
         };
         world.objects.insert(id.clone(), object);
-        world.log.push(Act::Created { id: id.clone() });
+        world.log.push(CloudAct::Created { id: id.clone() });
         id
     }
 
@@ -55,7 +55,7 @@ impl Cloud {
             return false;
         };
         object.inputs = inputs;
-        world.log.push(Act::Updated { id: id.to_owned() });
+        world.log.push(CloudAct::Updated { id: id.to_owned() });
         true
     }
 
@@ -63,14 +63,14 @@ impl Cloud {
         let mut world = self.world.lock();
         let existed = world.objects.remove(id).is_some();
         if existed {
-            world.log.push(Act::Deleted { id: id.to_owned() });
+            world.log.push(CloudAct::Deleted { id: id.to_owned() });
         }
         existed
     }
 
     /// Somebody else made an object, outside of any run.
     pub fn plant(&self, id: &str, type_: &str, inputs: PropertyMap) {
-        let object = Object {
+        let object = CloudObject {
             type_: type_.to_owned(),
             urn: None,
             inputs,
@@ -83,7 +83,7 @@ impl Cloud {
         self.world.lock().objects.remove(id);
     }
 
-    pub fn get(&self, id: &str) -> Option<Object> {
+    pub fn get(&self, id: &str) -> Option<CloudObject> {
         self.world.lock().objects.get(id).cloned()
     }
 
@@ -91,7 +91,7 @@ impl Cloud {
         self.world.lock().objects.keys().cloned().collect()
     }
 
-    pub fn log(&self) -> Vec<Act> {
+    pub fn log(&self) -> Vec<CloudAct> {
         self.world.lock().log.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! Test rig of the engine: programmable provider, programs as data, golden event streams.
 //!
 //! It stands in for clouds, languages and disks, and says so: nothing of it is part of the product.
-//! A test names a [`Program`], runs it on a [`Rig`] and looks at three things: the steps that were
+//! A test names a [`ScriptedProgram`], runs it on a [`Rig`] and looks at three things: the steps that were
 //! announced, the state that was left, and what the [`Cloud`] says really happened.
 
 mod cloud;
@@ -11,9 +11,9 @@ mod provider;
 mod render;
 mod rig;
 
-pub use cloud::{Act, Cloud, Object};
+pub use cloud::{Cloud, CloudAct, CloudObject};
 pub use journal::MemoryJournal;
-pub use program::{Execution, Program, Resource, Value};
+pub use program::{Execution, ScriptedProgram, ScriptedResource, ScriptedValue};
 pub use provider::{FakeProvider, Faults};
 pub use render::{render_snapshot, render_steps};
-pub use rig::{PROJECT, RecordedHooks, Rig, Run, STACK};
+pub use rig::{PROJECT, RecordedHooks, Rig, RigRun, STACK};

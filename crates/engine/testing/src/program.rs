@@ -15,16 +15,16 @@ use parking_lot::Mutex;
 
 /// A property: a constant, or an output of a resource registered before.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ScriptedValue {
     Known(PropertyValue),
     Output { resource: String, property: String },
 }
 
 /// One registration.
 #[derive(Clone, Debug)]
-pub struct Resource {
+pub struct ScriptedResource {
     goal: Goal,
-    inputs: BTreeMap<String, Value>,
+    inputs: BTreeMap<String, ScriptedValue>,
     parent: Option<String>,
     depends_on: Vec<String>,
     deleted_with: Option<String>,
@@ -34,7 +34,7 @@ pub struct Resource {
     read: Option<String>,
 }
 
-impl Resource {
+impl ScriptedResource {
     pub fn custom(type_: &str, name: &str) -> Self {
         Self::with(Goal::new(type_, name, true))
     }
@@ -76,12 +76,12 @@ impl Resource {
 
     pub fn prop(mut self, key: &str, value: impl Into<PropertyValue>) -> Self {
         self.inputs
-            .insert(key.to_owned(), Value::Known(value.into()));
+            .insert(key.to_owned(), ScriptedValue::Known(value.into()));
         self
     }
 
     pub fn from_output(mut self, key: &str, resource: &str, property: &str) -> Self {
-        let value = Value::Output {
+        let value = ScriptedValue::Output {
             resource: resource.to_owned(),
             property: property.to_owned(),
         };
@@ -149,14 +149,14 @@ impl Resource {
 /// See the module's documentation. Custom resources without a provider get the package's default
 /// one, registered on first use, as the monitor does for real programs.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
-    pub resources: Vec<Resource>,
+pub struct ScriptedProgram {
+    pub resources: Vec<ScriptedResource>,
     /// Throws after so many registrations.
     pub fails_after: Option<usize>,
 }
 
-impl Program {
-    pub fn new(resources: impl IntoIterator<Item = Resource>) -> Self {
+impl ScriptedProgram {
+    pub fn new(resources: impl IntoIterator<Item = ScriptedResource>) -> Self {
         Self {
             resources: resources.into_iter().collect(),
             fails_after: None,
@@ -171,13 +171,13 @@ impl Program {
 
 /// One execution of a program.
 pub struct Execution {
-    program: Program,
+    program: ScriptedProgram,
     known: Mutex<BTreeMap<String, RegisterResult>>,
     providers: Mutex<BTreeMap<String, String>>,
 }
 
 impl Execution {
-    pub fn new(program: Program) -> Self {
+    pub fn new(program: ScriptedProgram) -> Self {
         Self {
             program,
             known: Mutex::default(),
@@ -210,7 +210,7 @@ impl Execution {
     async fn register(
         &self,
         registrar: &dyn Registrar,
-        resource: &Resource,
+        resource: &ScriptedResource,
         root: &Urn,
     ) -> Result<RegisterResult, RegisterError> {
         let mut goal = resource.goal.clone();
@@ -261,12 +261,12 @@ impl Execution {
             .map(|result| result.urn.clone())
     }
 
-    fn resolve_inputs(&self, resource: &Resource, goal: &mut Goal) {
+    fn resolve_inputs(&self, resource: &ScriptedResource, goal: &mut Goal) {
         let known = self.known.lock();
         for (key, value) in &resource.inputs {
             let value = match value {
-                Value::Known(value) => value.clone(),
-                Value::Output { resource, property } => {
+                ScriptedValue::Known(value) => value.clone(),
+                ScriptedValue::Output { resource, property } => {
                     let Some(source) = known.get(resource) else {
                         continue;
                     };
@@ -291,7 +291,7 @@ impl Execution {
     async fn provider(
         &self,
         registrar: &dyn Registrar,
-        resource: &Resource,
+        resource: &ScriptedResource,
     ) -> Result<String, RegisterError> {
         if let Some(name) = &resource.provider {
             return Ok(self

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use nimbus_engine_model::{PropertyValue, ResourceState, Snapshot};
 use nimbus_engine_ports::EngineEvent;
 
-use crate::rig::Run;
+use crate::rig::RigRun;
 
 /// One line for each announced, finished and failed step, and for each diagnostic.
-pub fn render_steps(run: &Run) -> String {
+pub fn render_steps(run: &RigRun) -> String {
     let mut text = String::new();
     for event in &run.events {
         let (phase, step) = match event {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use nimbus_engine_deploy::{Clock, DeploymentSpec, IdSource, ImportSpec, Options, Outcome};
+use nimbus_engine_deploy::{
+    Clock, DeploymentOptions, DeploymentOutcome, DeploymentSpec, IdSource, ImportSpec,
+};
 use nimbus_engine_model::{JournalEntry, Snapshot, StepOp, Urn};
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookError, HookRequest, HookRunner, StepEvent,
@@ -17,7 +19,7 @@ use uuid::Uuid;
 
 use crate::cloud::Cloud;
 use crate::journal::MemoryJournal;
-use crate::program::{Execution, Program};
+use crate::program::{Execution, ScriptedProgram};
 use crate::provider::{FakeProvider, Faults};
 
 pub const PROJECT: &str = "proj";
@@ -30,15 +32,15 @@ pub struct Rig {
     pub hooks: Arc<RecordedHooks>,
     pub analyzers: Vec<Arc<dyn Analyzer>>,
     pub snapshot: Snapshot,
-    pub options: Options,
+    pub options: DeploymentOptions,
     pub cancel: CancellationToken,
     ids: Arc<CountedIds>,
     dies_after: Option<usize>,
 }
 
 /// What one run announced, recorded and returned.
-pub struct Run {
-    pub outcome: Outcome,
+pub struct RigRun {
+    pub outcome: DeploymentOutcome,
     pub events: Vec<EngineEvent>,
     pub entries: Vec<JournalEntry>,
 }
@@ -51,9 +53,9 @@ impl Default for Rig {
             hooks: Arc::default(),
             analyzers: Vec::new(),
             snapshot: Snapshot::default(),
-            options: Options {
+            options: DeploymentOptions {
                 parallel: 1,
-                ..Options::default()
+                ..DeploymentOptions::default()
             },
             cancel: CancellationToken::new(),
             ids: Arc::default(),
@@ -79,7 +81,7 @@ impl Rig {
         self.dies_after = entries;
     }
 
-    pub async fn up(&mut self, program: &Program) -> Run {
+    pub async fn up(&mut self, program: &ScriptedProgram) -> RigRun {
         let (spec, watch) = self.spec(false);
         let execution = Arc::new(Execution::new(program.clone()));
         let outcome = nimbus_engine_deploy::update(spec, execution).await;
@@ -87,26 +89,26 @@ impl Rig {
     }
 
     /// Leaves the state as it was.
-    pub async fn preview(&self, program: &Program) -> Run {
+    pub async fn preview(&self, program: &ScriptedProgram) -> RigRun {
         let (spec, watch) = self.spec(true);
         let execution = Arc::new(Execution::new(program.clone()));
         let outcome = nimbus_engine_deploy::update(spec, execution).await;
         watch.into_run(outcome)
     }
 
-    pub async fn destroy(&mut self) -> Run {
+    pub async fn destroy(&mut self) -> RigRun {
         let (spec, watch) = self.spec(false);
         let outcome = nimbus_engine_deploy::destroy(spec).await;
         self.keep(outcome, watch)
     }
 
-    pub async fn refresh(&mut self) -> Run {
+    pub async fn refresh(&mut self) -> RigRun {
         let (spec, watch) = self.spec(false);
         let outcome = nimbus_engine_deploy::refresh(spec).await;
         self.keep(outcome, watch)
     }
 
-    pub async fn import(&mut self, imports: Vec<ImportSpec>) -> Run {
+    pub async fn import(&mut self, imports: Vec<ImportSpec>) -> RigRun {
         let (spec, watch) = self.spec(false);
         let outcome = nimbus_engine_deploy::import(spec, imports).await;
         self.keep(outcome, watch)
@@ -116,16 +118,16 @@ impl Rig {
         Urn::new(STACK, PROJECT, None, type_, name)
     }
 
-    fn keep(&mut self, outcome: Outcome, watch: Watch) -> Run {
+    fn keep(&mut self, outcome: DeploymentOutcome, watch: RigWatch) -> RigRun {
         self.snapshot = outcome.snapshot.clone();
         watch.into_run(outcome)
     }
 
-    fn spec(&self, dry_run: bool) -> (DeploymentSpec, Watch) {
+    fn spec(&self, dry_run: bool) -> (DeploymentSpec, RigWatch) {
         let journal = self
             .dies_after
             .map_or_else(MemoryJournal::default, MemoryJournal::dying_after);
-        let watch = Watch {
+        let watch = RigWatch {
             journal: Arc::new(journal),
             events: Arc::default(),
         };
@@ -143,7 +145,7 @@ impl Rig {
             clock: Arc::new(FixedClock),
             ids: Arc::clone(&self.ids) as _,
             cancel: self.cancel.clone(),
-            options: Options {
+            options: DeploymentOptions {
                 dry_run,
                 ..self.options.clone()
             },
@@ -152,7 +154,7 @@ impl Rig {
     }
 }
 
-impl Run {
+impl RigRun {
     pub fn succeeded(&self) -> bool {
         self.outcome.result.is_ok()
     }
@@ -190,14 +192,14 @@ impl Run {
     }
 }
 
-struct Watch {
+struct RigWatch {
     journal: Arc<MemoryJournal>,
     events: Arc<RecordedEvents>,
 }
 
-impl Watch {
-    fn into_run(self, outcome: Outcome) -> Run {
-        Run {
+impl RigWatch {
+    fn into_run(self, outcome: DeploymentOutcome) -> RigRun {
+        RigRun {
             outcome,
             events: std::mem::take(&mut *self.events.0.lock()),
             entries: self.journal.entries(),

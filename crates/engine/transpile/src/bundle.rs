@@ -11,7 +11,7 @@ use crate::paths::PathRule;
 /// How Node.js loads a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ModuleFormat {
     CommonJs,
     Module,
 }
@@ -37,7 +37,7 @@ pub struct Compiled {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct File {
-    pub format: Format,
+    pub format: ModuleFormat,
     pub code: String,
     pub map: String,
 }

@@ -22,16 +22,16 @@ const BETWEEN_PRUNES: Duration = Duration::from_secs(24 * 60 * 60);
 const REFRESH_AFTER: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct TranslationCache {
     root: PathBuf,
     largest: u64,
 }
 
 /// The name of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(String);
+pub struct CacheKey(String);
 
-impl Key {
+impl CacheKey {
     /// Parts are told apart: moving text from one to the next gives another key.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut digest = Sha256::new();
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-impl Cache {
+impl TranslationCache {
     /// Nothing is made before the first entry is.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Cache {
     }
 
     /// What was kept, if it is still what was written.
-    pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+    pub fn get<T: DeserializeOwned>(&self, key: &CacheKey) -> Option<T> {
         let path = self.path(key);
         let bytes = fs::read(&path).ok()?;
         let (digest, content) = bytes.split_at_checked(65)?;
@@ -80,7 +80,7 @@ impl Cache {
     }
 
     /// Keeps a result. A cache that cannot be written to is slow, not wrong, so nobody is bothered.
-    pub fn put<T: Serialize>(&self, key: &Key, value: &T) {
+    pub fn put<T: Serialize>(&self, key: &CacheKey, value: &T) {
         let Ok(content) = serde_json::to_vec(value) else {
             return;
         };
@@ -97,7 +97,7 @@ impl Cache {
     /// The same for texts that look for each other: all are in one folder, and in no other.
     pub fn folder(&self, texts: &[(&str, &str)]) -> io::Result<PathBuf> {
         let parts = texts.iter().flat_map(|(name, text)| [*name, *text]);
-        let key = Key::of(parts.map(str::as_bytes));
+        let key = CacheKey::of(parts.map(str::as_bytes));
         let folder = self.root.join("files").join(&key.0[..32]);
         for (name, text) in texts {
             let path = folder.join(name);
@@ -110,11 +110,11 @@ impl Cache {
         Ok(folder)
     }
 
-    fn path(&self, key: &Key) -> PathBuf {
+    fn path(&self, key: &CacheKey) -> PathBuf {
         self.root.join(&key.0[..2]).join(&key.0[2..])
     }
 
-    fn write(&self, key: &Key, content: &[u8]) -> io::Result<()> {
+    fn write(&self, key: &CacheKey, content: &[u8]) -> io::Result<()> {
         let mut bytes = line(content).into_bytes();
         bytes.extend_from_slice(content);
         replace(&self.path(key), &bytes)?;
@@ -197,14 +197,14 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn cache() -> (tempfile::TempDir, Cache) {
+    fn cache() -> (tempfile::TempDir, TranslationCache) {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let cache = Cache::at(folder.path().join("cache"));
+        let cache = TranslationCache::at(folder.path().join("cache"));
         (folder, cache)
     }
 
-    fn key(text: &str) -> Key {
-        Key::of([text.as_bytes()])
+    fn key(text: &str) -> CacheKey {
+        CacheKey::of([text.as_bytes()])
     }
 
     #[test]
@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(cache.get(&key("a")), Some("x".to_owned()));
         assert_eq!(cache.get::<String>(&key("b")), None);
         assert_ne!(
-            Key::of([b"ab".as_slice(), b"c"]),
-            Key::of([b"a".as_slice(), b"bc"])
+            CacheKey::of([b"ab".as_slice(), b"c"]),
+            CacheKey::of([b"a".as_slice(), b"bc"])
         );
     }
 

@@ -26,9 +26,9 @@ use swc_ecma_transforms_typescript::{
 };
 use swc_ecma_visit::{Visit, VisitMutWith, VisitWith};
 
-use crate::bundle::{Compiled, Format};
+use crate::bundle::{Compiled, ModuleFormat};
 use crate::fields::AssignFields;
-use crate::options::{Jsx, Modules, Options};
+use crate::options::{Jsx, Modules, TranslationOptions};
 use crate::survey::{Findings, survey};
 use crate::unsupported::Reason;
 
@@ -41,8 +41,8 @@ type Comments = SingleThreadedComments;
 pub(crate) fn emit(
     name: &str,
     text: &str,
-    options: &Options,
-    format: Format,
+    options: &TranslationOptions,
+    format: ModuleFormat,
 ) -> Result<Compiled, Reason> {
     let globals = Globals::new();
     GLOBALS.set(&globals, || {
@@ -64,8 +64,8 @@ pub(crate) fn emit(
 
 struct OneFile<'a> {
     name: &'a str,
-    options: &'a Options,
-    format: Format,
+    options: &'a TranslationOptions,
+    format: ModuleFormat,
     map: Rc<SourceMap>,
     comments: Comments,
 }
@@ -79,7 +79,7 @@ impl OneFile<'_> {
         let found = survey(&program, &self.map, self.options)?;
         self.take_types_out(&mut program, &found, unresolved, top_level);
         let links = links(&program);
-        if self.format == Format::CommonJs {
+        if self.format == ModuleFormat::CommonJs {
             program.mutate(self.to_common_js(unresolved));
         }
         program.mutate(inject_helpers(unresolved));
@@ -110,7 +110,7 @@ impl OneFile<'_> {
         });
         let (target, comments) = (EsVersion::latest(), Some(&self.comments as _));
         let mut problems = Vec::new();
-        let parsed = if self.format == Format::Module {
+        let parsed = if self.format == ModuleFormat::Module {
             parse_file_as_module(file, syntax, target, comments, &mut problems).map(Program::Module)
         } else {
             parse_file_as_program(file, syntax, target, comments, &mut problems)
@@ -141,8 +141,8 @@ impl OneFile<'_> {
             }));
         }
         let assignments = match self.format {
-            Format::CommonJs => TsImportExportAssignConfig::Preserve,
-            Format::Module => TsImportExportAssignConfig::NodeNext,
+            ModuleFormat::CommonJs => TsImportExportAssignConfig::Preserve,
+            ModuleFormat::Module => TsImportExportAssignConfig::NodeNext,
         };
         program.mutate(typescript(
             StripConfig {
@@ -363,8 +363,8 @@ impl Visit for Links {
 mod tests {
     use super::*;
 
-    fn options() -> Options {
-        Options {
+    fn options() -> TranslationOptions {
+        TranslationOptions {
             modules: Modules::CommonJs,
             interop: true,
             define_fields: false,
@@ -376,8 +376,8 @@ mod tests {
         }
     }
 
-    fn common_js(text: &str, options: &Options) -> Result<Compiled, Reason> {
-        emit("index.ts", text, options, Format::CommonJs)
+    fn common_js(text: &str, options: &TranslationOptions) -> Result<Compiled, Reason> {
+        emit("index.ts", text, options, ModuleFormat::CommonJs)
     }
 
     fn refusal(text: &str) -> Option<Reason> {
@@ -398,7 +398,7 @@ mod tests {
         let assigned = common_js(text, &options()).expect("plain code").code;
         assert!(assigned.contains("this.x = 1"), "{assigned}");
         assert!(!assigned.contains('y'), "{assigned}");
-        let options = Options {
+        let options = TranslationOptions {
             define_fields: true,
             ..options()
         };
@@ -449,7 +449,8 @@ mod tests {
     #[test]
     fn names_that_are_passed_on_are_known() {
         let text = "import { a } from \"./a\"; export { a }; export { b as c } from \"./b\"; export * from \"./s\"; export interface I {} export type V = 1; export const V = 1;";
-        let compiled = emit("index.mts", text, &options(), Format::Module).expect("plain code");
+        let compiled =
+            emit("index.mts", text, &options(), ModuleFormat::Module).expect("plain code");
         let passed = [("./a", "a"), ("./b", "b")].map(|(m, n)| (m.to_owned(), n.to_owned()));
         assert_eq!(compiled.passed_on, passed);
         assert_eq!(

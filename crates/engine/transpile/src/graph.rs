@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::{Bundle, Compiled, File, Format};
-use crate::cache::{Cache, Key};
+use crate::bundle::{Bundle, Compiled, File, ModuleFormat};
+use crate::cache::{CacheKey, TranslationCache};
 use crate::emit::{REVISION, emit};
-use crate::options::{Compiler, Modules, Settings};
-use crate::resolve::{Resolver, manifest};
+use crate::options::{Compiler, Modules, ProjectSettings};
+use crate::resolve::{ModuleResolver, manifest};
 use crate::unsupported::{Reason, Unsupported};
 
 /// A program to translate.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct TranslationRequest<'a> {
     /// The file that is run first.
     pub entry: &'a Path,
     /// The project's `tsconfig.json`; it need not be there.
@@ -30,11 +30,14 @@ enum Kept {
 }
 
 /// Translates a program, or says what stands in the way.
-pub fn transpile(request: &Request<'_>, cache: &Cache) -> Result<Bundle, Unsupported> {
-    let settings = Settings::read(request.tsconfig, request.compiler)?;
+pub fn transpile(
+    request: &TranslationRequest<'_>,
+    cache: &TranslationCache,
+) -> Result<Bundle, Unsupported> {
+    let settings = ProjectSettings::read(request.tsconfig, request.compiler)?;
     let mut walk = Walk {
         settings: &settings,
-        resolver: Resolver::new(&settings),
+        resolver: ModuleResolver::new(&settings),
         cache,
         compiled: BTreeMap::new(),
         reused: 0,
@@ -49,10 +52,10 @@ pub fn transpile(request: &Request<'_>, cache: &Cache) -> Result<Bundle, Unsuppo
 }
 
 struct Walk<'a> {
-    settings: &'a Settings,
-    resolver: Resolver<'a>,
-    cache: &'a Cache,
-    compiled: BTreeMap<PathBuf, (Format, Compiled)>,
+    settings: &'a ProjectSettings,
+    resolver: ModuleResolver<'a>,
+    cache: &'a TranslationCache,
+    compiled: BTreeMap<PathBuf, (ModuleFormat, Compiled)>,
     reused: usize,
 }
 
@@ -62,14 +65,14 @@ impl Walk<'_> {
         let mut open = vec![entry];
         while let Some(path) = open.pop() {
             let requests = match kind(&path) {
-                Kind::TypeScript => {
+                SourceKind::TypeScript => {
                     let (format, compiled) = self.file(&path)?;
                     let requests = compiled.requests.clone();
                     self.compiled.insert(path.clone(), (format, compiled));
                     requests
                 }
                 // What JavaScript asks for is found when it does.
-                Kind::Other => Vec::new(),
+                SourceKind::Other => Vec::new(),
             };
             for name in requests {
                 if let Some(found) = self.resolver.resolve(&path, &name)
@@ -82,7 +85,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path) -> Result<(Format, Compiled), Unsupported> {
+    fn file(&mut self, path: &Path) -> Result<(ModuleFormat, Compiled), Unsupported> {
         let refused = |reason: Reason| reason.in_file(path);
         let format = format(path, self.settings.options.modules).map_err(refused)?;
         let text = std::fs::read_to_string(path)
@@ -109,10 +112,10 @@ impl Walk<'_> {
         }
     }
 
-    fn key(&self, name: &str, text: &str, format: Format) -> Key {
+    fn key(&self, name: &str, text: &str, format: ModuleFormat) -> CacheKey {
         let options = serde_json::to_vec(&(REVISION, &self.settings.options, format));
         let options = options.expect("options have a JSON form");
-        Key::of([
+        CacheKey::of([
             b"transpiled",
             options.as_slice(),
             name.as_bytes(),
@@ -124,7 +127,7 @@ impl Walk<'_> {
     /// more than a type. CommonJS passes on that there is nothing, and nobody is harmed.
     fn check_passed_on(&self) -> Result<(), Unsupported> {
         for (path, (format, compiled)) in &self.compiled {
-            if *format != Format::Module {
+            if *format != ModuleFormat::Module {
                 continue;
             }
             for (module, name) in &compiled.passed_on {
@@ -151,7 +154,7 @@ impl Walk<'_> {
         let modules = self.compiled.values().any(|(format, compiled)| {
             let imports =
                 compiled.imports_late && self.settings.options.modules != Modules::CommonJs;
-            *format == Format::Module || imports
+            *format == ModuleFormat::Module || imports
         });
         let files = self.compiled.into_iter().map(|(path, (format, compiled))| {
             let Compiled { code, map, .. } = compiled;
@@ -168,39 +171,39 @@ impl Walk<'_> {
     }
 }
 
-enum Kind {
+enum SourceKind {
     TypeScript,
     Other,
 }
 
-fn kind(path: &Path) -> Kind {
+fn kind(path: &Path) -> SourceKind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let declares = [".d.ts", ".d.mts", ".d.cts"];
     if declares.iter().any(|ending| name.ends_with(ending)) {
-        return Kind::Other;
+        return SourceKind::Other;
     }
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("ts" | "tsx" | "mts" | "cts") => Kind::TypeScript,
-        _ => Kind::Other,
+        Some("ts" | "tsx" | "mts" | "cts") => SourceKind::TypeScript,
+        _ => SourceKind::Other,
     }
 }
 
 /// How Node.js will load a file, if that fits how the project wants it written.
-fn format(path: &Path, modules: Modules) -> Result<Format, Reason> {
+fn format(path: &Path, modules: Modules) -> Result<ModuleFormat, Reason> {
     let loaded = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("mts") => Format::Module,
-        Some("cts") => Format::CommonJs,
-        _ if in_module_package(path) => Format::Module,
-        _ => Format::CommonJs,
+        Some("mts") => ModuleFormat::Module,
+        Some("cts") => ModuleFormat::CommonJs,
+        _ if in_module_package(path) => ModuleFormat::Module,
+        _ => ModuleFormat::CommonJs,
     };
     match (modules, loaded) {
         (Modules::Node, loaded) => Ok(loaded),
-        (Modules::CommonJs, Format::CommonJs) => Ok(Format::CommonJs),
-        (Modules::Es, Format::Module) => Ok(Format::Module),
-        (Modules::CommonJs, Format::Module) => Err(Reason::new(
+        (Modules::CommonJs, ModuleFormat::CommonJs) => Ok(ModuleFormat::CommonJs),
+        (Modules::Es, ModuleFormat::Module) => Ok(ModuleFormat::Module),
+        (Modules::CommonJs, ModuleFormat::Module) => Err(Reason::new(
             "tsconfig.json wants CommonJS and package.json ES modules",
         )),
-        (Modules::Es, Format::CommonJs) => Err(Reason::new(
+        (Modules::Es, ModuleFormat::CommonJs) => Err(Reason::new(
             "tsconfig.json wants ES modules and package.json does not",
         )),
     }

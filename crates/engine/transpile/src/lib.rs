@@ -22,9 +22,9 @@ mod resolve;
 mod survey;
 mod unsupported;
 
-pub use bundle::{Bundle, Compiled, Format};
-pub use cache::{Cache, Key};
+pub use bundle::{Bundle, Compiled, ModuleFormat};
+pub use cache::{CacheKey, TranslationCache};
 pub use entry::entry_file;
-pub use graph::{Request, transpile};
+pub use graph::{TranslationRequest, transpile};
 pub use options::Compiler;
 pub use unsupported::Unsupported;

@@ -74,7 +74,7 @@ pub(crate) enum Jsx {
 
 /// Everything that a file's translation depends on besides the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Options {
+pub(crate) struct TranslationOptions {
     pub(crate) modules: Modules,
     pub(crate) interop: bool,
     /// Fields are defined, not assigned: they hide what a parent class has set.
@@ -88,8 +88,8 @@ pub(crate) struct Options {
 
 /// A project's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
-    pub(crate) options: Options,
+pub(crate) struct ProjectSettings {
+    pub(crate) options: TranslationOptions,
     pub(crate) paths: Vec<PathRule>,
     pub(crate) base_url: Option<PathBuf>,
     /// The merged `compilerOptions`, for what is compiled by the compiler after all.
@@ -104,7 +104,7 @@ struct Layer {
     base_url: Option<PathBuf>,
 }
 
-impl Settings {
+impl ProjectSettings {
     pub(crate) fn read(file: &Path, compiler: Compiler) -> Result<Self, Unsupported> {
         let own = if file.is_file() {
             document(file)?
@@ -129,7 +129,7 @@ impl Settings {
         let modules = modules(text("module").unwrap_or("commonjs"))?;
         let by_default = modules == Modules::Node || compiler.major >= 6;
         let strict = flag("strict").unwrap_or(compiler.major >= 6);
-        let options = Options {
+        let options = TranslationOptions {
             modules,
             interop: flag("esModuleInterop").unwrap_or(by_default),
             define_fields: flag("useDefineForClassFields").unwrap_or(target >= 2022),
@@ -297,9 +297,9 @@ mod tests {
         folder
     }
 
-    fn read(files: &[(&str, &str)], compiler: Compiler) -> Result<Settings, Unsupported> {
+    fn read(files: &[(&str, &str)], compiler: Compiler) -> Result<ProjectSettings, Unsupported> {
         let folder = folder(files);
-        Settings::read(&folder.path().join("tsconfig.json"), compiler)
+        ProjectSettings::read(&folder.path().join("tsconfig.json"), compiler)
     }
 
     #[test]

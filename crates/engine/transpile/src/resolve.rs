@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::options::Settings;
+use crate::options::ProjectSettings;
 use crate::paths;
 
 /// In the order in which Node.js tries them, with ours after its own.
@@ -16,12 +16,12 @@ const ENDINGS: [&str; 8] = [
     ".js", ".json", ".node", ".ts", ".tsx", ".cts", ".mts", ".mjs",
 ];
 
-pub(crate) struct Resolver<'a> {
-    settings: &'a Settings,
+pub(crate) struct ModuleResolver<'a> {
+    settings: &'a ProjectSettings,
 }
 
-impl<'a> Resolver<'a> {
-    pub(crate) fn new(settings: &'a Settings) -> Self {
+impl<'a> ModuleResolver<'a> {
+    pub(crate) fn new(settings: &'a ProjectSettings) -> Self {
         Self { settings }
     }
 

@@ -13,7 +13,7 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
-use crate::options::{Jsx, Options};
+use crate::options::{Jsx, TranslationOptions};
 use crate::unsupported::Reason;
 
 /// Names of what keeps functions as text, to run them elsewhere. The text of a translated function
@@ -31,7 +31,7 @@ const FUNCTIONS_AS_TEXT: &str =
 
 pub(crate) struct Survey<'a> {
     map: &'a SourceMap,
-    options: &'a Options,
+    options: &'a TranslationOptions,
     problem: Option<Reason>,
     has_jsx: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Findings {
 pub(crate) fn survey(
     program: &Program,
     map: &SourceMap,
-    options: &Options,
+    options: &TranslationOptions,
 ) -> Result<Findings, Reason> {
     let mut survey = Survey {
         map,

@@ -13,13 +13,13 @@ use nimbus_engine_model::{
 };
 use nimbus_engine_proto::{Kind, ListValue, Struct, Value};
 
-use crate::error::{Problem, WireError};
-use crate::{Unknowns, reserved};
+use crate::error::{WireError, WireProblem};
+use crate::{UnknownEncoding, reserved};
 
 /// What the engine is ready to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Expect {
-    pub unknowns: Unknowns,
+pub struct AcceptedValues {
+    pub unknowns: UnknownEncoding,
     pub outputs: Outputs,
 }
 
@@ -35,12 +35,18 @@ pub enum Outputs {
 }
 
 /// Properties as a peer sent them. Reads an absent struct as no properties.
-pub fn decode(properties: Option<Struct>, expect: Expect) -> Result<PropertyMap, WireError> {
+pub fn decode(
+    properties: Option<Struct>,
+    expect: AcceptedValues,
+) -> Result<PropertyMap, WireError> {
     decode_fields(properties.unwrap_or_default(), expect)
 }
 
 /// One value; `None` when it is dropped because it is not known.
-pub fn decode_value(value: Value, expect: Expect) -> Result<Option<PropertyValue>, WireError> {
+pub fn decode_value(
+    value: Value,
+    expect: AcceptedValues,
+) -> Result<Option<PropertyValue>, WireError> {
     let value = match value.kind {
         None | Some(Kind::NullValue(_)) => PropertyValue::Null,
         Some(Kind::BoolValue(value)) => PropertyValue::Bool(value),
@@ -53,7 +59,7 @@ pub fn decode_value(value: Value, expect: Expect) -> Result<Option<PropertyValue
     Ok(Some(value))
 }
 
-fn decode_fields(object: Struct, expect: Expect) -> Result<PropertyMap, WireError> {
+fn decode_fields(object: Struct, expect: AcceptedValues) -> Result<PropertyMap, WireError> {
     let mut map = PropertyMap::new();
     for (key, value) in object.fields {
         match decode_value(value, expect) {
@@ -66,7 +72,7 @@ fn decode_fields(object: Struct, expect: Expect) -> Result<PropertyMap, WireErro
 }
 
 /// A dropped element leaves null in its place, so that the others keep theirs.
-fn decode_items(list: ListValue, expect: Expect) -> Result<Vec<PropertyValue>, WireError> {
+fn decode_items(list: ListValue, expect: AcceptedValues) -> Result<Vec<PropertyValue>, WireError> {
     let decode_item = |(index, value)| match decode_value(value, expect) {
         Ok(value) => Ok(value.unwrap_or_default()),
         Err(error) => Err(error.under_index(index)),
@@ -78,12 +84,12 @@ fn decode_items(list: ListValue, expect: Expect) -> Result<Vec<PropertyValue>, W
         .collect()
 }
 
-fn unknown(expect: Expect) -> Result<Option<PropertyValue>, WireError> {
+fn unknown(expect: AcceptedValues) -> Result<Option<PropertyValue>, WireError> {
     match (expect.unknowns, expect.outputs) {
-        (Unknowns::Reject, _) => Err(WireError::new(Problem::Unknown)),
-        (Unknowns::Drop, _) => Ok(None),
-        (Unknowns::Keep, Outputs::Upgrade) => Ok(Some(output(OutputValue::default()))),
-        (Unknowns::Keep, _) => Ok(Some(PropertyValue::Computed)),
+        (UnknownEncoding::Reject, _) => Err(WireError::new(WireProblem::Unknown)),
+        (UnknownEncoding::Drop, _) => Ok(None),
+        (UnknownEncoding::Keep, Outputs::Upgrade) => Ok(Some(output(OutputValue::default()))),
+        (UnknownEncoding::Keep, _) => Ok(Some(PropertyValue::Computed)),
     }
 }
 
@@ -91,12 +97,15 @@ fn output(value: OutputValue) -> PropertyValue {
     PropertyValue::Output(Box::new(value))
 }
 
-fn decode_object(mut object: Struct, expect: Expect) -> Result<Option<PropertyValue>, WireError> {
+fn decode_object(
+    mut object: Struct,
+    expect: AcceptedValues,
+) -> Result<Option<PropertyValue>, WireError> {
     let Some(kind) = object.fields.remove(signature::KEY) else {
         return decode_fields(object, expect).map(|map| Some(PropertyValue::Object(map)));
     };
     let Some(Kind::StringValue(kind)) = kind.kind else {
-        return Err(WireError::new(Problem::Signature));
+        return Err(WireError::new(WireProblem::Signature));
     };
     match kind.as_str() {
         signature::SECRET => decode_secret(object, expect),
@@ -105,11 +114,14 @@ fn decode_object(mut object: Struct, expect: Expect) -> Result<Option<PropertyVa
         signature::ASSET => decode_asset(object).map(Some),
         signature::ARCHIVE => decode_archive(object).map(Some),
         signature::BYTES => decode_byte_string(object).map(Some),
-        _ => Err(WireError::new(Problem::Signature)),
+        _ => Err(WireError::new(WireProblem::Signature)),
     }
 }
 
-fn decode_secret(mut object: Struct, expect: Expect) -> Result<Option<PropertyValue>, WireError> {
+fn decode_secret(
+    mut object: Struct,
+    expect: AcceptedValues,
+) -> Result<Option<PropertyValue>, WireError> {
     let value = object.fields.remove("value");
     let value = value.ok_or_else(|| WireError::malformed("secret", "it has no value"))?;
     let Some(value) = decode_value(value, expect)? else {
@@ -118,7 +130,7 @@ fn decode_secret(mut object: Struct, expect: Expect) -> Result<Option<PropertyVa
     Ok(Some(mark_secret(value, expect)))
 }
 
-fn mark_secret(value: PropertyValue, expect: Expect) -> PropertyValue {
+fn mark_secret(value: PropertyValue, expect: AcceptedValues) -> PropertyValue {
     match (expect.outputs, value) {
         (Outputs::Upgrade, PropertyValue::Output(mut inner)) => {
             inner.secret = true;
@@ -133,7 +145,10 @@ fn mark_secret(value: PropertyValue, expect: Expect) -> PropertyValue {
     }
 }
 
-fn decode_output(mut object: Struct, expect: Expect) -> Result<Option<PropertyValue>, WireError> {
+fn decode_output(
+    mut object: Struct,
+    expect: AcceptedValues,
+) -> Result<Option<PropertyValue>, WireError> {
     const WHAT: &str = "output value";
     let secret = match object.fields.remove("secret").map(|value| value.kind) {
         None => false,
@@ -143,8 +158,8 @@ fn decode_output(mut object: Struct, expect: Expect) -> Result<Option<PropertyVa
     let dependencies = decode_dependencies(object.fields.remove("dependencies"))?;
     let value = match object.fields.remove("value") {
         Some(value) => decode_value(value, expect)?,
-        None if expect.unknowns == Unknowns::Reject => {
-            return Err(WireError::new(Problem::Unknown));
+        None if expect.unknowns == UnknownEncoding::Reject => {
+            return Err(WireError::new(WireProblem::Unknown));
         }
         None => None,
     };
@@ -182,7 +197,10 @@ fn decode_dependencies(value: Option<Value>) -> Result<Vec<Urn>, WireError> {
     list.values.into_iter().map(parse).collect()
 }
 
-fn decode_reference(mut object: Struct, expect: Expect) -> Result<PropertyValue, WireError> {
+fn decode_reference(
+    mut object: Struct,
+    expect: AcceptedValues,
+) -> Result<PropertyValue, WireError> {
     const WHAT: &str = "resource reference";
     let urn = text_field(&mut object, "urn", WHAT)?
         .ok_or_else(|| WireError::malformed(WHAT, "it has no urn"))?;
@@ -200,9 +218,9 @@ fn decode_reference(mut object: Struct, expect: Expect) -> Result<PropertyValue,
 }
 
 /// The id of a custom resource. Unknown sentinels and the empty string say that it is not known.
-fn decode_reference_id(id: Value, expect: Expect) -> Result<PropertyValue, WireError> {
-    let keep = Expect {
-        unknowns: Unknowns::Keep,
+fn decode_reference_id(id: Value, expect: AcceptedValues) -> Result<PropertyValue, WireError> {
+    let keep = AcceptedValues {
+        unknowns: UnknownEncoding::Keep,
         outputs: Outputs::Flatten,
     };
     let id = match decode_value(id, keep)? {
@@ -215,8 +233,8 @@ fn decode_reference_id(id: Value, expect: Expect) -> Result<PropertyValue, WireE
             ));
         }
     };
-    if id == PropertyValue::Computed && expect.unknowns == Unknowns::Reject {
-        return Err(WireError::new(Problem::Unknown));
+    if id == PropertyValue::Computed && expect.unknowns == UnknownEncoding::Reject {
+        return Err(WireError::new(WireProblem::Unknown));
     }
     Ok(id)
 }
@@ -275,7 +293,8 @@ fn decode_archive(mut object: Struct) -> Result<PropertyValue, WireError> {
 
 fn decode_members(members: Struct) -> Result<BTreeMap<String, PropertyValue>, WireError> {
     let decode_member = |(name, value): (String, Value)| {
-        let member = decode_value(value, Expect::default()).map_err(|e| e.under_key(&name))?;
+        let member =
+            decode_value(value, AcceptedValues::default()).map_err(|e| e.under_key(&name))?;
         match member {
             Some(member @ (PropertyValue::Asset(_) | PropertyValue::Archive(_))) => {
                 Ok((name, member))

@@ -8,14 +8,14 @@ use nimbus_engine_model::{
 };
 use nimbus_engine_proto::{Kind, ListValue, Struct, Value};
 
-use crate::error::{Problem, WireError};
-use crate::{Unknowns, reserved};
+use crate::error::{WireError, WireProblem};
+use crate::{UnknownEncoding, reserved};
 
 /// What the receiver accepts. The default is a peer that understands nothing special and gets no
 /// unknown values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Accept {
-    pub unknowns: Unknowns,
+    pub unknowns: UnknownEncoding,
     /// Otherwise secrets are sent in the clear, unmarked.
     pub secrets: bool,
     /// Otherwise a reference becomes the id of the resource, or the URN of a component.
@@ -87,15 +87,15 @@ fn encode_items(items: &[PropertyValue], accept: Accept) -> Result<ListValue, Wi
 
 fn unknown(accept: Accept) -> Result<Option<Value>, WireError> {
     match accept.unknowns {
-        Unknowns::Keep => Ok(Some(text(reserved::UNKNOWN))),
-        Unknowns::Drop => Ok(None),
-        Unknowns::Reject => Err(WireError::new(Problem::Unknown)),
+        UnknownEncoding::Keep => Ok(Some(text(reserved::UNKNOWN))),
+        UnknownEncoding::Drop => Ok(None),
+        UnknownEncoding::Reject => Err(WireError::new(WireProblem::Unknown)),
     }
 }
 
 fn byte_string(bytes: &[u8], accept: Accept) -> Result<Kind, WireError> {
     if !accept.byte_strings {
-        return Err(WireError::new(Problem::ByteString));
+        return Err(WireError::new(WireProblem::ByteString));
     }
     Ok(signed(
         signature::BYTES,

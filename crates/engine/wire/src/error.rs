@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("property {}: {problem}", Path(.path))]
 pub struct WireError {
-    pub problem: Problem,
+    pub problem: WireProblem,
     /// From the inside out, because it is collected while unwinding.
     path: Vec<Segment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum WireProblem {
     #[error("the value is not known yet, which is not allowed here")]
     Unknown,
     #[error("it holds bytes that are not UTF-8, and the receiver does not take those")]
@@ -33,7 +33,7 @@ enum Segment {
 }
 
 impl WireError {
-    pub(crate) fn new(problem: Problem) -> Self {
+    pub(crate) fn new(problem: WireProblem) -> Self {
         Self {
             problem,
             path: Vec::new(),
@@ -41,7 +41,7 @@ impl WireError {
     }
 
     pub(crate) fn malformed(what: &'static str, reason: &'static str) -> Self {
-        Self::new(Problem::Malformed { what, reason })
+        Self::new(WireProblem::Malformed { what, reason })
     }
 
     pub(crate) fn under_key(mut self, key: &str) -> Self {

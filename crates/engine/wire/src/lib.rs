@@ -13,13 +13,13 @@ mod encode;
 mod error;
 mod reserved;
 
-pub use decode::{Expect, Outputs, decode, decode_value};
+pub use decode::{AcceptedValues, Outputs, decode, decode_value};
 pub use encode::{Accept, encode, encode_value};
-pub use error::{Problem, WireError};
+pub use error::{WireError, WireProblem};
 
 /// What to do with a value that is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Unknowns {
+pub enum UnknownEncoding {
     Keep,
     /// Leave it out, as if it had not been given.
     #[default]

@@ -5,11 +5,13 @@ use nimbus_engine_model::{
     Archive, Asset, OutputValue, PropertyMap, PropertyValue, ResourceReference, Urn,
 };
 use nimbus_engine_proto::{Kind, ListValue, Message, Struct, Value};
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, decode_value, encode};
+use nimbus_engine_wire::{
+    Accept, AcceptedValues, Outputs, UnknownEncoding, decode, decode_value, encode,
+};
 use proptest::prelude::*;
 
 const ALL: Accept = Accept {
-    unknowns: Unknowns::Keep,
+    unknowns: UnknownEncoding::Keep,
     secrets: true,
     resources: true,
     outputs: true,
@@ -17,8 +19,8 @@ const ALL: Accept = Accept {
     hashes_only: false,
     skip_internal: false,
 };
-const KEEP: Expect = Expect {
-    unknowns: Unknowns::Keep,
+const KEEP: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Keep,
     outputs: Outputs::Keep,
 };
 
@@ -184,7 +186,7 @@ proptest! {
     #[test]
     fn a_simple_peer_gets_no_object_with_a_signature(properties in properties()) {
         prop_assume!(!properties.values().any(holds_files_or_bytes));
-        let plain = Accept { unknowns: Unknowns::Keep, ..Accept::default() };
+        let plain = Accept { unknowns: UnknownEncoding::Keep, ..Accept::default() };
         let wire = encode(&properties, plain).expect("only bytes are refused");
         prop_assert!(!has_signature(&Kind::StructValue(wire).into()));
     }
@@ -200,9 +202,9 @@ proptest! {
     #[test]
     fn whatever_a_peer_sends_is_read_or_refused(value in wire_value()) {
         for outputs in [Outputs::Keep, Outputs::Flatten, Outputs::Upgrade] {
-            for unknowns in [Unknowns::Keep, Unknowns::Drop, Unknowns::Reject] {
-                let read = decode_value(value.clone(), Expect { unknowns, outputs });
-                if let (Ok(Some(read)), Unknowns::Reject) = (read, unknowns) {
+            for unknowns in [UnknownEncoding::Keep, UnknownEncoding::Drop, UnknownEncoding::Reject] {
+                let read = decode_value(value.clone(), AcceptedValues { unknowns, outputs });
+                if let (Ok(Some(read)), UnknownEncoding::Reject) = (read, unknowns) {
                     prop_assert!(!read.contains_unknowns());
                 }
             }

@@ -5,7 +5,7 @@ use nimbus_engine_model::{
 };
 use nimbus_engine_proto::{Kind, ListValue, Struct, Value};
 use nimbus_engine_wire::{
-    Accept, Expect, Outputs, Unknowns, decode, decode_value, encode, encode_value,
+    Accept, AcceptedValues, Outputs, UnknownEncoding, decode, decode_value, encode, encode_value,
 };
 
 const SIG: &str = "4dabf18193072939515e22adb298388d";
@@ -20,7 +20,7 @@ const URN: &str = "urn:pulumi:dev::shop::aws:s3/bucket:Bucket::logs";
 
 /// A peer that understands everything.
 const ALL: Accept = Accept {
-    unknowns: Unknowns::Keep,
+    unknowns: UnknownEncoding::Keep,
     secrets: true,
     resources: true,
     outputs: true,
@@ -30,7 +30,7 @@ const ALL: Accept = Accept {
 };
 /// A peer that understands unknown values only.
 const PLAIN: Accept = Accept {
-    unknowns: Unknowns::Keep,
+    unknowns: UnknownEncoding::Keep,
     secrets: false,
     resources: false,
     outputs: false,
@@ -38,24 +38,24 @@ const PLAIN: Accept = Accept {
     hashes_only: false,
     skip_internal: false,
 };
-const KEEP: Expect = Expect {
-    unknowns: Unknowns::Keep,
+const KEEP: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Keep,
     outputs: Outputs::Keep,
 };
-const FLATTEN: Expect = Expect {
-    unknowns: Unknowns::Keep,
+const FLATTEN: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Keep,
     outputs: Outputs::Flatten,
 };
-const UPGRADE: Expect = Expect {
-    unknowns: Unknowns::Keep,
+const UPGRADE: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Keep,
     outputs: Outputs::Upgrade,
 };
-const DROP: Expect = Expect {
-    unknowns: Unknowns::Drop,
+const DROP: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Drop,
     outputs: Outputs::Flatten,
 };
-const REJECT: Expect = Expect {
-    unknowns: Unknowns::Reject,
+const REJECT: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Reject,
     outputs: Outputs::Keep,
 };
 
@@ -126,12 +126,12 @@ fn sent(value: PropertyValue, accept: Accept) -> Option<Value> {
 }
 
 #[track_caller]
-fn read(value: Value, expect: Expect) -> Option<PropertyValue> {
+fn read(value: Value, expect: AcceptedValues) -> Option<PropertyValue> {
     decode_value(value, expect).expect("can be read")
 }
 
 #[track_caller]
-fn refused(value: Value, expect: Expect, reason: &str) {
+fn refused(value: Value, expect: AcceptedValues, reason: &str) {
     let nested = object([("a", object([("b c", list([b(true), value]))]))]);
     let Some(Kind::StructValue(properties)) = nested.kind else {
         unreachable!("built above")
@@ -163,7 +163,7 @@ fn unknown_values_are_kept_dropped_or_refused() {
     let dropped = encode(
         &computed,
         Accept {
-            unknowns: Unknowns::Drop,
+            unknowns: UnknownEncoding::Drop,
             ..ALL
         },
     )
@@ -172,7 +172,7 @@ fn unknown_values_are_kept_dropped_or_refused() {
     let error = encode(
         &computed,
         Accept {
-            unknowns: Unknowns::Reject,
+            unknowns: UnknownEncoding::Reject,
             ..ALL
         },
     );
@@ -182,7 +182,7 @@ fn unknown_values_are_kept_dropped_or_refused() {
 #[test]
 fn a_secret_that_is_not_known_is_dropped_as_a_whole() {
     let drop = Accept {
-        unknowns: Unknowns::Drop,
+        unknowns: UnknownEncoding::Drop,
         ..ALL
     };
     assert_eq!(sent(secret(PropertyValue::Computed), drop), None);
@@ -308,7 +308,7 @@ fn references_become_id_or_urn_for_peers_that_do_not_know_them() {
         Some(s(UNKNOWN))
     );
     let drop = Accept {
-        unknowns: Unknowns::Drop,
+        unknowns: UnknownEncoding::Drop,
         ..PLAIN
     };
     assert_eq!(sent(reference(Some(PropertyValue::Computed)), drop), None);

@@ -6,7 +6,7 @@ struct Fake;
 
 #[async_trait]
 impl ValueLookup for Fake {
-    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, LookupError> {
+    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, ValueLookupError> {
         Ok(match (stack, output) {
             ("network", "vpcId") => LookupValue::open("vpc-1"),
             ("network", "subnetIds") => LookupValue::open(json!(["subnet-1", "subnet-2"])),
@@ -20,17 +20,21 @@ impl ValueLookup for Fake {
         })
     }
 
-    async fn aws(&self, query: &str, _: &[String]) -> Result<LookupValue, LookupError> {
-        Err(LookupError {
+    async fn aws(&self, query: &str, _: &[String]) -> Result<LookupValue, ValueLookupError> {
+        Err(ValueLookupError {
             message: format!("no credentials for {query}"),
         })
     }
 
-    async fn calculate(&self, function: &str, p: &[String]) -> Result<LookupValue, LookupError> {
+    async fn calculate(
+        &self,
+        function: &str,
+        p: &[String],
+    ) -> Result<LookupValue, ValueLookupError> {
         Ok(LookupValue::open(format!("{function}({})", p.join(","))))
     }
 
-    async fn env(&self, variable: &str) -> Result<LookupValue, LookupError> {
+    async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError> {
         Ok(if variable == "HOME" {
             LookupValue::open("/home")
         } else {
@@ -39,15 +43,15 @@ impl ValueLookup for Fake {
     }
 }
 
-async fn one(value: Value) -> Result<ConfigValue, ResolveError> {
+async fn one(value: Value) -> Result<UnitConfigValue, ResolveError> {
     let config = Map::from_iter([("k".to_owned(), value)]);
     resolve(&config, &Fake)
         .await
         .map(|mut resolution| resolution.config.remove("k").unwrap())
 }
 
-fn known(value: Value) -> ConfigValue {
-    ConfigValue::Known {
+fn known(value: Value) -> UnitConfigValue {
+    UnitConfigValue::Known {
         value,
         secret: false,
     }
@@ -101,7 +105,7 @@ async fn secrets_and_unknowns_spread() {
         .unwrap();
     assert_eq!(
         secret,
-        ConfigValue::Known {
+        UnitConfigValue::Known {
             value: json!(["a", "p=hush"]),
             secret: true
         }
@@ -109,9 +113,9 @@ async fn secrets_and_unknowns_spread() {
     let unknown = one(json!({"x": "a-{{RUNTIME:later:thing}}"}))
         .await
         .unwrap();
-    assert_eq!(unknown, ConfigValue::Unknown);
+    assert_eq!(unknown, UnitConfigValue::Unknown);
     let derived = json!("{{RUNTIME:calculate:f:{{RUNTIME:later:thing}}}}");
-    assert_eq!(one(derived).await.unwrap(), ConfigValue::Unknown);
+    assert_eq!(one(derived).await.unwrap(), UnitConfigValue::Unknown);
 }
 
 #[tokio::test]
@@ -135,7 +139,7 @@ async fn lookups_are_recorded_without_the_values_of_inner_ones() {
     );
     assert!(matches!(
         resolution.config["b"],
-        ConfigValue::Known { secret: true, .. }
+        UnitConfigValue::Known { secret: true, .. }
     ));
 }
 
@@ -172,7 +176,7 @@ fn values_that_differ_in_anything_are_digested_differently() {
     let different: std::collections::BTreeSet<_> = texts.iter().collect();
     assert_eq!(different.len(), texts.len(), "{texts:?}");
     assert_eq!(LookupValue::Unknown.fingerprint_text(), None);
-    assert_eq!(ConfigValue::Unknown.fingerprint_text(), None);
+    assert_eq!(UnitConfigValue::Unknown.fingerprint_text(), None);
     assert_eq!(
         known(json!("1")).fingerprint_text(),
         LookupValue::open("1").fingerprint_text()

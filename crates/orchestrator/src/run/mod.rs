@@ -22,7 +22,7 @@ pub use state::{
     EarlierAttempt, OnFailure, RollbackTrigger, RunDirection, RunResult, UnitOutcome, UnitState,
 };
 
-use crate::graph::Graph;
+use crate::graph::UnitGraph;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum RunCommand {
 
 #[derive(Clone, Debug)]
 pub struct Run {
-    graph: Graph,
+    graph: UnitGraph,
     direction: RunDirection,
     on_failure: OnFailure,
     parallel: usize,
@@ -62,11 +62,11 @@ pub struct Run {
     cancelled: bool,
     /// Whether what was deployed is checked before the run counts as successful.
     checks: bool,
-    phase: Phase,
+    phase: RunPhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     Going,
     /// Nothing new starts, and what runs is let finish: a unit that is stopped half way leaves
     /// resources that no state knows of, and only when all have ended is it known what there is to
@@ -82,7 +82,7 @@ enum Phase {
 impl Run {
     /// `parallel` of zero means one.
     pub fn new(
-        graph: Graph,
+        graph: UnitGraph,
         direction: RunDirection,
         on_failure: OnFailure,
         parallel: usize,
@@ -106,7 +106,7 @@ impl Run {
             trigger: None,
             cancelled: false,
             checks: false,
-            phase: Phase::Going,
+            phase: RunPhase::Going,
             graph,
         };
         run.count_open();
@@ -162,7 +162,7 @@ impl Run {
             self.units.insert(name, kept);
         }
         if earlier.undoing {
-            self.phase = Phase::Undoing;
+            self.phase = RunPhase::Undoing;
             self.trigger = earlier.trigger;
             // The attempt may have died before it had said of all of them that they never start.
             let waiting = |(name, state): (&ComponentName, &UnitState)| {
@@ -194,8 +194,8 @@ impl Run {
 
     pub fn result(&self) -> Option<RunResult> {
         match self.phase {
-            Phase::Ended(result) => Some(result),
-            Phase::Going | Phase::Draining | Phase::Checking | Phase::Undoing => None,
+            RunPhase::Ended(result) => Some(result),
+            RunPhase::Going | RunPhase::Draining | RunPhase::Checking | RunPhase::Undoing => None,
         }
     }
 
@@ -233,8 +233,8 @@ impl Run {
                 self.set(name, UnitState::Failed { message });
                 self.give_up_after(name);
                 self.trigger = self.trigger.or(trigger);
-                if self.on_failure != OnFailure::Continue && self.phase == Phase::Going {
-                    self.phase = Phase::Draining;
+                if self.on_failure != OnFailure::Continue && self.phase == RunPhase::Going {
+                    self.phase = RunPhase::Draining;
                 }
             }
         }
@@ -261,7 +261,7 @@ impl Run {
     /// The checks ended. When they failed, only a run that was told so undoes its work: whether the
     /// check or the deployment is wrong is for people to say.
     pub fn checked(&mut self, passed: bool) -> Vec<RunCommand> {
-        if self.phase != Phase::Checking {
+        if self.phase != RunPhase::Checking {
             return Vec::new();
         }
         if self.cancelled {
@@ -270,7 +270,7 @@ impl Run {
         match (passed, self.on_failure) {
             (true, _) => self.end(RunResult::Succeeded),
             (false, OnFailure::Rollback) => {
-                self.phase = Phase::Undoing;
+                self.phase = RunPhase::Undoing;
                 self.undo()
             }
             (false, OnFailure::Automatic | OnFailure::Hold | OnFailure::Continue) => {
@@ -282,22 +282,22 @@ impl Run {
     /// Somebody asked to stop: what runs finishes, nothing starts, nothing more is undone.
     pub fn cancel(&mut self) -> Vec<RunCommand> {
         match self.phase {
-            Phase::Going | Phase::Draining => {
+            RunPhase::Going | RunPhase::Draining => {
                 self.cancelled = true;
-                self.phase = Phase::Draining;
+                self.phase = RunPhase::Draining;
                 self.next()
             }
-            Phase::Checking | Phase::Undoing => {
+            RunPhase::Checking | RunPhase::Undoing => {
                 self.cancelled = true;
                 Vec::new()
             }
-            Phase::Ended(_) => Vec::new(),
+            RunPhase::Ended(_) => Vec::new(),
         }
     }
 
     /// The run takes twice as long as planned: nothing more starts, and what was done is undone.
     pub fn overtime(&mut self) -> Vec<RunCommand> {
-        if self.phase != Phase::Going && self.phase != Phase::Draining {
+        if self.phase != RunPhase::Going && self.phase != RunPhase::Draining {
             return Vec::new();
         }
         // The first trigger is the cause; what comes after may well be its effect.
@@ -305,7 +305,7 @@ impl Run {
         if self.on_failure == OnFailure::Hold || self.on_failure == OnFailure::Continue {
             return Vec::new();
         }
-        self.phase = Phase::Draining;
+        self.phase = RunPhase::Draining;
         self.next()
     }
 
@@ -322,7 +322,7 @@ impl Run {
 
     fn next(&mut self) -> Vec<RunCommand> {
         match self.phase {
-            Phase::Going => {
+            RunPhase::Going => {
                 let started = self.start_ready();
                 if started.is_empty() && self.running == 0 {
                     self.settle()
@@ -330,9 +330,9 @@ impl Run {
                     started
                 }
             }
-            Phase::Draining if self.running == 0 => self.settle(),
-            Phase::Draining | Phase::Checking | Phase::Ended(_) => Vec::new(),
-            Phase::Undoing => self.undo(),
+            RunPhase::Draining if self.running == 0 => self.settle(),
+            RunPhase::Draining | RunPhase::Checking | RunPhase::Ended(_) => Vec::new(),
+            RunPhase::Undoing => self.undo(),
         }
     }
 
@@ -430,14 +430,14 @@ impl Run {
         }
         // A run that was only late has everything it was asked for; undoing that would help nobody.
         if undoes && (failed || unfinished) {
-            self.phase = Phase::Undoing;
+            self.phase = RunPhase::Undoing;
             return self.undo();
         }
         if failed {
             return self.end(RunResult::Failed);
         }
         if self.checks && !unfinished {
-            self.phase = Phase::Checking;
+            self.phase = RunPhase::Checking;
             return vec![RunCommand::Check];
         }
         self.end(RunResult::Succeeded)
@@ -500,7 +500,7 @@ impl Run {
     }
 
     fn end(&mut self, result: RunResult) -> Vec<RunCommand> {
-        self.phase = Phase::Ended(result);
+        self.phase = RunPhase::Ended(result);
         vec![RunCommand::Finish(result)]
     }
 }

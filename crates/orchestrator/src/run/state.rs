@@ -6,7 +6,7 @@ use std::str::FromStr;
 use nimbus_core::ComponentName;
 use serde::{Deserialize, Serialize};
 
-use crate::graph::Graph;
+use crate::graph::UnitGraph;
 
 /// What a failed run does once nothing is running any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,14 +58,14 @@ pub enum RunDirection {
 
 impl RunDirection {
     /// Places of the units that must be done before the one at `place`.
-    pub(super) fn before(self, graph: &Graph, place: usize) -> &[usize] {
+    pub(super) fn before(self, graph: &UnitGraph, place: usize) -> &[usize] {
         match self {
             Self::Forward => graph.needs_at(place),
             Self::Reverse => graph.needed_by_at(place),
         }
     }
 
-    pub(super) fn after(self, graph: &Graph, place: usize) -> &[usize] {
+    pub(super) fn after(self, graph: &UnitGraph, place: usize) -> &[usize] {
         match self {
             Self::Forward => graph.needed_by_at(place),
             Self::Reverse => graph.needs_at(place),

@@ -12,8 +12,8 @@ fn name(text: &str) -> ComponentName {
     text.parse().unwrap()
 }
 
-fn graph(units: &[(&str, &[&str])]) -> Graph {
-    Graph::new(units.iter().map(|(unit, needs)| GraphUnit {
+fn graph(units: &[(&str, &[&str])]) -> UnitGraph {
+    UnitGraph::new(units.iter().map(|(unit, needs)| GraphUnit {
         name: name(unit),
         priority: 0,
         needs: needs.iter().map(|need| name(need)).collect(),
@@ -21,7 +21,7 @@ fn graph(units: &[(&str, &[&str])]) -> Graph {
     .unwrap()
 }
 
-fn diamond() -> Graph {
+fn diamond() -> UnitGraph {
     graph(&[
         ("a", &[]),
         ("b", &["a"]),
@@ -272,7 +272,7 @@ proptest! {
                 needs[a.max(b)].insert(names[a.min(b)].clone());
             }
         }
-        let graph = Graph::new(names.iter().zip(&needs).map(|(name, needs)| GraphUnit {
+        let graph = UnitGraph::new(names.iter().zip(&needs).map(|(name, needs)| GraphUnit {
             name: name.clone(), priority: 0, needs: needs.clone(),
         })).unwrap();
         let on_failure = [OnFailure::Rollback, OnFailure::Hold, OnFailure::Continue, OnFailure::Automatic][usize::from(policy)];
@@ -319,7 +319,7 @@ proptest! {
 }
 
 /// Every unit needs three others of the rows before it.
-fn wide(size: usize) -> Graph {
+fn wide(size: usize) -> UnitGraph {
     let name = |at: usize| name(&format!("u{at:05}"));
     let needs = |at: usize| {
         [20, 140, 620]
@@ -332,7 +332,7 @@ fn wide(size: usize) -> Graph {
         priority: 0,
         needs: needs(at).map(name).collect(),
     };
-    Graph::new((0..size).map(unit)).unwrap()
+    UnitGraph::new((0..size).map(unit)).unwrap()
 }
 
 /// Counts what is looked at, so that a slow machine cannot make it fail and a fast one cannot hide

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use parse::Member;
+use parse::DeclaredMember;
 use python::Python;
 
 /// The type of a property.
@@ -148,11 +148,16 @@ impl Declarations {
         text
     }
 
-    fn resolve(&self, package: &Path, members: Vec<Member>) -> Vec<Property> {
+    fn resolve(&self, package: &Path, members: Vec<DeclaredMember>) -> Vec<Property> {
         self.resolve_members(package, members, DEPTH)
     }
 
-    fn resolve_members(&self, package: &Path, members: Vec<Member>, depth: usize) -> Vec<Property> {
+    fn resolve_members(
+        &self,
+        package: &Path,
+        members: Vec<DeclaredMember>,
+        depth: usize,
+    ) -> Vec<Property> {
         members
             .into_iter()
             .map(|member| Property {
@@ -185,7 +190,7 @@ impl Declarations {
     }
 }
 
-struct Place<'a> {
+struct DeclarationLocation<'a> {
     package: &'a str,
     file: PathBuf,
     name: &'a str,
@@ -193,7 +198,7 @@ struct Place<'a> {
 
 /// `aws:s3/bucket:Bucket` is class `Bucket` of `s3/bucket.d.ts` in package `aws`. Where the token
 /// does not name the file, as in `kubernetes:core/v1:ConfigMap`, the file is named for the class.
-fn locate(token: &str) -> Option<Place<'_>> {
+fn locate(token: &str) -> Option<DeclarationLocation<'_>> {
     let mut parts = token.splitn(3, ':');
     let (package, module, name) = (parts.next()?, parts.next()?, parts.next()?);
     if name.is_empty() || !name.is_char_boundary(1) {
@@ -211,7 +216,7 @@ fn locate(token: &str) -> Option<Place<'_>> {
         (false, false) => format!("{module}/{file_name}"),
     };
     let unsafe_path = path.split('/').any(|part| part == ".." || part.is_empty());
-    (!unsafe_path).then(|| Place {
+    (!unsafe_path).then(|| DeclarationLocation {
         package,
         file: PathBuf::from(format!("{path}.d.ts")),
         name,

@@ -8,7 +8,7 @@ use super::token::{Token, tokens};
 
 /// A member before its type's references are followed.
 #[derive(Debug, PartialEq)]
-pub(super) struct Member {
+pub(super) struct DeclaredMember {
     pub(super) name: String,
     pub(super) type_: Written,
     pub(super) optional: bool,
@@ -21,13 +21,13 @@ pub(super) enum Written {
     Known(Type),
     List(Box<Written>),
     Map(Box<Written>),
-    Object(Vec<Member>),
+    Object(Vec<DeclaredMember>),
     /// `outputs.s3.Rule`, without `outputs`.
     Output(Vec<String>),
 }
 
 /// The output properties of `export declare class <name>`.
-pub(super) fn class(text: &str, name: &str) -> Option<Vec<Member>> {
+pub(super) fn class(text: &str, name: &str) -> Option<Vec<DeclaredMember>> {
     let start = text.find(&format!("export declare class {name} "))?;
     let body = body(&text[start..])?;
     let tokens = tokens(body);
@@ -39,13 +39,13 @@ pub(super) fn class(text: &str, name: &str) -> Option<Vec<Member>> {
 }
 
 /// The members of `export interface <name>`.
-pub(super) fn interface(text: &str, name: &str) -> Option<Vec<Member>> {
+pub(super) fn interface(text: &str, name: &str) -> Option<Vec<DeclaredMember>> {
     let start = text.find(&format!("export interface {name} "))?;
     members_of(&text[start..])
 }
 
 /// The members of an interface inside namespaces: `["s3", "Rule"]`.
-pub(super) fn namespaced(text: &str, path: &[String]) -> Option<Vec<Member>> {
+pub(super) fn namespaced(text: &str, path: &[String]) -> Option<Vec<DeclaredMember>> {
     let (name, namespaces) = path.split_last()?;
     let mut region = text;
     for (depth, namespace) in namespaces.iter().enumerate() {
@@ -64,7 +64,7 @@ pub(super) fn namespaced(text: &str, path: &[String]) -> Option<Vec<Member>> {
     members_of(&region[start..])
 }
 
-fn members_of(text: &str) -> Option<Vec<Member>> {
+fn members_of(text: &str) -> Option<Vec<DeclaredMember>> {
     let tokens = tokens(body(text)?);
     Some(
         Parser {
@@ -105,7 +105,7 @@ struct Parser<'t, 'a> {
 
 impl<'a> Parser<'_, 'a> {
     /// Members up to the end or a closing brace; of a class, only those that are outputs.
-    fn members(&mut self, outputs_only: bool) -> Vec<Member> {
+    fn members(&mut self, outputs_only: bool) -> Vec<DeclaredMember> {
         let mut members = Vec::new();
         let mut doc = "";
         while let Some(token) = self.tokens.get(self.at) {
@@ -133,7 +133,7 @@ impl<'a> Parser<'_, 'a> {
         members
     }
 
-    fn member(&mut self, doc: &str) -> Option<Member> {
+    fn member(&mut self, doc: &str) -> Option<DeclaredMember> {
         if let Some([Token::Name("readonly"), Token::Name(_) | Token::Text(_)]) =
             self.tokens.get(self.at..self.at + 2)
         {
@@ -155,7 +155,7 @@ impl<'a> Parser<'_, 'a> {
         let (type_, may_be_absent) = self.union();
         optional |= may_be_absent;
         self.skip_statement();
-        Some(Member {
+        Some(DeclaredMember {
             name,
             type_,
             optional,

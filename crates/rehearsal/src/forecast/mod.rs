@@ -12,8 +12,8 @@ mod replay;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::orders::Call;
-use observer::{CallSeen, Kind, UnitSeen};
+use crate::orders::CloudCall;
+use observer::{CallKind, CallSeen, UnitSeen};
 use replay::{Task, replay};
 
 pub use observer::Observer;
@@ -81,9 +81,9 @@ impl Timing {
             type_: what.type_.to_owned(),
             name: what.name.to_owned(),
             kind: match what.call {
-                Call::Delete => Kind::Delete,
-                Call::Read if what.recorded => Kind::Look,
-                Call::Create | Call::Read | Call::Update => Kind::Make,
+                CloudCall::Delete => CallKind::Delete,
+                CloudCall::Read if what.recorded => CallKind::Look,
+                CloudCall::Create | CloudCall::Read | CloudCall::Update => CallKind::Make,
             },
             began: self.began,
             ended,
@@ -98,7 +98,7 @@ pub(crate) struct What<'a> {
     pub(crate) urn: &'a str,
     pub(crate) type_: &'a str,
     pub(crate) name: &'a str,
-    pub(crate) call: Call,
+    pub(crate) call: CloudCall,
     /// The caller has a record of the object.
     pub(crate) recorded: bool,
 }

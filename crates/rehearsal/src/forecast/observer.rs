@@ -9,16 +9,16 @@ use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity, StepEven
 use parking_lot::Mutex;
 
 /// What each resource needs, by URN.
-pub(super) type Resources = BTreeMap<String, BTreeSet<String>>;
+pub(super) type ResourceNeeds = BTreeMap<String, BTreeSet<String>>;
 
 /// Shared by the engines of a run and the simulated cloud that they use.
 #[derive(Clone, Default)]
 pub struct Observer {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObservedRun>>,
 }
 
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedRun {
     pub(super) units: BTreeMap<String, UnitSeen>,
     pub(super) calls: Vec<CallSeen>,
 }
@@ -27,14 +27,14 @@ pub(super) struct Seen {
 pub(super) struct UnitSeen {
     /// Not kept alive: an audience that is let go has shown everything.
     audience: Weak<dyn EventSink>,
-    pub(super) resources: Resources,
+    pub(super) resources: ResourceNeeds,
     /// When its operations began and ended.
     pub(super) operations: Vec<(Instant, Instant)>,
 }
 
 /// What a call is to the order of things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CallKind {
     /// A refresh looks at what is recorded.
     Look,
     Make,
@@ -46,7 +46,7 @@ pub(super) struct CallSeen {
     pub(super) urn: String,
     pub(super) type_: String,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: CallKind,
     pub(super) began: Instant,
     pub(super) ended: Instant,
     /// What it takes at the scale of one.
@@ -62,18 +62,18 @@ impl Observer {
         let weak = Arc::downgrade(&audience);
         let known = seen.units.entry(unit.to_owned()).or_insert(UnitSeen {
             audience: weak.clone(),
-            resources: Resources::new(),
+            resources: ResourceNeeds::new(),
             operations: Vec::new(),
         });
         known.audience = weak;
-        Arc::new(Listener {
+        Arc::new(ForwardingSink {
             unit: unit.to_owned(),
             observer: self.clone(),
             audience,
         })
     }
 
-    pub(super) fn seen(&self) -> parking_lot::MutexGuard<'_, Seen> {
+    pub(super) fn seen(&self) -> parking_lot::MutexGuard<'_, ObservedRun> {
         self.seen.lock()
     }
 
@@ -101,13 +101,13 @@ impl Observer {
     }
 }
 
-struct Listener {
+struct ForwardingSink {
     unit: String,
     observer: Observer,
     audience: Arc<dyn EventSink>,
 }
 
-impl Listener {
+impl ForwardingSink {
     fn hear(&self, event: &EngineEvent) {
         let mut seen = self.observer.seen.lock();
         let Some(unit) = seen.units.get_mut(&self.unit) else {
@@ -128,7 +128,7 @@ impl Listener {
     }
 }
 
-impl EventSink for Listener {
+impl EventSink for ForwardingSink {
     fn emit(&self, event: EngineEvent) {
         self.hear(&event);
         self.audience.emit(event);

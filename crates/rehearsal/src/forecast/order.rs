@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::observer::{CallSeen, Kind, Resources};
+use super::observer::{CallKind, CallSeen, ResourceNeeds};
 
 /// For every call, the calls that it comes after.
-pub(super) fn order(calls: &[&CallSeen], resources: &Resources) -> Vec<Vec<usize>> {
+pub(super) fn order(calls: &[&CallSeen], resources: &ResourceNeeds) -> Vec<Vec<usize>> {
     let groups = deletion_groups(calls, resources);
     let chart = Chart {
         calls,
@@ -21,7 +21,7 @@ pub(super) fn order(calls: &[&CallSeen], resources: &Resources) -> Vec<Vec<usize
 
 struct Chart<'a> {
     calls: &'a [&'a CallSeen],
-    resources: &'a Resources,
+    resources: &'a ResourceNeeds,
     groups: BTreeMap<&'a str, usize>,
 }
 
@@ -30,27 +30,27 @@ impl Chart<'_> {
         let call = self.calls[at];
         let mut found = self.earlier(at, |other| other.urn == call.urn);
         match call.kind {
-            Kind::Look => {}
-            Kind::Make => {
+            CallKind::Look => {}
+            CallKind::Make => {
                 let needed = self.needed(&call.urn);
                 found.extend(self.earlier(at, |other| {
-                    other.kind == Kind::Look
-                        || other.kind == Kind::Make && needed.contains(other.urn.as_str())
+                    other.kind == CallKind::Look
+                        || other.kind == CallKind::Make && needed.contains(other.urn.as_str())
                 }));
             }
-            Kind::Delete if self.is_made_again(at) => {
+            CallKind::Delete if self.is_made_again(at) => {
                 let group = self.groups.get(call.urn.as_str());
                 found.extend(self.earlier(at, |other| {
-                    other.kind == Kind::Look
-                        || other.kind == Kind::Delete
+                    other.kind == CallKind::Look
+                        || other.kind == CallKind::Delete
                             && self.groups.get(other.urn.as_str()) < group
                             && self.depends(&other.urn, &call.urn)
                 }));
             }
-            Kind::Delete => {
+            CallKind::Delete => {
                 let group = self.groups.get(call.urn.as_str());
                 found.extend(self.earlier(at, |other| {
-                    other.kind != Kind::Delete || self.groups.get(other.urn.as_str()) < group
+                    other.kind != CallKind::Delete || self.groups.get(other.urn.as_str()) < group
                 }));
             }
         }
@@ -70,8 +70,9 @@ impl Chart<'_> {
     fn is_made_again(&self, at: usize) -> bool {
         let gone = self.calls[at];
         let mut calls = self.calls.iter();
-        calls
-            .any(|call| call.kind == Kind::Make && call.urn == gone.urn && call.began >= gone.ended)
+        calls.any(|call| {
+            call.kind == CallKind::Make && call.urn == gone.urn && call.began >= gone.ended
+        })
     }
 
     /// Whether the first needs the second, directly or not.
@@ -97,8 +98,11 @@ impl Chart<'_> {
 }
 
 /// The group in which each resource is deleted: after every one that needs it.
-fn deletion_groups<'a>(calls: &'a [&CallSeen], resources: &Resources) -> BTreeMap<&'a str, usize> {
-    let gone = calls.iter().filter(|call| call.kind == Kind::Delete);
+fn deletion_groups<'a>(
+    calls: &'a [&CallSeen],
+    resources: &ResourceNeeds,
+) -> BTreeMap<&'a str, usize> {
+    let gone = calls.iter().filter(|call| call.kind == CallKind::Delete);
     let mut groups: BTreeMap<&str, usize> = gone.map(|call| (call.urn.as_str(), 0)).collect();
     let urns: Vec<&str> = groups.keys().copied().collect();
     // As many rounds as the longest chain; more would be a circle, which no state has.

@@ -33,7 +33,7 @@ pub(super) fn replay(tasks: &[Task], slots: usize, ended: Duration) -> Replay {
             path: Vec::new(),
         };
     };
-    let mut stage = Stage::new(tasks, slots.max(1));
+    let mut stage = ReplaySchedule::new(tasks, slots.max(1));
     stage.play();
     let end = |at: &usize| stage.ended[*at].unwrap_or_default();
     let mut path = Vec::new();
@@ -59,7 +59,7 @@ struct Work {
     within: Duration,
 }
 
-struct Stage<'a> {
+struct ReplaySchedule<'a> {
     tasks: &'a [Task],
     slots: usize,
     work: Vec<Work>,
@@ -72,7 +72,7 @@ struct Stage<'a> {
     cause: Vec<Option<usize>>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> ReplaySchedule<'a> {
     fn new(tasks: &'a [Task], slots: usize) -> Self {
         let mut followers = vec![Vec::new(); tasks.len()];
         let mut waits_for = vec![0; tasks.len()];

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nimbus_engine_ports::{EngineEvent, EventSink};
 
-use super::observer::{CallSeen, Kind};
+use super::observer::{CallKind, CallSeen};
 use super::*;
 
 struct Nobody;
@@ -51,7 +51,7 @@ impl Stage {
     }
 
     /// A call that was not waited for: it takes so many seconds.
-    fn call(&self, name: &str, kind: Kind, at: u64, seconds: u64) {
+    fn call(&self, name: &str, kind: CallKind, at: u64, seconds: u64) {
         self.observer.call(CallSeen {
             urn: name.to_owned(),
             type_: "t".to_owned(),
@@ -83,9 +83,9 @@ fn resources_come_after_what_they_need_also_through_what_did_not_change() {
     stage.resource("u", "component", &["network"]);
     stage.resource("u", "database", &["component"]);
     stage.resource("u", "beside", &[]);
-    stage.call("network", Kind::Make, 10, 60);
-    stage.call("beside", Kind::Make, 11, 100);
-    stage.call("database", Kind::Make, 20, 300);
+    stage.call("network", CallKind::Make, 10, 60);
+    stage.call("beside", CallKind::Make, 11, 100);
+    stage.call("database", CallKind::Make, 20, 300);
     assert_eq!(stage.forecast("u"), (360, "network database".to_owned()));
 }
 
@@ -95,9 +95,9 @@ fn a_refresh_is_over_before_anything_changes() {
     for name in ["a", "b"] {
         stage.resource("u", name, &[]);
     }
-    stage.call("a", Kind::Look, 10, 5);
-    stage.call("b", Kind::Look, 10, 7);
-    stage.call("a", Kind::Make, 20, 30);
+    stage.call("a", CallKind::Look, 10, 5);
+    stage.call("b", CallKind::Look, 10, 7);
+    stage.call("a", CallKind::Make, 20, 30);
     assert_eq!(stage.forecast("u"), (37, "b a".to_owned()));
 }
 
@@ -108,10 +108,10 @@ fn what_is_needed_is_deleted_last_and_everything_after_the_program() {
     stage.resource("u", "subnet", &["vpc"]);
     stage.resource("u", "other", &[]);
     stage.resource("u", "new", &[]);
-    stage.call("new", Kind::Make, 1, 50);
-    stage.call("subnet", Kind::Delete, 10, 20);
-    stage.call("other", Kind::Delete, 10, 30);
-    stage.call("vpc", Kind::Delete, 20, 1);
+    stage.call("new", CallKind::Make, 1, 50);
+    stage.call("subnet", CallKind::Delete, 10, 20);
+    stage.call("other", CallKind::Delete, 10, 30);
+    stage.call("vpc", CallKind::Delete, 20, 1);
     // Deletions are groups: the second waits for all of the first.
     assert_eq!(stage.forecast("u"), (81, "new other vpc".to_owned()));
 }
@@ -122,11 +122,11 @@ fn a_replacement_that_cannot_be_beside_waits_for_the_deletion_and_for_nobody_els
     stage.resource("u", "slow", &[]);
     stage.resource("u", "name", &[]);
     stage.resource("u", "user", &["name"]);
-    stage.call("slow", Kind::Make, 1, 40);
-    stage.call("user", Kind::Delete, 10, 2);
-    stage.call("name", Kind::Delete, 20, 3);
-    stage.call("name", Kind::Make, 30, 5);
-    stage.call("user", Kind::Make, 40, 70);
+    stage.call("slow", CallKind::Make, 1, 40);
+    stage.call("user", CallKind::Delete, 10, 2);
+    stage.call("name", CallKind::Delete, 20, 3);
+    stage.call("name", CallKind::Make, 30, 5);
+    stage.call("user", CallKind::Make, 40, 70);
     let (seconds, path) = stage.forecast("u");
     assert_eq!((seconds, path.as_str()), (80, "user name name user"));
 }
@@ -136,7 +136,7 @@ fn units_come_after_each_other_also_through_those_that_did_not_run() {
     let stage = Stage::new(&[("network", 0, 10), ("database", 20, 30), ("docs", 5, 9)]);
     for (unit, at, seconds) in [("network", 3, 180), ("database", 23, 540), ("docs", 6, 60)] {
         stage.resource(unit, unit, &[]);
-        stage.call(unit, Kind::Make, at, seconds);
+        stage.call(unit, CallKind::Make, at, seconds);
     }
     let order = |name, after: &[&'static str]| UnitOrder {
         name,
@@ -166,7 +166,7 @@ fn units_come_after_each_other_also_through_those_that_did_not_run() {
 fn without_simulated_time_nothing_is_foretold() {
     let stage = Stage::new(&[("u", 0, 10)]);
     stage.resource("u", "a", &[]);
-    stage.call("a", Kind::Make, 1, 0);
+    stage.call("a", CallKind::Make, 1, 0);
     assert_eq!(stage.observer.forecast("u", 8), None);
     assert_eq!(stage.observer.forecast("other", 8), None);
     let order = [UnitOrder {

@@ -15,14 +15,14 @@ use nimbus_core::Result;
 use nimbus_document::{Document, View};
 use sha2::{Digest, Sha256};
 
-use crate::orders::Call;
+use crate::orders::CloudCall;
 use crate::pattern::Pattern;
 use distribution::Distribution;
 
 /// Times to begin with, until a user has measured.
 pub const EXAMPLE: &str = include_str!("../../data/latencies.yaml");
 
-type Calls = BTreeMap<Call, Distribution>;
+type Calls = BTreeMap<CloudCall, Distribution>;
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,12 @@ impl Latencies {
 
     /// How long calls take that nothing else is said about.
     pub fn or_seconds(&mut self, seconds: f64) {
-        for call in [Call::Create, Call::Read, Call::Update, Call::Delete] {
+        for call in [
+            CloudCall::Create,
+            CloudCall::Read,
+            CloudCall::Update,
+            CloudCall::Delete,
+        ] {
             self.usual
                 .entry(call)
                 .or_insert(Distribution::Fixed(seconds));
@@ -104,7 +109,7 @@ impl Latencies {
     }
 
     /// How long this call takes. `who` is the resource's URN.
-    pub fn of(&self, call: Call, type_: &str, who: &str) -> Duration {
+    pub fn of(&self, call: CloudCall, type_: &str, who: &str) -> Duration {
         let own = self
             .types
             .iter()
@@ -121,7 +126,7 @@ impl Latencies {
             .unwrap_or_default()
     }
 
-    fn draws(&self, call: Call, who: &str) -> [f64; 2] {
+    fn draws(&self, call: CloudCall, who: &str) -> [f64; 2] {
         let digest = Sha256::digest(format!("{} {} {who}", self.seed.unwrap_or(0), call.word()));
         let part = |at: usize| {
             let eight = digest[at..].first_chunk().copied().unwrap_or_default();
@@ -140,7 +145,12 @@ pub(crate) fn time(view: &View<'_>) -> Result<Duration> {
 
 fn calls(view: &View<'_>) -> Result<Calls> {
     let mut found = Calls::new();
-    for call in [Call::Create, Call::Read, Call::Update, Call::Delete] {
+    for call in [
+        CloudCall::Create,
+        CloudCall::Read,
+        CloudCall::Update,
+        CloudCall::Delete,
+    ] {
         if let Some(time) = view.optional(call.word())? {
             found.insert(call, Distribution::read(&time)?);
         }
@@ -156,7 +166,7 @@ mod tests {
         Latencies::from_view(&Document::parse("latencies.yaml", text).unwrap().view())
     }
 
-    fn seconds(latencies: &Latencies, call: Call, type_: &str) -> f64 {
+    fn seconds(latencies: &Latencies, call: CloudCall, type_: &str) -> f64 {
         latencies.of(call, type_, "urn").as_secs_f64()
     }
 
@@ -166,12 +176,12 @@ mod tests {
             "create: 1\ndelete: 2\ntypes:\n  'a:*': {create: 3}\n  'a:rds/*': {create: 4}\n  a:rds/db:Db: {create: 5}\n",
         )
         .unwrap();
-        assert_eq!(seconds(&found, Call::Create, "x:y:Z"), 1.0);
-        assert_eq!(seconds(&found, Call::Create, "a:y:Z"), 3.0);
-        assert_eq!(seconds(&found, Call::Create, "a:rds/x:X"), 4.0);
-        assert_eq!(seconds(&found, Call::Create, "a:rds/db:Db"), 5.0);
-        assert_eq!(seconds(&found, Call::Delete, "a:rds/db:Db"), 2.0);
-        assert_eq!(seconds(&found, Call::Read, "a:rds/db:Db"), 0.0);
+        assert_eq!(seconds(&found, CloudCall::Create, "x:y:Z"), 1.0);
+        assert_eq!(seconds(&found, CloudCall::Create, "a:y:Z"), 3.0);
+        assert_eq!(seconds(&found, CloudCall::Create, "a:rds/x:X"), 4.0);
+        assert_eq!(seconds(&found, CloudCall::Create, "a:rds/db:Db"), 5.0);
+        assert_eq!(seconds(&found, CloudCall::Delete, "a:rds/db:Db"), 2.0);
+        assert_eq!(seconds(&found, CloudCall::Read, "a:rds/db:Db"), 0.0);
     }
 
     #[test]
@@ -179,15 +189,15 @@ mod tests {
         let spread = "{min: 1, max: 1000}";
         let found = latencies(&format!("create: {spread}\ndelete: {spread}")).unwrap();
         let of = |l: &Latencies, call, who| l.of(call, "t", who);
-        let first = of(&found, Call::Create, "urn:a");
-        assert_eq!(first, of(&found, Call::Create, "urn:a"));
-        assert_ne!(first, of(&found, Call::Create, "urn:b"));
-        assert_ne!(first, of(&found, Call::Delete, "urn:a"));
+        let first = of(&found, CloudCall::Create, "urn:a");
+        assert_eq!(first, of(&found, CloudCall::Create, "urn:a"));
+        assert_ne!(first, of(&found, CloudCall::Create, "urn:b"));
+        assert_ne!(first, of(&found, CloudCall::Delete, "urn:a"));
         let other = Latencies {
             seed: Some(1),
             ..found
         };
-        assert_ne!(first, of(&other, Call::Create, "urn:a"));
+        assert_ne!(first, of(&other, CloudCall::Create, "urn:a"));
         // Written down, so that no release changes what a seed means.
         assert_eq!(first.as_millis(), 689_150);
     }
@@ -201,13 +211,13 @@ mod tests {
         .unwrap();
         let mut both = own.or(other);
         assert_eq!((both.scale, both.seed), (Some(0.5), Some(3)));
-        assert_eq!(seconds(&both, Call::Create, "x"), 1.0);
-        assert_eq!(seconds(&both, Call::Read, "x"), 3.0);
-        assert_eq!(seconds(&both, Call::Create, "a:x"), 2.0);
-        assert_eq!(seconds(&both, Call::Delete, "a:x"), 4.0);
+        assert_eq!(seconds(&both, CloudCall::Create, "x"), 1.0);
+        assert_eq!(seconds(&both, CloudCall::Read, "x"), 3.0);
+        assert_eq!(seconds(&both, CloudCall::Create, "a:x"), 2.0);
+        assert_eq!(seconds(&both, CloudCall::Delete, "a:x"), 4.0);
         both.or_seconds(7.0);
-        assert_eq!(seconds(&both, Call::Update, "x"), 7.0);
-        assert_eq!(seconds(&both, Call::Create, "x"), 1.0);
+        assert_eq!(seconds(&both, CloudCall::Update, "x"), 7.0);
+        assert_eq!(seconds(&both, CloudCall::Create, "x"), 1.0);
         assert_eq!(
             both.scaled(Duration::from_secs(3)),
             Duration::from_millis(1500)
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn the_example_is_read_and_says_that_it_is_one() {
         let example = Latencies::example().unwrap();
-        let minutes = |type_: &str| seconds(&example, Call::Create, type_) / 60.0;
+        let minutes = |type_: &str| seconds(&example, CloudCall::Create, type_) / 60.0;
         assert!(minutes("aws:rds/instance:Instance") > 2.0);
         assert!(minutes("aws:iam/role:Role") < 1.0);
         assert!(EXAMPLE.starts_with("# An example"), "{EXAMPLE}");

@@ -10,11 +10,11 @@ use nimbus_engine_ports::{
 };
 
 use super::RehearsalProvider;
-use super::obey::Asked;
-use crate::identity::{self, Place};
-use crate::orders::{Action, Call};
-use crate::values::{self, Subject};
-use crate::world::{self, Object};
+use super::fault_orders::ProviderCall;
+use crate::identity::{self, ObjectLocation};
+use crate::orders::{CloudCall, OrderedEffect};
+use crate::values::{self, SimulatedResource};
+use crate::world::{self, SimulatedObject};
 
 /// A difference key by key, as a provider reports it.
 pub(super) fn compare(
@@ -80,7 +80,7 @@ impl RehearsalProvider {
         let declared = self.shared.declarations.resource(type_);
         let region = self.region.lock().clone();
         let account = &self.shared.orders.account;
-        let subject = Subject {
+        let subject = SimulatedResource {
             type_,
             name,
             id,
@@ -113,8 +113,8 @@ impl RehearsalProvider {
                 refresh_before_update: false,
             });
         }
-        let asked = Asked {
-            call: Call::Create,
+        let asked = ProviderCall {
+            call: CloudCall::Create,
             urn: urn.as_ref(),
             type_: &type_,
             name: &name,
@@ -126,8 +126,8 @@ impl RehearsalProvider {
         let properties = self.outputs(&type_, &name, &id, &inputs);
         self.keep(&type_, &name, &id, &inputs, &properties)?;
         match order {
-            Some(Action::Lose) => Err(lost()),
-            Some(Action::Half { message }) => {
+            Some(OrderedEffect::Lose) => Err(lost()),
+            Some(OrderedEffect::Half { message }) => {
                 Err(ProviderError::InitFailed(Box::new(InitFailure {
                     id,
                     properties,
@@ -166,7 +166,7 @@ impl RehearsalProvider {
         seed: &str,
     ) -> Result<String, ProviderError> {
         let region = self.region.lock().clone();
-        let place = Place {
+        let place = ObjectLocation {
             region: &region,
             account: &self.shared.orders.account,
         };
@@ -203,7 +203,7 @@ impl RehearsalProvider {
         inputs: &PropertyMap,
         outputs: &PropertyMap,
     ) -> Result<(), ProviderError> {
-        let object = Object {
+        let object = SimulatedObject {
             type_: type_.to_owned(),
             name: name.to_owned(),
             inputs: world::to_json(inputs),
@@ -216,8 +216,8 @@ impl RehearsalProvider {
         &self,
         request: ReadRequest,
     ) -> Result<ReadResponse, ProviderError> {
-        let asked = Asked {
-            call: Call::Read,
+        let asked = ProviderCall {
+            call: CloudCall::Read,
             urn: request.urn.as_ref(),
             type_: &request.type_,
             name: &request.name,
@@ -225,12 +225,12 @@ impl RehearsalProvider {
         };
         let order = self.obey(&asked).await?;
         let mut world = self.shared.world()?;
-        if order == Some(Action::Vanish) {
+        if order == Some(OrderedEffect::Vanish) {
             world
                 .remove(&request.type_, &request.id)
                 .map_err(unwritable)?;
         }
-        if order == Some(Action::Lose) {
+        if order == Some(OrderedEffect::Lose) {
             return Err(lost());
         }
         Ok(match world.get(&request.type_, &request.id) {
@@ -264,15 +264,15 @@ impl RehearsalProvider {
                 refresh_before_update: false,
             });
         }
-        let asked = Asked {
-            call: Call::Update,
+        let asked = ProviderCall {
+            call: CloudCall::Update,
             urn: urn.as_ref(),
             type_: &type_,
             name: &name,
             recorded: true,
         };
         let order = self.obey(&asked).await?;
-        if order == Some(Action::Vanish) {
+        if order == Some(OrderedEffect::Vanish) {
             let mut world = self.shared.world()?;
             world.remove(&type_, &id).map_err(unwritable)?;
         }
@@ -282,8 +282,8 @@ impl RehearsalProvider {
         let properties = self.outputs(&type_, &name, &id, &new_inputs);
         self.keep(&type_, &name, &id, &new_inputs, &properties)?;
         match order {
-            Some(Action::Lose) => Err(lost()),
-            Some(Action::Half { message }) => {
+            Some(OrderedEffect::Lose) => Err(lost()),
+            Some(OrderedEffect::Half { message }) => {
                 Err(ProviderError::InitFailed(Box::new(InitFailure {
                     id,
                     properties,
@@ -300,8 +300,8 @@ impl RehearsalProvider {
     }
 
     pub(super) async fn delete_object(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        let asked = Asked {
-            call: Call::Delete,
+        let asked = ProviderCall {
+            call: CloudCall::Delete,
             urn: request.urn.as_ref(),
             type_: &request.type_,
             name: &request.name,
@@ -313,7 +313,7 @@ impl RehearsalProvider {
             .world()?
             .remove(&request.type_, &request.id)
             .map_err(unwritable)?;
-        if order == Some(Action::Lose) {
+        if order == Some(OrderedEffect::Lose) {
             Err(lost())
         } else {
             Ok(())

@@ -5,7 +5,7 @@
 //! object can be gone. Orders come before all of it.
 
 mod calls;
-mod obey;
+mod fault_orders;
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::declarations::Declarations;
 use crate::forecast::Observer;
 use crate::identity;
 use crate::invokes::Answers;
-use crate::orders::Orders;
+use crate::orders::FaultOrders;
 use crate::replacements;
-use crate::values::{self, Subject};
-use crate::world::{Object, World};
+use crate::values::{self, SimulatedResource};
+use crate::world::{SimulatedObject, SimulatedWorld};
 
 /// The simulated cloud: give it to an engine as its provider host.
 #[derive(Clone)]
@@ -36,15 +36,15 @@ pub struct Rehearsal {
 }
 
 struct Shared {
-    world: Mutex<World>,
+    world: Mutex<SimulatedWorld>,
     declarations: Declarations,
-    orders: Orders,
+    orders: FaultOrders,
     answers: Answers,
 }
 
 impl Shared {
     /// The world as it is now, whoever changed it.
-    fn world(&self) -> Result<MutexGuard<'_, World>, ProviderError> {
+    fn world(&self) -> Result<MutexGuard<'_, SimulatedWorld>, ProviderError> {
         let mut world = self.world.lock();
         let caught_up = world.catch_up();
         caught_up.map_err(|error| calls::refused(error.to_string()))?;
@@ -55,14 +55,14 @@ impl Shared {
 impl Rehearsal {
     /// Planted objects of the orders are put into the world unless they are there.
     pub fn new(
-        mut world: World,
+        mut world: SimulatedWorld,
         declarations: Declarations,
-        orders: Orders,
+        orders: FaultOrders,
         answers: Answers,
     ) -> std::io::Result<Self> {
         for planted in &orders.planted {
             if world.get(&planted.type_, &planted.id).is_none() {
-                let object = Object {
+                let object = SimulatedObject {
                     type_: planted.type_.clone(),
                     name: String::new(),
                     inputs: planted.properties.clone(),
@@ -203,7 +203,7 @@ impl Provider for RehearsalProvider {
             });
         };
         let declared = declarations.function(token);
-        let subject = Subject {
+        let subject = SimulatedResource {
             type_: token,
             name: "rehearsal",
             id: &region,

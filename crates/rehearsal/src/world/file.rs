@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Object, Objects, WorldError};
+use super::{Objects, SimulatedObject, WorldError};
 
 /// What the lines look like. A file without a version has this form too.
 const VERSION: u64 = 1;
@@ -18,10 +18,10 @@ struct Head {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Line {
+pub(super) enum WorldLine {
     Put {
         id: String,
-        object: Object,
+        object: SimulatedObject,
     },
     Gone {
         id: String,
@@ -31,7 +31,7 @@ pub(super) enum Line {
     },
 }
 
-impl Line {
+impl WorldLine {
     pub(super) fn apply(self, objects: &mut Objects) {
         match self {
             Self::Put { id, object } => {
@@ -116,10 +116,11 @@ impl WorldFile {
                 }
                 continue;
             }
-            let line: Line = serde_json::from_slice(line).map_err(|_| WorldError::Damaged {
-                path: self.path.clone(),
-                line: self.lines,
-            })?;
+            let line: WorldLine =
+                serde_json::from_slice(line).map_err(|_| WorldError::Damaged {
+                    path: self.path.clone(),
+                    line: self.lines,
+                })?;
             line.apply(objects);
         }
         Ok(())
@@ -135,7 +136,7 @@ impl WorldFile {
     }
 
     /// One write, so that lines of several processes do not mix.
-    pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
+    pub(super) fn append(&mut self, line: &WorldLine) -> io::Result<()> {
         self.file.write_all(&json_line(line)?)
     }
 }
@@ -164,7 +165,7 @@ fn shorten(path: &Path) -> Result<(), WorldError> {
     }
     let mut text = json_line(&Head { version: VERSION }).map_err(unusable)?;
     for ((_, id), object) in objects {
-        let line = Line::Put { id, object };
+        let line = WorldLine::Put { id, object };
         text.extend(json_line(&line).map_err(unusable)?);
     }
     let draft = path.with_extension("new");

@@ -16,13 +16,13 @@ use nimbus_core::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use file::{Line, WorldFile};
+use file::{WorldFile, WorldLine};
 
 pub(crate) use values::{from_json, to_json};
 
 /// An object of the simulated cloud.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Object {
+pub struct SimulatedObject {
     #[serde(rename = "type")]
     pub type_: String,
     /// The name of the resource that made it; empty for planted ones.
@@ -62,16 +62,16 @@ impl From<WorldError> for Error {
     }
 }
 
-type Objects = BTreeMap<(String, String), Object>;
+type Objects = BTreeMap<(String, String), SimulatedObject>;
 
 /// All objects, by type and id.
-pub struct World {
+pub struct SimulatedWorld {
     objects: Objects,
     /// `None` for a world that ends with the process.
     file: Option<WorldFile>,
 }
 
-impl World {
+impl SimulatedWorld {
     pub fn in_memory() -> Self {
         Self {
             objects: Objects::new(),
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    pub fn get(&self, type_: &str, id: &str) -> Option<&Object> {
+    pub fn get(&self, type_: &str, id: &str) -> Option<&SimulatedObject> {
         self.objects.get(&(type_.to_owned(), id.to_owned()))
     }
 
@@ -127,8 +127,8 @@ impl World {
             .map(|(type_, id)| (type_.as_str(), id.as_str()))
     }
 
-    pub fn put(&mut self, id: &str, object: Object) -> io::Result<()> {
-        self.append(Line::Put {
+    pub fn put(&mut self, id: &str, object: SimulatedObject) -> io::Result<()> {
+        self.append(WorldLine::Put {
             id: id.to_owned(),
             object,
         })
@@ -139,14 +139,14 @@ impl World {
         if self.get(type_, id).is_none() {
             return Ok(false);
         }
-        self.append(Line::Gone {
+        self.append(WorldLine::Gone {
             id: id.to_owned(),
             type_: Some(type_.to_owned()),
         })?;
         Ok(true)
     }
 
-    fn append(&mut self, line: Line) -> io::Result<()> {
+    fn append(&mut self, line: WorldLine) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             file.append(&line)?;
         }
@@ -164,8 +164,8 @@ mod tests {
 
     use super::*;
 
-    fn object(value: &str) -> Object {
-        Object {
+    fn object(value: &str) -> SimulatedObject {
+        SimulatedObject {
             type_: "t".to_owned(),
             name: "n".to_owned(),
             inputs: Map::from_iter([("a".to_owned(), json!(value))]),
@@ -188,14 +188,14 @@ mod tests {
     #[test]
     fn the_world_outlives_the_process_and_forgets_what_is_gone() {
         let (_temp, path) = place();
-        let mut world = World::open(&path).unwrap();
+        let mut world = SimulatedWorld::open(&path).unwrap();
         world.put("1", object("x")).unwrap();
         world.put("2", object("y")).unwrap();
         world.put("1", object("z")).unwrap();
         assert!(world.remove("t", "2").unwrap());
         assert!(!world.remove("t", "2").unwrap());
         drop(world);
-        let world = World::open(&path).unwrap();
+        let world = SimulatedWorld::open(&path).unwrap();
         assert_eq!(world.get("t", "1"), Some(&object("z")));
         assert_eq!(world.count("t"), 1);
         let lines = fs::read_to_string(&path).unwrap().lines().count();
@@ -205,8 +205,8 @@ mod tests {
     #[test]
     fn what_is_gone_takes_nothing_of_another_type_with_it() {
         let (_temp, path) = place();
-        let mut world = World::open(&path).unwrap();
-        let other = Object {
+        let mut world = SimulatedWorld::open(&path).unwrap();
+        let other = SimulatedObject {
             type_: "other".to_owned(),
             ..object("x")
         };
@@ -214,30 +214,36 @@ mod tests {
         world.put("app", other).unwrap();
         world.remove("t", "app").unwrap();
         drop(world);
-        let world = World::open(&path).unwrap();
+        let world = SimulatedWorld::open(&path).unwrap();
         assert!(world.get("other", "app").is_some() && world.get("t", "app").is_none());
     }
 
     #[test]
     fn a_torn_last_line_is_dropped() {
         let (_temp, path) = place();
-        World::open(&path).unwrap().put("1", object("x")).unwrap();
+        SimulatedWorld::open(&path)
+            .unwrap()
+            .put("1", object("x"))
+            .unwrap();
         write(&path, "{\"put\":{\"id\":\"2\",\"obj");
-        let mut world = World::open(&path).unwrap();
+        let mut world = SimulatedWorld::open(&path).unwrap();
         assert_eq!(world.ids().count(), 1);
         world.put("3", object("x")).unwrap();
         drop(world);
-        assert_eq!(World::open(&path).unwrap().ids().count(), 2);
+        assert_eq!(SimulatedWorld::open(&path).unwrap().ids().count(), 2);
     }
 
     #[test]
     fn a_damaged_world_is_not_half_believed_and_stays_as_it_is() {
         let (_temp, path) = place();
-        World::open(&path).unwrap().put("1", object("x")).unwrap();
+        SimulatedWorld::open(&path)
+            .unwrap()
+            .put("1", object("x"))
+            .unwrap();
         write(&path, "what is this\n{\"gone\":{\"id\":\"1\"}}\n");
         let before = fs::read(&path).unwrap();
         for _ in 0..2 {
-            let Err(error) = World::open(&path) else {
+            let Err(error) = SimulatedWorld::open(&path) else {
                 panic!("a damaged world was opened")
             };
             assert!(
@@ -254,7 +260,7 @@ mod tests {
         let (_temp, path) = place();
         write(&path, "{\"version\":2,\"more\":true}\n{\"new\":{}}\n");
         let before = fs::read(&path).unwrap();
-        let Err(error) = World::open(&path) else {
+        let Err(error) = SimulatedWorld::open(&path) else {
             panic!("a newer world was opened")
         };
         assert!(
@@ -265,22 +271,22 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), before);
 
         fs::remove_file(&path).unwrap();
-        let first = Line::Put {
+        let first = WorldLine::Put {
             id: "1".to_owned(),
             object: object("x"),
         };
         let first = serde_json::to_string(&first).unwrap();
         write(&path, &format!("{first}\n"));
-        assert_eq!(World::open(&path).unwrap().ids().count(), 1);
+        assert_eq!(SimulatedWorld::open(&path).unwrap().ids().count(), 1);
     }
 
     #[test]
     fn two_who_share_a_world_see_and_keep_what_the_other_did() {
         let (_temp, path) = place();
-        let mut one = World::open(&path).unwrap();
+        let mut one = SimulatedWorld::open(&path).unwrap();
         one.put("1", object("x")).unwrap();
         // As a preview does while a run is on its way.
-        let mut two = World::open(&path).unwrap();
+        let mut two = SimulatedWorld::open(&path).unwrap();
         assert!(two.get("t", "1").is_some());
         one.put("2", object("y")).unwrap();
         two.put("3", object("z")).unwrap();
@@ -291,6 +297,6 @@ mod tests {
             assert_eq!(ids, ["2", "3"]);
         }
         drop((one, two));
-        assert_eq!(World::open(&path).unwrap().ids().count(), 2);
+        assert_eq!(SimulatedWorld::open(&path).unwrap().ids().count(), 2);
     }
 }

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
-use nimbus_orchestrator::{ConfigValue, LookupValue};
+use nimbus_orchestrator::{LookupValue, UnitConfigValue};
 use nimbus_runs::ports::UnitEngine;
 use nimbus_runs::{RestorePoint, UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport};
 
 use crate::crash::Crash;
-use crate::world::{RecordedUnit, World};
+use crate::world::{RecordedUnit, RecordedWorld};
 
 pub(crate) struct MemoryEngine {
-    pub(crate) world: World,
+    pub(crate) world: RecordedWorld,
     pub(crate) crash: Crash,
 }
 
-type Resources = BTreeMap<String, String>;
+type UnitResources = BTreeMap<String, String>;
 
 impl MemoryEngine {
     fn recorded(&self, unit: &UnitName) -> Option<RecordedUnit> {
@@ -26,7 +26,7 @@ impl MemoryEngine {
     }
 
     /// What a deploy would make.
-    fn wanted(&self, job: &UnitJob) -> Resources {
+    fn wanted(&self, job: &UnitJob) -> UnitResources {
         let component = &job.unit.component;
         let code = self
             .world
@@ -35,8 +35,8 @@ impl MemoryEngine {
             .config
             .iter()
             .map(|(key, value)| match value {
-                ConfigValue::Known { value, .. } => format!("{key}={value}"),
-                ConfigValue::Unknown => format!("{key}=?"),
+                UnitConfigValue::Known { value, .. } => format!("{key}={value}"),
+                UnitConfigValue::Unknown => format!("{key}=?"),
             })
             .collect();
         let made = format!("{} {}", code.unwrap_or_default(), config.join(" "));
@@ -45,7 +45,12 @@ impl MemoryEngine {
     }
 
     /// Changes one resource after the other. With `stops` it fails after the first.
-    async fn change(&self, job: &UnitJob, wanted: &Resources, stops: bool) -> Result<(), Error> {
+    async fn change(
+        &self,
+        job: &UnitJob,
+        wanted: &UnitResources,
+        stops: bool,
+    ) -> Result<(), Error> {
         let now = self.recorded(&job.unit.unit).unwrap_or_default().resources;
         let mut names: Vec<&String> = wanted.keys().chain(now.keys()).collect();
         names.sort();
@@ -90,10 +95,10 @@ impl MemoryEngine {
             .change(|contents| contents.kept.insert(key, before));
     }
 
-    fn target(&self, job: &UnitJob, point: RestorePoint) -> Option<Resources> {
+    fn target(&self, job: &UnitJob, point: RestorePoint) -> Option<UnitResources> {
         let recorded = self.recorded(&job.unit.unit).unwrap_or_default();
         match point {
-            RestorePoint::Nothing => Some(Resources::new()),
+            RestorePoint::Nothing => Some(UnitResources::new()),
             RestorePoint::Version(number) => recorded.history.get(number.checked_sub(1)?).cloned(),
             RestorePoint::BeforeRun => {
                 let key = (job.run?, job.unit.unit.clone());
@@ -142,7 +147,7 @@ impl UnitEngine for MemoryEngine {
                 })?;
                 report.resources = wanted.len() as u64;
             }
-            UnitOperation::Destroy => self.change(job, &Resources::new(), false).await?,
+            UnitOperation::Destroy => self.change(job, &UnitResources::new(), false).await?,
             UnitOperation::Refresh => {}
             UnitOperation::Restore(point) => {
                 if let Some(target) = self.target(job, point) {
@@ -159,7 +164,7 @@ impl UnitEngine for MemoryEngine {
     }
 
     async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>> {
-        let value = |resources: &Resources| {
+        let value = |resources: &UnitResources| {
             let made = resources.get("second").cloned().unwrap_or_default();
             let said = made.split_once("out=").map(|(_, said)| said.to_owned());
             let said = said.and_then(|said| said.split(' ').next().map(str::to_owned));

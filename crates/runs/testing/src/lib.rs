@@ -1,4 +1,4 @@
-//! The ports of runs in memory: what a disk and a cloud would keep is in a [`World`] that outlives the
+//! The ports of runs in memory: what a disk and a cloud would keep is in a [`RecordedWorld`] that outlives the
 //! process, and a [`Crash`] ends the process at any write.
 //!
 //! A crash is a write that never returns. Whoever tests a crash drops the run when it happens, so
@@ -10,4 +10,4 @@ mod ports;
 mod world;
 
 pub use crash::Crash;
-pub use world::{RecordedUnit, UnitFault, World, WorldContents};
+pub use world::{RecordedUnit, RecordedWorld, UnitFault, WorldContents};

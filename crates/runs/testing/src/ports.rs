@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::{
-    CheckCommand, Fingerprint, FingerprintInput, LookupError, LookupValue, RunEvent, RunId,
-    TemplateLibrary, UnitMemory, VersionRecord, progress_of,
+    CheckCommand, Fingerprint, FingerprintInput, LookupValue, RunEvent, RunId, TemplateLibrary,
+    UnitMemory, ValueLookupError, VersionRecord, progress_of,
 };
 use nimbus_runs::ports::{
     CheckOutput, CheckRunner, CheckSubject, CloudAccounts, CloudIdentity, ComponentSource,
@@ -18,10 +18,10 @@ use nimbus_runs::{RunRecord, RunRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::crash::Crash;
-use crate::world::{World, WorldContents};
+use crate::world::{RecordedWorld, WorldContents};
 
 pub(crate) struct MemoryPort {
-    pub(crate) world: World,
+    pub(crate) world: RecordedWorld,
     pub(crate) crash: Crash,
 }
 
@@ -159,7 +159,7 @@ impl MemoryStore for MemoryPort {
 }
 
 struct MemoryGuard {
-    world: World,
+    world: RecordedWorld,
     environment: EnvironmentName,
 }
 
@@ -268,11 +268,11 @@ impl RunLogs for MemoryPort {
 
 #[async_trait]
 impl ExternalValues for MemoryPort {
-    async fn aws(&self, _: &str, _: &str, _: &[String]) -> Result<LookupValue, LookupError> {
+    async fn aws(&self, _: &str, _: &str, _: &[String]) -> Result<LookupValue, ValueLookupError> {
         Ok(LookupValue::Absent)
     }
 
-    async fn env(&self, _: &str) -> Result<LookupValue, LookupError> {
+    async fn env(&self, _: &str) -> Result<LookupValue, ValueLookupError> {
         Ok(LookupValue::Absent)
     }
 
@@ -281,7 +281,7 @@ impl ExternalValues for MemoryPort {
         function: &str,
         _: &[String],
         memory: &mut UnitMemory,
-    ) -> Result<LookupValue, LookupError> {
+    ) -> Result<LookupValue, ValueLookupError> {
         let next = self.world.change(|contents| {
             contents.made_up += 1;
             contents.made_up

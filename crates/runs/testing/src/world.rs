@@ -10,7 +10,7 @@ use nimbus_orchestrator::{
     DigestKey, Manifest, RollbackTrigger, RunEvent, RunId, TemplateLibrary, UnitMemory,
     VersionRecord,
 };
-use nimbus_runs::ports::{Clock, GateSignature, LoadedManifest, RunPorts};
+use nimbus_runs::ports::{GateSignature, LoadedManifest, RunClock, RunPorts};
 use nimbus_runs::{RunRecord, UnitJob};
 use parking_lot::Mutex;
 
@@ -20,9 +20,9 @@ use crate::ports::MemoryPort;
 
 /// Everything that is recorded or deployed.
 #[derive(Clone, Default)]
-pub struct World(Arc<Mutex<WorldContents>>);
+pub struct RecordedWorld(Arc<Mutex<WorldContents>>);
 
-/// See [`World`].
+/// See [`RecordedWorld`].
 #[derive(Clone, Debug, Default)]
 pub struct WorldContents {
     /// The manifest's text.
@@ -66,7 +66,7 @@ pub struct UnitFault {
     pub rollback: bool,
 }
 
-impl World {
+impl RecordedWorld {
     /// A deployment with this manifest, and a program for each of its components.
     pub fn with_manifest(text: &str, programs: &[(&str, &str)]) -> Self {
         let world = Self::default();
@@ -132,15 +132,15 @@ impl World {
             values: Box::new(port()),
             accounts: Box::new(port()),
             checks: Box::new(port()),
-            clock: Box::new(FixedClock),
+            clock: Box::new(FixedRunClock),
             key: DigestKey::new([7; DigestKey::LENGTH]),
         }
     }
 }
 
-struct FixedClock;
+struct FixedRunClock;
 
-impl Clock for FixedClock {
+impl RunClock for FixedRunClock {
     fn now(&self) -> Timestamp {
         Timestamp::UNIX_EPOCH
     }

@@ -142,14 +142,14 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Changes in the order in which they are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Migration {
+pub struct WorkspaceMigration {
     pub changes: Vec<MigrationChange>,
 }
 
 /// A migration that was made: the record that an undo reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Applied {
+pub struct AppliedMigration {
     /// The command that made it.
     pub command: String,
     pub at: String,
@@ -173,14 +173,14 @@ pub struct CopiedState {
 /// Where records are, below the migration's root.
 const RECORDS: &str = ".nimbus/migrations";
 
-impl Migration {
+impl WorkspaceMigration {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
     /// Makes all changes or none, and returns the record's path. `at` is a time that names it.
     pub fn apply(&self, root: &Path, command: &str, at: &str) -> Result<PathBuf> {
-        let record = Applied {
+        let record = AppliedMigration {
             command: command.to_owned(),
             at: at.to_owned(),
             undone: false,
@@ -202,7 +202,7 @@ impl Migration {
     }
 }
 
-impl Applied {
+impl AppliedMigration {
     /// Writes a record that is not there yet and returns its path.
     pub fn keep(&self, root: &Path) -> Result<PathBuf> {
         let name = self.at.replace([':', '-'], "");
@@ -272,8 +272,8 @@ impl Applied {
 mod tests {
     use super::*;
 
-    fn changes() -> Migration {
-        Migration {
+    fn changes() -> WorkspaceMigration {
+        WorkspaceMigration {
             changes: vec![
                 MigrationChange::Copy {
                     from: "old".into(),
@@ -320,14 +320,14 @@ mod tests {
         );
         assert!(!root.join("old").exists());
 
-        let (path, record) = Applied::newest(root).unwrap();
+        let (path, record) = AppliedMigration::newest(root).unwrap();
         record.undo(root, &path).unwrap();
         assert_eq!(
             fs::read_to_string(root.join("old/a.txt")).unwrap(),
             "staging"
         );
         assert!(!root.join("new/b.txt").exists());
-        let none = Applied::newest(root).unwrap_err();
+        let none = AppliedMigration::newest(root).unwrap_err();
         assert_eq!(none.code(), ErrorCode::MIGRATION_UNKNOWN);
     }
 
@@ -344,7 +344,10 @@ mod tests {
             "staging"
         );
         assert_eq!(fs::read_to_string(root.join("new/b.txt")).unwrap(), "mine");
-        assert!(Applied::newest(root).is_err(), "nothing is recorded");
+        assert!(
+            AppliedMigration::newest(root).is_err(),
+            "nothing is recorded"
+        );
     }
 
     #[test]
@@ -353,7 +356,7 @@ mod tests {
         let root = temp.path();
         changes().apply(root, "test", "now").unwrap();
         fs::write(root.join("new/place/a.txt"), "edited since").unwrap();
-        let (path, record) = Applied::newest(root).unwrap();
+        let (path, record) = AppliedMigration::newest(root).unwrap();
         let error = record.undo(root, &path).unwrap_err();
         assert_eq!(error.code(), ErrorCode::MIGRATION_CONFLICT);
         assert_eq!(
@@ -361,7 +364,7 @@ mod tests {
             "edited since"
         );
         fs::write(root.join("new/place/a.txt"), "stage").unwrap();
-        let (path, record) = Applied::newest(root).unwrap();
+        let (path, record) = AppliedMigration::newest(root).unwrap();
         record.undo(root, &path).unwrap();
         assert!(root.join("old/a.txt").exists());
     }

@@ -11,7 +11,7 @@ mod names;
 mod paths;
 mod tree;
 
-pub use changes::{Applied, CopiedState, Migration, MigrationChange};
+pub use changes::{AppliedMigration, CopiedState, MigrationChange, WorkspaceMigration};
 pub use legacy::LegacyManifest;
 pub use names::{rename_environment, rename_scripts};
 pub use paths::rewritten;

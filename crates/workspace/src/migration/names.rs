@@ -7,12 +7,16 @@ use nimbus_core::{EnvironmentName, Error, ErrorCode, Malformed, Result};
 use nimbus_document::{Document, Node, Span};
 use nimbus_orchestrator::{FILE_NAME, account_variable};
 
-use super::changes::{Migration, MigrationChange};
+use super::changes::{MigrationChange, WorkspaceMigration};
 use crate::files;
 use crate::workspace::Workspace;
 
 /// Renames an environment in manifests, templates and the names of config files.
-pub fn rename_environment(workspace: &Workspace, from: &str, to: &str) -> Result<Migration> {
+pub fn rename_environment(
+    workspace: &Workspace,
+    from: &str,
+    to: &str,
+) -> Result<WorkspaceMigration> {
     let to: EnvironmentName = to
         .parse()
         .map_err(|error: Malformed| Error::new(ErrorCode::MALFORMED_ID, error.to_string()))?;
@@ -22,7 +26,7 @@ pub fn rename_environment(workspace: &Workspace, from: &str, to: &str) -> Result
             format!("`{from}` and `{to}` are not two names"),
         ));
     }
-    let mut migration = Migration::default();
+    let mut migration = WorkspaceMigration::default();
     for directory in workspace.deployment_directories()? {
         rewrite(
             &mut migration,
@@ -54,14 +58,14 @@ pub fn rename_environment(workspace: &Workspace, from: &str, to: &str) -> Result
 }
 
 /// Renames the entry file of every stack, and what its package files say of it.
-pub fn rename_scripts(workspace: &Workspace, from: &str, to: &str) -> Result<Migration> {
+pub fn rename_scripts(workspace: &Workspace, from: &str, to: &str) -> Result<WorkspaceMigration> {
     for name in [from, to] {
         if name.is_empty() || name.contains(['/', '\\']) || name == ".." || name == "." {
             let message = format!("`{name}` is not the name of a file");
             return Err(Error::new(ErrorCode::USAGE, message));
         }
     }
-    let mut migration = Migration::default();
+    let mut migration = WorkspaceMigration::default();
     for stack in sorted(&workspace.root().join("stacks")) {
         let source = stack.join("src");
         if !source.join(from).is_file() {
@@ -91,7 +95,7 @@ pub fn rename_scripts(workspace: &Workspace, from: &str, to: &str) -> Result<Mig
 }
 
 fn rewrite(
-    migration: &mut Migration,
+    migration: &mut WorkspaceMigration,
     root: &Path,
     path: &Path,
     from: &str,
@@ -205,7 +209,7 @@ fn values(document: &Document, node: &Node, from: &str, spans: &mut Vec<Span>) {
 }
 
 fn rename_configs(
-    migration: &mut Migration,
+    migration: &mut WorkspaceMigration,
     root: &Path,
     directory: &Path,
     from: &str,

@@ -13,7 +13,7 @@ use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, Manifest, configs, naming, yaml};
 use serde_json::{Map, json};
 
-use super::changes::{Migration, MigrationChange};
+use super::changes::{MigrationChange, WorkspaceMigration};
 use super::legacy::LegacyManifest;
 use super::names::{below, sorted};
 use super::paths::rewritten;
@@ -57,7 +57,7 @@ impl StateMove {
 }
 
 /// Decides on everything that has to change below `root`, which holds `aws/` and `admin/`.
-pub fn plan_tree(root: &Path) -> Result<Migration> {
+pub fn plan_tree(root: &Path) -> Result<WorkspaceMigration> {
     let old = ["aws/deploy", "aws/build", "admin/v2"];
     if !old.iter().any(|path| root.join(path).is_dir()) {
         let message = format!("{} holds no tree of version 2.3", root.display());
@@ -73,7 +73,7 @@ pub fn plan_tree(root: &Path) -> Result<Migration> {
     let programs = plan.programs();
     let manifests = plan.deployments()?;
     plan.registry(&programs, &manifests)?;
-    Ok(Migration {
+    Ok(WorkspaceMigration {
         changes: plan.changes,
     })
 }

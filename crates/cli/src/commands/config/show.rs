@@ -1,6 +1,6 @@
 //! `nimbus config show`: every setting, and with `--origin` where it came from.
 
-use nimbus_config::{Entry, Origin};
+use nimbus_config::{SettingEntry, SettingOrigin};
 use nimbus_core::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,12 +73,12 @@ enum ShownOrigin {
 }
 
 impl ShownSetting {
-    fn new(entry: Entry) -> Self {
+    fn new(entry: SettingEntry) -> Self {
         let origin = match entry.origin {
-            Origin::Default => ShownOrigin::Default,
-            Origin::File { name, line } => ShownOrigin::File { file: name, line },
-            Origin::Environment { variable } => ShownOrigin::Environment { variable },
-            Origin::Flag { flag } => ShownOrigin::Flag { flag },
+            SettingOrigin::Default => ShownOrigin::Default,
+            SettingOrigin::File { name, line } => ShownOrigin::File { file: name, line },
+            SettingOrigin::Environment { variable } => ShownOrigin::Environment { variable },
+            SettingOrigin::Flag { flag } => ShownOrigin::Flag { flag },
         };
         Self {
             key: entry.path,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use nimbus_config::{Origin, Rate, RatePeriod, Secret, Settings};
+use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, Front, GivenKeys, Limit,
     ServerOptions,
@@ -107,7 +107,7 @@ fn api_options(settings: &Settings) -> Result<ApiOptions> {
             .map(|url| ArchiveAddress {
                 url: url.clone(),
                 // Amazon's own unless another one was named.
-                s3_endpoint: (s3.endpoint.origin != Origin::Default)
+                s3_endpoint: (s3.endpoint.origin != SettingOrigin::Default)
                     .then(|| s3.endpoint.value.url().to_string()),
                 s3_access_key: secret(&s3.access_key.value),
                 s3_secret_key: secret(&s3.secret_key.value),

@@ -5,7 +5,7 @@ use nimbus_core::{EnvironmentName, Result};
 use nimbus_engine_backend::Owner;
 use nimbus_local::{GateFile, RunFiles};
 use nimbus_orchestrator::gate::GateItemStatus;
-use nimbus_runs::ports::{GateSignature, SystemClock};
+use nimbus_runs::ports::{GateSignature, SystemRunClock};
 use nimbus_runs::{GateBook, timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: GateArgs, context: &CommandContext) -> Result<Comm
     let book = GateBook {
         runs: &runs,
         gates: &gates,
-        clock: &SystemClock,
+        clock: &SystemRunClock,
     };
     if let (Some(item), Some(environment)) = (&args.pass, args.environment) {
         let signature = GateSignature {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::ValueEnum;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_orchestrator::Graph;
+use nimbus_orchestrator::UnitGraph;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ struct GraphNodeReport {
 }
 
 impl GraphReport {
-    fn new(graph: &Graph) -> Self {
+    fn new(graph: &UnitGraph) -> Self {
         let unit = |name: &&ComponentName| GraphNodeReport {
             name: name.to_string(),
             priority: graph.priority(name).unwrap_or_default(),
@@ -100,7 +100,7 @@ impl Report for GraphReport {
     }
 }
 
-fn mermaid(graph: &Graph) -> String {
+fn mermaid(graph: &UnitGraph) -> String {
     let mut text = String::from("graph TD\n");
     for name in graph.names() {
         let _ = writeln!(text, "  {name}[{name}]");
@@ -111,7 +111,7 @@ fn mermaid(graph: &Graph) -> String {
     text
 }
 
-fn dot(graph: &Graph) -> String {
+fn dot(graph: &UnitGraph) -> String {
     let mut text = String::from("digraph deployment {\n  rankdir=TB;\n  node [shape=box];\n");
     for name in graph.names() {
         let _ = writeln!(text, "  \"{name}\";");
@@ -126,7 +126,7 @@ const BOX: (usize, usize) = (150, 36);
 const GAP: (usize, usize) = (24, 60);
 
 /// One row of boxes for each layer, lines from what is needed to what needs it.
-fn svg(graph: &Graph) -> String {
+fn svg(graph: &UnitGraph) -> String {
     let layers = graph.layers();
     let widest = layers.iter().map(Vec::len).max().unwrap_or(0);
     let (step_x, step_y) = (BOX.0 + GAP.0, BOX.1 + GAP.1);

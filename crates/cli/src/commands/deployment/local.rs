@@ -2,8 +2,8 @@
 //! choices of a request.
 
 use nimbus_core::{EnvironmentName, Result};
-use nimbus_engine_operations::{Network, SandboxSettings};
-use nimbus_engine_sandbox::Mode;
+use nimbus_engine_operations::{ProgramNetwork, SandboxSettings};
+use nimbus_engine_sandbox::IsolationMode;
 use nimbus_local::{DeploymentPlace, policy_pack_choice};
 use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice};
 
@@ -78,13 +78,13 @@ fn sandbox_choice(settings: Option<&SandboxSettings>) -> SandboxChoice {
         return SandboxChoice::Off;
     };
     let network = match settings.network {
-        Network::None => "none",
-        Network::Full => "full",
+        ProgramNetwork::None => "none",
+        ProgramNetwork::Full => "full",
     };
     let network = network.to_owned();
     match settings.mode {
-        Mode::BestEffort => SandboxChoice::BestEffort { network },
-        Mode::Strict { allow_weak } => SandboxChoice::Strict {
+        IsolationMode::BestEffort => SandboxChoice::BestEffort { network },
+        IsolationMode::Strict { allow_weak } => SandboxChoice::Strict {
             network,
             allow_weak,
         },
@@ -98,19 +98,19 @@ pub(crate) fn sandbox_of(
 ) -> Result<Option<SandboxSettings>> {
     let (mode, network) = match choice {
         SandboxChoice::Off => return Ok(None),
-        SandboxChoice::BestEffort { network } => (Mode::BestEffort, network),
+        SandboxChoice::BestEffort { network } => (IsolationMode::BestEffort, network),
         SandboxChoice::Strict {
             network,
             allow_weak,
         } => {
             let allow_weak = *allow_weak;
-            (Mode::Strict { allow_weak }, network)
+            (IsolationMode::Strict { allow_weak }, network)
         }
     };
     let network = match network.as_str() {
-        "full" => Network::Full,
+        "full" => ProgramNetwork::Full,
         // What cannot be understood is not allowed more than nothing.
-        _ => Network::None,
+        _ => ProgramNetwork::None,
     };
     let settings = sandbox_settings(context)?;
     Ok(Some(SandboxSettings {

@@ -6,7 +6,7 @@ use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::{StackAccess, StackLocation};
 use nimbus_local::{DeploymentPlace, Records};
 use nimbus_orchestrator::naming;
-use nimbus_workspace::{Deployment, Workspace};
+use nimbus_workspace::{Workspace, WorkspaceDeployment};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: ResourcesArgs, context: &CommandContext) -> Result
 
 async fn of_unit(
     args: &ResourcesArgs,
-    deployment: &Deployment,
+    deployment: &WorkspaceDeployment,
     workspace: &Workspace,
     stack: &ComponentName,
     environment: EnvironmentName,

@@ -3,7 +3,7 @@
 //! The judgements are pure functions of what was found, so that every kernel can be played in a
 //! test; only `check_all` touches the machine.
 
-use nimbus_engine_sandbox::{Helper, Limits, Primitive, Probe};
+use nimbus_engine_sandbox::{Helper, Primitive, Probe, ResourceLimits};
 
 use super::{CheckGroup, CheckState, DoctorCheck};
 
@@ -56,7 +56,7 @@ fn resource_limits(read: &impl Fn(&str) -> Option<String>) -> DoctorCheck {
         )
     };
     let table = read("/proc/self/limits").unwrap_or_default();
-    let wanted = Limits::default();
+    let wanted = ResourceLimits::default();
     let lower: Vec<String> = [
         ("Max open files", "open files", wanted.open_files),
         ("Max processes", "processes", wanted.processes),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nimbus_config::{Loaded, Origin};
+use nimbus_config::{LoadedSettings, SettingOrigin};
 use nimbus_core::Result;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -23,15 +23,15 @@ pub(super) async fn check_all(context: &CommandContext) -> Vec<DoctorCheck> {
     checks
 }
 
-fn settings(loaded: &Result<&Loaded>) -> DoctorCheck {
+fn settings(loaded: &Result<&LoadedSettings>) -> DoctorCheck {
     let check = |detail: String| {
         DoctorCheck::ok("settings", CheckGroup::Services, "Settings", detail).required()
     };
     match loaded {
-        Ok(Loaded {
+        Ok(LoadedSettings {
             file: Some(file), ..
         }) => check(format!("read from {}", file.display())),
-        Ok(Loaded { file: None, .. }) => check("defaults and environment, no file".into()),
+        Ok(LoadedSettings { file: None, .. }) => check("defaults and environment, no file".into()),
         Err(error) => {
             let place = error.spans().first().map_or_else(String::new, |span| {
                 let (line, column) = span.line_and_column();
@@ -45,7 +45,7 @@ fn settings(loaded: &Result<&Loaded>) -> DoctorCheck {
     }
 }
 
-fn unknown_variables(loaded: &Loaded) -> Option<DoctorCheck> {
+fn unknown_variables(loaded: &LoadedSettings) -> Option<DoctorCheck> {
     let (variable, nearest) = loaded.unknown_variables.first()?;
     let names: Vec<_> = loaded
         .unknown_variables
@@ -63,11 +63,11 @@ fn unknown_variables(loaded: &Loaded) -> Option<DoctorCheck> {
 
 /// A file with a secret in it is for its owner alone.
 #[cfg(unix)]
-fn secrets_in_file(context: &CommandContext, loaded: &Loaded) -> Option<DoctorCheck> {
+fn secrets_in_file(context: &CommandContext, loaded: &LoadedSettings) -> Option<DoctorCheck> {
     use std::os::unix::fs::PermissionsExt as _;
 
     let file = loaded.file.as_ref()?;
-    let from_file = |origin: &Origin| matches!(origin, Origin::File { .. });
+    let from_file = |origin: &SettingOrigin| matches!(origin, SettingOrigin::File { .. });
     let entries = loaded.settings.entries();
     if !entries
         .iter()
@@ -96,12 +96,12 @@ fn secrets_in_file(context: &CommandContext, loaded: &Loaded) -> Option<DoctorCh
 }
 
 #[cfg(not(unix))]
-fn secrets_in_file(_: &CommandContext, _: &Loaded) -> Option<DoctorCheck> {
+fn secrets_in_file(_: &CommandContext, _: &LoadedSettings) -> Option<DoctorCheck> {
     None
 }
 
 /// The object store counts as set up when somebody chose an address or a key for it.
-async fn object_store(loaded: &Loaded) -> DoctorCheck {
+async fn object_store(loaded: &LoadedSettings) -> DoctorCheck {
     let s3 = &loaded.settings.s3;
     let check =
         |detail: String| DoctorCheck::ok("s3", CheckGroup::Services, "S3 object store", detail);

@@ -8,8 +8,8 @@ use std::path::Path;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{Environment as Variables, ImportOptions, Owner, StackRef};
 use nimbus_engine_operations::{StackAccess, StackLocation};
-use nimbus_workspace::migration::{Applied, CopiedState, StateMove};
-use nimbus_workspace::{Deployment, Workspace};
+use nimbus_workspace::migration::{AppliedMigration, CopiedState, StateMove};
+use nimbus_workspace::{Workspace, WorkspaceDeployment};
 
 use super::NamingMigrationReport;
 use crate::commands::deployment::{usage, workspace};
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     let record = if copied.is_empty() {
         None
     } else {
-        let applied = Applied {
+        let applied = AppliedMigration {
             command: "migrate-stack-naming".to_owned(),
             at: jiff::Timestamp::now().to_string(),
             undone: false,
@@ -82,7 +82,7 @@ pub(crate) async fn run(
 
 /// A stack of 2.3 that exists, and whose it is.
 struct LegacyStack {
-    deployment: Deployment,
+    deployment: WorkspaceDeployment,
     names: StateMove,
 }
 

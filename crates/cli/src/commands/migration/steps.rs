@@ -6,7 +6,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Environment as Variables, Owner};
 use nimbus_engine_operations::{StackAccess, StackLocation};
 use nimbus_workspace::migration::{
-    Applied, Migration, plan_tree, rename_environment, rename_scripts,
+    AppliedMigration, WorkspaceMigration, plan_tree, rename_environment, rename_scripts,
 };
 
 use super::NamingMigrationReport;
@@ -102,7 +102,7 @@ pub(crate) async fn undo(_: UndoArgs, context: &CommandContext) -> Result<Comman
     let found = roots
         .iter()
         .filter_map(|root| {
-            Applied::newest(root)
+            AppliedMigration::newest(root)
                 .ok()
                 .map(|(path, record)| (root, path, record))
         })
@@ -151,7 +151,7 @@ async fn forget(backend: &str, stack: &str, root: &Path) -> Result<()> {
 }
 
 fn finish(
-    migration: &Migration,
+    migration: &WorkspaceMigration,
     root: &Path,
     command: &str,
     dry_run: bool,

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use nimbus_core::Result;
 use nimbus_engine_install::{
-    Checksum, Installed, Installer, Kind, Limits, Order, Outcome as Ended, Overrides, PluginName,
-    Proof, Source, Tokens,
+    Checksum, DownloadSource, DownloadTokens, InstallKind, InstallOutcome as Ended, Installed,
+    Installer, Order, Overrides, PluginName, Proof, UnpackLimits,
 };
 use nimbus_engine_operations::required_plugins;
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let follower = InstallObserver::new(context.output);
-    let installer = Installer::new(store()?, Limits::default())?
+    let installer = Installer::new(store()?, UnpackLimits::default())?
         .with_tokens(tokens())
         .with_overrides(overrides()?)
         .watched_by(follower.watcher());
@@ -92,7 +92,7 @@ impl PluginInstallArgs {
                 kind: named.kind,
                 name: named.name,
                 version: named.version,
-                source: source.unwrap_or(Source::Public),
+                source: source.unwrap_or(DownloadSource::Public),
                 checksum,
                 require_checksum: false,
                 reinstall: false,
@@ -107,21 +107,25 @@ impl PluginInstallArgs {
     }
 
     /// What was asked for, or the mirror; `None` leaves it to each plugin.
-    fn source(&self, context: &CommandContext) -> Result<Option<Source>> {
+    fn source(&self, context: &CommandContext) -> Result<Option<DownloadSource>> {
         if let Some(folder) = &self.from {
-            return Ok(Some(Source::Folder(context.directory.join(folder))));
+            return Ok(Some(DownloadSource::Folder(context.directory.join(folder))));
         }
         if let Some(server) = &self.server {
-            return Ok(Some(Source::parse(server)?));
+            return Ok(Some(DownloadSource::parse(server)?));
         }
         let mirror = &context.settings()?.settings.engine.plugin_mirror_url.value;
         let mirror = mirror
             .as_ref()
-            .map(|mirror| Source::parse(mirror.url().as_str()));
+            .map(|mirror| DownloadSource::parse(mirror.url().as_str()));
         Ok(mirror.transpose()?)
     }
 
-    async fn needed(&self, source: Option<Source>, context: &CommandContext) -> Result<Vec<Order>> {
+    async fn needed(
+        &self,
+        source: Option<DownloadSource>,
+        context: &CommandContext,
+    ) -> Result<Vec<Order>> {
         let sandbox = sandbox_settings(context)?;
         let folder = context.directory.join(&self.dir);
         let (packages, problems) = required_plugins(&folder, sandbox.as_ref()).await?;
@@ -132,11 +136,11 @@ impl PluginInstallArgs {
         for package in packages {
             let source = match (&source, package.download_url.as_str()) {
                 (Some(source), _) => source.clone(),
-                (None, "") => Source::Public,
-                (None, url) => Source::parse(url)?,
+                (None, "") => DownloadSource::Public,
+                (None, url) => DownloadSource::parse(url)?,
             };
             orders.push(Order {
-                kind: Kind::Resource,
+                kind: InstallKind::Resource,
                 name: PluginName::parse(&package.name)?,
                 version: package.version,
                 source,
@@ -149,13 +153,13 @@ impl PluginInstallArgs {
     }
 }
 
-fn tokens() -> Tokens {
+fn tokens() -> DownloadTokens {
     let token = |name: &str| {
         let value = env::var(name).ok().filter(|value| !value.is_empty())?;
         nimbus_telemetry::register_secret(&value);
         Some(value)
     };
-    Tokens {
+    DownloadTokens {
         github: token("GITHUB_TOKEN"),
         gitlab: token("GITLAB_TOKEN"),
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use nimbus_core::Result;
-use nimbus_engine_install::Entry;
+use nimbus_engine_install::InstalledPlugin;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -51,8 +51,8 @@ struct PluginEntry {
     installed: Option<String>,
 }
 
-impl From<Entry> for PluginEntry {
-    fn from(entry: Entry) -> Self {
+impl From<InstalledPlugin> for PluginEntry {
+    fn from(entry: InstalledPlugin) -> Self {
         let installed = entry
             .installed
             .and_then(|time| Timestamp::try_from(time).ok());

@@ -8,7 +8,7 @@ mod rm;
 
 use clap::Subcommand;
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_install::{Kind, PluginName, Store, parse_version};
+use nimbus_engine_install::{InstallKind, PluginName, PluginStore, parse_version};
 use nimbus_engine_operations::plugin_folder;
 use semver::Version;
 
@@ -39,14 +39,14 @@ impl PluginCommand {
     }
 }
 
-fn store() -> Result<Store> {
-    Ok(Store::new(plugin_folder()?))
+fn store() -> Result<PluginStore> {
+    Ok(PluginStore::new(plugin_folder()?))
 }
 
 /// A plugin as it is named on the command line: `[KIND] NAME [VERSION]`, or `NAME@VERSION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
-    kind: Kind,
+    kind: InstallKind,
     name: PluginName,
     version: Option<Version>,
 }
@@ -56,11 +56,11 @@ impl Named {
     fn parse(words: &[String]) -> Result<Option<Self>> {
         let (kind, rest) = match words {
             // A plugin may itself be called `tool`: a kind is one only before a name.
-            [first, rest @ ..] if !rest.is_empty() => match Kind::parse(first) {
+            [first, rest @ ..] if !rest.is_empty() => match InstallKind::parse(first) {
                 Some(kind) => (kind, rest),
-                None => (Kind::Resource, words),
+                None => (InstallKind::Resource, words),
             },
-            _ => (Kind::Resource, words),
+            _ => (InstallKind::Resource, words),
         };
         let (name, version) = match rest {
             [] => return Ok(None),
@@ -87,7 +87,7 @@ impl Named {
 mod tests {
     use super::*;
 
-    fn named(words: &str) -> Option<(Kind, String, Option<String>)> {
+    fn named(words: &str) -> Option<(InstallKind, String, Option<String>)> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let named = Named::parse(&words).expect("it is understood")?;
         let version = named.version.map(|version| version.to_string());
@@ -98,15 +98,15 @@ mod tests {
     fn plugins_are_named_in_every_common_form() {
         let aws = |version: Option<&str>| {
             let version = version.map(str::to_owned);
-            Some((Kind::Resource, "aws".to_owned(), version))
+            Some((InstallKind::Resource, "aws".to_owned(), version))
         };
         assert_eq!(named("aws"), aws(None));
         assert_eq!(named("aws v7.0.0"), aws(Some("7.0.0")));
         assert_eq!(named("aws@7.0.0"), aws(Some("7.0.0")));
         assert_eq!(named("resource aws 7.0.0"), aws(Some("7.0.0")));
-        let pack = Some((Kind::Analyzer, "pack".to_owned(), None));
+        let pack = Some((InstallKind::Analyzer, "pack".to_owned(), None));
         assert_eq!(named("analyzer pack"), pack);
-        let tool = Some((Kind::Resource, "tool".to_owned(), None));
+        let tool = Some((InstallKind::Resource, "tool".to_owned(), None));
         assert_eq!(named("tool"), tool);
         assert_eq!(named(""), None);
         let words = ["resource", "aws", "7.0.0", "more"].map(str::to_owned);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nimbus_engine_install::{PluginName, Progress, Watcher};
+use nimbus_engine_install::{InstallProgress, InstallWatcher, PluginName};
 use semver::Version;
 
 use crate::output::CommandOutput;
@@ -53,25 +53,27 @@ impl InstallObserver {
         }
     }
 
-    pub(super) fn watcher(&self) -> Watcher {
+    pub(super) fn watcher(&self) -> InstallWatcher {
         let shown = Arc::clone(&self.shown);
         Arc::new(move |progress| shown.show(progress))
     }
 }
 
 impl InstallProgressView {
-    fn show(&self, progress: Progress) {
+    fn show(&self, progress: InstallProgress) {
         let mut line = self.line();
         match (&self.bar, progress) {
-            (bar, Progress::Waiting) => {
+            (bar, InstallProgress::Waiting) => {
                 let text = format!("{}: another process is installing it, waiting", line.plugin);
                 self.tell(bar.as_ref(), &text);
             }
-            (None, Progress::Downloading { from }) => {
+            (None, InstallProgress::Downloading { from }) => {
                 self.output.progress(&format!("{}: {from}", line.plugin));
             }
-            (Some(bar), Progress::Downloading { .. }) => bar.set_message(line.plugin.clone()),
-            (Some(bar), Progress::Arrived { bytes, total }) => {
+            (Some(bar), InstallProgress::Downloading { .. }) => {
+                bar.set_message(line.plugin.clone())
+            }
+            (Some(bar), InstallProgress::Arrived { bytes, total }) => {
                 if let Some(total) = total {
                     bar.set_length(total);
                 }
@@ -79,7 +81,7 @@ impl InstallProgressView {
             }
             (
                 None,
-                Progress::Arrived {
+                InstallProgress::Arrived {
                     bytes,
                     total: Some(total),
                 },
@@ -91,8 +93,8 @@ impl InstallProgressView {
                     self.output.progress(&text);
                 }
             }
-            (None, Progress::Arrived { .. }) => {}
-            (bar, Progress::Unpacking) => {
+            (None, InstallProgress::Arrived { .. }) => {}
+            (bar, InstallProgress::Unpacking) => {
                 self.tell(bar.as_ref(), &format!("{}: unpacking", line.plugin));
             }
         }

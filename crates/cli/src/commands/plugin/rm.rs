@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_install::Entry;
+use nimbus_engine_install::InstalledPlugin;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub(crate) struct PluginRmArgs {
 pub(crate) async fn run(args: PluginRmArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let store = store()?;
     let named = Named::parse(&args.plugin)?;
-    let meant = |entry: &Entry| match &named {
+    let meant = |entry: &InstalledPlugin| match &named {
         None => true,
         Some(named) => {
             entry.kind == named.kind
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: PluginRmArgs, context: &CommandContext) -> Result<
     Ok(CommandOutcome::Done)
 }
 
-fn shown(entry: &Entry) -> String {
+fn shown(entry: &InstalledPlugin) -> String {
     format!("{}-{}-v{}", entry.kind, entry.name, entry.version)
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nimbus_core::Result;
-use nimbus_engine_operations::{Choice, PolicyPackRequest, RunOptions, StackLocation};
+use nimbus_engine_operations::{PolicyPackRequest, ResourceSelection, RunOptions, StackLocation};
 
 use super::sandbox::SandboxArgs;
 use crate::context::CommandContext;
@@ -78,11 +78,11 @@ pub(crate) struct TargetArgs {
 
 impl TargetArgs {
     pub(crate) fn apply(&self, options: &mut RunOptions) {
-        options.targets = Choice {
+        options.targets = ResourceSelection {
             patterns: self.target.clone(),
             dependents: self.target_dependents,
         };
-        options.excludes = Choice {
+        options.excludes = ResourceSelection {
             patterns: self.exclude.clone(),
             dependents: self.exclude_dependents,
         };

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use nimbus_engine_display::{
-    Audience, Detail, JsonViewer, LineStyle, LineViewer, LiveViewer, Paint, Subject, TerminalScreen,
+    DisplaySubject, DisplayThread, JsonViewer, LineStyle, LineViewer, LiveViewer, Paint,
+    StepDetail, TerminalScreen,
 };
 use nimbus_engine_ports::{EngineEvent, EventSink};
 
@@ -13,12 +14,12 @@ use crate::context::CommandContext;
 
 /// The viewers of one operation. Dropping it waits until they have shown everything.
 pub(super) struct OperationSinks {
-    audience: Arc<Audience>,
+    audience: Arc<DisplayThread>,
     for_people: bool,
 }
 
 impl OperationSinks {
-    pub(super) fn open(context: &CommandContext, subject: Subject, show: ShowArgs) -> Self {
+    pub(super) fn open(context: &CommandContext, subject: DisplaySubject, show: ShowArgs) -> Self {
         let output = &context.output;
         let terminal = output.stdout_terminal();
         let paint = if terminal.color {
@@ -27,22 +28,22 @@ impl OperationSinks {
             Paint::Plain
         };
         let detail = if show.full {
-            Detail::Full
+            StepDetail::Full
         } else {
-            Detail::Short
+            StepDetail::Short
         };
         let lines = |style| {
             let viewer = LineViewer::new(subject.clone(), style, paint, io::stdout());
-            Audience::open(viewer)
+            DisplayThread::open(viewer)
         };
         let audience = if output.is_json() {
-            Audience::open(JsonViewer::new(io::stdout()))
+            DisplayThread::open(JsonViewer::new(io::stdout()))
         } else if output.is_quiet() {
             lines(LineStyle::EndOnly)
         } else if show.diff {
             lines(LineStyle::Diff(detail))
         } else if terminal.interactive {
-            Audience::open(LiveViewer::new(subject, paint, TerminalScreen::stdout()))
+            DisplayThread::open(LiveViewer::new(subject, paint, TerminalScreen::stdout()))
         } else {
             lines(LineStyle::Progress)
         };

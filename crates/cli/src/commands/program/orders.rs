@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nimbus_core::Result;
-use nimbus_rehearsal::{Latencies, Orders};
+use nimbus_rehearsal::{FaultOrders, Latencies};
 
 use crate::context::CommandContext;
 
@@ -38,10 +38,10 @@ pub(crate) struct OrderArgs {
 }
 
 impl OrderArgs {
-    pub(crate) fn read(&self, context: &CommandContext) -> Result<Orders> {
+    pub(crate) fn read(&self, context: &CommandContext) -> Result<FaultOrders> {
         let mut orders = match &self.orders {
-            Some(file) => Orders::read(&context.directory.join(file))?,
-            None => Orders::default(),
+            Some(file) => FaultOrders::read(&context.directory.join(file))?,
+            None => FaultOrders::default(),
         };
         for order in &self.order {
             orders.add(order)?;

@@ -10,12 +10,12 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{Environment, Keyring};
 use nimbus_engine_operations::{
-    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, Processes, StackLocation, Workspace,
+    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, Processes, StackLocation, StackWorkspace,
     backend_address,
 };
 use nimbus_engine_ports::ProviderHost;
 use nimbus_local::unit_environment;
-use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, World};
+use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, SimulatedWorld};
 
 use super::engine::EngineArgs;
 use super::orders::OrderArgs;
@@ -77,10 +77,10 @@ impl RehearsalArgs {
             backend: Some(format!("file://{}", folder.display())),
             ..real
         };
-        let workspace = Workspace::open(&location, &keys, None).await?;
-        let file = World::file_in(&folder, workspace.access.name.stack());
+        let workspace = StackWorkspace::open(&location, &keys, None).await?;
+        let file = SimulatedWorld::file_in(&folder, workspace.access.name.stack());
         let rehearsal = Rehearsal::new(
-            World::open(&file)?,
+            SimulatedWorld::open(&file)?,
             declarations(&project, &location),
             self.orders.read(context)?,
             Answers::load(&root.join("rehearsal/invokes.yaml"))?,
@@ -105,7 +105,7 @@ pub(crate) fn refuse_rehearsed(real: &StackLocation) -> Result<()> {
     let project = Project::find(&real.directory).ok();
     let address = backend_address(real, project.as_ref(), &Environment::process())?;
     match address.strip_prefix("file://").map(Path::new) {
-        Some(folder) if World::lives_in(folder) => {
+        Some(folder) if SimulatedWorld::lives_in(folder) => {
             let message = format!("{} has the state of rehearsals", folder.display());
             Err(Error::new(ErrorCode::REHEARSED_STATE, message)
                 .with_help("name the place of the real state, or give --rehearse"))

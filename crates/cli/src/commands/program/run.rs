@@ -1,9 +1,9 @@
 //! The way of every verb that runs an operation: preview, question, act.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_display::Subject;
+use nimbus_engine_display::DisplaySubject;
 use nimbus_engine_operations::{
-    Action, Cancellation, Mode, RunOptions, RunReport, RunRequest, StackLocation,
+    Action, Cancellation, Mode, OperationRequest, RunOptions, RunReport, StackLocation,
 };
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_rehearsal::Observer;
@@ -89,7 +89,7 @@ impl ProgramRequest<'_> {
         if self.rehearsal.rehearse && context.output.is_json() {
             watchers.sink().emit(rehearsal_note());
         }
-        let request = RunRequest {
+        let request = OperationRequest {
             location,
             action: self.action.clone(),
             mode,
@@ -105,9 +105,9 @@ impl ProgramRequest<'_> {
         }
     }
 
-    fn subject(&self, mode: Mode, location: &StackLocation) -> Subject {
+    fn subject(&self, mode: Mode, location: &StackLocation) -> DisplaySubject {
         let stack = location.stack.rsplit('/').next().unwrap_or_default();
-        Subject {
+        DisplaySubject {
             title: format!("{}{}", self.mark(), title(&self.action, mode)),
             stack: stack.to_owned(),
             project: project_name(location),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use nimbus_config::{Engine, SandboxMode, SandboxNetwork};
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_sandbox::{Limits, Mode, Network, Settings};
+use nimbus_engine_sandbox::{IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings};
 
 use crate::context::CommandContext;
 
@@ -45,7 +45,7 @@ enum NetworkArg {
 }
 
 /// What the settings alone say, for commands that run many programs.
-pub(crate) fn from_settings(context: &CommandContext) -> Result<Option<Settings>> {
+pub(crate) fn from_settings(context: &CommandContext) -> Result<Option<SandboxSettings>> {
     let no_flags = SandboxArgs {
         sandbox: None,
         network: None,
@@ -56,14 +56,14 @@ pub(crate) fn from_settings(context: &CommandContext) -> Result<Option<Settings>
 
 impl SandboxArgs {
     /// What is asked of the sandbox; `None` for none.
-    pub(crate) fn settings(&self, context: &CommandContext) -> Result<Option<Settings>> {
+    pub(crate) fn settings(&self, context: &CommandContext) -> Result<Option<SandboxSettings>> {
         let chosen = &context.settings()?.settings.engine;
         let decided = self.decide(
             chosen.sandbox.value,
             chosen.sandbox_network.value,
             chosen.allow_weak_isolation.value,
         )?;
-        Ok(decided.map(|settings| Settings {
+        Ok(decided.map(|settings| SandboxSettings {
             limits: limits(chosen),
             roots: roots(chosen),
             ..settings
@@ -75,7 +75,7 @@ impl SandboxArgs {
         mode: SandboxMode,
         network: SandboxNetwork,
         allow_weak: bool,
-    ) -> Result<Option<Settings>> {
+    ) -> Result<Option<SandboxSettings>> {
         let allow_weak = allow_weak || self.allow_weak_isolation;
         let mode = self.sandbox.unwrap_or(match mode {
             SandboxMode::Off => ModeArg::Off,
@@ -93,16 +93,16 @@ impl SandboxArgs {
                     .with_help("add --sandbox best-effort or --sandbox strict"));
             }
             ModeArg::Off => return Ok(None),
-            ModeArg::BestEffort => Mode::BestEffort,
-            ModeArg::Strict => Mode::Strict { allow_weak },
+            ModeArg::BestEffort => IsolationMode::BestEffort,
+            ModeArg::Strict => IsolationMode::Strict { allow_weak },
         };
-        Ok(Some(Settings {
+        Ok(Some(SandboxSettings {
             mode,
             network: match network {
-                NetworkArg::None => Network::None,
-                NetworkArg::Full => Network::Full,
+                NetworkArg::None => ProgramNetwork::None,
+                NetworkArg::Full => ProgramNetwork::Full,
             },
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             environment: Vec::new(),
             roots: Vec::new(),
         }))
@@ -116,16 +116,16 @@ fn roots(chosen: &Engine) -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-fn limits(chosen: &Engine) -> Limits {
+fn limits(chosen: &Engine) -> ResourceLimits {
     let bytes = |mebibytes: u32| u64::from(mebibytes) << 20;
-    Limits {
+    ResourceLimits {
         memory_bytes: bytes(chosen.sandbox_memory_mib.value),
         processes: chosen.sandbox_processes.value.into(),
         open_files: chosen.sandbox_open_files.value.into(),
         temporary_bytes: bytes(chosen.sandbox_temporary_mib.value),
         temporary_files: chosen.sandbox_temporary_files.value.into(),
         output_bytes: bytes(chosen.sandbox_output_mib.value),
-        ..Limits::default()
+        ..ResourceLimits::default()
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         allow_weak_isolation: false,
     };
 
-    fn decide(args: &SandboxArgs, mode: SandboxMode) -> Option<Settings> {
+    fn decide(args: &SandboxArgs, mode: SandboxMode) -> Option<SandboxSettings> {
         let decided = args.decide(mode, SandboxNetwork::None, false);
         decided.expect("nothing contradicts itself")
     }
@@ -148,15 +148,15 @@ mod tests {
     fn without_flags_the_settings_decide() {
         assert_eq!(decide(&NO_FLAGS, SandboxMode::Off), None);
         let strict = decide(&NO_FLAGS, SandboxMode::Strict).expect("a sandbox");
-        assert_eq!(strict.mode, Mode::Strict { allow_weak: false });
-        assert_eq!(strict.network, Network::None);
+        assert_eq!(strict.mode, IsolationMode::Strict { allow_weak: false });
+        assert_eq!(strict.network, ProgramNetwork::None);
     }
 
     /// The limits that are documented with the settings are those of the sandbox itself.
     #[test]
     fn without_settings_the_limits_are_the_usual_ones() {
         let settings = nimbus_config::Settings::default();
-        assert_eq!(limits(&settings.engine), Limits::default());
+        assert_eq!(limits(&settings.engine), ResourceLimits::default());
     }
 
     #[test]
@@ -172,8 +172,8 @@ mod tests {
             allow_weak_isolation: true,
         };
         let settings = decide(&args, SandboxMode::Off).expect("a sandbox");
-        assert_eq!(settings.mode, Mode::Strict { allow_weak: true });
-        assert_eq!(settings.network, Network::Full);
+        assert_eq!(settings.mode, IsolationMode::Strict { allow_weak: true });
+        assert_eq!(settings.network, ProgramNetwork::Full);
     }
 
     #[test]

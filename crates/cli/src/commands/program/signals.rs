@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use nimbus_engine_operations::{Cancellation, Stage};
+use nimbus_engine_operations::{CancelStage, Cancellation};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Waits for requests to stop and passes them on, for ever. `told` is called for the first one.
@@ -18,7 +18,7 @@ pub(super) async fn pass_on(cancellation: &Cancellation, told: impl Fn()) -> Inf
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        if cancellation.request() == Stage::Stopping {
+        if cancellation.request() == CancelStage::Stopping {
             told();
         }
     }

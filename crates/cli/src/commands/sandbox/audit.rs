@@ -8,7 +8,7 @@ use std::process::Command;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{
-    Helper, Interpreter, Observation, Primitive, Probe, Sandbox, SandboxError, Settings,
+    Helper, Interpreter, Observation, Primitive, Probe, Sandbox, SandboxError, SandboxSettings,
     readable_by_program,
 };
 use schemars::JsonSchema;
@@ -52,7 +52,11 @@ pub(crate) async fn run(
     Ok(CommandOutcome::Done)
 }
 
-fn audit(settings: Settings, directory: &Path, words: Vec<String>) -> Result<SandboxAuditReport> {
+fn audit(
+    settings: SandboxSettings,
+    directory: &Path,
+    words: Vec<String>,
+) -> Result<SandboxAuditReport> {
     let prepare = |what| move |source| SandboxError::Prepare { what, source };
     let helper = Helper::this_program().map_err(prepare("our own program"))?;
     let root = directory

@@ -2,7 +2,7 @@
 
 use nimbus_core::Result;
 use nimbus_engine_backend::Environment;
-use nimbus_engine_display::{Detail, Line, Paint, snapshot_diff_lines};
+use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,9 +43,9 @@ pub(crate) async fn run(args: StateDiffArgs, context: &CommandContext) -> Result
     let to = args.to.unwrap_or(Which::Current);
     let (old, new) = (snapshot(&stack, from).await?, snapshot(&stack, to).await?);
     let detail = if args.full {
-        Detail::Full
+        StepDetail::Full
     } else {
-        Detail::Short
+        StepDetail::Short
     };
     let lines = snapshot_diff_lines(&old, &new, detail);
     context.output.result(&DiffReport {
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: StateDiffArgs, context: &CommandContext) -> Result
         from: from.to_string(),
         to: to.to_string(),
         differs: !lines.is_empty(),
-        diff: lines.iter().map(Line::plain).collect(),
+        diff: lines.iter().map(StyledLine::plain).collect(),
         lines,
     })?;
     Ok(CommandOutcome::Done)
@@ -70,7 +70,7 @@ pub(crate) struct DiffReport {
     diff: Vec<String>,
     #[serde(skip)]
     #[schemars(skip)]
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
 }
 
 impl Report for DiffReport {

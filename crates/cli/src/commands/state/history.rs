@@ -1,7 +1,7 @@
 //! `nimbus state history`: the operations on a stack, newest last.
 
 use nimbus_core::Result;
-use nimbus_engine_backend::{Environment, UpdateResult, Version};
+use nimbus_engine_backend::{Environment, StackVersion, UpdateResult};
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,7 +64,7 @@ struct PastOperation {
 }
 
 impl PastOperation {
-    fn new(version: &Version) -> Self {
+    fn new(version: &StackVersion) -> Self {
         let update = &version.update;
         Self {
             version: version.number,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{BackendError, Environment, ImportOptions, Owner, Stack};
-use nimbus_engine_display::{Detail, snapshot_diff_lines};
+use nimbus_engine_display::{StepDetail, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::StackAccess;
 use schemars::JsonSchema;
@@ -43,7 +43,11 @@ pub(crate) async fn run(args: StateImportArgs, context: &CommandContext) -> Resu
     let bytes = read(&args, context)?;
     let new = parse(&bytes)?;
     let current = current(&stack).await?;
-    let lines = snapshot_diff_lines(&current.clone().unwrap_or_default(), &new, Detail::Short);
+    let lines = snapshot_diff_lines(
+        &current.clone().unwrap_or_default(),
+        &new,
+        StepDetail::Short,
+    );
     let diff: Vec<String> = lines.iter().map(|line| line.plain()).collect();
     if !context.output.is_json() && !diff.is_empty() {
         context.output.raw(&(diff.join("\n") + "\n"))?;

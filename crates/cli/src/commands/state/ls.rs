@@ -3,7 +3,7 @@
 use nimbus_core::Result;
 use nimbus_engine_backend::{Environment, RecoveryReport};
 use nimbus_engine_display::pending_line;
-use nimbus_engine_model::{Operation, ResourceState};
+use nimbus_engine_model::{PendingOperation, ResourceState};
 use nimbus_engine_operations::{StackAccess, backend_of};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -217,7 +217,7 @@ impl ListedResource {
 }
 
 impl UnknownOutcome {
-    fn new(operation: &Operation) -> Self {
+    fn new(operation: &PendingOperation) -> Self {
         Self {
             kind: operation.kind.as_str(),
             urn: operation.resource.urn.to_string(),

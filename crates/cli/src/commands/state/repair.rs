@@ -8,7 +8,7 @@ use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
 use nimbus_engine_backend::{
     BackendError, Environment, ImportOptions, Owner, Stack, StateVersion, Unverified,
 };
-use nimbus_engine_display::{Detail, Line, Paint, snapshot_diff_lines};
+use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::format::{Layout, SecretsMode, write_export};
 use nimbus_engine_model::integrity::{Repair, repair};
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Resu
     let state = stack.load_unverified().await?;
     let before = state.snapshot.clone().unwrap_or_default();
     let mended = repair(&before);
-    let lines = snapshot_diff_lines(&before, &mended.snapshot, Detail::Short);
+    let lines = snapshot_diff_lines(&before, &mended.snapshot, StepDetail::Short);
     let mut report = RepairReport {
         stack: access.name.to_string(),
         problems: state.findings.iter().map(ToString::to_string).collect(),
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Resu
         settle: (!before.pending_operations.is_empty()).then(|| unknown_outcomes_help(&before)),
         journal,
         journal_kept_as: None,
-        diff: lines.iter().map(Line::plain).collect(),
+        diff: lines.iter().map(StyledLine::plain).collect(),
         written: false,
         lines,
     };
@@ -185,7 +185,7 @@ pub(crate) struct RepairReport {
     written: bool,
     #[serde(skip)]
     #[schemars(skip)]
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
 }
 
 impl RepairReport {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::{Stack, Version};
+use nimbus_engine_backend::{Stack, StackVersion};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::format::read_unverified;
 use nimbus_engine_model::secrets::SealedText;
@@ -50,7 +50,7 @@ pub(super) async fn snapshot(stack: &Stack, which: Which) -> Result<Snapshot> {
     }
 }
 
-pub(super) async fn find(stack: &Stack, number: usize) -> Result<Version> {
+pub(super) async fn find(stack: &Stack, number: usize) -> Result<StackVersion> {
     let mut versions = stack.history().await?.into_iter();
     versions
         .find(|version| version.number == number)

@@ -15,23 +15,23 @@ use nimbus_engine_ports::JournalError;
 use super::group::Sink;
 use super::{lease_problem, store_problem};
 use crate::lease::Lease;
-use crate::store::{Act, StoreError, create_folders, sync_folder};
+use crate::store::{StorageAct, StorageError, create_folders, sync_folder};
 
 pub(super) struct FileSink {
     path: PathBuf,
     lease: Lease,
-    state: State,
+    state: JournalFileState,
 }
 
-enum State {
+enum JournalFileState {
     /// Nothing was written yet.
     New,
-    Open(Writer),
+    Open(JournalFileWriter),
     /// What is on disk is no longer certain, so nothing more is promised.
     Broken(String),
 }
 
-struct Writer {
+struct JournalFileWriter {
     file: File,
     /// Bytes that are durable.
     length: u64,
@@ -42,7 +42,7 @@ impl FileSink {
         Self {
             path,
             lease,
-            state: State::New,
+            state: JournalFileState::New,
         }
     }
 }
@@ -50,7 +50,7 @@ impl FileSink {
 #[async_trait]
 impl Sink for FileSink {
     async fn commit(&mut self, lines: String) -> Result<(), JournalError> {
-        let interrupted = State::Broken("an earlier write was interrupted".to_owned());
+        let interrupted = JournalFileState::Broken("an earlier write was interrupted".to_owned());
         let state = std::mem::replace(&mut self.state, interrupted);
         let (path, lease) = (self.path.clone(), self.lease.clone());
         let work = move || commit(state, &path, &lease, &lines);
@@ -72,47 +72,52 @@ impl Sink for FileSink {
 }
 
 fn commit(
-    state: State,
+    state: JournalFileState,
     path: &PathBuf,
     lease: &Lease,
     lines: &str,
-) -> (State, Result<(), JournalError>) {
+) -> (JournalFileState, Result<(), JournalError>) {
     if let Err(error) = lease.check_blocking() {
         return (state, Err(lease_problem(error)));
     }
     let mut writer = match state {
-        State::Open(writer) => writer,
-        State::New => match create(path) {
-            Ok(file) => Writer { file, length: 0 },
-            Err(error) => return (State::New, Err(store_problem(error))),
+        JournalFileState::Open(writer) => writer,
+        JournalFileState::New => match create(path) {
+            Ok(file) => JournalFileWriter { file, length: 0 },
+            Err(error) => return (JournalFileState::New, Err(store_problem(error))),
         },
-        State::Broken(message) => {
+        JournalFileState::Broken(message) => {
             let error = JournalError::Unwritable {
                 message: message.clone(),
             };
-            return (State::Broken(message), Err(error));
+            return (JournalFileState::Broken(message), Err(error));
         }
     };
-    let error = |source| store_problem(StoreError::io(Act::Write, path, source));
+    let error = |source| store_problem(StorageError::io(StorageAct::Write, path, source));
     if let Err(source) = writer.file.write_all(lines.as_bytes()) {
         // Part of a line may be there. If it can be taken back, the next append may succeed, for
         // instance when somebody has made room on the disk.
         let state = match writer.file.set_len(writer.length) {
-            Ok(()) => State::Open(writer),
-            Err(again) => State::Broken(format!("a half-written line cannot be removed: {again}")),
+            Ok(()) => JournalFileState::Open(writer),
+            Err(again) => {
+                JournalFileState::Broken(format!("a half-written line cannot be removed: {again}"))
+            }
         };
         return (state, Err(error(source)));
     }
     if let Err(source) = writer.file.sync_data() {
         // After a failed sync the kernel may drop what it could not write and say so only once.
-        return (State::Broken(source.to_string()), Err(error(source)));
+        return (
+            JournalFileState::Broken(source.to_string()),
+            Err(error(source)),
+        );
     }
     writer.length += lines.len() as u64;
     let result = lease.check_blocking().map_err(lease_problem);
-    (State::Open(writer), result)
+    (JournalFileState::Open(writer), result)
 }
 
-fn create(path: &PathBuf) -> Result<File, StoreError> {
+fn create(path: &PathBuf) -> Result<File, StorageError> {
     let folder = path.parent().unwrap_or(path);
     create_folders(folder)?;
     let file = OpenOptions::new()
@@ -120,7 +125,7 @@ fn create(path: &PathBuf) -> Result<File, StoreError> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|source| StoreError::io(Act::Write, path, source))?;
+        .map_err(|source| StorageError::io(StorageAct::Write, path, source))?;
     sync_folder(folder)?;
     Ok(file)
 }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 /// What a line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// The first line: what the journal belongs to.
     Header,
     /// How secrets of later lines are encrypted, where that was not known at the start.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Sealed,
 }
 
-impl Kind {
+impl FrameKind {
     const ALL: [Self; 5] = [
         Self::Header,
         Self::Secrets,
@@ -46,15 +46,15 @@ impl Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct JournalFrame<'a> {
     pub(crate) number: u64,
     batch: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) text: &'a str,
 }
 
 /// Appends one line. `text` is JSON without line breaks.
-pub(crate) fn write(out: &mut String, number: u64, batch: u64, kind: Kind, text: &str) {
+pub(crate) fn write(out: &mut String, number: u64, batch: u64, kind: FrameKind, text: &str) {
     let sum = sum(number, batch, kind, text);
     let name = kind.name();
     // Writing to a string cannot fail.
@@ -67,7 +67,7 @@ pub(crate) fn write(out: &mut String, number: u64, batch: u64, kind: Kind, text:
 /// The believable part of a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frames<'a> {
-    pub(crate) frames: Vec<Frame<'a>>,
+    pub(crate) frames: Vec<JournalFrame<'a>>,
     /// Bytes of an unfinished last batch, cut off in the middle.
     pub(crate) torn: Option<&'a [u8]>,
 }
@@ -112,7 +112,7 @@ fn belongs_to_last_batch(rest: &[u8], missing: u64) -> bool {
         .all(|frame| frame.batch <= missing && frame.number > missing)
 }
 
-fn parse(line: &[u8]) -> Option<Frame<'_>> {
+fn parse(line: &[u8]) -> Option<JournalFrame<'_>> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix("}\n")?;
     let rest = line.strip_prefix(r#"{"n":"#)?;
     let (number, rest) = rest.split_once(r#","b":"#)?;
@@ -120,8 +120,10 @@ fn parse(line: &[u8]) -> Option<Frame<'_>> {
     let (stated, rest) = rest.split_once(r#"",""#)?;
     let (name, text) = rest.split_once(r#"":"#)?;
     let (number, batch) = (number.parse().ok()?, batch.parse().ok()?);
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
-    let frame = Frame {
+    let kind = FrameKind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == name)?;
+    let frame = JournalFrame {
         number,
         batch,
         kind,
@@ -130,7 +132,7 @@ fn parse(line: &[u8]) -> Option<Frame<'_>> {
     (stated == sum(number, batch, kind, text)).then_some(frame)
 }
 
-fn sum(number: u64, batch: u64, kind: Kind, text: &str) -> String {
+fn sum(number: u64, batch: u64, kind: FrameKind, text: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(number.to_le_bytes());
     hasher.update(batch.to_le_bytes());
@@ -159,7 +161,7 @@ mod tests {
                     &mut text,
                     number,
                     batch,
-                    Kind::Entry,
+                    FrameKind::Entry,
                     &format!(r#"{{"act":{number}}}"#),
                 );
                 number += 1;
@@ -176,15 +178,15 @@ mod tests {
     #[test]
     fn lines_are_json_and_read_back() {
         let mut text = String::new();
-        write(&mut text, 0, 0, Kind::Header, r#"{"a":"}\n"}"#);
-        write(&mut text, 1, 0, Kind::Entry, "{}");
+        write(&mut text, 0, 0, FrameKind::Header, r#"{"a":"}\n"}"#);
+        write(&mut text, 1, 0, FrameKind::Entry, "{}");
         for line in text.lines() {
             serde_json::from_str::<serde_json::Value>(line).unwrap();
         }
         let read = read(text.as_bytes(), 0).unwrap();
         assert_eq!(read.torn, None);
         assert_eq!(read.frames[0].text, r#"{"a":"}\n"}"#);
-        assert_eq!(read.frames[0].kind, Kind::Header);
+        assert_eq!(read.frames[0].kind, FrameKind::Header);
         assert_eq!(numbers(&read), [0, 1]);
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nimbus_engine_ports::JournalError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::frame::{self, Kind};
+use super::frame::{self, FrameKind};
 
 /// A batch larger than this is not made larger; one entry may still be.
 const BATCH_BYTES: usize = 1 << 20;
@@ -23,21 +23,23 @@ pub(super) trait Sink: Send + 'static {
 }
 
 /// A line to be: what it is for, and its content.
-pub(super) type Line = (Kind, String);
+pub(super) type FrameContent = (FrameKind, String);
 
-struct Pending {
+struct PendingWrite {
     /// Written together.
-    lines: Vec<Line>,
+    lines: Vec<FrameContent>,
     done: oneshot::Sender<Result<(), JournalError>>,
 }
 
-impl Pending {
+impl PendingWrite {
     fn bytes(&self) -> usize {
         self.lines.iter().map(|(_, text)| text.len()).sum()
     }
 
     fn only_closes(&self) -> bool {
-        self.lines.iter().all(|(kind, _)| *kind == Kind::Closed)
+        self.lines
+            .iter()
+            .all(|(kind, _)| *kind == FrameKind::Closed)
     }
 }
 
@@ -52,7 +54,7 @@ impl Ticket {
 
 /// Hands lines to the task that owns the sink.
 pub(super) struct GroupCommit {
-    sender: mpsc::UnboundedSender<Pending>,
+    sender: mpsc::UnboundedSender<PendingWrite>,
 }
 
 impl GroupCommit {
@@ -71,17 +73,17 @@ impl GroupCommit {
     }
 
     /// Takes lines in. What was taken in first comes first.
-    pub(super) fn submit(&self, lines: Vec<Line>) -> Ticket {
+    pub(super) fn submit(&self, lines: Vec<FrameContent>) -> Ticket {
         let (done, answer) = oneshot::channel();
         // Without a worker the sender is dropped with its message, and the ticket says so.
-        let _ = self.sender.send(Pending { lines, done });
+        let _ = self.sender.send(PendingWrite { lines, done });
         Ticket(answer)
     }
 }
 
 struct Worker<S> {
     sink: S,
-    receiver: mpsc::UnboundedReceiver<Pending>,
+    receiver: mpsc::UnboundedReceiver<PendingWrite>,
     next: u64,
     /// Until it is written.
     header: Option<String>,
@@ -113,7 +115,7 @@ impl<S: Sink> Worker<S> {
         self.header.is_some()
     }
 
-    fn collect(&mut self, first: Pending) -> Vec<Pending> {
+    fn collect(&mut self, first: PendingWrite) -> Vec<PendingWrite> {
         let mut bytes = first.bytes();
         let mut batch = vec![first];
         while bytes < BATCH_BYTES {
@@ -126,8 +128,8 @@ impl<S: Sink> Worker<S> {
         batch
     }
 
-    fn lines(&self, batch: &[Pending]) -> (String, u64) {
-        let header = self.header.iter().map(|text| (Kind::Header, text));
+    fn lines(&self, batch: &[PendingWrite]) -> (String, u64) {
+        let header = self.header.iter().map(|text| (FrameKind::Header, text));
         let taken_in = batch.iter().flat_map(|pending| &pending.lines);
         let entries = taken_in.map(|(kind, text)| (*kind, text));
         let mut lines = String::new();
@@ -190,7 +192,7 @@ mod tests {
         }
     }
 
-    async fn append(group: &GroupCommit, kind: Kind, text: &str) -> Result<(), JournalError> {
+    async fn append(group: &GroupCommit, kind: FrameKind, text: &str) -> Result<(), JournalError> {
         group.submit(vec![(kind, text.to_owned())]).durable().await
     }
 
@@ -200,7 +202,7 @@ mod tests {
         let group = Arc::new(GroupCommit::start(sink.clone(), "{}".into()));
         let append = |n: u32| {
             let group = Arc::clone(&group);
-            tokio::spawn(async move { append(&group, Kind::Entry, &n.to_string()).await })
+            tokio::spawn(async move { append(&group, FrameKind::Entry, &n.to_string()).await })
         };
         let mut appended = vec![append(0)];
         // The first commit is under way when the others are handed in.
@@ -220,14 +222,14 @@ mod tests {
         let all = batches.concat();
         let read = frame::read(all.as_bytes(), 0).unwrap();
         assert_eq!(read.frames.len(), 51);
-        assert_eq!(read.frames[0].kind, Kind::Header);
+        assert_eq!(read.frames[0].kind, FrameKind::Header);
     }
 
     #[tokio::test]
     async fn a_journal_in_which_nothing_happened_is_never_written() {
         let sink = Recorder::new();
         let group = GroupCommit::start(sink.clone(), "{}".into());
-        append(&group, Kind::Closed, "{}").await.unwrap();
+        append(&group, FrameKind::Closed, "{}").await.unwrap();
         assert_eq!(sink.batches.lock().len(), 0);
     }
 
@@ -237,9 +239,9 @@ mod tests {
         sink.gate.add_permits(10);
         let group = GroupCommit::start(sink.clone(), "{}".into());
         *sink.refuse.lock() = true;
-        assert!(append(&group, Kind::Entry, "1").await.is_err());
+        assert!(append(&group, FrameKind::Entry, "1").await.is_err());
         *sink.refuse.lock() = false;
-        append(&group, Kind::Entry, "2").await.unwrap();
+        append(&group, FrameKind::Entry, "2").await.unwrap();
         let all = sink.batches.lock().concat();
         let read = frame::read(all.as_bytes(), 0).unwrap();
         let texts: Vec<_> = read.frames.iter().map(|frame| frame.text).collect();

@@ -16,7 +16,7 @@ pub(crate) const FORMAT: u32 = 1;
 /// A journal makes sense on one state only, the one that it started from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Header {
+pub(crate) struct JournalHeader {
     pub(crate) format: u32,
     /// `organization/<project>/<stack>`.
     pub(crate) stack: String,
@@ -28,17 +28,17 @@ pub(crate) struct Header {
     /// How secrets in the entries are encrypted. The state that the journal starts from may have
     /// had no secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) secrets: Option<Secrets>,
+    pub(crate) secrets: Option<JournalSecrets>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Secrets {
+pub(crate) struct JournalSecrets {
     #[serde(rename = "type")]
     kind: String,
     state: serde_json::Value,
 }
 
-impl From<SecretsProvider> for Secrets {
+impl From<SecretsProvider> for JournalSecrets {
     fn from(provider: SecretsProvider) -> Self {
         Self {
             kind: provider.kind,
@@ -47,8 +47,8 @@ impl From<SecretsProvider> for Secrets {
     }
 }
 
-impl From<Secrets> for SecretsProvider {
-    fn from(secrets: Secrets) -> Self {
+impl From<JournalSecrets> for SecretsProvider {
+    fn from(secrets: JournalSecrets) -> Self {
         Self {
             kind: secrets.kind,
             state: secrets.state,
@@ -65,7 +65,7 @@ pub(crate) struct Closed {
 
 /// Written by a successor in the place of the next line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Sealed {
+pub(crate) struct JournalSeal {
     pub(crate) epoch: Epoch,
     pub(crate) by: String,
 }

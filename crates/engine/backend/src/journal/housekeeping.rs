@@ -7,14 +7,15 @@ use jiff::Timestamp;
 use nimbus_core::Epoch;
 
 use super::frame;
-use super::header::Sealed;
+use super::header::JournalSeal;
 use super::objects;
 use crate::clock::unix_nanos;
 use crate::layout::{SCRATCH, StackKeys};
+use crate::location::BackendLocation;
 use crate::names::StackRef;
-use crate::place::Place;
 use crate::store::{
-    Act, LocalStorage, Storage, StoreError, blocking, create_folders, overwrite, sync_folder,
+    LocalStorage, Storage, StorageAct, StorageError, blocking, create_folders, overwrite,
+    sync_folder,
 };
 
 /// A temporary file of this age belongs to nobody any more.
@@ -23,12 +24,12 @@ const FORGOTTEN: Duration = Duration::from_secs(24 * 60 * 60);
 /// Makes sure that writers of these epochs are refused from now on. Local writers are refused by
 /// the lease's record.
 pub(crate) async fn seal_abandoned(
-    place: &Place,
+    place: &BackendLocation,
     stack: &StackRef,
     epochs: &[Epoch],
-    by: &Sealed,
-) -> Result<(), StoreError> {
-    let Place::Remote(storage) = place else {
+    by: &JournalSeal,
+) -> Result<(), StorageError> {
+    let BackendLocation::Remote(storage) = place else {
         return Ok(());
     };
     let folder = StackKeys::new(stack).journal_folder();
@@ -40,14 +41,14 @@ pub(crate) async fn seal_abandoned(
 
 /// Deletes the journal of an epoch whose checkpoint is durable.
 pub(crate) async fn discard(
-    place: &Place,
+    place: &BackendLocation,
     stack: &StackRef,
     epoch: Epoch,
-) -> Result<(), StoreError> {
+) -> Result<(), StorageError> {
     let keys = StackKeys::new(stack);
     match place {
-        Place::Local(storage) => storage.delete(&keys.journal_file()).await,
-        Place::Remote(storage) => {
+        BackendLocation::Local(storage) => storage.delete(&keys.journal_file()).await,
+        BackendLocation::Remote(storage) => {
             let folder = format!("{}/{epoch}", keys.journal_folder());
             let listed = storage.list(&folder).await?;
             let keys: Vec<String> = listed.into_iter().map(|entry| entry.key).collect();
@@ -58,21 +59,21 @@ pub(crate) async fn discard(
 
 /// Moves whatever lies where a journal would lie to the evidence, readable or not.
 pub(crate) async fn put_away(
-    place: &Place,
+    place: &BackendLocation,
     stack: &StackRef,
     now: Timestamp,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<String>, StorageError> {
     let keys = StackKeys::new(stack);
     let evidence = format!("{}/aside-{}.jsonl", keys.evidence_folder(), unix_nanos(now));
     match place {
-        Place::Local(storage) => {
+        BackendLocation::Local(storage) => {
             let (from, to) = (storage.path(&keys.journal_file()), storage.path(&evidence));
             if !from.exists() {
                 return Ok(None);
             }
             blocking(move || move_file(&from, &to)).await?;
         }
-        Place::Remote(storage) => {
+        BackendLocation::Remote(storage) => {
             let folder = keys.journal_folder();
             let epochs = objects::epochs(storage.as_ref(), &folder).await?;
             if epochs.is_empty() {
@@ -92,17 +93,17 @@ pub(crate) async fn put_away(
 /// Clears away what is no journal: a file in which no line was finished, objects that were left
 /// when a deletion was interrupted, temporary files of the dead. Only for who holds the lease.
 pub(crate) async fn sweep(
-    place: &Place,
+    place: &BackendLocation,
     stack: &StackRef,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<(), StorageError> {
     let keys = StackKeys::new(stack);
     match place {
-        Place::Local(storage) => {
+        BackendLocation::Local(storage) => {
             let (storage, keys) = (storage.clone(), keys.clone());
             blocking(move || sweep_files(&storage, &keys, now)).await
         }
-        Place::Remote(storage) => {
+        BackendLocation::Remote(storage) => {
             for batches in objects::epochs(storage.as_ref(), &keys.journal_folder()).await? {
                 if !batches.starts_at_first() {
                     delete_in_order(storage.as_ref(), &batches.keys).await?;
@@ -113,7 +114,11 @@ pub(crate) async fn sweep(
     }
 }
 
-fn sweep_files(storage: &LocalStorage, keys: &StackKeys, now: Timestamp) -> Result<(), StoreError> {
+fn sweep_files(
+    storage: &LocalStorage,
+    keys: &StackKeys,
+    now: Timestamp,
+) -> Result<(), StorageError> {
     for entry in storage.list_sync(SCRATCH)? {
         if entry.modified + FORGOTTEN < Timestamp::now() {
             storage.remove(&entry.key)?;
@@ -135,16 +140,16 @@ fn sweep_files(storage: &LocalStorage, keys: &StackKeys, now: Timestamp) -> Resu
 pub(super) async fn delete_in_order(
     storage: &dyn Storage,
     keys: &[String],
-) -> Result<(), StoreError> {
+) -> Result<(), StorageError> {
     for key in keys {
         storage.delete(key).await?;
     }
     Ok(())
 }
 
-pub(super) fn move_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+pub(super) fn move_file(from: &Path, to: &Path) -> Result<(), StorageError> {
     let folders = [to, from].map(|path| path.parent().unwrap_or(path));
     create_folders(folders[0])?;
-    std::fs::rename(from, to).map_err(|source| StoreError::io(Act::Write, to, source))?;
+    std::fs::rename(from, to).map_err(|source| StorageError::io(StorageAct::Write, to, source))?;
     folders.into_iter().try_for_each(sync_folder)
 }

@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_model::{Change, JournalEntry, PropertyMap, PropertyValue};
+use nimbus_engine_model::{JournalChange, JournalEntry, PropertyMap, PropertyValue};
 
 /// The outcome without what its outputs keep secret. Nothing for entries that come before an act:
 /// without them the act must not happen.
 pub(super) fn without_secret_outputs(entry: &JournalEntry) -> Option<JournalEntry> {
-    let stripped = |change: &Change| {
+    let stripped = |change: &JournalChange| {
         let mut state = change.state.as_deref()?.clone();
         state.outputs = map(&state.outputs);
-        Some(Change {
+        Some(JournalChange {
             state: Some(Arc::new(state)),
             ..change.clone()
         })

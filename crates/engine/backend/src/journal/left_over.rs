@@ -8,23 +8,23 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use nimbus_engine_model::SecretsProvider;
 
-use super::frame::{self, Kind};
-use super::header::{Closed, FORMAT, Header};
+use super::frame::{self, FrameKind};
+use super::header::{Closed, FORMAT, JournalHeader};
 use super::housekeeping::{delete_in_order, move_file};
 use super::{JournalReadError, closed, objects};
 use crate::clock::unix_nanos;
 use crate::digest::Digest;
 use crate::layout::StackKeys;
+use crate::location::BackendLocation;
 use crate::names::StackRef;
-use crate::place::Place;
-use crate::store::{Act, LocalStorage, Storage, StoreError, blocking, overwrite};
+use crate::store::{LocalStorage, Storage, StorageAct, StorageError, blocking, overwrite};
 
 /// A journal that was found.
 #[derive(Debug)]
 pub(crate) struct LeftOver {
     /// Where it lies: a file, or a folder of objects.
     pub(crate) key: String,
-    pub(crate) header: Header,
+    pub(crate) header: JournalHeader,
     pub(crate) entries: Vec<String>,
     /// How secrets in the entries are encrypted.
     pub(crate) secrets: Option<SecretsProvider>,
@@ -36,11 +36,11 @@ pub(crate) struct LeftOver {
     whole: u64,
     /// Number of the next line.
     next: u64,
-    source: Source,
+    source: JournalSource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum JournalSource {
     File(LocalStorage),
     Objects {
         storage: Arc<dyn Storage>,
@@ -54,12 +54,12 @@ impl LeftOver {
     /// The oldest unfinished journal of a stack. A journal without one whole line comes from a
     /// crash before anything was promised, and counts as none.
     pub(crate) async fn find(
-        place: &Place,
+        place: &BackendLocation,
         stack: &StackRef,
     ) -> Result<Option<Self>, JournalReadError> {
         match place {
-            Place::Local(storage) => find_file(storage, stack).await,
-            Place::Remote(storage) => find_objects(storage, stack).await,
+            BackendLocation::Local(storage) => find_file(storage, stack).await,
+            BackendLocation::Remote(storage) => find_objects(storage, stack).await,
         }
     }
 
@@ -68,19 +68,19 @@ impl LeftOver {
         &self,
         stack: &StackRef,
         now: Timestamp,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<String>, StorageError> {
         let Some(torn) = &self.torn else {
             return Ok(None);
         };
         let key = self.evidence_key(stack, now, "torn");
         match &self.source {
-            Source::File(storage) => {
+            JournalSource::File(storage) => {
                 overwrite(storage, &key, torn.clone()).await?;
                 let (path, whole) = (storage.path(&self.key), self.whole);
                 blocking(move || cut(&path, whole)).await?;
             }
             // Objects are never half there, and none is ever changed.
-            Source::Objects { storage, .. } => {
+            JournalSource::Objects { storage, .. } => {
                 overwrite(storage.as_ref(), &key, torn.clone()).await?;
             }
         }
@@ -88,21 +88,21 @@ impl LeftOver {
     }
 
     /// Notes that the checkpoint with this digest, about to be written, holds everything.
-    pub(crate) async fn close(&self, checkpoint: Digest) -> Result<(), StoreError> {
+    pub(crate) async fn close(&self, checkpoint: Digest) -> Result<(), StorageError> {
         let mut line = String::new();
         frame::write(
             &mut line,
             self.next,
             self.next,
-            Kind::Closed,
+            FrameKind::Closed,
             &closed(checkpoint),
         );
         match &self.source {
-            Source::File(storage) => {
+            JournalSource::File(storage) => {
                 let path = storage.path(&self.key);
                 blocking(move || append(&path, &line)).await
             }
-            Source::Objects {
+            JournalSource::Objects {
                 storage, folder, ..
             } => {
                 let epoch = self.header.epoch;
@@ -116,14 +116,14 @@ impl LeftOver {
         &self,
         stack: &StackRef,
         now: Timestamp,
-    ) -> Result<String, StoreError> {
+    ) -> Result<String, StorageError> {
         let evidence = self.evidence_key(stack, now, "done");
         match &self.source {
-            Source::File(storage) => {
+            JournalSource::File(storage) => {
                 let (from, to) = (storage.path(&self.key), storage.path(&evidence));
                 blocking(move || move_file(&from, &to)).await?;
             }
-            Source::Objects {
+            JournalSource::Objects {
                 storage,
                 folder,
                 keys,
@@ -157,7 +157,7 @@ async fn find_file(
     let Some(object) = storage.get(&key).await? else {
         return Ok(None);
     };
-    parse(key, &object.bytes, Source::File(storage.clone()))
+    parse(key, &object.bytes, JournalSource::File(storage.clone()))
 }
 
 async fn find_objects(
@@ -174,7 +174,7 @@ async fn find_objects(
         return parse(
             key,
             &batches.bytes,
-            Source::Objects {
+            JournalSource::Objects {
                 storage,
                 folder,
                 keys,
@@ -184,7 +184,11 @@ async fn find_objects(
     Ok(None)
 }
 
-fn parse(key: String, bytes: &[u8], source: Source) -> Result<Option<LeftOver>, JournalReadError> {
+fn parse(
+    key: String,
+    bytes: &[u8],
+    source: JournalSource,
+) -> Result<Option<LeftOver>, JournalReadError> {
     let damaged = |source| JournalReadError::Damaged {
         key: key.clone(),
         source,
@@ -197,10 +201,11 @@ fn parse(key: String, bytes: &[u8], source: Source) -> Result<Option<LeftOver>, 
     let Some((first, rest)) = read.frames.split_first() else {
         return Ok(None);
     };
-    if first.kind != Kind::Header {
+    if first.kind != FrameKind::Header {
         return Err(wrong("the first line is something else".to_owned()));
     }
-    let header: Header = serde_json::from_str(first.text).map_err(|e| wrong(e.to_string()))?;
+    let header: JournalHeader =
+        serde_json::from_str(first.text).map_err(|e| wrong(e.to_string()))?;
     if header.format != FORMAT {
         return Err(wrong(format!("its format is {}", header.format)));
     }
@@ -208,16 +213,16 @@ fn parse(key: String, bytes: &[u8], source: Source) -> Result<Option<LeftOver>, 
     let mut secrets = header.secrets.clone();
     for frame in rest {
         match frame.kind {
-            Kind::Entry => entries.push(frame.text.to_owned()),
-            Kind::Secrets => {
+            FrameKind::Entry => entries.push(frame.text.to_owned()),
+            FrameKind::Secrets => {
                 secrets = serde_json::from_str(frame.text).map_err(|e| wrong(e.to_string()))?;
             }
-            Kind::Closed => {
+            FrameKind::Closed => {
                 let line: Closed =
                     serde_json::from_str(frame.text).map_err(|e| wrong(e.to_string()))?;
                 closed.push(line.checkpoint);
             }
-            Kind::Header | Kind::Sealed => {
+            FrameKind::Header | FrameKind::Sealed => {
                 return Err(wrong(format!(
                     "line {} does not belong there",
                     frame.number
@@ -242,7 +247,7 @@ fn parse(key: String, bytes: &[u8], source: Source) -> Result<Option<LeftOver>, 
     }))
 }
 
-fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
+fn cut(path: &Path, length: u64) -> Result<(), StorageError> {
     OpenOptions::new()
         .write(true)
         .open(path)
@@ -250,10 +255,10 @@ fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
             file.set_len(length)?;
             file.sync_all()
         })
-        .map_err(|source| StoreError::io(Act::Write, path, source))
+        .map_err(|source| StorageError::io(StorageAct::Write, path, source))
 }
 
-fn append(path: &Path, line: &str) -> Result<(), StoreError> {
+fn append(path: &Path, line: &str) -> Result<(), StorageError> {
     OpenOptions::new()
         .append(true)
         .open(path)
@@ -261,5 +266,5 @@ fn append(path: &Path, line: &str) -> Result<(), StoreError> {
             file.write_all(line.as_bytes())?;
             file.sync_data()
         })
-        .map_err(|source| StoreError::io(Act::Write, path, source))
+        .map_err(|source| StorageError::io(StorageAct::Write, path, source))
 }

@@ -21,10 +21,10 @@ use parking_lot::Mutex;
 
 use self::file::FileSink;
 pub use self::frame::Damaged;
-use self::frame::Kind;
-use self::group::{GroupCommit, Line, Ticket};
+use self::frame::FrameKind;
+use self::group::{FrameContent, GroupCommit, Ticket};
 use self::header::Closed;
-pub(crate) use self::header::{FORMAT, Header, Sealed, Secrets};
+pub(crate) use self::header::{FORMAT, JournalHeader, JournalSeal, JournalSecrets};
 pub(crate) use self::housekeeping::{discard, put_away, seal_abandoned, sweep};
 use self::keyless::without_secret_outputs;
 pub(crate) use self::left_over::LeftOver;
@@ -32,9 +32,9 @@ use self::objects::ObjectSink;
 use crate::digest::Digest;
 use crate::layout::StackKeys;
 use crate::lease::{Lease, LeaseError};
-use crate::place::Place;
+use crate::location::BackendLocation;
 use crate::secrets::StackSecrets;
-use crate::store::StoreError;
+use crate::store::StorageError;
 
 /// The journal of one operation.
 pub(crate) struct StackJournal {
@@ -48,20 +48,20 @@ pub(crate) struct StackJournal {
 impl StackJournal {
     /// Writes nothing until the first entry.
     pub(crate) fn start(
-        place: &Place,
+        place: &BackendLocation,
         lease: &Lease,
-        header: &Header,
+        header: &JournalHeader,
         secrets: Arc<StackSecrets>,
     ) -> Self {
         let keys = StackKeys::new(lease.stack());
         let says_how = Mutex::new(header.secrets.is_some());
         let header = serde_json::to_string(header).expect("a header has only text keys");
         let group = match place {
-            Place::Local(storage) => {
+            BackendLocation::Local(storage) => {
                 let path = storage.path(&keys.journal_file());
                 GroupCommit::start(FileSink::new(path, lease.clone()), header)
             }
-            Place::Remote(storage) => {
+            BackendLocation::Remote(storage) => {
                 let storage = Arc::clone(storage);
                 let sink = ObjectSink::new(storage, keys.journal_folder(), lease.clone());
                 GroupCommit::start(sink, header)
@@ -77,7 +77,7 @@ impl StackJournal {
     /// Says that the checkpoint with this digest holds everything; to be called before that
     /// checkpoint is written.
     pub(crate) async fn close(&self, checkpoint: Digest) -> Result<(), JournalError> {
-        let line = (Kind::Closed, closed(checkpoint));
+        let line = (FrameKind::Closed, closed(checkpoint));
         self.group.submit(vec![line]).durable().await
     }
 
@@ -85,17 +85,17 @@ impl StackJournal {
     fn submit(&self, entries: &[JournalEntry]) -> Result<Ticket, JournalError> {
         let mut says_how = self.says_how.lock();
         let entries = entries.iter().map(|entry| self.encode(entry));
-        let mut lines = entries.collect::<Result<Vec<Line>, _>>()?;
+        let mut lines = entries.collect::<Result<Vec<FrameContent>, _>>()?;
         if let (false, Some(provider)) = (*says_how, self.secrets.provider()) {
-            let how = serde_json::to_string(&Secrets::from(provider));
+            let how = serde_json::to_string(&JournalSecrets::from(provider));
             let how = how.map_err(|error| unwritable(error.to_string()))?;
-            lines.insert(0, (Kind::Secrets, how));
+            lines.insert(0, (FrameKind::Secrets, how));
             *says_how = true;
         }
         Ok(self.group.submit(lines))
     }
 
-    fn encode(&self, entry: &JournalEntry) -> Result<Line, JournalError> {
+    fn encode(&self, entry: &JournalEntry) -> Result<FrameContent, JournalError> {
         let encoded = |entry: &JournalEntry| {
             nimbus_engine_model::journal::encode(entry, self.secrets.as_ref())
                 .map_err(|error| unwritable(error.to_string()))
@@ -110,7 +110,7 @@ impl StackJournal {
                 "an entry was encoded with a line break".to_owned(),
             ));
         }
-        Ok((Kind::Entry, text))
+        Ok((FrameKind::Entry, text))
     }
 }
 
@@ -142,7 +142,7 @@ pub enum JournalReadError {
     )]
     Header { key: String, reason: String },
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] StorageError),
 }
 
 fn closed(checkpoint: Digest) -> String {
@@ -160,7 +160,7 @@ fn unwritable(message: String) -> JournalError {
     JournalError::Unwritable { message }
 }
 
-fn store_problem(error: StoreError) -> JournalError {
+fn store_problem(error: StorageError) -> JournalError {
     unwritable(with_causes(&error))
 }
 

@@ -11,12 +11,12 @@ use async_trait::async_trait;
 use nimbus_core::Epoch;
 use nimbus_engine_ports::JournalError;
 
-use super::frame::{self, Kind};
+use super::frame::{self, FrameKind};
 use super::group::Sink;
-use super::header::Sealed;
+use super::header::JournalSeal;
 use super::{lease_problem, store_problem};
 use crate::lease::Lease;
-use crate::store::{Expect, Put, Storage, StoreError, overwrite};
+use crate::store::{Put, Storage, StorageError, WriteCondition, overwrite};
 
 pub(super) struct ObjectSink {
     storage: Arc<dyn Storage>,
@@ -40,7 +40,10 @@ impl ObjectSink {
     async fn put(&self, lines: String) -> Result<(), JournalError> {
         self.lease.check().await.map_err(lease_problem)?;
         let key = object_key(&self.folder, self.lease.epoch(), self.next);
-        let put = self.storage.put(&key, lines.into(), Expect::Absent).await;
+        let put = self
+            .storage
+            .put(&key, lines.into(), WriteCondition::Absent)
+            .await;
         match put.map_err(store_problem)? {
             Put::Stored(_) => Ok(()),
             Put::Refused => {
@@ -99,7 +102,7 @@ impl Batches {
 pub(super) async fn epochs(
     storage: &dyn Storage,
     folder: &str,
-) -> Result<Vec<Batches>, StoreError> {
+) -> Result<Vec<Batches>, StorageError> {
     let listed = storage.list(folder).await?;
     let archived = |epoch: Epoch| {
         let mark = archived_key(folder, epoch);
@@ -140,7 +143,7 @@ pub(super) async fn mark_archived(
     storage: &dyn Storage,
     folder: &str,
     epoch: Epoch,
-) -> Result<(), StoreError> {
+) -> Result<(), StorageError> {
     overwrite(storage, &archived_key(folder, epoch), "").await?;
     Ok(())
 }
@@ -154,16 +157,16 @@ pub(super) async fn put_seal(
     storage: &dyn Storage,
     folder: &str,
     epoch: Epoch,
-    by: &Sealed,
-) -> Result<(), StoreError> {
+    by: &JournalSeal,
+) -> Result<(), StorageError> {
     let mut number = last_number(storage, folder, epoch).await? + 1;
     let text = serde_json::to_string(by).expect("a seal has only text keys");
     let mut line = String::new();
-    frame::write(&mut line, 0, 0, Kind::Sealed, &text);
+    frame::write(&mut line, 0, 0, FrameKind::Sealed, &text);
     loop {
         let key = object_key(folder, epoch, number);
         match storage
-            .put(&key, line.clone().into(), Expect::Absent)
+            .put(&key, line.clone().into(), WriteCondition::Absent)
             .await?
         {
             Put::Stored(_) => return Ok(()),
@@ -182,22 +185,25 @@ pub(super) async fn put_after_seal(
     folder: &str,
     epoch: Epoch,
     line: String,
-) -> Result<(), StoreError> {
+) -> Result<(), StorageError> {
     let number = last_number(storage, folder, epoch).await? + 1;
     let key = object_key(folder, epoch, number);
-    match storage.put(&key, line.into(), Expect::Absent).await? {
+    match storage
+        .put(&key, line.into(), WriteCondition::Absent)
+        .await?
+    {
         Put::Stored(_) => Ok(()),
-        Put::Refused => Err(StoreError::NotStored {
+        Put::Refused => Err(StorageError::NotStored {
             key,
             detail: "somebody else has written it".to_owned(),
         }),
     }
 }
 
-pub(super) fn seal(bytes: &[u8]) -> Option<Sealed> {
+pub(super) fn seal(bytes: &[u8]) -> Option<JournalSeal> {
     let read = frame::read(bytes, 0).ok()?;
     match read.frames[..] {
-        [frame] if frame.kind == Kind::Sealed => serde_json::from_str(frame.text).ok(),
+        [frame] if frame.kind == FrameKind::Sealed => serde_json::from_str(frame.text).ok(),
         _ => None,
     }
 }
@@ -214,7 +220,11 @@ fn object_key(folder: &str, epoch: Epoch, number: u64) -> String {
     format!("{folder}/{epoch}/{number:010}.jsonl")
 }
 
-async fn last_number(storage: &dyn Storage, folder: &str, epoch: Epoch) -> Result<u64, StoreError> {
+async fn last_number(
+    storage: &dyn Storage,
+    folder: &str,
+    epoch: Epoch,
+) -> Result<u64, StorageError> {
     let listed = storage.list(&format!("{folder}/{epoch}")).await?;
     let numbers = listed
         .iter()

@@ -15,11 +15,11 @@ use nimbus_core::Epoch;
 use uuid::Uuid;
 
 use super::owner::{self, Liveness, Owner, liveness};
-use super::record::Record;
+use super::record::LeaseRecord;
 use super::{HeldBy, LeaseError};
 use crate::layout::StackKeys;
 use crate::names::StackRef;
-use crate::store::{Act, LocalStorage, StoreError, create_folders};
+use crate::store::{LocalStorage, StorageAct, StorageError, create_folders};
 
 /// The locked file and what was written about it.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl LocalHold {
             }
         }
         let id = Uuid::new_v4();
-        let mut record = Record::held(previous.as_ref(), id, owner, now);
+        let mut record = LeaseRecord::held(previous.as_ref(), id, owner, now);
         // The record itself refuses earlier writers here; there is nothing to shut.
         record.abandoned.clear();
         storage.write(&StackKeys::new(stack).lease(), &record.to_bytes())?;
@@ -146,7 +146,7 @@ pub(super) fn unlock(
             holder,
         });
     }
-    let record = Record::unlocked(previous.as_ref(), unreadable, now);
+    let record = LeaseRecord::unlocked(previous.as_ref(), unreadable, now);
     storage.write(&key, &record.to_bytes())?;
     Ok(record.epoch)
 }
@@ -164,7 +164,7 @@ pub(super) fn inspect(
 /// Opens and locks the lock file, or says who has it.
 fn lock(storage: &LocalStorage, stack: &StackRef, now: Timestamp) -> Result<Flock, LeaseError> {
     let path = storage.path(&StackKeys::new(stack).lock());
-    let error = |source| StoreError::io(Act::Write, &path, source);
+    let error = |source| StorageError::io(StorageAct::Write, &path, source);
     if let Some(folder) = path.parent() {
         create_folders(folder)?;
     }
@@ -196,12 +196,12 @@ fn same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-fn read(storage: &LocalStorage, stack: &StackRef) -> Result<Option<Record>, LeaseError> {
+fn read(storage: &LocalStorage, stack: &StackRef) -> Result<Option<LeaseRecord>, LeaseError> {
     let key = StackKeys::new(stack).lease();
     let Some(object) = storage.read(&key)? else {
         return Ok(None);
     };
-    let record = Record::from_bytes(&object.bytes);
+    let record = LeaseRecord::from_bytes(&object.bytes);
     record
         .map(Some)
         .map_err(|source| LeaseError::Unreadable { key, source })
@@ -210,7 +210,7 @@ fn read(storage: &LocalStorage, stack: &StackRef) -> Result<Option<Record>, Leas
 fn held(
     storage: &LocalStorage,
     stack: &StackRef,
-    record: Option<&Record>,
+    record: Option<&LeaseRecord>,
     now: Timestamp,
 ) -> LeaseError {
     let holder = held_by(storage, stack, record, now).map(Box::new);
@@ -223,7 +223,7 @@ fn held(
 fn held_by(
     storage: &LocalStorage,
     stack: &StackRef,
-    record: Option<&Record>,
+    record: Option<&LeaseRecord>,
     now: Timestamp,
 ) -> Option<HeldBy> {
     let holder = record?.holder.as_ref()?;

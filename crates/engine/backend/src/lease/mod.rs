@@ -27,11 +27,11 @@ pub use self::owner::Owner;
 pub(crate) use self::owner::human;
 pub use self::pulumi::{PulumiLock, PulumiLockContent};
 use self::remote::RemoteHold;
-use crate::clock::Clock;
+use crate::clock::LeaseClock;
 use crate::layout::StackKeys;
+use crate::location::BackendLocation;
 use crate::names::StackRef;
-use crate::place::Place;
-use crate::store::{StoreError, blocking};
+use crate::store::{StorageError, blocking};
 
 /// How leases are kept.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +53,10 @@ impl Default for LeaseSettings {
 
 /// The right to write one stack's state. Clones are the same lease.
 #[derive(Clone, Debug)]
-pub struct Lease(Arc<Inner>);
+pub struct Lease(Arc<LeaseInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct LeaseInner {
     stack: StackRef,
     hold: Hold,
     released: AtomicBool,
@@ -120,7 +120,7 @@ pub enum LeaseError {
         source: serde_json::Error,
     },
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] StorageError),
 }
 
 /// What `unlock` did away with.
@@ -134,26 +134,26 @@ pub struct Unlocked {
 
 impl Lease {
     pub(crate) async fn acquire(
-        place: &Place,
+        place: &BackendLocation,
         stack: &StackRef,
         owner: Owner,
-        clock: &Arc<dyn Clock>,
+        clock: &Arc<dyn LeaseClock>,
         settings: LeaseSettings,
     ) -> Result<Self, LeaseError> {
         let hold = match place {
-            Place::Local(storage) => {
+            BackendLocation::Local(storage) => {
                 let (storage, stack) = (storage.clone(), stack.clone());
                 let (owner, now) = (owner.clone(), clock.now());
                 let work = move || LocalHold::acquire(&storage, &stack, owner, now);
                 Hold::Local(Arc::new(off_thread(work).await?))
             }
-            Place::Remote(storage) => {
+            BackendLocation::Remote(storage) => {
                 let lifetime = settings.lifetime;
                 let hold = RemoteHold::acquire(storage, clock, stack, owner.clone(), lifetime);
                 Hold::Remote(Box::new(hold.await?))
             }
         };
-        let lease = Self(Arc::new(Inner {
+        let lease = Self(Arc::new(LeaseInner {
             stack: stack.clone(),
             hold,
             released: AtomicBool::new(false),
@@ -279,7 +279,7 @@ impl Lease {
     /// Clears away what a dead predecessor left, and keeps the official command line out.
     async fn settle_with_pulumi(
         &self,
-        place: &Place,
+        place: &BackendLocation,
         owner: Owner,
         now: Timestamp,
     ) -> Result<(), LeaseError> {
@@ -351,36 +351,38 @@ impl Drop for LeaseGuard {
 
 /// Who holds the stack's lease, for display.
 pub(crate) async fn inspect(
-    place: &Place,
+    place: &BackendLocation,
     stack: &StackRef,
-    clock: &dyn Clock,
+    clock: &dyn LeaseClock,
 ) -> Result<Option<HeldBy>, LeaseError> {
     match place {
-        Place::Local(storage) => {
+        BackendLocation::Local(storage) => {
             let (storage, stack, now) = (storage.clone(), stack.clone(), clock.now());
             off_thread(move || local::inspect(&storage, &stack, now)).await
         }
-        Place::Remote(storage) => remote::inspect(storage.as_ref(), stack).await,
+        BackendLocation::Remote(storage) => remote::inspect(storage.as_ref(), stack).await,
     }
 }
 
 /// Ends whatever lease and locks there are, on a person's word.
 pub(crate) async fn unlock(
-    place: &Place,
+    place: &BackendLocation,
     stack: &StackRef,
-    clock: &dyn Clock,
+    clock: &dyn LeaseClock,
 ) -> Result<Unlocked, LeaseError> {
     let former = match inspect(place, stack, clock).await {
         Err(LeaseError::Unreadable { .. }) => None,
         other => other?,
     };
     let epoch = match place {
-        Place::Local(storage) => {
+        BackendLocation::Local(storage) => {
             let (storage, stack, now) = (storage.clone(), stack.clone(), clock.now());
             let here = Owner::current("nimbus state unlock");
             off_thread(move || local::unlock(&storage, &stack, &here, now)).await?
         }
-        Place::Remote(storage) => remote::unlock(storage.as_ref(), stack, clock.now()).await?,
+        BackendLocation::Remote(storage) => {
+            remote::unlock(storage.as_ref(), stack, clock.now()).await?
+        }
     };
     let storage = place.storage();
     let pulumi_locks = pulumi::all(storage, stack).await?;

@@ -34,8 +34,8 @@ impl Owner {
     pub fn current(command: &str) -> Self {
         let pid = std::process::id();
         let process_start = match process(pid) {
-            Process::Running { start } => start,
-            Process::Gone => None,
+            OwnerProcess::Running { start } => start,
+            OwnerProcess::Gone => None,
         };
         let hostname = nix::unistd::gethostname().map_or_else(
             |_| "unknown".to_owned(),
@@ -83,13 +83,17 @@ pub(super) enum Liveness {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Process {
+pub(super) enum OwnerProcess {
     Gone,
     Running { start: Option<u64> },
 }
 
 /// What `here`, the observer, can say of `owner`. `look` finds a process by number.
-pub(super) fn liveness(owner: &Owner, here: &Owner, look: impl Fn(u32) -> Process) -> Liveness {
+pub(super) fn liveness(
+    owner: &Owner,
+    here: &Owner,
+    look: impl Fn(u32) -> OwnerProcess,
+) -> Liveness {
     if owner.hostname != here.hostname {
         return Liveness::Unknown;
     }
@@ -106,52 +110,52 @@ pub(super) fn liveness(owner: &Owner, here: &Owner, look: impl Fn(u32) -> Proces
         return Liveness::Unknown;
     }
     match look(owner.pid) {
-        Process::Gone => Liveness::Dead,
-        Process::Running { start: Some(start) }
+        OwnerProcess::Gone => Liveness::Dead,
+        OwnerProcess::Running { start: Some(start) }
             if owner
                 .process_start
                 .is_some_and(|recorded| recorded != start) =>
         {
             Liveness::Dead
         }
-        Process::Running { .. } => Liveness::Alive,
+        OwnerProcess::Running { .. } => Liveness::Alive,
     }
 }
 
 /// Looks a process of this machine up.
 #[cfg(target_os = "linux")]
-pub(super) fn process(pid: u32) -> Process {
+pub(super) fn process(pid: u32) -> OwnerProcess {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => parse_stat(&stat),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Process::Gone,
-        Err(_) => Process::Running { start: None },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => OwnerProcess::Gone,
+        Err(_) => OwnerProcess::Running { start: None },
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn process(pid: u32) -> Process {
+pub(super) fn process(pid: u32) -> OwnerProcess {
     use nix::errno::Errno;
     use nix::unistd::Pid;
 
     let Ok(pid) = i32::try_from(pid) else {
-        return Process::Gone;
+        return OwnerProcess::Gone;
     };
     match nix::sys::signal::kill(Pid::from_raw(pid), None) {
-        Err(Errno::ESRCH) => Process::Gone,
-        _ => Process::Running { start: None },
+        Err(Errno::ESRCH) => OwnerProcess::Gone,
+        _ => OwnerProcess::Running { start: None },
     }
 }
 
 /// The name in parentheses may contain anything, so fields are counted from its end.
 #[cfg(target_os = "linux")]
-fn parse_stat(stat: &str) -> Process {
+fn parse_stat(stat: &str) -> OwnerProcess {
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     // A process that has ended and waits for its parent holds nothing any more.
     if matches!(fields.first(), Some(&"Z" | &"X")) {
-        return Process::Gone;
+        return OwnerProcess::Gone;
     }
-    Process::Running {
+    OwnerProcess::Running {
         start: fields.get(19).and_then(|field| field.parse().ok()),
     }
 }
@@ -197,7 +201,7 @@ mod tests {
         }
     }
 
-    fn judged(change: impl FnOnce(&mut Owner), found: Process) -> Liveness {
+    fn judged(change: impl FnOnce(&mut Owner), found: OwnerProcess) -> Liveness {
         let mut owner = here();
         change(&mut owner);
         liveness(&owner, &here(), |_| found)
@@ -205,12 +209,12 @@ mod tests {
 
     #[test]
     fn only_a_proof_makes_a_holder_dead() {
-        let same = Process::Running { start: Some(100) };
-        let other = Process::Running { start: Some(101) };
-        let unclear = Process::Running { start: None };
+        let same = OwnerProcess::Running { start: Some(100) };
+        let other = OwnerProcess::Running { start: Some(101) };
+        let unclear = OwnerProcess::Running { start: None };
         assert_eq!(judged(|_| {}, same), Liveness::Alive);
         assert_eq!(judged(|_| {}, unclear), Liveness::Alive);
-        assert_eq!(judged(|_| {}, Process::Gone), Liveness::Dead);
+        assert_eq!(judged(|_| {}, OwnerProcess::Gone), Liveness::Dead);
         assert_eq!(
             judged(|_| {}, other),
             Liveness::Dead,
@@ -218,25 +222,28 @@ mod tests {
         );
         assert_eq!(judged(|o| o.process_start = None, other), Liveness::Alive);
         let elsewhere = |o: &mut Owner| o.hostname = "other".into();
-        assert_eq!(judged(elsewhere, Process::Gone), Liveness::Unknown);
+        assert_eq!(judged(elsewhere, OwnerProcess::Gone), Liveness::Unknown);
         let rebooted = |o: &mut Owner| o.boot = Some("b0".into());
         assert_eq!(judged(rebooted, same), Liveness::Dead);
         let twin = |o: &mut Owner| {
             o.boot = Some("b0".into());
             o.machine = Some("n".into());
         };
-        assert_eq!(judged(twin, Process::Gone), Liveness::Unknown);
+        assert_eq!(judged(twin, OwnerProcess::Gone), Liveness::Unknown);
         let container = |o: &mut Owner| o.namespace = Some("pid:[2]".into());
-        assert_eq!(judged(container, Process::Gone), Liveness::Unknown);
+        assert_eq!(judged(container, OwnerProcess::Gone), Liveness::Unknown);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_process_name_cannot_fool_the_reader() {
         let stat = "42 (a) R 1 (b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
-        assert_eq!(parse_stat(stat), Process::Running { start: Some(12345) });
-        assert_eq!(parse_stat("42 (x) Z 1 1"), Process::Gone);
-        assert_eq!(parse_stat("garbage"), Process::Running { start: None });
+        assert_eq!(
+            parse_stat(stat),
+            OwnerProcess::Running { start: Some(12345) }
+        );
+        assert_eq!(parse_stat("42 (x) Z 1 1"), OwnerProcess::Gone);
+        assert_eq!(parse_stat("garbage"), OwnerProcess::Running { start: None });
     }
 
     #[test]

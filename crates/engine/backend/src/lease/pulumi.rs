@@ -13,7 +13,7 @@ use super::LeaseError;
 use super::owner::Owner;
 use crate::layout::StackKeys;
 use crate::names::StackRef;
-use crate::store::{Storage, StoreError, overwrite};
+use crate::store::{Storage, StorageError, overwrite};
 
 /// A lock that somebody else wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ async fn refuse_foreign(
 pub(super) async fn all(
     storage: &dyn Storage,
     stack: &StackRef,
-) -> Result<Vec<PulumiLock>, StoreError> {
+) -> Result<Vec<PulumiLock>, StorageError> {
     let listed = storage
         .list(&StackKeys::new(stack).pulumi_lock_folder())
         .await?;

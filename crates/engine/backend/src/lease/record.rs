@@ -10,10 +10,10 @@ use super::owner::Owner;
 /// The record outlives every holder: the epoch only goes up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Record {
+pub(super) struct LeaseRecord {
     pub(super) epoch: Epoch,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) holder: Option<Holder>,
+    pub(super) holder: Option<LeaseHolder>,
     /// The lock of the official layout that goes with the last holder, which may have left it
     /// behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub(super) struct Record {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Holder {
+pub(super) struct LeaseHolder {
     pub(super) id: Uuid,
     pub(super) owner: Owner,
     /// Wall clock of the holder, for people.
@@ -38,12 +38,12 @@ pub(super) struct Holder {
     pub(super) lifetime: Option<u64>,
 }
 
-impl Record {
+impl LeaseRecord {
     /// The record of a new holder, after `previous`.
     pub(super) fn held(previous: Option<&Self>, id: Uuid, owner: Owner, now: Timestamp) -> Self {
         Self {
             epoch: next_epoch(previous, false, now),
-            holder: Some(Holder {
+            holder: Some(LeaseHolder {
                 id,
                 owner,
                 acquired: now,
@@ -102,7 +102,7 @@ impl Record {
 
 /// The epoch after the one in `record`. Where the record cannot be read, time stands in for it: a
 /// count of writers never gets near the seconds since 1970.
-fn next_epoch(record: Option<&Record>, unreadable: bool, now: Timestamp) -> Epoch {
+fn next_epoch(record: Option<&LeaseRecord>, unreadable: bool, now: Timestamp) -> Epoch {
     match record {
         Some(record) => record.epoch.next(),
         None if unreadable => Epoch::from_stored(now.as_second().unsigned_abs()),

@@ -15,12 +15,12 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::owner::Owner;
-use super::record::Record;
+use super::record::LeaseRecord;
 use super::{HeldBy, LeaseError};
-use crate::clock::Clock;
+use crate::clock::LeaseClock;
 use crate::layout::StackKeys;
 use crate::names::StackRef;
-use crate::store::{Expect, Put, Storage, Tag};
+use crate::store::{Put, Storage, Tag, WriteCondition};
 
 /// Bucket clocks count in seconds.
 const CLOCK_GRAIN: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const CLOCK_GRAIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct RemoteHold {
     storage: Arc<dyn Storage>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn LeaseClock>,
     stack: StackRef,
     lifetime: Duration,
     pub(super) epoch: Epoch,
@@ -40,23 +40,23 @@ pub(super) struct RemoteHold {
 /// The record as we last wrote it.
 #[derive(Clone, Debug)]
 struct Current {
-    record: Record,
+    record: LeaseRecord,
     tag: Tag,
     /// Taken before the write was sent: the lease may have begun as early as that.
     renewed: Duration,
 }
 
-struct Found {
-    record: Option<Record>,
+struct ReadLease {
+    record: Option<LeaseRecord>,
     unreadable: Option<serde_json::Error>,
-    expect: Expect,
+    expect: WriteCondition,
     modified: Timestamp,
 }
 
 impl RemoteHold {
     pub(super) async fn acquire(
         storage: &Arc<dyn Storage>,
-        clock: &Arc<dyn Clock>,
+        clock: &Arc<dyn LeaseClock>,
         stack: &StackRef,
         owner: Owner,
         lifetime: Duration,
@@ -79,7 +79,7 @@ impl RemoteHold {
         }
         let renewed = clock.monotonic();
         let id = Uuid::new_v4();
-        let mut record = Record::held(previous.as_ref(), id, owner, clock.now());
+        let mut record = LeaseRecord::held(previous.as_ref(), id, owner, clock.now());
         if let Some(holder) = &mut record.holder {
             holder.lifetime = Some(lifetime.as_secs());
         }
@@ -158,14 +158,14 @@ impl RemoteHold {
         self.replace(freed).await
     }
 
-    async fn replace(&self, record: Record) -> Result<(), LeaseError> {
+    async fn replace(&self, record: LeaseRecord) -> Result<(), LeaseError> {
         let key = StackKeys::new(&self.stack).lease();
         let mut tag = self.current.lock().tag.clone();
         // A renewal whose answer got lost has changed the tag; the second try knows the new one.
         for _ in 0..2 {
             let renewed = self.clock.monotonic();
             let bytes = record.to_bytes().into();
-            let expect = Expect::Unchanged(tag);
+            let expect = WriteCondition::Unchanged(tag);
             if let Put::Stored(tag) = self.storage.put(&key, bytes, expect).await? {
                 *self.current.lock() = Current {
                     record,
@@ -176,7 +176,7 @@ impl RemoteHold {
             }
             let found = find(self.storage.as_ref(), &self.stack).await?;
             match (found.record, found.expect) {
-                (Some(other), Expect::Unchanged(current))
+                (Some(other), WriteCondition::Unchanged(current))
                     if other.epoch == self.epoch && other.is_held_by(self.id) =>
                 {
                     tag = current;
@@ -205,7 +205,7 @@ pub(super) async fn unlock(
     now: Timestamp,
 ) -> Result<Epoch, LeaseError> {
     let found = find(storage, stack).await?;
-    let record = Record::unlocked(found.record.as_ref(), found.unreadable.is_some(), now);
+    let record = LeaseRecord::unlocked(found.record.as_ref(), found.unreadable.is_some(), now);
     let key = StackKeys::new(stack).lease();
     match storage
         .put(&key, record.to_bytes().into(), found.expect)
@@ -231,24 +231,24 @@ pub(super) async fn inspect(
     Ok(held_by(&record, silence))
 }
 
-async fn find(storage: &dyn Storage, stack: &StackRef) -> Result<Found, LeaseError> {
+async fn find(storage: &dyn Storage, stack: &StackRef) -> Result<ReadLease, LeaseError> {
     let key = StackKeys::new(stack).lease();
     let Some(object) = storage.get(&key).await? else {
-        return Ok(Found {
+        return Ok(ReadLease {
             record: None,
             unreadable: None,
-            expect: Expect::Absent,
+            expect: WriteCondition::Absent,
             modified: Timestamp::UNIX_EPOCH,
         });
     };
-    let (record, unreadable) = match Record::from_bytes(&object.bytes) {
+    let (record, unreadable) = match LeaseRecord::from_bytes(&object.bytes) {
         Ok(record) => (Some(record), None),
         Err(error) => (None, Some(error)),
     };
-    Ok(Found {
+    Ok(ReadLease {
         record,
         unreadable,
-        expect: Expect::Unchanged(object.tag),
+        expect: WriteCondition::Unchanged(object.tag),
         modified: object.modified,
     })
 }
@@ -259,7 +259,7 @@ async fn silence(storage: &dyn Storage, written: Timestamp) -> Result<Duration, 
     Ok(Duration::try_from(silence).unwrap_or_default())
 }
 
-fn held(stack: &StackRef, record: &Record, silence: Duration) -> LeaseError {
+fn held(stack: &StackRef, record: &LeaseRecord, silence: Duration) -> LeaseError {
     let holder = held_by(record, silence).map(Box::new);
     LeaseError::Held {
         stack: stack.clone(),
@@ -267,7 +267,7 @@ fn held(stack: &StackRef, record: &Record, silence: Duration) -> LeaseError {
     }
 }
 
-fn held_by(record: &Record, silence: Duration) -> Option<HeldBy> {
+fn held_by(record: &LeaseRecord, silence: Duration) -> Option<HeldBy> {
     let holder = record.holder.as_ref()?;
     Some(HeldBy {
         owner: holder.owner.clone(),

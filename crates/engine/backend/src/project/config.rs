@@ -8,7 +8,7 @@ use nimbus_engine_model::secrets::CryptError;
 use nimbus_engine_model::{PathSegment, PropertyMap, PropertyPath, PropertyValue};
 use serde_json::Value;
 
-use super::declaration::{Declaration, Given, split_path};
+use super::declaration::{Declaration, DeclaredDefault, split_path};
 use super::file::Project;
 use super::key::ConfigKey;
 use super::value::{ConfigValue, PlaceError, coerced, json_text};
@@ -115,13 +115,15 @@ pub fn resolve(
             continue;
         }
         match given {
-            Given::Value(value) => {
+            DeclaredDefault::Value(value) => {
                 let value = ConfigValue::from_json(value);
                 let misplaced = |error: PlaceError| misplaced(key, &error);
                 encrypted.set(key, path, value).map_err(misplaced)?;
             }
-            Given::Nothing if key.namespace() == project.name => missing.push(written.clone()),
-            Given::Nothing => {}
+            DeclaredDefault::Nothing if key.namespace() == project.name => {
+                missing.push(written.clone())
+            }
+            DeclaredDefault::Nothing => {}
         }
     }
     if !missing.is_empty() {

@@ -15,14 +15,14 @@ pub struct Declaration {
     /// Where below that key the value is; empty for the whole.
     pub path: Vec<PathSegment>,
     pub type_: Option<ConfigType>,
-    pub given: Given,
+    pub given: DeclaredDefault,
     pub secret: bool,
     pub description: Option<String>,
 }
 
 /// What a stack gets that says nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum DeclaredDefault {
     /// The stack must say something.
     Nothing,
     /// A default of the project's own configuration, or a value for somebody else's.
@@ -80,12 +80,12 @@ pub(super) fn read(project: &str, key: &str, view: &View<'_>) -> Result<Declarat
         key: config_key,
         path,
         type_: None,
-        given: Given::Nothing,
+        given: DeclaredDefault::Nothing,
         secret: false,
         description: None,
     };
     if let Some(short) = shorthand(view)? {
-        declaration.given = Given::Value(short);
+        declaration.given = DeclaredDefault::Value(short);
         return Ok(declaration);
     }
     view.only_keys(&["type", "items", "description", "secret", "default", "value"])?;
@@ -101,7 +101,12 @@ pub(super) fn read(project: &str, key: &str, view: &View<'_>) -> Result<Declarat
     Ok(declaration)
 }
 
-fn given(key: &str, own: bool, type_: Option<&ConfigType>, view: &View<'_>) -> Result<Given> {
+fn given(
+    key: &str,
+    own: bool,
+    type_: Option<&ConfigType>,
+    view: &View<'_>,
+) -> Result<DeclaredDefault> {
     let json = |view: &View<'_>| view.document().to_json(view.node());
     match (view.optional("default")?, view.optional("value")?) {
         (Some(_), Some(value)) => {
@@ -118,10 +123,10 @@ fn given(key: &str, own: bool, type_: Option<&ConfigType>, view: &View<'_>) -> R
                 let message = format!("the default of `{key}` is not of type {}", type_.name());
                 return Err(invalid(&default, message));
             }
-            Ok(Given::Value(value))
+            Ok(DeclaredDefault::Value(value))
         }
-        (None, Some(value)) if own || type_.is_none() => json(&value).map(Given::Value),
-        (None, None) if own => Ok(Given::Nothing),
+        (None, Some(value)) if own || type_.is_none() => json(&value).map(DeclaredDefault::Value),
+        (None, None) if own => Ok(DeclaredDefault::Nothing),
         (None, _) if type_.is_some() => {
             let message = format!("`{key}` belongs to another namespace and cannot have a type");
             Err(invalid(view, message))
@@ -237,7 +242,11 @@ mod tests {
             ("zones: [a, b]", json!(["a", "b"])),
         ] {
             let declaration = declare(text).unwrap();
-            assert_eq!(declaration.given, Given::Value(expected), "{text}");
+            assert_eq!(
+                declaration.given,
+                DeclaredDefault::Value(expected),
+                "{text}"
+            );
             assert_eq!(declaration.type_, None);
         }
     }
@@ -250,7 +259,7 @@ mod tests {
         assert_eq!(declaration.path, [PathSegment::from("cidrs")]);
         assert_eq!(declaration.type_.unwrap().name(), "array<array<string>>");
         assert!(declaration.secret);
-        assert_eq!(declaration.given, Given::Nothing);
+        assert_eq!(declaration.given, DeclaredDefault::Nothing);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl StackSettings {
         wanted
             .set(key, path, value)
             .map_err(|error| misplaced(key, &error))?;
-        self.change_config(Change::Put, key, path, wanted)
+        self.change_config(EditKind::Put, key, path, wanted)
     }
 
     /// Encrypts a text and sets it. The first secret of a stack brings its key with it.
@@ -76,7 +76,7 @@ impl StackSettings {
         wanted
             .remove(key, path)
             .map_err(|error| misplaced(key, &error))?;
-        self.change_config(Change::Take, key, path, wanted)
+        self.change_config(EditKind::Take, key, path, wanted)
     }
 
     /// Writes down how secrets are encrypted: a salt, or a data key of the service that the file
@@ -96,11 +96,11 @@ impl StackSettings {
         }
         let config = self.config.clone();
         let proposals = [self.put(&path, 1, &|_| Some(value.clone()))];
-        self.accept(proposals, &Wanted { config, keys })
+        self.accept(proposals, &ExpectedFile { config, keys })
     }
 
-    fn keys(&self) -> Keys {
-        Keys {
+    fn keys(&self) -> SecretKeys {
+        SecretKeys {
             salt: self.encryption_salt.clone(),
             encrypted: self.encrypted_key.clone(),
         }
@@ -122,7 +122,7 @@ impl StackSettings {
     /// Changes what is at a key, or below it, into what `config` has there.
     fn change_config(
         &mut self,
-        change: Change,
+        change: EditKind,
         key: &ConfigKey,
         path: &[PathSegment],
         config: ConfigMap,
@@ -136,13 +136,13 @@ impl StackSettings {
         };
         // From the most careful to the coarsest.
         let proposals = match change {
-            Change::Put => [
+            EditKind::Put => [
                 self.put(&full, full.len(), &value_at),
                 self.put(&full, 2, &value_at),
                 self.put(&full, 1, &value_at),
                 None,
             ],
-            Change::Take => [
+            EditKind::Take => [
                 self.take(&full),
                 self.put(&full, full.len() - 1, &value_at),
                 self.without_config(&config),
@@ -150,7 +150,7 @@ impl StackSettings {
             ],
         };
         let keys = self.keys();
-        self.accept(proposals, &Wanted { config, keys })
+        self.accept(proposals, &ExpectedFile { config, keys })
     }
 
     /// How the key is spelt in the file, or would be.
@@ -167,7 +167,7 @@ impl StackSettings {
         &self,
         path: &[PathSegment],
         depth: usize,
-        wanted: &super::splice::Wanted<'_>,
+        wanted: &super::splice::DesiredLookup<'_>,
     ) -> Option<String> {
         let text = self.text();
         let document = self
@@ -209,7 +209,7 @@ impl StackSettings {
     fn accept<const N: usize>(
         &mut self,
         proposals: [Option<String>; N],
-        wanted: &Wanted,
+        wanted: &ExpectedFile,
     ) -> Result<()> {
         let name = self.path.display().to_string();
         let is_json = self.path.extension().is_some_and(|ending| ending == "json");
@@ -242,20 +242,20 @@ impl StackSettings {
 }
 
 #[derive(Clone, Copy)]
-enum Change {
+enum EditKind {
     Put,
     Take,
 }
 
 /// What the edited file must say.
-struct Wanted {
+struct ExpectedFile {
     config: ConfigMap,
-    keys: Keys,
+    keys: SecretKeys,
 }
 
 /// What only the holder of a passphrase, or of rights at a service, can use.
 #[derive(PartialEq, Eq)]
-struct Keys {
+struct SecretKeys {
     salt: Option<String>,
     encrypted: Option<String>,
 }

@@ -20,7 +20,7 @@ pub struct Project {
     /// The file itself.
     pub path: PathBuf,
     pub name: String,
-    pub runtime: Option<Runtime>,
+    pub runtime: Option<ProjectRuntime>,
     /// Where the program starts, relative to the project's folder.
     pub main: Option<String>,
     pub description: Option<String>,
@@ -47,7 +47,7 @@ pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Error {
 
 /// The language of a program.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Runtime {
+pub struct ProjectRuntime {
     pub name: String,
     pub options: Map<String, Value>,
 }
@@ -151,11 +151,11 @@ fn text(view: &View<'_>, key: &str) -> Result<Option<String>> {
         .transpose()
 }
 
-fn runtime(view: &View<'_>) -> Result<Runtime> {
+fn runtime(view: &View<'_>) -> Result<ProjectRuntime> {
     if let Some(name) = view.node().as_str() {
-        let runtime = Runtime {
+        let runtime = ProjectRuntime {
             name: name.to_owned(),
-            ..Runtime::default()
+            ..ProjectRuntime::default()
         };
         return Ok(runtime);
     }
@@ -168,7 +168,7 @@ fn runtime(view: &View<'_>) -> Result<Runtime> {
         None => Map::new(),
     };
     let name = text(view, "name")?.unwrap_or_default();
-    Ok(Runtime { name, options })
+    Ok(ProjectRuntime { name, options })
 }
 
 /// Declarations, and the folder of stack files, which used to be written under the same key.

@@ -12,9 +12,9 @@ mod splice;
 mod value;
 
 pub use config::{ConfigMap, ResolvedConfig, parse_key, resolve};
-pub use declaration::{ConfigType, Declaration, Given};
+pub use declaration::{ConfigType, Declaration, DeclaredDefault};
 pub use discover::find_project_file;
-pub use file::{PackageSpec, PluginPath, Plugins, Project, Runtime};
+pub use file::{PackageSpec, PluginPath, Plugins, Project, ProjectRuntime};
 pub use key::{ConfigKey, KeyError};
 pub use settings::StackSettings;
 pub use value::{ConfigValue, PlaceError};

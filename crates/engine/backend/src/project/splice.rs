@@ -11,7 +11,7 @@ use super::render;
 use super::value::ConfigValue;
 
 /// Looks up what a path from the root holds after the change.
-pub(super) type Wanted<'a> = dyn Fn(&[PathSegment]) -> Option<ConfigValue> + 'a;
+pub(super) type DesiredLookup<'a> = dyn Fn(&[PathSegment]) -> Option<ConfigValue> + 'a;
 
 pub(super) struct Splicer<'a> {
     document: &'a Document,
@@ -35,7 +35,7 @@ impl<'a> Splicer<'a> {
         &self,
         path: &[PathSegment],
         depth: usize,
-        wanted: &Wanted<'_>,
+        wanted: &DesiredLookup<'_>,
     ) -> Option<String> {
         let (slots, innermost) = self.follow(path, depth);
         if let Some(segment) = path.get(slots.len()).filter(|_| slots.len() < depth) {
@@ -58,7 +58,7 @@ impl<'a> Splicer<'a> {
     }
 
     /// The children along a path as far as they exist, and the value where it ends.
-    fn follow(&self, path: &[PathSegment], depth: usize) -> (Vec<Slot<'a>>, &'a Node) {
+    fn follow(&self, path: &[PathSegment], depth: usize) -> (Vec<ChildSpan<'a>>, &'a Node) {
         let mut node = self.document.root();
         let mut slots = Vec::new();
         for segment in path.iter().take(depth) {
@@ -75,7 +75,7 @@ impl<'a> Splicer<'a> {
         !self.document.source(node.span).starts_with(['{', '['])
     }
 
-    fn is_block_slot(&self, slot: &Slot<'_>) -> bool {
+    fn is_block_slot(&self, slot: &ChildSpan<'_>) -> bool {
         self.is_block(slot.container) && (slot.is_entry || self.dash(slot).is_some())
     }
 
@@ -114,7 +114,7 @@ impl<'a> Splicer<'a> {
         Some(self.with(Span::at(at), &format!("{}{pad}{line}", self.newline)))
     }
 
-    fn replace(&self, slot: &Slot<'_>, new: &ConfigValue) -> String {
+    fn replace(&self, slot: &ChildSpan<'_>, new: &ConfigValue) -> String {
         let end = self.end_of(slot.value, slot.start);
         if slot.is_entry {
             let indent = self.column(slot.start.start);
@@ -126,7 +126,7 @@ impl<'a> Splicer<'a> {
         self.with(Span::new(dash, end), &item)
     }
 
-    fn remove(&self, slot: &Slot<'_>) -> Option<String> {
+    fn remove(&self, slot: &ChildSpan<'_>) -> Option<String> {
         let start = if slot.is_entry {
             slot.start.start
         } else {
@@ -150,14 +150,14 @@ impl<'a> Splicer<'a> {
     /// Takes a whole entry of the root away, whatever is left.
     pub(super) fn remove_root_entry(&self, key: &str) -> Option<String> {
         let slot = slot(self.document.root(), &PathSegment::from(key))?;
-        self.remove(&Slot {
+        self.remove(&ChildSpan {
             siblings: 1,
             ..slot
         })
     }
 
     /// Where the dash of a list's element is.
-    fn dash(&self, slot: &Slot<'_>) -> Option<usize> {
+    fn dash(&self, slot: &ChildSpan<'_>) -> Option<usize> {
         let line = self.line_start(slot.start.start);
         let before = &self.text[line..slot.start.start];
         let dash = before.rfind('-')?;
@@ -205,7 +205,7 @@ impl<'a> Splicer<'a> {
 }
 
 /// A child of a list or mapping, and how it is written.
-struct Slot<'a> {
+struct ChildSpan<'a> {
     container: &'a Node,
     /// The key, or the element itself.
     start: Span,
@@ -215,11 +215,11 @@ struct Slot<'a> {
 }
 
 /// The child that a step leads to.
-fn slot<'n>(node: &'n Node, segment: &PathSegment) -> Option<Slot<'n>> {
+fn slot<'n>(node: &'n Node, segment: &PathSegment) -> Option<ChildSpan<'n>> {
     match (&node.kind, segment) {
         (NodeKind::Mapping(mapping), PathSegment::Key(key)) => {
             let entry = mapping.entry(key)?;
-            Some(Slot {
+            Some(ChildSpan {
                 container: node,
                 start: entry.key_span,
                 is_entry: true,
@@ -229,7 +229,7 @@ fn slot<'n>(node: &'n Node, segment: &PathSegment) -> Option<Slot<'n>> {
         }
         (NodeKind::Sequence(items), PathSegment::Index(index)) => {
             let value = items.get(usize::try_from(*index).ok()?)?;
-            Some(Slot {
+            Some(ChildSpan {
                 container: node,
                 start: value.span,
                 is_entry: false,

@@ -78,7 +78,7 @@ impl CloudKey {
         environment: &Environment,
     ) -> Result<(Self, SymmetricCrypter), SecretsError> {
         let key = Zeroizing::new(rand::random::<[u8; 32]>());
-        let address = Address::parse(url)?;
+        let address = CloudKeyAddress::parse(url)?;
         let encrypted = address.ask(environment, async |aws, master| {
             aws.encrypt(master, key.as_slice()).await
         })?;
@@ -87,7 +87,7 @@ impl CloudKey {
     }
 
     pub(crate) fn open(&self, environment: &Environment) -> Result<SymmetricCrypter, SecretsError> {
-        let address = Address::parse(&self.url)?;
+        let address = CloudKeyAddress::parse(&self.url)?;
         let opened = address.ask(environment, async |aws, master| {
             aws.decrypt(master, &self.encrypted).await
         })?;
@@ -120,7 +120,7 @@ impl CloudKey {
 
 /// Where a service's key is, as `awskms://<id or alias/name>?region=…` says.
 #[derive(Debug, PartialEq, Eq)]
-struct Address {
+struct CloudKeyAddress {
     url: String,
     id: String,
     region: Option<String>,
@@ -128,7 +128,7 @@ struct Address {
     context: BTreeMap<String, String>,
 }
 
-impl Address {
+impl CloudKeyAddress {
     fn parse(url: &str) -> Result<Self, SecretsError> {
         let wrong = |problem: &'static str| SecretsError::Address {
             url: url.to_owned(),
@@ -256,14 +256,14 @@ mod tests {
                 Some("us-east-1"),
             ),
         ] {
-            let address = Address::parse(url).unwrap();
+            let address = CloudKeyAddress::parse(url).unwrap();
             assert_eq!(
                 (address.id.as_str(), address.region.as_deref()),
                 (id, region),
                 "{url}"
             );
         }
-        let full = Address::parse("awskms://k?profile=p&context_stack=dev").unwrap();
+        let full = CloudKeyAddress::parse("awskms://k?profile=p&context_stack=dev").unwrap();
         assert_eq!(full.profile.as_deref(), Some("p"));
         assert_eq!(full.context["stack"], "dev");
     }
@@ -279,7 +279,7 @@ mod tests {
             ("awskms://k?contxt_a=b", "parameter"),
             ("nothing", "not an address"),
         ] {
-            let error = Address::parse(url).unwrap_err().to_string();
+            let error = CloudKeyAddress::parse(url).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -13,7 +13,7 @@ use crate::digest::Digest;
 use crate::error::BackendError;
 use crate::layout::Compression;
 use crate::lease::Lease;
-use crate::store::{Expect, Put, Tag, overwrite};
+use crate::store::{Put, Tag, WriteCondition, overwrite};
 use crate::version::{Ledger, StateVersion};
 
 /// A checkpoint as it was found.
@@ -31,7 +31,7 @@ impl Stack {
     /// The current checkpoint. Of several with different compression the newest counts.
     pub(crate) async fn find(&self) -> Result<Option<Stored>, BackendError> {
         let storage = self.backend.storage();
-        let mut newest: Option<(Timestamp, Compression, crate::store::Object)> = None;
+        let mut newest: Option<(Timestamp, Compression, crate::store::StoredObject)> = None;
         for compression in Compression::ALL {
             let key = self.keys.checkpoint(compression);
             if let Some(object) = storage.get(&key).await?
@@ -90,8 +90,8 @@ impl Stack {
         }
         let key = self.keys.checkpoint(compression);
         let expect = match previous {
-            Some(stored) if stored.key == key => Expect::Unchanged(stored.tag.clone()),
-            _ => Expect::Absent,
+            Some(stored) if stored.key == key => WriteCondition::Unchanged(stored.tag.clone()),
+            _ => WriteCondition::Absent,
         };
         let digest = Digest::of(&bytes);
         let bytes = Bytes::from(bytes);

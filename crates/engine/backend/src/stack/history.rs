@@ -11,7 +11,7 @@ use super::{Stack, Stored};
 use crate::clock::unix_nanos;
 use crate::error::BackendError;
 use crate::layout::Compression;
-use crate::store::{Expect, Put};
+use crate::store::{Put, WriteCondition};
 
 /// What is recorded of an update. Names and order of fields are the official ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl fmt::Display for UpdateKind {
 
 /// A state that the stack had, and the update that left it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Version {
+pub struct StackVersion {
     /// 1 is the oldest that is kept.
     pub number: usize,
     pub at: Timestamp,
@@ -94,7 +94,7 @@ const CHECKPOINT: &str = ".checkpoint.json";
 
 impl Stack {
     /// Every update that is kept, oldest first.
-    pub async fn history(&self) -> Result<Vec<Version>, BackendError> {
+    pub async fn history(&self) -> Result<Vec<StackVersion>, BackendError> {
         let storage = self.backend.storage();
         let listed = storage.list(&self.keys.history_folder()).await?;
         let mut bases: BTreeMap<i128, Files> = BTreeMap::new();
@@ -113,7 +113,7 @@ impl Stack {
             let Some(update) = self.read_update(&key).await? else {
                 continue;
             };
-            versions.push(Version {
+            versions.push(StackVersion {
                 number: versions.len() + 1,
                 at: Timestamp::from_nanosecond(nanos).unwrap_or(Timestamp::UNIX_EPOCH),
                 update,
@@ -124,7 +124,7 @@ impl Stack {
     }
 
     /// The checkpoint that an update left, as it is stored, uncompressed.
-    pub async fn version_bytes(&self, version: &Version) -> Result<Vec<u8>, BackendError> {
+    pub async fn version_bytes(&self, version: &StackVersion) -> Result<Vec<u8>, BackendError> {
         let lost = || BackendError::History {
             key: format!("version {} of {}", version.number, self.stack),
             reason: "its state is not kept".to_owned(),
@@ -152,7 +152,7 @@ impl Stack {
         loop {
             let key = format!("{}{HISTORY}", self.keys.history_base(nanos));
             let put = storage
-                .put(&key, bytes.clone().into(), Expect::Absent)
+                .put(&key, bytes.clone().into(), WriteCondition::Absent)
                 .await?;
             if matches!(put, Put::Stored(_)) {
                 break;

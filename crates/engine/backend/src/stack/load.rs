@@ -7,7 +7,7 @@ use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::format::{
     CheckpointHead, FileForm, Layout, StateError, StateFile, read_checkpoint, read_unverified,
 };
-use nimbus_engine_model::integrity::Finding;
+use nimbus_engine_model::integrity::IntegrityFinding;
 use nimbus_engine_model::secrets::{CiphertextCache, Crypter, NoSecrets, SealedText};
 
 use super::{Stack, Stored};
@@ -17,7 +17,7 @@ use crate::version::StateVersion;
 
 /// A state that can be worked on.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedState {
     /// `None` when nothing was ever deployed.
     pub snapshot: Option<Snapshot>,
     pub version: StateVersion,
@@ -37,12 +37,12 @@ pub struct Unverified {
     pub snapshot: Option<Snapshot>,
     pub version: StateVersion,
     /// Every rule that the state breaks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<IntegrityFinding>,
 }
 
 impl Stack {
     /// Reads the state, with its secrets. Refuses one that cannot be worked on.
-    pub async fn load(&self, keyring: &Arc<Keyring>) -> Result<Loaded, BackendError> {
+    pub async fn load(&self, keyring: &Arc<Keyring>) -> Result<LoadedState, BackendError> {
         let stored = self.must_find().await?;
         self.open(stored, keyring).await
     }
@@ -75,7 +75,7 @@ impl Stack {
         &self,
         stored: Stored,
         keyring: &Arc<Keyring>,
-    ) -> Result<Loaded, BackendError> {
+    ) -> Result<LoadedState, BackendError> {
         let ledger = self.ledger().await?;
         let version = ledger.current(stored.digest);
         let put_back_from = ledger.earlier(stored.digest);
@@ -85,7 +85,7 @@ impl Stack {
             let file = this.read(&stored)?;
             let (head, layout) = (this.head_of(&file), file.layout);
             let (snapshot, ciphertexts) = this.open_secrets(&stored, file, &keyring)?;
-            Ok(Loaded {
+            Ok(LoadedState {
                 snapshot,
                 version,
                 put_back_from,

@@ -14,15 +14,15 @@ use nimbus_engine_model::secrets::{CiphertextCache, NoSecrets};
 
 use crate::backend::Backend;
 use crate::error::BackendError;
-use crate::journal::{Sealed, seal_abandoned, sweep};
+use crate::journal::{JournalSeal, seal_abandoned, sweep};
 use crate::layout::StackKeys;
 use crate::lease::{self, HeldBy, Lease, LeaseGuard, Owner, Unlocked};
 use crate::names::StackRef;
 
 pub(crate) use self::checkpoint::Stored;
-pub use self::history::{UpdateInfo, UpdateKind, UpdateResult, Version};
+pub use self::history::{StackVersion, UpdateInfo, UpdateKind, UpdateResult};
 pub(crate) use self::keep_sealed::KeepSealed;
-pub use self::load::{Loaded, Unverified};
+pub use self::load::{LoadedState, Unverified};
 pub use self::transfer::{ImportOptions, Imported};
 
 /// Cheap to make and to clone; does nothing by itself.
@@ -111,7 +111,7 @@ impl Stack {
 
     async fn settle(&self, lease: &Lease, by: String) -> Result<(), BackendError> {
         let place = self.backend.place();
-        let seal = Sealed {
+        let seal = JournalSeal {
             epoch: lease.epoch(),
             by,
         };

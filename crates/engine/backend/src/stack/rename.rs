@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nimbus_engine_model::format::{Layout, SecretsMode, read_unverified, write_checkpoint};
 use nimbus_engine_model::secrets::{CiphertextCache, SealedText};
 use nimbus_engine_model::{
-    Operation, PropertyMap, PropertyValue, ProviderRef, ROOT_STACK_TYPE, ResourceState, Snapshot,
-    Urn,
+    PendingOperation, PropertyMap, PropertyValue, ProviderRef, ROOT_STACK_TYPE, ResourceState,
+    Snapshot, Urn,
 };
 
 use super::Stack;
@@ -172,7 +172,7 @@ impl Renamer<'_> {
         for resource in &mut snapshot.resources {
             self.resource(Arc::make_mut(resource));
         }
-        for Operation { resource, .. } in &mut snapshot.pending_operations {
+        for PendingOperation { resource, .. } in &mut snapshot.pending_operations {
             self.resource(Arc::make_mut(resource));
         }
         snapshot

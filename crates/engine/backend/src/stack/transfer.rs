@@ -9,7 +9,7 @@ use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::format::{
     Layout, SecretsMode, StateError, StateFile, read_unverified, write_checkpoint, write_export,
 };
-use nimbus_engine_model::integrity::Finding;
+use nimbus_engine_model::integrity::IntegrityFinding;
 use nimbus_engine_model::secrets::{CiphertextCache, Crypter, SealedText};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub struct Imported {
     pub version: StateVersion,
     pub resources: usize,
     /// What is wrong with a state that was accepted nevertheless.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<IntegrityFinding>,
 }
 
 impl Stack {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use super::StoreError;
+use super::StorageError;
 use crate::environment::Environment;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum StorageAddress {
     Local(PathBuf),
     S3(S3Address),
 }
@@ -39,13 +39,13 @@ const WITHOUT_MEANING: [&str; 5] = [
     "response_checksum_validation",
 ];
 
-impl Address {
+impl StorageAddress {
     /// Reads an address. `directory` is what relative paths are relative to.
     pub fn parse(
         text: &str,
         directory: &Path,
         environment: &Environment,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, StorageError> {
         match text.split_once("://") {
             None => local(text, text, directory, environment),
             Some(("file", rest)) => {
@@ -55,7 +55,7 @@ impl Address {
                 local(text, &path, directory, environment)
             }
             Some(("s3", _)) => s3(text).map(Self::S3),
-            Some((scheme, _)) => Err(StoreError::Unsupported {
+            Some((scheme, _)) => Err(StorageError::Unsupported {
                 scheme: format!("{scheme}://"),
             }),
         }
@@ -63,7 +63,7 @@ impl Address {
 }
 
 /// Never shows credentials: an address has none.
-impl fmt::Display for Address {
+impl fmt::Display for StorageAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(path) => write!(f, "file://{}", path.display()),
@@ -78,7 +78,7 @@ fn local(
     path: &str,
     directory: &Path,
     environment: &Environment,
-) -> Result<Address, StoreError> {
+) -> Result<StorageAddress, StorageError> {
     if path.is_empty() {
         return Err(wrong(text, "it names no folder"));
     }
@@ -96,7 +96,7 @@ fn local(
         }
         _ => PathBuf::from(path),
     };
-    Ok(Address::Local(normalised(&directory.join(path))))
+    Ok(StorageAddress::Local(normalised(&directory.join(path))))
 }
 
 /// Without `.`, doubled slashes and a slash at the end. `..` stays: only the file system knows
@@ -105,7 +105,7 @@ fn normalised(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-fn s3(text: &str) -> Result<S3Address, StoreError> {
+fn s3(text: &str) -> Result<S3Address, StorageError> {
     let url = Url::parse(text).map_err(|error| wrong(text, &error.to_string()))?;
     if !url.username().is_empty() || url.password().is_some() {
         let reason = "credentials do not belong in an address; set AWS_ACCESS_KEY_ID and \
@@ -181,8 +181,8 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn wrong(address: &str, reason: &str) -> StoreError {
-    StoreError::Address {
+fn wrong(address: &str, reason: &str) -> StorageError {
+    StorageError::Address {
         address: address.to_owned(),
         reason: reason.to_owned(),
     }
@@ -192,15 +192,15 @@ fn wrong(address: &str, reason: &str) -> StoreError {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Address, StoreError> {
+    fn parse(text: &str) -> Result<StorageAddress, StorageError> {
         let environment = Environment::fixed([("HOME", "/home/ada")]);
-        Address::parse(text, Path::new("/current"), &environment)
+        StorageAddress::parse(text, Path::new("/current"), &environment)
     }
 
     fn parse_s3(text: &str) -> S3Address {
         match parse(text).unwrap() {
-            Address::S3(address) => address,
-            Address::Local(path) => panic!("{path:?}"),
+            StorageAddress::S3(address) => address,
+            StorageAddress::Local(path) => panic!("{path:?}"),
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
             ("~other", "/current/~other"),
         ] {
             let parsed = parse(text).unwrap();
-            assert_eq!(parsed, Address::Local(path.into()), "{text}");
+            assert_eq!(parsed, StorageAddress::Local(path.into()), "{text}");
         }
         assert_eq!(parse("state").unwrap().to_string(), "file:///current/state");
     }
@@ -243,7 +243,10 @@ mod tests {
                 kms_key: None,
             }
         );
-        assert_eq!(Address::S3(address).to_string(), "s3://states/team a/prod");
+        assert_eq!(
+            StorageAddress::S3(address).to_string(),
+            "s3://states/team a/prod"
+        );
         assert_eq!(
             parse_s3("s3://b?endpoint=minio:9000").endpoint.as_deref(),
             Some("https://minio:9000")

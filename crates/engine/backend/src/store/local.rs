@@ -14,7 +14,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Act, Expect, Listed, Object, Put, Storage, StoreError, Tag};
+use super::{
+    ListedObject, Put, Storage, StorageAct, StorageError, StoredObject, Tag, WriteCondition,
+};
 use crate::digest::Digest;
 use crate::layout::SCRATCH;
 
@@ -51,9 +53,9 @@ impl LocalStorage {
         Some(free)
     }
 
-    pub(crate) fn read(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    pub(crate) fn read(&self, key: &str) -> Result<Option<StoredObject>, StorageError> {
         let path = self.path(key);
-        let error = |source| StoreError::io(Act::Read, &path, source);
+        let error = |source| StorageError::io(StorageAct::Read, &path, source);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(source) if is_absent(&source) => return Ok(None),
@@ -63,7 +65,7 @@ impl LocalStorage {
             .map_err(error)?
             .modified()
             .map_err(error)?;
-        Ok(Some(Object {
+        Ok(Some(StoredObject {
             tag: Tag::Digest(Digest::of(&bytes)),
             bytes: bytes.into(),
             modified: timestamp(modified),
@@ -71,41 +73,46 @@ impl LocalStorage {
     }
 
     /// Replaces a file whole; it is on disk when this returns.
-    pub(crate) fn write(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, key: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let path = self.path(key);
         let scratch = self.write_aside(&path, bytes)?;
         let renamed = fs::rename(&scratch.path, &path);
-        renamed.map_err(|source| StoreError::io(Act::Write, &path, source))?;
+        renamed.map_err(|source| StorageError::io(StorageAct::Write, &path, source))?;
         scratch.keep();
         // Attributes describe the content that was just replaced.
         let _ = fs::remove_file(attributes_of(&path));
         sync_folder_of(&path)
     }
 
-    fn create(&self, key: &str, bytes: &[u8]) -> Result<bool, StoreError> {
+    fn create(&self, key: &str, bytes: &[u8]) -> Result<bool, StorageError> {
         let path = self.path(key);
         let scratch = self.write_aside(&path, bytes)?;
         // A link, unlike a rename, fails when the name is taken.
         match fs::hard_link(&scratch.path, &path) {
             Ok(()) => {}
             Err(source) if source.kind() == ErrorKind::AlreadyExists => return Ok(false),
-            Err(source) => return Err(StoreError::io(Act::Write, &path, source)),
+            Err(source) => return Err(StorageError::io(StorageAct::Write, &path, source)),
         }
         drop(scratch);
         sync_folder_of(&path)?;
         Ok(true)
     }
 
-    fn put_sync(&self, key: &str, bytes: &[u8], expect: &Expect) -> Result<Put, StoreError> {
+    fn put_sync(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        expect: &WriteCondition,
+    ) -> Result<Put, StorageError> {
         let stored = Put::Stored(Tag::Digest(Digest::of(bytes)));
         match expect {
-            Expect::Anything => self.write(key, bytes).map(|()| stored),
-            Expect::Absent => Ok(if self.create(key, bytes)? {
+            WriteCondition::Anything => self.write(key, bytes).map(|()| stored),
+            WriteCondition::Absent => Ok(if self.create(key, bytes)? {
                 stored
             } else {
                 Put::Refused
             }),
-            Expect::Unchanged(tag) => {
+            WriteCondition::Unchanged(tag) => {
                 // The writer holds the stack's lease, so nobody writes between check and rename.
                 let current = self.read(key)?.map(|object| object.tag);
                 if current.as_ref() != Some(tag) {
@@ -116,22 +123,22 @@ impl LocalStorage {
         }
     }
 
-    pub(crate) fn remove(&self, key: &str) -> Result<(), StoreError> {
+    pub(crate) fn remove(&self, key: &str) -> Result<(), StorageError> {
         let path = self.path(key);
         let _ = fs::remove_file(attributes_of(&path));
         match fs::remove_file(&path) {
             Ok(()) => sync_folder_of(&path),
             Err(source) if is_absent(&source) => Ok(()),
-            Err(source) => Err(StoreError::io(Act::Delete, &path, source)),
+            Err(source) => Err(StorageError::io(StorageAct::Delete, &path, source)),
         }
     }
 
-    pub(crate) fn list_sync(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {
+    pub(crate) fn list_sync(&self, folder: &str) -> Result<Vec<ListedObject>, StorageError> {
         let mut found = Vec::new();
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             let path = self.path(&folder);
-            let error = |source| StoreError::io(Act::List, &path, source);
+            let error = |source| StorageError::io(StorageAct::List, &path, source);
             let entries = match fs::read_dir(&path) {
                 Ok(entries) => entries,
                 Err(source) if is_absent(&source) => continue,
@@ -152,7 +159,7 @@ impl LocalStorage {
                     folders.push(key);
                 } else if !name.ends_with(ATTRIBUTES) {
                     let modified = metadata.modified().map_err(error)?;
-                    found.push(Listed {
+                    found.push(ListedObject {
                         key,
                         size: metadata.len(),
                         modified: timestamp(modified),
@@ -165,7 +172,7 @@ impl LocalStorage {
     }
 
     /// Writes a file that will become `target`, with its permissions, in a folder of its own.
-    fn write_aside(&self, target: &Path, bytes: &[u8]) -> Result<Scratch, StoreError> {
+    fn write_aside(&self, target: &Path, bytes: &[u8]) -> Result<Scratch, StorageError> {
         let folder = self.path(SCRATCH);
         create_folders(&folder)?;
         if let Some(parent) = target.parent() {
@@ -176,7 +183,7 @@ impl LocalStorage {
             kept: false,
         };
         let path = &scratch.path;
-        let error = |source| StoreError::io(Act::Write, target, source);
+        let error = |source| StorageError::io(StorageAct::Write, target, source);
         let mode = fs::metadata(target).map_or(0o600, |existing| existing.permissions().mode());
         let mut file = OpenOptions::new()
             .write(true)
@@ -216,22 +223,27 @@ impl Drop for Scratch {
 
 #[async_trait]
 impl Storage for LocalStorage {
-    async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, StorageError> {
         let (this, key) = (self.clone(), key.to_owned());
         blocking(move || this.read(&key)).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, expect: Expect) -> Result<Put, StoreError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        expect: WriteCondition,
+    ) -> Result<Put, StorageError> {
         let (this, key) = (self.clone(), key.to_owned());
         blocking(move || this.put_sync(&key, &bytes, &expect)).await
     }
 
-    async fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
+    async fn copy(&self, from: &str, to: &str) -> Result<(), StorageError> {
         let (this, from, to) = (self.clone(), from.to_owned(), to.to_owned());
         blocking(move || {
             let absent = || {
                 let source = std::io::Error::from(ErrorKind::NotFound);
-                StoreError::io(Act::Read, &this.path(&from), source)
+                StorageError::io(StorageAct::Read, &this.path(&from), source)
             };
             let object = this.read(&from)?.ok_or_else(absent)?;
             this.write(&to, &object.bytes)
@@ -239,23 +251,23 @@ impl Storage for LocalStorage {
         .await
     }
 
-    async fn delete(&self, key: &str) -> Result<(), StoreError> {
+    async fn delete(&self, key: &str) -> Result<(), StorageError> {
         let (this, key) = (self.clone(), key.to_owned());
         blocking(move || this.remove(&key)).await
     }
 
-    async fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, StorageError> {
         let (this, folder) = (self.clone(), folder.to_owned());
         blocking(move || this.list_sync(&folder)).await
     }
 
-    async fn time(&self) -> Result<Timestamp, StoreError> {
+    async fn time(&self) -> Result<Timestamp, StorageError> {
         Ok(Timestamp::now())
     }
 }
 
 /// Makes a folder and its parents, each known to the disk before the next.
-pub(crate) fn create_folders(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn create_folders(folder: &Path) -> Result<(), StorageError> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -272,24 +284,24 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), StoreError> {
         },
         // Somebody else made it meanwhile.
         Err(source) if source.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        Err(source) => Err(StoreError::io(Act::Write, folder, source)),
+        Err(source) => Err(StorageError::io(StorageAct::Write, folder, source)),
     }
 }
 
-fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
+fn sync_folder_of(path: &Path) -> Result<(), StorageError> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
     File::open(folder)
         .and_then(|file| file.sync_all())
-        .map_err(|source| StoreError::io(Act::Write, folder, source))
+        .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
 }
 
 /// Runs file work off the async threads.
 pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
@@ -328,7 +340,7 @@ mod tests {
         assert_eq!(storage.list("a").await.unwrap(), []);
         for content in ["one", "two, longer"] {
             storage
-                .put("a/b.json", content.into(), Expect::Anything)
+                .put("a/b.json", content.into(), WriteCondition::Anything)
                 .await
                 .unwrap();
             let object = storage.get("a/b.json").await.unwrap().unwrap();
@@ -355,14 +367,21 @@ mod tests {
     async fn a_conditional_write_sees_what_is_there() {
         let (_folder, storage) = storage();
         let put = |content: &'static str, expect| storage.put("k", content.into(), expect);
-        let Put::Stored(first) = put("one", Expect::Absent).await.unwrap() else {
+        let Put::Stored(first) = put("one", WriteCondition::Absent).await.unwrap() else {
             panic!("nothing was there")
         };
-        assert_eq!(put("two", Expect::Absent).await.unwrap(), Put::Refused);
-        let second = put("two", Expect::Unchanged(first.clone())).await.unwrap();
+        assert_eq!(
+            put("two", WriteCondition::Absent).await.unwrap(),
+            Put::Refused
+        );
+        let second = put("two", WriteCondition::Unchanged(first.clone()))
+            .await
+            .unwrap();
         assert!(matches!(second, Put::Stored(_)));
         assert_eq!(
-            put("three", Expect::Unchanged(first)).await.unwrap(),
+            put("three", WriteCondition::Unchanged(first))
+                .await
+                .unwrap(),
             Put::Refused
         );
         assert_eq!(storage.get("k").await.unwrap().unwrap().bytes, "two");
@@ -380,13 +399,13 @@ mod tests {
                 & 0o777
         };
         storage
-            .put("k", "1".into(), Expect::Anything)
+            .put("k", "1".into(), WriteCondition::Anything)
             .await
             .unwrap();
         assert_eq!(mode(), 0o600);
         fs::set_permissions(storage.path("k"), fs::Permissions::from_mode(0o640)).unwrap();
         storage
-            .put("k", "2".into(), Expect::Anything)
+            .put("k", "2".into(), WriteCondition::Anything)
             .await
             .unwrap();
         assert_eq!(mode(), 0o640);
@@ -396,19 +415,19 @@ mod tests {
     async fn a_write_that_cannot_be_finished_leaves_what_was_there() {
         let (_folder, storage) = storage();
         storage
-            .put("a/k", "1".into(), Expect::Anything)
+            .put("a/k", "1".into(), WriteCondition::Anything)
             .await
             .unwrap();
         // A folder in the way of the new content.
         fs::create_dir(storage.path("a/in-the-way")).unwrap();
         fs::write(storage.path("a/in-the-way/file"), "").unwrap();
         let error = storage
-            .put("a/in-the-way", "2".into(), Expect::Anything)
+            .put("a/in-the-way", "2".into(), WriteCondition::Anything)
             .await;
         assert!(matches!(
             error,
-            Err(StoreError::Io {
-                act: Act::Write,
+            Err(StorageError::Io {
+                act: StorageAct::Write,
                 ..
             })
         ));

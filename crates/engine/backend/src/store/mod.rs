@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-pub use address::{Address, S3Address};
+pub use address::{S3Address, StorageAddress};
 pub use local::LocalStorage;
 pub(crate) use local::{blocking, create_folders, sync_folder};
 pub use memory::MemoryStorage;
@@ -34,7 +34,7 @@ pub enum Tag {
 }
 
 #[derive(Clone, Debug)]
-pub struct Object {
+pub struct StoredObject {
     pub bytes: Bytes,
     pub tag: Tag,
     /// By the storage's clock.
@@ -42,7 +42,7 @@ pub struct Object {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     pub key: String,
     pub size: u64,
     pub modified: Timestamp,
@@ -50,7 +50,7 @@ pub struct Listed {
 
 /// What a write requires of the object that is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum WriteCondition {
     Anything,
     Absent,
     Unchanged(Tag),
@@ -66,20 +66,25 @@ pub enum Put {
 /// Keys are `/`-separated and relative to the backend's root.
 #[async_trait]
 pub trait Storage: Send + Sync + fmt::Debug {
-    async fn get(&self, key: &str) -> Result<Option<Object>, StoreError>;
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, StorageError>;
 
-    async fn put(&self, key: &str, bytes: Bytes, expect: Expect) -> Result<Put, StoreError>;
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        expect: WriteCondition,
+    ) -> Result<Put, StorageError>;
 
-    async fn copy(&self, from: &str, to: &str) -> Result<(), StoreError>;
+    async fn copy(&self, from: &str, to: &str) -> Result<(), StorageError>;
 
     /// An object that is not there counts as deleted.
-    async fn delete(&self, key: &str) -> Result<(), StoreError>;
+    async fn delete(&self, key: &str) -> Result<(), StorageError>;
 
     /// Every object below a folder, by key.
-    async fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError>;
+    async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, StorageError>;
 
-    /// What the storage's clock says, the same one that [`Object::modified`] is read from.
-    async fn time(&self) -> Result<Timestamp, StoreError>;
+    /// What the storage's clock says, the same one that [`StoredObject::modified`] is read from.
+    async fn time(&self) -> Result<Timestamp, StorageError>;
 }
 
 /// Overwrites whatever is there.
@@ -87,10 +92,13 @@ pub(crate) async fn overwrite(
     storage: &dyn Storage,
     key: &str,
     bytes: impl Into<Bytes>,
-) -> Result<Tag, StoreError> {
-    match storage.put(key, bytes.into(), Expect::Anything).await? {
+) -> Result<Tag, StorageError> {
+    match storage
+        .put(key, bytes.into(), WriteCondition::Anything)
+        .await?
+    {
         Put::Stored(tag) => Ok(tag),
-        Put::Refused => Err(StoreError::NotStored {
+        Put::Refused => Err(StorageError::NotStored {
             key: key.to_owned(),
             detail: "an unconditional write was refused".to_owned(),
         }),
@@ -98,14 +106,14 @@ pub(crate) async fn overwrite(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum StorageAct {
     Read,
     Write,
     Delete,
     List,
 }
 
-impl fmt::Display for Act {
+impl fmt::Display for StorageAct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Read => "read",
@@ -117,14 +125,14 @@ impl fmt::Display for Act {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum StorageError {
     #[error("`{address}` does not say where state is kept: {reason}")]
     Address { address: String, reason: String },
     #[error("state in `{scheme}` is not supported")]
     Unsupported { scheme: String },
     #[error("cannot {act} {path}")]
     Io {
-        act: Act,
+        act: StorageAct,
         path: String,
         #[source]
         source: std::io::Error,
@@ -137,7 +145,7 @@ pub enum StoreError {
     },
     #[error("cannot {act} {key} in the bucket")]
     Remote {
-        act: Act,
+        act: StorageAct,
         key: String,
         #[source]
         source: object_store::Error,
@@ -150,8 +158,8 @@ pub enum StoreError {
     Unconditional { reason: String },
 }
 
-impl StoreError {
-    pub(crate) fn io(act: Act, path: &std::path::Path, source: std::io::Error) -> Self {
+impl StorageError {
+    pub(crate) fn io(act: StorageAct, path: &std::path::Path, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let path = path.display().to_string();
         match source.kind() {

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::StoreError;
+use super::StorageError;
 use crate::environment::Environment;
 
 #[derive(Default)]
-pub(super) struct Profile {
+pub(super) struct AwsProfileSettings {
     pub(super) access_key: Option<String>,
     pub(super) secret_key: Option<String>,
     pub(super) session_token: Option<String>,
@@ -23,7 +23,7 @@ type Sections = BTreeMap<String, BTreeMap<String, String>>;
 pub(super) fn load(
     name: Option<&str>,
     environment: &Environment,
-) -> Result<Option<Profile>, StoreError> {
+) -> Result<Option<AwsProfileSettings>, StorageError> {
     let wanted = name
         .map(str::to_owned)
         .or_else(|| environment.non_empty("AWS_PROFILE"));
@@ -49,7 +49,7 @@ pub(super) fn load(
             .iter()
             .find_map(|section| section.get(key).cloned())
     };
-    let profile = Profile {
+    let profile = AwsProfileSettings {
         access_key: find("aws_access_key_id"),
         secret_key: find("aws_secret_access_key"),
         session_token: find("aws_session_token"),
@@ -63,7 +63,7 @@ pub(super) fn load(
     Ok(Some(profile))
 }
 
-fn read(variable: &str, file: &str, environment: &Environment) -> Result<Sections, StoreError> {
+fn read(variable: &str, file: &str, environment: &Environment) -> Result<Sections, StorageError> {
     let path = match environment.non_empty(variable) {
         Some(path) => PathBuf::from(path),
         None => match environment.non_empty("HOME") {
@@ -74,7 +74,7 @@ fn read(variable: &str, file: &str, environment: &Environment) -> Result<Section
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(sections(&text)),
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(Sections::new()),
-        Err(source) => Err(StoreError::io(super::Act::Read, &path, source)),
+        Err(source) => Err(StorageError::io(super::StorageAct::Read, &path, source)),
     }
 }
 
@@ -98,8 +98,8 @@ fn sections(text: &str) -> Sections {
     sections
 }
 
-fn wrong(name: &str, reason: &str) -> StoreError {
-    StoreError::Address {
+fn wrong(name: &str, reason: &str) -> StorageError {
+    StorageError::Address {
         address: format!("profile {name}"),
         reason: reason.to_owned(),
     }

@@ -18,7 +18,10 @@ use object_store::{
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::{Act, Expect, Listed, Object, Put, S3Address, Storage, StoreError, Tag, profile};
+use super::{
+    ListedObject, Put, S3Address, Storage, StorageAct, StorageError, StoredObject, Tag,
+    WriteCondition, profile,
+};
 use crate::environment::Environment;
 use crate::layout::SCRATCH;
 
@@ -70,7 +73,7 @@ impl RemoteStorage {
 
     /// Connects to nothing yet. What the address says goes before `NIMBUS_S3_*`, that before
     /// `AWS_*`, and that before the shared profile files.
-    pub fn s3(address: &S3Address, environment: &Environment) -> Result<Self, StoreError> {
+    pub fn s3(address: &S3Address, environment: &Environment) -> Result<Self, StorageError> {
         let mut builder = AmazonS3Builder::new().with_bucket_name(&address.bucket);
         if let Some(profile) = shared_profile(address, environment)? {
             builder = with_profile(builder, profile);
@@ -112,28 +115,31 @@ impl RemoteStorage {
                 .with_allow_http(endpoint.starts_with("http://"))
                 .with_endpoint(endpoint);
         }
-        let store = builder.build().map_err(|error| StoreError::Address {
+        let store = builder.build().map_err(|error| StorageError::Address {
             address: format!("s3://{}", address.bucket),
             reason: error.to_string(),
         })?;
         Ok(Self::new(Arc::new(store), &address.prefix))
     }
 
-    fn path(&self, key: &str) -> Result<Path, StoreError> {
+    fn path(&self, key: &str) -> Result<Path, StorageError> {
         let full = if self.prefix.is_empty() {
             key.to_owned()
         } else {
             format!("{}/{key}", self.prefix)
         };
-        Path::parse(&full).map_err(|error| StoreError::Address {
+        Path::parse(&full).map_err(|error| StorageError::Address {
             address: full,
             reason: error.to_string(),
         })
     }
 
-    async fn head(&self, key: &str) -> Result<ObjectMeta, StoreError> {
+    async fn head(&self, key: &str) -> Result<ObjectMeta, StorageError> {
         let path = self.path(key)?;
-        self.store.head(&path).await.map_err(failed(Act::Read, key))
+        self.store
+            .head(&path)
+            .await
+            .map_err(failed(StorageAct::Read, key))
     }
 
     async fn put_mode(
@@ -153,7 +159,7 @@ impl RemoteStorage {
 
     /// Asks the bucket, once, whether it honours conditions: many that speak S3 take them and write anyway,
     /// and then two writers both believe that they are the only one.
-    async fn ensure_conditional(&self) -> Result<(), StoreError> {
+    async fn ensure_conditional(&self) -> Result<(), StorageError> {
         self.conditional
             .get_or_try_init(|| async {
                 let key = format!("{SCRATCH}/conditions-{}", Uuid::new_v4());
@@ -165,22 +171,22 @@ impl RemoteStorage {
             .copied()
     }
 
-    async fn ask_conditional(&self, key: &str) -> Result<(), StoreError> {
+    async fn ask_conditional(&self, key: &str) -> Result<(), StorageError> {
         let write = async |content: &'static str, mode: PutMode| {
             let bytes = Bytes::from_static(content.as_bytes());
             match self.put_mode(key, &bytes, mode).await {
                 Ok(etag) => Ok(Some(etag)),
                 Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(None),
                 Err(source @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => {
-                    Err(StoreError::Unconditional {
+                    Err(StorageError::Unconditional {
                         reason: source.to_string(),
                     })
                 }
-                Err(source) => Err(failed(Act::Write, key)(source)),
+                Err(source) => Err(failed(StorageAct::Write, key)(source)),
             }
         };
         let ignored = |condition: &str| {
-            Err(StoreError::Unconditional {
+            Err(StorageError::Unconditional {
                 reason: format!("it wrote although {condition}"),
             })
         };
@@ -189,7 +195,7 @@ impl RemoteStorage {
             return ignored("the object was there (If-None-Match)");
         }
         let Some(first) = first else {
-            return Err(StoreError::Unconditional {
+            return Err(StorageError::Unconditional {
                 reason: "it gives no tags".to_owned(),
             });
         };
@@ -205,7 +211,7 @@ impl RemoteStorage {
     }
 
     /// A write that was refused, unless what is stored is what was to be written.
-    async fn refused_or_ours(&self, key: &str, bytes: &Bytes) -> Result<Put, StoreError> {
+    async fn refused_or_ours(&self, key: &str, bytes: &Bytes) -> Result<Put, StorageError> {
         Ok(match self.get(key).await? {
             Some(object) if object.bytes == bytes => Put::Stored(object.tag),
             _ => Put::Refused,
@@ -218,9 +224,9 @@ impl RemoteStorage {
         key: &str,
         bytes: &Bytes,
         etag: Option<String>,
-    ) -> Result<Put, StoreError> {
+    ) -> Result<Put, StorageError> {
         let stored = self.head(key).await?;
-        let not_stored = |detail: String| StoreError::NotStored {
+        let not_stored = |detail: String| StorageError::NotStored {
             key: key.to_owned(),
             detail,
         };
@@ -240,82 +246,92 @@ impl RemoteStorage {
 
 #[async_trait]
 impl Storage for RemoteStorage {
-    async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    async fn get(&self, key: &str) -> Result<Option<StoredObject>, StorageError> {
         let path = self.path(key)?;
         let result = match self.store.get(&path).await {
             Ok(result) => result,
             Err(Error::NotFound { .. }) => return Ok(None),
-            Err(source) => return Err(failed(Act::Read, key)(source)),
+            Err(source) => return Err(failed(StorageAct::Read, key)(source)),
         };
         let modified = timestamp(&result.meta);
         let tag = Tag::Entity(result.meta.e_tag.clone().unwrap_or_default());
-        let bytes = result.bytes().await.map_err(failed(Act::Read, key))?;
-        Ok(Some(Object {
+        let bytes = result
+            .bytes()
+            .await
+            .map_err(failed(StorageAct::Read, key))?;
+        Ok(Some(StoredObject {
             bytes,
             tag,
             modified,
         }))
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, expect: Expect) -> Result<Put, StoreError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        expect: WriteCondition,
+    ) -> Result<Put, StorageError> {
         let mode = match &expect {
-            Expect::Anything => PutMode::Overwrite,
-            Expect::Absent => PutMode::Create,
-            Expect::Unchanged(Tag::Entity(tag)) => PutMode::Update(UpdateVersion {
+            WriteCondition::Anything => PutMode::Overwrite,
+            WriteCondition::Absent => PutMode::Create,
+            WriteCondition::Unchanged(Tag::Entity(tag)) => PutMode::Update(UpdateVersion {
                 e_tag: Some(tag.clone()),
                 version: None,
             }),
             // A tag of another kind of storage cannot be current here.
-            Expect::Unchanged(Tag::Digest(_)) => return Ok(Put::Refused),
+            WriteCondition::Unchanged(Tag::Digest(_)) => return Ok(Put::Refused),
         };
-        if expect != Expect::Anything {
+        if expect != WriteCondition::Anything {
             self.ensure_conditional().await?;
         }
         match self.put_mode(key, &bytes, mode).await {
             // A new object is a small record that nobody reads for its tag; what is replaced is
             // state, and worth a second look.
-            Ok(Some(etag)) if expect == Expect::Absent => Ok(Put::Stored(Tag::Entity(etag))),
+            Ok(Some(etag)) if expect == WriteCondition::Absent => {
+                Ok(Put::Stored(Tag::Entity(etag)))
+            }
             Ok(etag) => self.confirmed(key, &bytes, etag).await,
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. })
-                if expect != Expect::Anything =>
+                if expect != WriteCondition::Anything =>
             {
                 self.refused_or_ours(key, &bytes).await
             }
-            Err(Error::NotFound { .. }) if matches!(expect, Expect::Unchanged(_)) => {
+            Err(Error::NotFound { .. }) if matches!(expect, WriteCondition::Unchanged(_)) => {
                 Ok(Put::Refused)
             }
             Err(source @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => {
-                Err(StoreError::Unconditional {
+                Err(StorageError::Unconditional {
                     reason: source.to_string(),
                 })
             }
-            Err(source) => Err(failed(Act::Write, key)(source)),
+            Err(source) => Err(failed(StorageAct::Write, key)(source)),
         }
     }
 
-    async fn copy(&self, from: &str, to: &str) -> Result<(), StoreError> {
+    async fn copy(&self, from: &str, to: &str) -> Result<(), StorageError> {
         let (source, target) = (self.path(from)?, self.path(to)?);
         self.store
             .copy(&source, &target)
             .await
-            .map_err(failed(Act::Write, to))
+            .map_err(failed(StorageAct::Write, to))
     }
 
-    async fn delete(&self, key: &str) -> Result<(), StoreError> {
+    async fn delete(&self, key: &str) -> Result<(), StorageError> {
         match self.store.delete(&self.path(key)?).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(source) => Err(failed(Act::Delete, key)(source)),
+            Err(source) => Err(failed(StorageAct::Delete, key)(source)),
         }
     }
 
-    async fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, folder: &str) -> Result<Vec<ListedObject>, StorageError> {
         let path = self.path(folder)?;
         let objects: Vec<ObjectMeta> = self
             .store
             .list(Some(&path))
             .try_collect()
             .await
-            .map_err(failed(Act::List, folder))?;
+            .map_err(failed(StorageAct::List, folder))?;
         let skip = if self.prefix.is_empty() {
             0
         } else {
@@ -325,7 +341,7 @@ impl Storage for RemoteStorage {
             .iter()
             .filter_map(|meta| {
                 let key = meta.location.as_ref().get(skip..)?.to_owned();
-                Some(Listed {
+                Some(ListedObject {
                     key,
                     size: meta.size,
                     modified: timestamp(meta),
@@ -337,7 +353,7 @@ impl Storage for RemoteStorage {
     }
 
     /// Asks by writing: the answer to a write is dated by the clock that dates all objects.
-    async fn time(&self) -> Result<Timestamp, StoreError> {
+    async fn time(&self) -> Result<Timestamp, StorageError> {
         let key = format!("{SCRATCH}/clock-{}", Uuid::new_v4());
         super::overwrite(self, &key, Bytes::from_static(b"what time is it")).await?;
         let time = timestamp(&self.head(&key).await?);
@@ -349,7 +365,7 @@ impl Storage for RemoteStorage {
 fn shared_profile(
     address: &S3Address,
     environment: &Environment,
-) -> Result<Option<profile::Profile>, StoreError> {
+) -> Result<Option<profile::AwsProfileSettings>, StorageError> {
     let has_keys = ["AWS_ACCESS_KEY_ID", "NIMBUS_S3_ACCESS_KEY"]
         .iter()
         .any(|name| environment.non_empty(name).is_some());
@@ -359,7 +375,10 @@ fn shared_profile(
     profile::load(address.profile.as_deref(), environment)
 }
 
-fn with_profile(mut builder: AmazonS3Builder, profile: profile::Profile) -> AmazonS3Builder {
+fn with_profile(
+    mut builder: AmazonS3Builder,
+    profile: profile::AwsProfileSettings,
+) -> AmazonS3Builder {
     for (key, value) in [
         (AmazonS3ConfigKey::AccessKeyId, profile.access_key),
         (AmazonS3ConfigKey::SecretAccessKey, profile.secret_key),
@@ -373,9 +392,9 @@ fn with_profile(mut builder: AmazonS3Builder, profile: profile::Profile) -> Amaz
     builder
 }
 
-fn failed(act: Act, key: &str) -> impl FnOnce(Error) -> StoreError {
+fn failed(act: StorageAct, key: &str) -> impl FnOnce(Error) -> StorageError {
     let key = key.to_owned();
-    move |source| StoreError::Remote { act, key, source }
+    move |source| StorageError::Remote { act, key, source }
 }
 
 fn timestamp(meta: &ObjectMeta) -> Timestamp {
@@ -495,11 +514,11 @@ mod tests {
         ] {
             let bucket = bucket(create, update);
             let refused = bucket
-                .put("lease", Bytes::from_static(b"mine"), Expect::Absent)
+                .put("lease", Bytes::from_static(b"mine"), WriteCondition::Absent)
                 .await
                 .unwrap_err();
             assert!(
-                matches!(&refused, StoreError::Unconditional { .. })
+                matches!(&refused, StorageError::Unconditional { .. })
                     && refused.to_string().contains(reason),
                 "{refused}"
             );
@@ -517,12 +536,12 @@ mod tests {
         for number in 0..3 {
             let key = format!("lease-{number}");
             let put = bucket
-                .put(&key, Bytes::from_static(b"mine"), Expect::Absent)
+                .put(&key, Bytes::from_static(b"mine"), WriteCondition::Absent)
                 .await
                 .unwrap();
             assert!(matches!(put, Put::Stored(_)));
             let again = bucket
-                .put(&key, Bytes::from_static(b"theirs"), Expect::Absent)
+                .put(&key, Bytes::from_static(b"theirs"), WriteCondition::Absent)
                 .await
                 .unwrap();
             assert_eq!(again, Put::Refused);

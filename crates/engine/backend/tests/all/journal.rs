@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_backend::store::{Expect, Storage};
-use nimbus_engine_backend::{Backend, Environment, Fate, Keyring, Stack, UpdateKind, UpdateResult};
+use nimbus_engine_backend::store::{Storage, WriteCondition};
+use nimbus_engine_backend::{
+    Backend, Environment, JournalFate, Keyring, Stack, UpdateKind, UpdateResult,
+};
 use nimbus_engine_model::{JournalEntry, PropertyValue, Snapshot};
 
 use crate::child::ENTRY;
@@ -68,7 +70,7 @@ async fn the_next_session_knows_what_is_known_and_what_is_not() {
     for backend in [local(folder.path()).await, in_bucket] {
         let stack = interrupted(&backend).await;
         let looked = stack.interrupted().await.unwrap().unwrap();
-        assert_eq!(looked.fate, Fate::Waiting);
+        assert_eq!(looked.fate, JournalFate::Waiting);
         assert_eq!(
             state(&stack).await.resources.len(),
             1,
@@ -94,7 +96,7 @@ async fn the_next_session_knows_what_is_known_and_what_is_not() {
             (looked.known.len(), looked.unknown.len())
         );
         assert!(
-            matches!(report.fate, Fate::Compacted { version, .. } if version == session.version())
+            matches!(report.fate, JournalFate::Compacted { version, .. } if version == session.version())
         );
         let snapshot = session.snapshot().unwrap();
         assert_eq!(names(snapshot), ["a", "base"]);
@@ -294,7 +296,7 @@ async fn a_crash_after_the_checkpoint_is_recognised() {
     let folder = tempfile::tempdir().unwrap();
     let stack = interrupted(&local(folder.path()).await).await;
     let session = begin(&stack).await;
-    let Fate::Compacted { evidence, version } = session.recovered()[0].fate.clone() else {
+    let JournalFate::Compacted { evidence, version } = session.recovered()[0].fate.clone() else {
         panic!("{:?}", session.recovered())
     };
     session.end().await.unwrap();
@@ -304,7 +306,7 @@ async fn a_crash_after_the_checkpoint_is_recognised() {
     let session = begin(&stack).await;
     let report = &session.recovered()[0];
     assert!(
-        matches!(report.fate, Fate::WasCompacted { .. }),
+        matches!(report.fate, JournalFate::WasCompacted { .. }),
         "{report:?}"
     );
     assert_eq!(session.version(), version, "nothing is applied twice");
@@ -383,10 +385,10 @@ struct Dying {
 }
 
 impl Dying {
-    fn write(&self) -> Result<(), nimbus_engine_backend::store::StoreError> {
+    fn write(&self) -> Result<(), nimbus_engine_backend::store::StorageError> {
         let mut left = self.writes.lock();
         if *left == 0 {
-            return Err(nimbus_engine_backend::store::StoreError::NotStored {
+            return Err(nimbus_engine_backend::store::StorageError::NotStored {
                 key: "anything".into(),
                 detail: "the process is dead".into(),
             });
@@ -402,8 +404,8 @@ impl Storage for Dying {
         &self,
         key: &str,
     ) -> Result<
-        Option<nimbus_engine_backend::store::Object>,
-        nimbus_engine_backend::store::StoreError,
+        Option<nimbus_engine_backend::store::StoredObject>,
+        nimbus_engine_backend::store::StorageError,
     > {
         self.inner.get(key).await
     }
@@ -412,8 +414,8 @@ impl Storage for Dying {
         &self,
         key: &str,
         bytes: bytes::Bytes,
-        expect: Expect,
-    ) -> Result<nimbus_engine_backend::store::Put, nimbus_engine_backend::store::StoreError> {
+        expect: WriteCondition,
+    ) -> Result<nimbus_engine_backend::store::Put, nimbus_engine_backend::store::StorageError> {
         self.write()?;
         self.inner.put(key, bytes, expect).await
     }
@@ -422,12 +424,12 @@ impl Storage for Dying {
         &self,
         from: &str,
         to: &str,
-    ) -> Result<(), nimbus_engine_backend::store::StoreError> {
+    ) -> Result<(), nimbus_engine_backend::store::StorageError> {
         self.write()?;
         self.inner.copy(from, to).await
     }
 
-    async fn delete(&self, key: &str) -> Result<(), nimbus_engine_backend::store::StoreError> {
+    async fn delete(&self, key: &str) -> Result<(), nimbus_engine_backend::store::StorageError> {
         self.write()?;
         self.inner.delete(key).await
     }
@@ -435,12 +437,14 @@ impl Storage for Dying {
     async fn list(
         &self,
         folder: &str,
-    ) -> Result<Vec<nimbus_engine_backend::store::Listed>, nimbus_engine_backend::store::StoreError>
-    {
+    ) -> Result<
+        Vec<nimbus_engine_backend::store::ListedObject>,
+        nimbus_engine_backend::store::StorageError,
+    > {
         self.inner.list(folder).await
     }
 
-    async fn time(&self) -> Result<jiff::Timestamp, nimbus_engine_backend::store::StoreError> {
+    async fn time(&self) -> Result<jiff::Timestamp, nimbus_engine_backend::store::StorageError> {
         self.inner.time().await
     }
 }
@@ -539,7 +543,7 @@ async fn secrets_stay_closed_through_a_crash_and_open_afterwards() {
     secret.outputs.insert("password".into(), value.clone());
     let entry = JournalEntry::Success {
         act: nimbus_engine_model::ActId(2),
-        change: nimbus_engine_model::Change {
+        change: nimbus_engine_model::JournalChange {
             state: Some(Arc::new(secret)),
             ..Default::default()
         },

@@ -335,7 +335,7 @@ async fn other_layouts_are_refused_with_a_hint() {
     let stacks = folder.path().join(".pulumi/stacks");
     std::fs::create_dir_all(&stacks).unwrap();
     let open = async || {
-        let address = nimbus_engine_backend::store::Address::Local(folder.path().to_owned());
+        let address = nimbus_engine_backend::store::StorageAddress::Local(folder.path().to_owned());
         let environment = nimbus_engine_backend::Environment::fixed([]);
         Backend::open(&address, &environment, Default::default()).await
     };
@@ -420,7 +420,7 @@ async fn a_state_that_changes_under_a_session_is_not_overwritten() {
         storage.put(
             key,
             bytes.into(),
-            nimbus_engine_backend::store::Expect::Anything,
+            nimbus_engine_backend::store::WriteCondition::Anything,
         )
     };
     put(foreign).await.unwrap();
@@ -436,9 +436,9 @@ async fn a_state_that_changes_under_a_session_is_not_overwritten() {
 async fn a_nearly_full_disk_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     created(&local(folder.path()).await).await;
-    let mut options = options(Arc::new(nimbus_engine_backend::SystemClock::default()));
+    let mut options = options(Arc::new(nimbus_engine_backend::SystemLeaseClock::default()));
     options.free_bytes = u64::MAX;
-    let address = nimbus_engine_backend::store::Address::Local(folder.path().to_owned());
+    let address = nimbus_engine_backend::store::StorageAddress::Local(folder.path().to_owned());
     let environment = nimbus_engine_backend::Environment::fixed([]);
     let backend = Backend::open(&address, &environment, options)
         .await

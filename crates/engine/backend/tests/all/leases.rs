@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_backend::store::{Expect, MemoryStorage, Storage};
+use nimbus_engine_backend::store::{MemoryStorage, Storage, WriteCondition};
 use nimbus_engine_backend::{
-    Backend, BackendError, Clock, LeaseError, Session, Stack, UpdateResult,
+    Backend, BackendError, LeaseClock, LeaseError, Stack, StackSession, UpdateResult,
 };
 use nimbus_engine_ports::JournalError;
 
@@ -23,13 +23,13 @@ pub(crate) fn sayings(child: &mut Child) -> impl Iterator<Item = String> + use<>
         .filter_map(|line| line.split_once(SAYS).map(|(_, said)| said.to_owned()))
 }
 
-fn locked(result: Result<Session, BackendError>) -> nimbus_core::Error {
+fn locked(result: Result<StackSession, BackendError>) -> nimbus_core::Error {
     let error = result.err().expect("somebody else holds the lease");
     assert_eq!(error.code(), ErrorCode::STACK_LOCKED, "{error}");
     error.into()
 }
 
-async fn is_lost(session: &Session) -> bool {
+async fn is_lost(session: &StackSession) -> bool {
     matches!(
         session.journal().append(begins(99, "late")).await,
         Err(JournalError::LeaseLost { .. })
@@ -264,11 +264,11 @@ async fn a_damaged_record_is_not_guessed_at() {
 /// Two machines with clocks of their own, and the bucket's.
 async fn machines() -> (Arc<ManualClock>, [(Arc<ManualClock>, Stack); 2]) {
     let bucket_clock = ManualClock::new();
-    let storage = MemoryStorage::new(Arc::clone(&bucket_clock) as Arc<dyn Clock>);
+    let storage = MemoryStorage::new(Arc::clone(&bucket_clock) as Arc<dyn LeaseClock>);
     let storage = Arc::new(storage) as Arc<dyn Storage>;
     let machine = async |create: bool| {
         let clock = ManualClock::new();
-        let options = options(Arc::clone(&clock) as Arc<dyn Clock>);
+        let options = options(Arc::clone(&clock) as Arc<dyn LeaseClock>);
         let backend = Backend::in_storage(Arc::clone(&storage), options)
             .await
             .unwrap();
@@ -428,9 +428,9 @@ async fn of_many_racers_for_a_bucket_exactly_one_wins() {
 #[tokio::test]
 async fn the_heartbeat_keeps_a_lease_and_notices_its_loss() {
     let storage = Arc::new(MemoryStorage::new(Arc::new(
-        nimbus_engine_backend::SystemClock::default(),
+        nimbus_engine_backend::SystemLeaseClock::default(),
     ))) as Arc<dyn Storage>;
-    let mut options = options(Arc::new(nimbus_engine_backend::SystemClock::default()));
+    let mut options = options(Arc::new(nimbus_engine_backend::SystemLeaseClock::default()));
     options.lease.heartbeat = Some(Duration::from_millis(5));
     let backend = Backend::in_storage(Arc::clone(&storage), options)
         .await
@@ -443,7 +443,7 @@ async fn the_heartbeat_keeps_a_lease_and_notices_its_loss() {
         tokio::task::yield_now().await;
     }
     storage
-        .put(key, "{\"epoch\":9}".into(), Expect::Anything)
+        .put(key, "{\"epoch\":9}".into(), WriteCondition::Anything)
         .await
         .unwrap();
     let lost = session.lease().lost().await;

@@ -13,7 +13,7 @@ fn export(resources: Value) -> Value {
         "deployment": {
             "manifest": {
                 "time": "2099-01-01T00:00:00Z",
-                "magic": nimbus_engine_model::Manifest::magic_of(version),
+                "magic": nimbus_engine_model::SnapshotManifest::magic_of(version),
                 "version": version,
             },
             "resources": resources,

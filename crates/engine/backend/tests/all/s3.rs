@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_backend::store::Address;
+use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{Backend, BackendError, Environment, LeaseError, Stack, UpdateResult};
 use nimbus_engine_ports::JournalError;
 use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
@@ -27,8 +27,8 @@ impl Bucket {
             ("HOME", "/nowhere"),
         ]);
         let address = address.replace("PORT", &self.0.port().to_string());
-        let address = Address::parse(&address, Path::new("/"), &environment)?;
-        let clock = std::sync::Arc::new(nimbus_engine_backend::SystemClock::default());
+        let address = StorageAddress::parse(&address, Path::new("/"), &environment)?;
+        let clock = std::sync::Arc::new(nimbus_engine_backend::SystemLeaseClock::default());
         Backend::open(&address, &environment, options(clock)).await
     }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nimbus_engine_backend::store::{Address, MemoryStorage, Storage};
+use nimbus_engine_backend::store::{MemoryStorage, Storage, StorageAddress};
 use nimbus_engine_backend::{
-    Backend, BackendOptions, Clock, Environment, Keyring, LeaseSettings, Owner, Session,
-    SessionRequest, Stack, StackRef, UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, Environment, Keyring, LeaseClock, LeaseSettings, Owner,
+    SessionRequest, Stack, StackRef, StackSession, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{
-    ActId, Change, JournalEntry, Operation, OperationKind, PropertyValue, ResourceState, Snapshot,
-    Urn,
+    ActId, JournalChange, JournalEntry, OperationKind, PendingOperation, PropertyValue,
+    ResourceState, Snapshot, Urn,
 };
 use parking_lot::Mutex;
 
@@ -45,7 +45,7 @@ impl ManualClock {
     }
 }
 
-impl Clock for ManualClock {
+impl LeaseClock for ManualClock {
     fn now(&self) -> Timestamp {
         // A tick per look keeps names with times apart.
         let mut wall = self.wall.lock();
@@ -59,7 +59,7 @@ impl Clock for ManualClock {
 }
 
 /// No heartbeat: tests renew when they mean to.
-pub(crate) fn options(clock: Arc<dyn Clock>) -> BackendOptions {
+pub(crate) fn options(clock: Arc<dyn LeaseClock>) -> BackendOptions {
     BackendOptions {
         clock,
         lease: LeaseSettings {
@@ -72,8 +72,8 @@ pub(crate) fn options(clock: Arc<dyn Clock>) -> BackendOptions {
 }
 
 pub(crate) async fn local(root: &Path) -> Backend {
-    let address = Address::Local(root.to_owned());
-    let options = options(Arc::new(nimbus_engine_backend::SystemClock::default()));
+    let address = StorageAddress::Local(root.to_owned());
+    let options = options(Arc::new(nimbus_engine_backend::SystemLeaseClock::default()));
     Backend::open(&address, &Environment::fixed([]), options)
         .await
         .unwrap()
@@ -81,7 +81,7 @@ pub(crate) async fn local(root: &Path) -> Backend {
 
 /// A bucket in memory whose clock is the backend's own.
 pub(crate) async fn bucket(clock: &Arc<ManualClock>) -> (Backend, Arc<dyn Storage>) {
-    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let clock = Arc::clone(clock) as Arc<dyn LeaseClock>;
     let storage = Arc::new(MemoryStorage::new(Arc::clone(&clock))) as Arc<dyn Storage>;
     let backend = Backend::in_storage(Arc::clone(&storage), options(clock))
         .await
@@ -112,7 +112,7 @@ pub(crate) fn request() -> SessionRequest {
     }
 }
 
-pub(crate) async fn begin(stack: &Stack) -> Session {
+pub(crate) async fn begin(stack: &Stack) -> StackSession {
     stack.begin(request()).await.unwrap()
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn snapshot(names: &[&str]) -> Snapshot {
 pub(crate) fn begins(act: u64, name: &str) -> JournalEntry {
     JournalEntry::Begin {
         act: ActId(act),
-        operation: Operation {
+        operation: PendingOperation {
             kind: OperationKind::Creating,
             resource: resource(name),
         },
@@ -169,9 +169,9 @@ pub(crate) fn begins(act: u64, name: &str) -> JournalEntry {
 pub(crate) fn succeeds(act: u64, name: &str) -> JournalEntry {
     JournalEntry::Success {
         act: ActId(act),
-        change: Change {
+        change: JournalChange {
             state: Some(resource(name)),
-            ..Change::default()
+            ..JournalChange::default()
         },
     }
 }

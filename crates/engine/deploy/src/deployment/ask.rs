@@ -8,9 +8,9 @@ use nimbus_engine_ports::{CheckRequest, DiffRequest, DiffResponse, Diffs};
 use super::Deployment;
 use crate::error::DeployError;
 use crate::generator::{
-    Checked, Comparison, Dependent, Generator, Registration, ToCheck, complete,
+    Checked, ComparisonMode, Dependent, Generator, PendingRegistration, ToCheck, complete,
 };
-use crate::known::{Base, Known};
+use crate::known::{Base, RecordedResource};
 use crate::registry::Handle;
 
 /// Whoever answers for a resource.
@@ -25,7 +25,10 @@ pub(crate) enum Asker {
 
 impl Deployment {
     /// Finds who answers for a registered resource. A provider that only the record knows is loaded.
-    pub(super) async fn asker(&self, registration: &Registration) -> Result<Asker, DeployError> {
+    pub(super) async fn asker(
+        &self,
+        registration: &PendingRegistration,
+    ) -> Result<Asker, DeployError> {
         if !registration.goal.custom {
             return Ok(Asker::Nobody);
         }
@@ -76,7 +79,7 @@ impl Deployment {
 
     pub(super) async fn check(
         &self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         asker: &Asker,
         to_check: ToCheck,
     ) -> Result<Checked, DeployError> {
@@ -95,7 +98,7 @@ impl Deployment {
 
     pub(super) async fn ask_check(
         &self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         asker: &Asker,
         olds: Option<PropertyMap>,
         news: PropertyMap,
@@ -143,13 +146,13 @@ impl Deployment {
     /// Carries a comparison through; also whether a replacement trigger decided it.
     pub(super) async fn diff(
         &self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         asker: &Asker,
-        comparison: Comparison,
+        comparison: ComparisonMode,
         inputs: &PropertyMap,
     ) -> Result<(DiffResponse, bool), DeployError> {
         let comparison = match comparison {
-            Comparison::AskNewProvider { provider, request } => {
+            ComparisonMode::AskNewProvider { provider, request } => {
                 if self
                     .must_replace(&registration.urn, &provider, *request)
                     .await?
@@ -163,8 +166,8 @@ impl Deployment {
             other => other,
         };
         match comparison {
-            Comparison::Known { diff, trigger } => Ok((diff, trigger)),
-            Comparison::Ask | Comparison::AskNewProvider { .. } => {
+            ComparisonMode::Known { diff, trigger } => Ok((diff, trigger)),
+            ComparisonMode::Ask | ComparisonMode::AskNewProvider { .. } => {
                 let diff = self.ask_diff(registration, asker, inputs).await?;
                 Ok((diff, false))
             }
@@ -194,7 +197,7 @@ impl Deployment {
 
     async fn ask_diff(
         &self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         asker: &Asker,
         inputs: &PropertyMap,
     ) -> Result<DiffResponse, DeployError> {
@@ -253,7 +256,7 @@ impl Deployment {
     pub(super) async fn dependents(
         &self,
         generator: &Generator,
-        root: &Known,
+        root: &RecordedResource,
     ) -> Result<Vec<Dependent>, DeployError> {
         let base = Arc::clone(&generator.base);
         let mut walk = generator.walk_dependents(root);
@@ -282,7 +285,7 @@ impl Deployment {
     async fn compare_dependent(
         &self,
         base: &Base,
-        known: &Known,
+        known: &RecordedResource,
         inputs: &PropertyMap,
     ) -> Result<DiffResponse, DeployError> {
         let state = &known.state;

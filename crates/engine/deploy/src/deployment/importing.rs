@@ -15,7 +15,7 @@ use super::chain::ChainEnd;
 use crate::error::DeployError;
 use crate::executor::Done;
 use crate::import::{ImportProvider, ImportSpec};
-use crate::known::Known;
+use crate::known::RecordedResource;
 use crate::steps::{CreateStep, ImportOrigin, ImportStep, SameStep, Step};
 
 impl Deployment {
@@ -96,7 +96,7 @@ impl Deployment {
         &self,
         urn: &Urn,
         inputs: PropertyMap,
-    ) -> Result<Option<Known>, DeployError> {
+    ) -> Result<Option<RecordedResource>, DeployError> {
         let checked = self.executor.registry.check(urn, None, &inputs).await;
         let failed = |message| DeployError::ProviderFailed {
             urn: urn.clone(),

@@ -8,6 +8,7 @@
 
 mod ask;
 mod chain;
+mod failures;
 mod finish;
 mod importing;
 mod outputs;
@@ -15,7 +16,6 @@ mod policy;
 mod refreshing;
 mod register;
 mod registrar;
-mod troubles;
 
 use std::sync::Arc;
 
@@ -27,25 +27,25 @@ use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use crate::error::DeployError;
-use crate::executor::{Executor, Rules};
+use crate::executor::{Executor, ExecutorRules};
 use crate::generator::Generator;
 use crate::known::Base;
-use crate::outcome::Outcome;
-use crate::recorder::Recorder;
+use crate::outcome::DeploymentOutcome;
+use crate::recorder::JournalRecorder;
 use crate::registry::Registry;
-use crate::spec::{DeploymentSpec, Options, Purpose};
+use crate::spec::{DeploymentOptions, DeploymentSpec, Purpose};
 use crate::time::IdSource;
 
+pub(crate) use failures::OperationFailures;
 pub(crate) use finish::ProgramEnd;
-pub(crate) use refreshing::Scope;
-pub(crate) use registrar::Gate;
-pub(crate) use troubles::Troubles;
+pub(crate) use refreshing::RefreshScope;
+pub(crate) use registrar::RegistrationGate;
 
 pub(crate) struct Deployment {
     purpose: Purpose,
-    pub(crate) options: Options,
+    pub(crate) options: DeploymentOptions,
     pub(crate) executor: Executor,
-    pub(crate) troubles: Troubles,
+    pub(crate) troubles: OperationFailures,
     generator: tokio::sync::Mutex<Generator>,
     /// What the operation started from; a refresh puts another in its place.
     base: RwLock<Arc<Base>>,
@@ -79,8 +79,8 @@ impl Deployment {
         }
         let dry_run = options.dry_run;
         let registry = Registry::new(spec.host, Arc::clone(&spec.ids), dry_run);
-        let recorder = Recorder::start((!dry_run).then_some(spec.journal));
-        let rules = Rules {
+        let recorder = JournalRecorder::start((!dry_run).then_some(spec.journal));
+        let rules = ExecutorRules {
             dry_run,
             ignore_protect: options.ignore_protect,
             refresh_only: purpose == Purpose::Refresh,
@@ -99,7 +99,7 @@ impl Deployment {
         Ok(Arc::new(Self {
             purpose,
             executor,
-            troubles: Troubles::new(spec.cancel, options.continue_on_error),
+            troubles: OperationFailures::new(spec.cancel, options.continue_on_error),
             generator: tokio::sync::Mutex::new(generator),
             base: RwLock::new(base),
             snapshot,
@@ -144,13 +144,13 @@ impl Deployment {
 
     /// Providers are asked to hurry when the user wants to stop. And when nobody waits for the
     /// operation any more, it starts nothing more.
-    pub(crate) fn watch(self: &Arc<Self>) -> Watch {
+    pub(crate) fn watch(self: &Arc<Self>) -> CancelOnDrop {
         let deployment = Arc::clone(self);
         let watch = tokio::spawn(async move {
             deployment.troubles.cancelled().await;
             deployment.executor.registry.cancel().await;
         });
-        Watch {
+        CancelOnDrop {
             hurry: watch.abort_handle(),
             _stop: self.troubles.stop_when_dropped(),
         }
@@ -177,7 +177,7 @@ impl Deployment {
     }
 
     /// Closes everything and says how it went.
-    pub(crate) async fn outcome(&self) -> Outcome {
+    pub(crate) async fn outcome(&self) -> DeploymentOutcome {
         self.executor.registry.close().await;
         let mut recorded = self.executor.recorder.finish().await;
         // Somebody who was left behind may still hold it; then there is nothing to be had from it.
@@ -201,7 +201,7 @@ impl Deployment {
         });
         let result = self.troubles.verdict(recorded.failure);
         let plan = generator.and_then(|mut g| g.plan.take_plan(&self.options.base_serial));
-        let outcome = Outcome {
+        let outcome = DeploymentOutcome {
             plan: plan.filter(|_| result.is_ok()),
             result,
             changes: self.executor.changes(),
@@ -212,7 +212,7 @@ impl Deployment {
         outcome
     }
 
-    fn summarize(&self, outcome: &Outcome) {
+    fn summarize(&self, outcome: &DeploymentOutcome) {
         if self.troubles.is_cancelled() {
             self.executor.emit(EngineEvent::Cancelled);
         }
@@ -233,12 +233,12 @@ impl Deployment {
 }
 
 /// Ends with whoever waits for the operation.
-pub(crate) struct Watch {
+pub(crate) struct CancelOnDrop {
     hurry: tokio::task::AbortHandle,
     _stop: DropGuard,
 }
 
-impl Drop for Watch {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.hurry.abort();
     }
@@ -250,7 +250,7 @@ pub(crate) struct Failed {
     pub error: DeployError,
 }
 
-impl From<Failed> for Outcome {
+impl From<Failed> for DeploymentOutcome {
     fn from(failed: Failed) -> Self {
         Self {
             result: Err(failed.error),
@@ -262,7 +262,7 @@ impl From<Failed> for Outcome {
     }
 }
 
-fn stale(options: &Options) -> Option<DeployError> {
+fn stale(options: &DeploymentOptions) -> Option<DeployError> {
     let plan = options.plan.as_ref()?;
     (plan.base_serial != options.base_serial).then(|| DeployError::StalePlan {
         planned: plan.base_serial.clone(),

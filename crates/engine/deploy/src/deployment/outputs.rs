@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use nimbus_engine_model::diff::maps_equal;
 use nimbus_engine_model::{
-    Change, HookKind, PropertyMap, ROOT_STACK_TYPE, ResourceState, StateRef, StepOp, Urn,
+    HookKind, JournalChange, PropertyMap, ROOT_STACK_TYPE, ResourceState, StateRef, StepOp, Urn,
 };
 use nimbus_engine_ports::{EngineEvent, StepEvent};
 
 use super::Deployment;
 use super::register::NoAnswer;
 use crate::error::DeployError;
-use crate::executor::{Registered, Views};
-use crate::known::Known;
+use crate::executor::{AwaitedOutputs, Views};
+use crate::known::RecordedResource;
 use crate::spec::Purpose;
 
 impl Deployment {
@@ -61,8 +61,8 @@ impl Deployment {
 
     async fn take_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), DeployError> {
         let (op, known, old) = match self.executor.world.take_registered(&urn) {
-            Some(Registered::Made { op, known, old }) => (op, known, old),
-            Some(Registered::Skipped) => return Ok(()),
+            Some(AwaitedOutputs::Made { op, known, old }) => (op, known, old),
+            Some(AwaitedOutputs::Skipped) => return Ok(()),
             None => {
                 return Err(DeployError::InvalidGoal {
                     message: format!("{urn} registers outputs but is not registered itself"),
@@ -82,7 +82,7 @@ impl Deployment {
 
     async fn record_outputs(
         &self,
-        known: &Known,
+        known: &RecordedResource,
         outputs: PropertyMap,
     ) -> Result<Arc<ResourceState>, DeployError> {
         if maps_equal(&known.state.outputs, &outputs) {
@@ -91,13 +91,13 @@ impl Deployment {
         let mut state = ResourceState::clone(&known.state);
         state.outputs = outputs;
         let state = Arc::new(state);
-        let change = Change {
+        let change = JournalChange {
             remove: Some(known.key),
             state: Some(Arc::clone(&state)),
-            ..Change::default()
+            ..JournalChange::default()
         };
         let act = self.executor.recorder.change(change).await?;
-        self.executor.world.put(Known {
+        self.executor.world.put(RecordedResource {
             key: StateRef::New(act),
             state: Arc::clone(&state),
         });

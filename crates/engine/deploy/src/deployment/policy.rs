@@ -12,7 +12,7 @@ use nimbus_engine_ports::{
 
 use super::Deployment;
 use crate::error::DeployError;
-use crate::generator::Registration;
+use crate::generator::PendingRegistration;
 
 impl Deployment {
     /// Tells which packs will judge.
@@ -28,7 +28,7 @@ impl Deployment {
     /// Inputs as the policies leave them.
     pub(super) async fn apply_policies(
         &self,
-        registration: &mut Registration,
+        registration: &mut PendingRegistration,
         inputs: PropertyMap,
     ) -> Result<PropertyMap, DeployError> {
         if self.analyzers.is_empty() {

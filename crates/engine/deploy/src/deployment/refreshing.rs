@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use nimbus_engine_model::{Change, Operation, OperationKind, ResourceState, Urn};
+use nimbus_engine_model::{JournalChange, OperationKind, PendingOperation, ResourceState, Urn};
 use nimbus_engine_ports::Severity;
 
 use super::Deployment;
@@ -22,7 +22,7 @@ const ONE_IN: usize = 10;
 
 /// Which resources to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum RefreshScope {
     Chosen,
     /// Those whose provider wants to look before every update.
     Flagged,
@@ -31,14 +31,16 @@ pub(crate) enum Scope {
 impl Deployment {
     /// Refreshes and rebuilds the base. An error about one resource does not keep the others from
     /// being looked at, but then nothing is removed: who could not look has seen nothing.
-    pub(crate) async fn refresh_base(&self, scope: Scope) -> Result<(), DeployError> {
+    pub(crate) async fn refresh_base(&self, scope: RefreshScope) -> Result<(), DeployError> {
         let base = self.base();
         self.refuse_unknown_targets(&[true, true, false]).await?;
         let states = base.resources.iter().map(|state| &**state);
         let chosen = refreshed(&self.options, states);
         let selected: Vec<usize> = (0..base.resources.len())
             .filter(|index| chosen[*index])
-            .filter(|index| scope == Scope::Chosen || base.resources[*index].refresh_before_update)
+            .filter(|index| {
+                scope == RefreshScope::Chosen || base.resources[*index].refresh_before_update
+            })
             .collect();
         for index in &selected {
             let state = &base.resources[*index];
@@ -51,7 +53,7 @@ impl Deployment {
         }
         self.refuse_mass_removal(&base, &found)?;
         let mut resources = rebuilt(&base, &found);
-        let created = if scope == Scope::Chosen {
+        let created = if scope == RefreshScope::Chosen {
             self.find_created(&base).await
         } else {
             Vec::new()
@@ -61,7 +63,7 @@ impl Deployment {
             self.executor.recorder.rebase(resources.clone()).await?;
             self.replace_base(resources).await?;
         }
-        if scope == Scope::Chosen {
+        if scope == RefreshScope::Chosen {
             let selected = if complete { selected } else { Vec::new() };
             self.settle_pending(&base, &selected, &created).await?;
         }
@@ -197,7 +199,7 @@ impl Deployment {
             .iter()
             .map(|index| &base.resources[*index].urn)
             .collect();
-        let settled = |operation: &Operation| match operation.kind {
+        let settled = |operation: &PendingOperation| match operation.kind {
             OperationKind::Creating => created
                 .iter()
                 .any(|state| state.urn == operation.resource.urn),
@@ -210,12 +212,12 @@ impl Deployment {
         }
         for state in created {
             // In the journal this is an import, which is what settles a create by itself.
-            let operation = Operation {
+            let operation = PendingOperation {
                 kind: OperationKind::Importing,
                 resource: Arc::clone(state),
             };
             let act = recorder.begin(operation).await?;
-            recorder.success(act, Change::default()).await?;
+            recorder.success(act, JournalChange::default()).await?;
         }
         Ok(())
     }

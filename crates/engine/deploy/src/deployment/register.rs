@@ -9,9 +9,11 @@ use super::Deployment;
 use super::ask::Asker;
 use super::chain::ChainEnd;
 use crate::error::DeployError;
-use crate::executor::{Done, Registered};
-use crate::generator::{Comparison, Decision, Registration, Replacing, Verdict};
-use crate::known::Known;
+use crate::executor::{AwaitedOutputs, Done};
+use crate::generator::{
+    ComparisonMode, PendingRegistration, RegistrationDecision, ReplaceVerdict, Replacing,
+};
+use crate::known::RecordedResource;
 use crate::steps::Step;
 
 /// Why a registration got no answer of its own.
@@ -29,10 +31,10 @@ impl From<DeployError> for NoAnswer {
 }
 
 /// How a registration came out before its steps run.
-enum Settled {
+enum RegistrationOutcome {
     Steps(Vec<Step>),
     /// Nothing more to do.
-    Known(Known),
+    Known(RecordedResource),
 }
 
 impl Deployment {
@@ -87,15 +89,17 @@ impl Deployment {
             generator.decide(&registration, &inputs)
         });
         let settled = match decision.await? {
-            Decision::Steps(steps) => Settled::Steps(steps),
-            Decision::Compare(comparison) => {
+            RegistrationDecision::Steps(steps) => RegistrationOutcome::Steps(steps),
+            RegistrationDecision::Compare(comparison) => {
                 self.settle_comparison(&mut registration, &asker, comparison, &inputs)
                     .await?
             }
         };
         match settled {
-            Settled::Known(known) => Ok(self.registered_as(StepKind::of_import(), known)),
-            Settled::Steps(steps) => self.answer(registration.urn, steps).await,
+            RegistrationOutcome::Known(known) => {
+                Ok(self.registered_as(StepKind::of_import(), known))
+            }
+            RegistrationOutcome::Steps(steps) => self.answer(registration.urn, steps).await,
         }
     }
 
@@ -109,19 +113,19 @@ impl Deployment {
     /// that nobody registers what is being deleted.
     async fn settle_comparison(
         &self,
-        registration: &mut Registration,
+        registration: &mut PendingRegistration,
         asker: &Asker,
-        comparison: Comparison,
+        comparison: ComparisonMode,
         inputs: &PropertyMap,
-    ) -> Result<Settled, DeployError> {
+    ) -> Result<RegistrationOutcome, DeployError> {
         let (diff, trigger) = self.diff(registration, asker, comparison, inputs).await?;
         let mut generator = self.generator.lock().await;
         let verdict = generator.compared(registration, diff, trigger);
         self.tell_findings(&mut generator);
         let replacing = match verdict? {
-            Verdict::Done(known) => return Ok(Settled::Known(known)),
-            Verdict::Steps(steps) => return Ok(Settled::Steps(steps)),
-            Verdict::Replace(replacing) => replacing,
+            ReplaceVerdict::Done(known) => return Ok(RegistrationOutcome::Known(known)),
+            ReplaceVerdict::Steps(steps) => return Ok(RegistrationOutcome::Steps(steps)),
+            ReplaceVerdict::Replace(replacing) => replacing,
         };
         if replacing.check_again {
             self.check_again(registration, asker).await?;
@@ -134,13 +138,13 @@ impl Deployment {
         };
         let steps = generator.replace_steps(registration, replacing, dependents);
         self.tell_findings(&mut generator);
-        steps.map(Settled::Steps)
+        steps.map(RegistrationOutcome::Steps)
     }
 
     /// Generated names and defaults of a replacement are its own.
     async fn check_again(
         &self,
-        registration: &mut Registration,
+        registration: &mut PendingRegistration,
         asker: &Asker,
     ) -> Result<(), DeployError> {
         let news = registration.goal.properties.clone();
@@ -161,7 +165,7 @@ impl Deployment {
 
     async fn prepare_delete(
         &self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         replacing: &Replacing,
     ) -> Result<(), DeployError> {
         let base = self.base();
@@ -192,17 +196,17 @@ impl Deployment {
         // A create that was left out: everything about it is unknown.
         self.executor
             .world
-            .registered(urn.clone(), Registered::Skipped);
+            .registered(urn.clone(), AwaitedOutputs::Skipped);
         Ok(RegisterResult {
             elided: true,
             ..empty_result(urn, RegisterStatus::Succeeded)
         })
     }
 
-    fn registered_as(&self, kind: StepKind, known: Known) -> RegisterResult {
+    fn registered_as(&self, kind: StepKind, known: RecordedResource) -> RegisterResult {
         let state = Arc::clone(&known.state);
         let urn = state.urn.clone();
-        let made = Registered::Made {
+        let made = AwaitedOutputs::Made {
             op: kind.op,
             known,
             old: kind.old,
@@ -270,7 +274,7 @@ impl StepKind {
 
 /// The resource that a chain was about, as it left it; `None` when its create was left out. What
 /// takes no part keeps its recorded name, so the name does not tell.
-fn state_of(ended: &[(Step, Done)]) -> Option<Known> {
+fn state_of(ended: &[(Step, Done)]) -> Option<RecordedResource> {
     if ended
         .iter()
         .any(|(step, _)| matches!(step, Step::SkippedCreate(_)))

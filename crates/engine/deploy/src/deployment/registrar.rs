@@ -11,9 +11,9 @@ use super::register::NoAnswer;
 use crate::error::DeployError;
 
 /// Lets registrations in. Each becomes a task, so that it is finished even if its caller leaves.
-pub(crate) struct Gate(pub Arc<Deployment>);
+pub(crate) struct RegistrationGate(pub Arc<Deployment>);
 
-impl Gate {
+impl RegistrationGate {
     async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, NoAnswer>> + Send + 'static,
@@ -41,7 +41,7 @@ impl Gate {
 }
 
 #[async_trait]
-impl Registrar for Gate {
+impl Registrar for RegistrationGate {
     async fn register(&self, goal: Goal) -> Result<RegisterResult, RegisterError> {
         let deployment = Arc::clone(&self.0);
         self.run(async move { deployment.register(goal).await })

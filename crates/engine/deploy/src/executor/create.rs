@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_engine_model::{
-    Change, HookKind, OperationKind, ResourceState, StateRef, provider_package,
+    HookKind, JournalChange, OperationKind, ResourceState, StateRef, provider_package,
 };
 use nimbus_engine_ports::{CreateRequest, CreateResponse, ProviderError, Severity};
 
 use super::hooks::Views;
-use super::{Answer, Executor, StepError, known_or_unknown, mark_secret_outputs};
-use crate::known::Known;
+use super::{Executor, ProviderAnswer, StepError, known_or_unknown, mark_secret_outputs};
+use crate::known::RecordedResource;
 use crate::steps::CreateStep;
 
 /// What a provider made.
@@ -20,7 +20,7 @@ struct Made {
 }
 
 impl Executor {
-    pub(super) async fn create(&self, step: &CreateStep) -> Result<Known, StepError> {
+    pub(super) async fn create(&self, step: &CreateStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let before = Views {
             old: None,
@@ -46,7 +46,7 @@ impl Executor {
         Ok(known)
     }
 
-    async fn create_object(&self, step: &CreateStep) -> Result<Known, StepError> {
+    async fn create_object(&self, step: &CreateStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let provider = self.provider(&wanted.urn, &wanted.provider)?;
         let request = CreateRequest {
@@ -67,10 +67,12 @@ impl Executor {
         // Whatever is half made is there: another try would make a second one.
         let again = |error: &ProviderError| !matches!(error, ProviderError::InitFailed(_));
         let answer = match self.with_retries(views, call, again).await {
-            Ok(response) if response.id.is_empty() && !self.rules.dry_run => Answer::Unknown {
-                message: "the provider made something but did not say what: no id".to_owned(),
-            },
-            Ok(response) => Answer::Done(Made {
+            Ok(response) if response.id.is_empty() && !self.rules.dry_run => {
+                ProviderAnswer::Unknown {
+                    message: "the provider made something but did not say what: no id".to_owned(),
+                }
+            }
+            Ok(response) => ProviderAnswer::Done(Made {
                 response,
                 init_errors: Vec::new(),
             }),
@@ -85,7 +87,7 @@ impl Executor {
                     response,
                     init_errors: failure.reasons,
                 };
-                Answer::HalfDone { message, value }
+                ProviderAnswer::HalfDone { message, value }
             }
             Err(error) => known_or_unknown(error),
         };
@@ -94,7 +96,7 @@ impl Executor {
     }
 
     /// Components and providers: nothing is made that could be lost, so one entry is enough.
-    async fn create_record(&self, step: &CreateStep) -> Result<Known, StepError> {
+    async fn create_record(&self, step: &CreateStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let response = if wanted.custom {
             let created = self.registry.create(&wanted.urn, &wanted.inputs).await;
@@ -112,13 +114,13 @@ impl Executor {
             },
         );
         let act = self.record(None, change).await?;
-        Ok(Known {
+        Ok(RecordedResource {
             key: StateRef::New(act),
             state,
         })
     }
 
-    fn created(&self, step: &CreateStep, made: Made) -> (Change, Arc<ResourceState>) {
+    fn created(&self, step: &CreateStep, made: Made) -> (JournalChange, Arc<ResourceState>) {
         let now = self.clock.now();
         let mut state = ResourceState::clone(step.new_state());
         let Made {
@@ -135,9 +137,9 @@ impl Executor {
         state.modified = Some(now);
         self.mark_secrets(&mut state);
         let state = Arc::new(state);
-        let mut change = Change {
+        let mut change = JournalChange {
             state: Some(Arc::clone(&state)),
-            ..Change::default()
+            ..JournalChange::default()
         };
         if let Some(replacement) = step.replacement() {
             let key = Some(replacement.old.key);

@@ -1,11 +1,13 @@
 //! Deleting a resource.
 
-use nimbus_engine_model::{Change, HookKind, OperationKind, ResourceState, provider_package};
+use nimbus_engine_model::{
+    HookKind, JournalChange, OperationKind, ResourceState, provider_package,
+};
 use nimbus_engine_ports::DeleteRequest;
 
 use super::create::timeout;
 use super::hooks::Views;
-use super::{Answer, Executor, StepError, known_or_unknown};
+use super::{Executor, ProviderAnswer, StepError, known_or_unknown};
 use crate::steps::{DeleteReason, DeleteStep};
 
 impl Executor {
@@ -51,7 +53,7 @@ impl Executor {
         };
         let call = || provider.delete(request.clone());
         let answer = match self.with_retries(views, call, |_| true).await {
-            Ok(()) => Answer::Done(()),
+            Ok(()) => ProviderAnswer::Done(()),
             Err(error) => known_or_unknown(error),
         };
         let state = std::sync::Arc::clone(old);
@@ -62,16 +64,16 @@ impl Executor {
 }
 
 /// The record goes, unless it must remember that a replacement is due.
-fn forget(step: &DeleteStep) -> Change {
+fn forget(step: &DeleteStep) -> JournalChange {
     let key = Some(step.old().key);
     match step.reason() {
-        DeleteReason::BeforeReplacement => Change {
+        DeleteReason::BeforeReplacement => JournalChange {
             mark_pending_replacement: key,
-            ..Change::default()
+            ..JournalChange::default()
         },
-        DeleteReason::Unwanted | DeleteReason::Replaced => Change {
+        DeleteReason::Unwanted | DeleteReason::Replaced => JournalChange {
             remove: key,
-            ..Change::default()
+            ..JournalChange::default()
         },
     }
 }

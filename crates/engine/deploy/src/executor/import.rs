@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_model::{Change, OperationKind, PropertyMap, ResourceState, StateRef};
+use nimbus_engine_model::{JournalChange, OperationKind, PropertyMap, ResourceState, StateRef};
 use nimbus_engine_ports::{CheckRequest, Provider, ProviderError, ReadRequest, Severity};
 
-use super::{Answer, Executor, StepError};
-use crate::known::Known;
+use super::{Executor, ProviderAnswer, StepError};
+use crate::known::RecordedResource;
 use crate::steps::{ImportOrigin, ImportStep};
 
 /// The object as its provider describes it.
-struct Object {
+struct ImportedObject {
     id: String,
     inputs: PropertyMap,
     outputs: PropertyMap,
@@ -19,13 +19,15 @@ struct Object {
 }
 
 impl Executor {
-    pub(super) async fn import(&self, step: &ImportStep) -> Result<Known, StepError> {
+    pub(super) async fn import(&self, step: &ImportStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let known = if wanted.custom {
             let provider = self.provider(&wanted.urn, &wanted.provider)?;
             let act = self.begin(OperationKind::Importing, wanted).await?;
             let answer = match self.examine(wanted, provider.as_ref()).await {
-                Answer::Done(object) => self.check_imported(step, object, provider.as_ref()).await,
+                ProviderAnswer::Done(object) => {
+                    self.check_imported(step, object, provider.as_ref()).await
+                }
                 other => other,
             };
             self.conclude(act, answer, |object| self.imported(step, object))
@@ -33,7 +35,7 @@ impl Executor {
         } else {
             let (change, state) = self.imported_component(wanted);
             let act = self.record(None, change).await?;
-            Known {
+            RecordedResource {
                 key: StateRef::New(act),
                 state,
             }
@@ -42,7 +44,11 @@ impl Executor {
         Ok(known)
     }
 
-    async fn examine(&self, wanted: &ResourceState, provider: &dyn Provider) -> Answer<Object> {
+    async fn examine(
+        &self,
+        wanted: &ResourceState,
+        provider: &dyn Provider,
+    ) -> ProviderAnswer<ImportedObject> {
         let import_id = wanted.import_id.clone().unwrap_or_default();
         let request = ReadRequest {
             urn: Some(wanted.urn.clone()),
@@ -51,7 +57,7 @@ impl Executor {
             id: import_id.clone(),
             ..ReadRequest::default()
         };
-        let failed = |message: String| Answer::Failed { message };
+        let failed = |message: String| ProviderAnswer::Failed { message };
         let (response, init_errors) = match provider.read(request).await {
             Ok(response) => (response, Vec::new()),
             Err(ProviderError::InitFailed(failure)) => {
@@ -71,7 +77,7 @@ impl Executor {
         let Some(inputs) = response.inputs else {
             return failed("the provider cannot import: it does not return inputs".to_owned());
         };
-        Answer::Done(Object {
+        ProviderAnswer::Done(ImportedObject {
             id: if id.is_empty() { import_id } else { id },
             inputs,
             outputs: response.outputs,
@@ -85,11 +91,11 @@ impl Executor {
     async fn check_imported(
         &self,
         step: &ImportStep,
-        object: Object,
+        object: ImportedObject,
         provider: &dyn Provider,
-    ) -> Answer<Object> {
+    ) -> ProviderAnswer<ImportedObject> {
         let ImportOrigin::Command { properties, seed } = step.origin() else {
-            return Answer::Done(object);
+            return ProviderAnswer::Done(object);
         };
         let wanted = step.new_state();
         let request = CheckRequest {
@@ -105,7 +111,7 @@ impl Executor {
         let response = match provider.check(request).await {
             Ok(response) => response,
             Err(error) => {
-                return Answer::Failed {
+                return ProviderAnswer::Failed {
                     message: error.to_string(),
                 };
             }
@@ -118,10 +124,14 @@ impl Executor {
             );
             self.diagnose(Severity::Warning, Some(&wanted.urn), message);
         }
-        Answer::Done(object)
+        ProviderAnswer::Done(object)
     }
 
-    fn imported(&self, step: &ImportStep, object: Object) -> (Change, Arc<ResourceState>) {
+    fn imported(
+        &self,
+        step: &ImportStep,
+        object: ImportedObject,
+    ) -> (JournalChange, Arc<ResourceState>) {
         let now = self.clock.now();
         let mut state = ResourceState::clone(step.new_state());
         state.id = Some(object.id);
@@ -139,24 +149,24 @@ impl Executor {
         }
         self.mark_secrets(&mut state);
         let state = Arc::new(state);
-        let change = Change {
+        let change = JournalChange {
             state: Some(Arc::clone(&state)),
             mark_delete: step.original().map(|original| original.key),
-            ..Change::default()
+            ..JournalChange::default()
         };
         (change, state)
     }
 
-    fn imported_component(&self, wanted: &ResourceState) -> (Change, Arc<ResourceState>) {
+    fn imported_component(&self, wanted: &ResourceState) -> (JournalChange, Arc<ResourceState>) {
         let now = self.clock.now();
         let mut state = wanted.clone();
         state.created = Some(now);
         state.modified = Some(now);
         let state = Arc::new(state);
         (
-            Change {
+            JournalChange {
                 state: Some(Arc::clone(&state)),
-                ..Change::default()
+                ..JournalChange::default()
             },
             state,
         )

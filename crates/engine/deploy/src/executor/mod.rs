@@ -12,16 +12,17 @@ mod import;
 mod lookup;
 mod read;
 mod refresh;
+mod resource_states;
 mod same;
 mod secrets;
 mod update;
-mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nimbus_engine_model::{
-    ActId, Change, Operation, OperationKind, ProviderRef, ResourceState, StateRef, StepOp, Urn,
+    ActId, JournalChange, OperationKind, PendingOperation, ProviderRef, ResourceState, StateRef,
+    StepOp, Urn,
 };
 use nimbus_engine_ports::{
     EngineEvent, EventSink, HookRunner, JournalError, Provider, ProviderError,
@@ -29,32 +30,32 @@ use nimbus_engine_ports::{
 use parking_lot::Mutex;
 
 use crate::error::DeployError;
-use crate::known::Known;
-use crate::recorder::Recorder;
+use crate::known::RecordedResource;
+use crate::recorder::JournalRecorder;
 use crate::registry::Registry;
 use crate::steps::Step;
 use crate::time::Clock;
 
 pub(crate) use hooks::Views;
 pub(crate) use refresh::Refreshed;
+pub(crate) use resource_states::{AwaitedOutputs, ResourceStates};
 pub(crate) use secrets::mark_secret_outputs;
-pub(crate) use world::{Registered, World};
 
 pub(crate) struct Executor {
     pub registry: Registry,
-    pub recorder: Recorder,
-    pub world: World,
+    pub recorder: JournalRecorder,
+    pub world: ResourceStates,
     pub events: Arc<dyn EventSink>,
     pub hooks: Arc<dyn HookRunner>,
     pub clock: Arc<dyn Clock>,
-    pub rules: Rules,
+    pub rules: ExecutorRules,
     changes: Mutex<BTreeMap<StepOp, usize>>,
     /// Hooks that failed after their step was done.
     late_failures: Mutex<Vec<DeployError>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rules {
+pub(crate) struct ExecutorRules {
     pub dry_run: bool,
     pub ignore_protect: bool,
     /// The operation is a refresh and nothing else: what it finds are its changes.
@@ -65,7 +66,7 @@ pub(crate) struct Rules {
 #[derive(Clone, Debug)]
 pub(crate) enum Done {
     /// The resource as it is now.
-    State(Known),
+    State(RecordedResource),
     Gone,
     Refreshed(Box<Refreshed>),
     /// Nothing that is kept: a step that only tells, or a create that was left out.
@@ -117,7 +118,7 @@ impl From<JournalError> for StepError {
 }
 
 /// What is known after a provider was asked to change something.
-enum Answer<T> {
+enum ProviderAnswer<T> {
     Done(T),
     /// The object exists; `message` says what is wrong with it.
     HalfDone {
@@ -136,16 +137,16 @@ enum Answer<T> {
 impl Executor {
     pub(crate) fn new(
         registry: Registry,
-        recorder: Recorder,
+        recorder: JournalRecorder,
         events: Arc<dyn EventSink>,
         hooks: Arc<dyn HookRunner>,
         clock: Arc<dyn Clock>,
-        rules: Rules,
+        rules: ExecutorRules,
     ) -> Self {
         Self {
             registry,
             recorder,
-            world: World::default(),
+            world: ResourceStates::default(),
             events,
             hooks,
             clock,
@@ -175,9 +176,9 @@ impl Executor {
             Step::Import(step) => self.import(step).await.map(Done::State),
             Step::Delete(step) => self.delete(step).await.map(|()| Done::Gone),
             Step::RemovePendingReplace(step) => {
-                let change = Change {
+                let change = JournalChange {
                     remove: Some(step.old().key),
-                    ..Change::default()
+                    ..JournalChange::default()
                 };
                 self.record(None, change).await?;
                 Ok(Done::Gone)
@@ -221,7 +222,7 @@ impl Executor {
         kind: OperationKind,
         resource: &Arc<ResourceState>,
     ) -> Result<ActId, StepError> {
-        let operation = Operation {
+        let operation = PendingOperation {
             kind,
             resource: Arc::clone(resource),
         };
@@ -229,7 +230,7 @@ impl Executor {
     }
 
     /// Writes a success, of an act or of a change of the record alone.
-    async fn record(&self, act: Option<ActId>, change: Change) -> Result<ActId, StepError> {
+    async fn record(&self, act: Option<ActId>, change: JournalChange) -> Result<ActId, StepError> {
         self.world.apply(&change);
         match act {
             Some(act) => {
@@ -244,29 +245,29 @@ impl Executor {
     async fn conclude<T>(
         &self,
         act: ActId,
-        answer: Answer<T>,
-        change: impl FnOnce(T) -> (Change, Arc<ResourceState>),
-    ) -> Result<Known, StepError> {
+        answer: ProviderAnswer<T>,
+        change: impl FnOnce(T) -> (JournalChange, Arc<ResourceState>),
+    ) -> Result<RecordedResource, StepError> {
         match answer {
-            Answer::Done(value) => {
+            ProviderAnswer::Done(value) => {
                 let (change, state) = change(value);
                 self.record(Some(act), change).await?;
-                Ok(Known {
+                Ok(RecordedResource {
                     key: StateRef::New(act),
                     state,
                 })
             }
-            Answer::HalfDone { message, value } => {
+            ProviderAnswer::HalfDone { message, value } => {
                 let (change, state) = change(value);
                 self.world.apply(&change);
                 self.recorder.failure(act, change).await?;
                 Err(StepError::HalfDone { message, state })
             }
-            Answer::Failed { message } => {
-                self.recorder.failure(act, Change::default()).await?;
+            ProviderAnswer::Failed { message } => {
+                self.recorder.failure(act, JournalChange::default()).await?;
                 Err(StepError::Failed { message })
             }
-            Answer::Unknown { message } => {
+            ProviderAnswer::Unknown { message } => {
                 self.recorder.unknown(act, message.clone()).await?;
                 Err(StepError::Unknown { message })
             }
@@ -275,13 +276,13 @@ impl Executor {
 }
 
 /// An error after which nothing can have changed, or nobody knows.
-fn known_or_unknown<T>(error: ProviderError) -> Answer<T> {
+fn known_or_unknown<T>(error: ProviderError) -> ProviderAnswer<T> {
     let message = error.to_string();
     match error {
-        ProviderError::Unknown { message } => Answer::Unknown { message },
+        ProviderError::Unknown { message } => ProviderAnswer::Unknown { message },
         ProviderError::Failed { .. }
         | ProviderError::InitFailed(_)
         | ProviderError::Unimplemented { .. }
-        | ProviderError::Cancelled => Answer::Failed { message },
+        | ProviderError::Cancelled => ProviderAnswer::Failed { message },
     }
 }

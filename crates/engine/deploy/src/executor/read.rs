@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::diff::maps_equal;
-use nimbus_engine_model::{Change, OperationKind, PropertyMap, ResourceState, UNKNOWN_ID};
+use nimbus_engine_model::{JournalChange, OperationKind, PropertyMap, ResourceState, UNKNOWN_ID};
 use nimbus_engine_ports::{ProviderError, ReadRequest};
 
-use super::{Answer, Executor, StepError};
-use crate::known::Known;
+use super::{Executor, ProviderAnswer, StepError};
+use crate::known::RecordedResource;
 use crate::steps::ReadStep;
 
 /// What was found.
-struct Found {
+struct ReadResult {
     id: String,
     outputs: PropertyMap,
     init_errors: Vec<String>,
@@ -20,12 +20,12 @@ struct Found {
 impl Executor {
     /// Reading changes nothing, so it happens in previews as well, and an error is an error even
     /// if nobody knows how the provider fared.
-    pub(super) async fn read(&self, step: &ReadStep) -> Result<Known, StepError> {
+    pub(super) async fn read(&self, step: &ReadStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let id = wanted.id.clone().unwrap_or_default();
         let act = self.begin(OperationKind::Reading, wanted).await?;
         let answer = if id == UNKNOWN_ID {
-            Answer::Done(Found {
+            ProviderAnswer::Done(ReadResult {
                 id,
                 outputs: PropertyMap::new(),
                 init_errors: Vec::new(),
@@ -40,11 +40,11 @@ impl Executor {
         Ok(known)
     }
 
-    async fn look_up(&self, wanted: &ResourceState, id: String) -> Answer<Found> {
+    async fn look_up(&self, wanted: &ResourceState, id: String) -> ProviderAnswer<ReadResult> {
         let provider = match self.provider(&wanted.urn, &wanted.provider) {
             Ok(provider) => provider,
             Err(error) => {
-                return Answer::Failed {
+                return ProviderAnswer::Failed {
                     message: error.message(),
                 };
             }
@@ -60,12 +60,12 @@ impl Executor {
         };
         match provider.read(request).await {
             Ok(response) => match response.id {
-                Some(id) => Answer::Done(Found {
+                Some(id) => ProviderAnswer::Done(ReadResult {
                     id,
                     outputs: response.outputs,
                     init_errors: Vec::new(),
                 }),
-                None => Answer::Failed {
+                None => ProviderAnswer::Failed {
                     message: format!("there is no object {id}"),
                 },
             },
@@ -77,20 +77,20 @@ impl Executor {
                     failure.id
                 };
                 let outputs = failure.properties;
-                let value = Found {
+                let value = ReadResult {
                     id,
                     outputs,
                     init_errors: failure.reasons,
                 };
-                Answer::HalfDone { message, value }
+                ProviderAnswer::HalfDone { message, value }
             }
-            Err(error) => Answer::Failed {
+            Err(error) => ProviderAnswer::Failed {
                 message: error.to_string(),
             },
         }
     }
 
-    fn found(&self, step: &ReadStep, found: Found) -> (Change, Arc<ResourceState>) {
+    fn found(&self, step: &ReadStep, found: ReadResult) -> (JournalChange, Arc<ResourceState>) {
         let mut state = ResourceState::clone(step.new_state());
         state.id = Some(found.id);
         state.outputs = found.outputs;
@@ -106,9 +106,9 @@ impl Executor {
             }
         }
         let state = Arc::new(state);
-        let mut change = Change {
+        let mut change = JournalChange {
             state: Some(Arc::clone(&state)),
-            ..Change::default()
+            ..JournalChange::default()
         };
         let key = step.old().map(|old| old.key);
         if step.replaces() {

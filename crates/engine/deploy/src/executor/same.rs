@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_model::{Change, ResourceState, StateRef, provider_package};
+use nimbus_engine_model::{JournalChange, ResourceState, StateRef, provider_package};
 
 use super::{Executor, StepError, mark_secret_outputs};
-use crate::known::Known;
+use crate::known::RecordedResource;
 use crate::steps::SameStep;
 
 impl Executor {
-    pub(super) async fn same(&self, step: &SameStep) -> Result<Known, StepError> {
+    pub(super) async fn same(&self, step: &SameStep) -> Result<RecordedResource, StepError> {
         let old = step.old();
         let mut state = ResourceState::clone(step.new_state());
         if provider_package(&state.type_).is_some() && !step.is_untargeted() {
@@ -21,17 +21,17 @@ impl Executor {
         }
         mark_secret_outputs(&mut state);
         let state = Arc::new(state);
-        let change = Change {
+        let change = JournalChange {
             remove: Some(old.key),
             state: Some(Arc::clone(&state)),
-            ..Change::default()
+            ..JournalChange::default()
         };
         let act = if step.changes_record() {
             self.recorder.change(change).await?
         } else {
             self.recorder.note(change)
         };
-        let known = Known {
+        let known = RecordedResource {
             key: StateRef::New(act),
             state,
         };

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::{
-    Change, HookKind, OperationKind, PropertyMap, ResourceState, StateRef, provider_package,
+    HookKind, JournalChange, OperationKind, PropertyMap, ResourceState, StateRef, provider_package,
 };
 use nimbus_engine_ports::{ProviderError, UpdateRequest, UpdateResponse};
 
 use super::create::timeout;
 use super::hooks::Views;
-use super::{Answer, Executor, StepError, known_or_unknown};
-use crate::known::Known;
+use super::{Executor, ProviderAnswer, StepError, known_or_unknown};
+use crate::known::RecordedResource;
 use crate::steps::UpdateStep;
 
 /// What came of the change: outputs, and what the object was last known to be made of.
@@ -21,7 +21,7 @@ struct Updated {
 }
 
 impl Executor {
-    pub(super) async fn update(&self, step: &UpdateStep) -> Result<Known, StepError> {
+    pub(super) async fn update(&self, step: &UpdateStep) -> Result<RecordedResource, StepError> {
         let (old, wanted) = (&step.old().state, step.new_state());
         let before = Views {
             old: Some(old),
@@ -49,7 +49,7 @@ impl Executor {
         Ok(known)
     }
 
-    async fn update_object(&self, step: &UpdateStep) -> Result<Known, StepError> {
+    async fn update_object(&self, step: &UpdateStep) -> Result<RecordedResource, StepError> {
         let (old, wanted) = (&step.old().state, step.new_state());
         let provider = self.provider(&wanted.urn, &wanted.provider)?;
         let request = UpdateRequest {
@@ -74,7 +74,7 @@ impl Executor {
         let answer = match self.with_retries(views, call, |_| true).await {
             Ok(response) => {
                 let inputs = wanted.inputs.clone();
-                Answer::Done(Updated {
+                ProviderAnswer::Done(Updated {
                     response,
                     inputs,
                     init_errors: Vec::new(),
@@ -93,7 +93,7 @@ impl Executor {
                     inputs,
                     init_errors: failure.reasons,
                 };
-                Answer::HalfDone { message, value }
+                ProviderAnswer::HalfDone { message, value }
             }
             Err(error) => known_or_unknown(error),
         };
@@ -101,7 +101,7 @@ impl Executor {
             .await
     }
 
-    async fn update_provider(&self, step: &UpdateStep) -> Result<Known, StepError> {
+    async fn update_provider(&self, step: &UpdateStep) -> Result<RecordedResource, StepError> {
         let wanted = step.new_state();
         let id = step.old().state.id.clone().unwrap_or_default();
         let updated = self.registry.update(&wanted.urn, &id, &wanted.inputs).await;
@@ -116,24 +116,24 @@ impl Executor {
         };
         let (change, state) = self.updated(step, updated);
         let act = self.record(None, change).await?;
-        Ok(Known {
+        Ok(RecordedResource {
             key: StateRef::New(act),
             state,
         })
     }
 
-    async fn update_component(&self, step: &UpdateStep) -> Result<Known, StepError> {
+    async fn update_component(&self, step: &UpdateStep) -> Result<RecordedResource, StepError> {
         let mut state = ResourceState::clone(step.new_state());
         self.mark_secrets(&mut state);
         let state = Arc::new(state);
         let act = self.record(None, supersede(step, &state)).await?;
-        Ok(Known {
+        Ok(RecordedResource {
             key: StateRef::New(act),
             state,
         })
     }
 
-    fn updated(&self, step: &UpdateStep, updated: Updated) -> (Change, Arc<ResourceState>) {
+    fn updated(&self, step: &UpdateStep, updated: Updated) -> (JournalChange, Arc<ResourceState>) {
         let mut state = ResourceState::clone(step.new_state());
         let Updated {
             response,
@@ -151,10 +151,10 @@ impl Executor {
     }
 }
 
-fn supersede(step: &UpdateStep, state: &Arc<ResourceState>) -> Change {
-    Change {
+fn supersede(step: &UpdateStep, state: &Arc<ResourceState>) -> JournalChange {
+    JournalChange {
         remove: Some(step.old().key),
         state: Some(Arc::clone(state)),
-        ..Change::default()
+        ..JournalChange::default()
     }
 }

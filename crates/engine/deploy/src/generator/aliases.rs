@@ -9,7 +9,7 @@ use nimbus_engine_model::{Alias, AliasParent, AliasSpec, ROOT_STACK_TYPE, Urn};
 use nimbus_engine_ports::Severity;
 
 use super::Generator;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 /// Which recorded name became which.
 #[derive(Default)]
@@ -21,8 +21,8 @@ pub(super) struct Names {
 }
 
 /// What the record has for a resource.
-pub(super) struct Found {
-    pub old: Option<Known>,
+pub(super) struct RecordedMatch {
+    pub old: Option<RecordedResource>,
     /// The earlier name under which it was found.
     pub alias: Option<Urn>,
     /// Somebody else claims the same record.
@@ -30,7 +30,7 @@ pub(super) struct Found {
 }
 
 /// What identifies a resource beside its aliases.
-pub(super) struct Identity<'a> {
+pub(super) struct ResourceIdentity<'a> {
     pub urn: &'a Urn,
     pub type_: &'a str,
     pub name: &'a str,
@@ -38,7 +38,11 @@ pub(super) struct Identity<'a> {
 }
 
 impl Generator {
-    pub(super) fn find_old(&mut self, identity: &Identity<'_>, aliases: &[Alias]) -> Found {
+    pub(super) fn find_old(
+        &mut self,
+        identity: &ResourceIdentity<'_>,
+        aliases: &[Alias],
+    ) -> RecordedMatch {
         let urn = identity.urn;
         let mut conflict = false;
         if let Some(other) = self.names.taken.get(urn).cloned() {
@@ -47,7 +51,7 @@ impl Generator {
             self.report(Severity::Error, Some(urn), message);
         }
         if let Some(old) = self.base.live(urn) {
-            return Found {
+            return RecordedMatch {
                 old: Some(old),
                 alias: None,
                 conflict,
@@ -58,14 +62,14 @@ impl Generator {
             .into_iter()
             .find_map(|alias| Some((self.base.live(&alias)?, alias)));
         let Some((old, alias)) = matched else {
-            return Found {
+            return RecordedMatch {
                 old: None,
                 alias: None,
                 conflict,
             };
         };
         conflict |= self.claim(urn, &alias);
-        Found {
+        RecordedMatch {
             old: Some(old),
             alias: Some(alias),
             conflict,
@@ -86,7 +90,7 @@ impl Generator {
     }
 
     /// Every earlier URN, in the order in which they are tried.
-    fn alias_urns(&self, identity: &Identity<'_>, aliases: &[Alias]) -> Vec<Urn> {
+    fn alias_urns(&self, identity: &ResourceIdentity<'_>, aliases: &[Alias]) -> Vec<Urn> {
         let own: Vec<Urn> = aliases
             .iter()
             .map(|alias| self.alias_urn(identity, alias))
@@ -113,7 +117,7 @@ impl Generator {
         all
     }
 
-    fn alias_urn(&self, identity: &Identity<'_>, alias: &Alias) -> Urn {
+    fn alias_urn(&self, identity: &ResourceIdentity<'_>, alias: &Alias) -> Urn {
         let spec = match alias {
             Alias::Urn(urn) => return urn.clone(),
             Alias::Spec(spec) => spec,
@@ -132,7 +136,11 @@ impl Generator {
     }
 
     /// If the named parent was renamed itself, its earlier name is part of this one's.
-    fn alias_parent<'a>(&'a self, identity: &Identity<'a>, spec: &'a AliasSpec) -> Option<&'a Urn> {
+    fn alias_parent<'a>(
+        &'a self,
+        identity: &ResourceIdentity<'a>,
+        spec: &'a AliasSpec,
+    ) -> Option<&'a Urn> {
         match &spec.parent {
             AliasParent::Same => identity.parent,
             AliasParent::None => None,

@@ -5,25 +5,25 @@ use nimbus_engine_model::provider_inputs::configuration;
 use nimbus_engine_model::{PropertyMap, ProviderRef, Urn};
 use nimbus_engine_ports::{DiffRequest, DiffResponse, Diffs, Severity};
 
-use super::register::Registration;
+use super::register::PendingRegistration;
 use super::{Generator, diff};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 use crate::steps::{
     CreateStep, Reasons, ReplaceStep, Replacement, SameStep, SkippedCreateStep, Step,
 };
 
 /// What follows from a registration's checked inputs.
 #[derive(Clone, Debug)]
-pub(crate) enum Decision {
+pub(crate) enum RegistrationDecision {
     Steps(Vec<Step>),
     /// The recorded resource has to be compared with the wanted one.
-    Compare(Comparison),
+    Compare(ComparisonMode),
 }
 
 /// How to compare.
 #[derive(Clone, Debug)]
-pub(crate) enum Comparison {
+pub(crate) enum ComparisonMode {
     /// The answer is known.
     Known { diff: DiffResponse, trigger: bool },
     /// Ask the resource's provider.
@@ -40,10 +40,10 @@ impl Generator {
     /// Decides by what is recorded. `inputs` are the checked ones.
     pub(crate) fn decide(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         inputs: &PropertyMap,
-    ) -> Result<Decision, DeployError> {
-        let Registration {
+    ) -> Result<RegistrationDecision, DeployError> {
+        let PendingRegistration {
             urn,
             old,
             new,
@@ -51,34 +51,35 @@ impl Generator {
             ..
         } = registration;
         if let Some(steps) = self.recreate(registration)? {
-            return self.validate(steps).map(Decision::Steps);
+            return self.validate(steps).map(RegistrationDecision::Steps);
         }
         if let Some(old) = old.as_ref().filter(|old| old.state.external) {
             // A read object becomes a managed one. It is not ours, so a new one is made.
             self.seen.creates.insert(urn.clone());
             let steps = create_first(old.clone(), new.clone(), &Reasons::default())?;
-            return self.validate(steps).map(Decision::Steps);
+            return self.validate(steps).map(RegistrationDecision::Steps);
         }
         self.reach(new, *targeted);
         match (old, targeted) {
             (None, true) => {
                 self.seen.creates.insert(urn.clone());
                 let create = Step::Create(CreateStep::new(new.clone())?);
-                self.validate(vec![create]).map(Decision::Steps)
+                self.validate(vec![create]).map(RegistrationDecision::Steps)
             }
             (None, false) => {
                 self.seen.sames.insert(urn.clone());
                 self.skipped_creates.insert(urn.clone());
                 let skipped = Step::SkippedCreate(SkippedCreateStep::new(new.clone())?);
-                self.validate(vec![skipped]).map(Decision::Steps)
+                self.validate(vec![skipped])
+                    .map(RegistrationDecision::Steps)
             }
             (Some(old), false) => {
                 let steps = self.carry_over(urn, old)?;
-                self.validate(steps).map(Decision::Steps)
+                self.validate(steps).map(RegistrationDecision::Steps)
             }
             (Some(old), true) => self
                 .compare(registration, old, inputs)
-                .map(Decision::Compare),
+                .map(RegistrationDecision::Compare),
         }
     }
 
@@ -86,9 +87,9 @@ impl Generator {
     /// was replaced.
     pub(super) fn recreate(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
     ) -> Result<Option<Vec<Step>>, DeployError> {
-        let Registration { urn, old, new, .. } = registration;
+        let PendingRegistration { urn, old, new, .. } = registration;
         let Some(old) = old.as_ref().filter(|old| self.was_deleted(urn, Some(old))) else {
             return Ok(None);
         };
@@ -114,11 +115,11 @@ impl Generator {
 
     fn compare(
         &mut self,
-        registration: &Registration,
-        old: &Known,
+        registration: &PendingRegistration,
+        old: &RecordedResource,
         inputs: &PropertyMap,
-    ) -> Result<Comparison, DeployError> {
-        let Registration { urn, new, .. } = registration;
+    ) -> Result<ComparisonMode, DeployError> {
+        let PendingRegistration { urn, new, .. } = registration;
         let trigger = &new.replacement_trigger;
         if trigger.contains_unknowns() && !self.rules.dry_run {
             return Err(DeployError::InvalidGoal {
@@ -131,7 +132,7 @@ impl Generator {
                 changes: Diffs::Some,
                 ..DiffResponse::default()
             };
-            return Ok(Comparison::Known {
+            return Ok(ComparisonMode::Known {
                 diff,
                 trigger: true,
             });
@@ -146,7 +147,11 @@ impl Generator {
     }
 
     /// A reason to replace the resource that has nothing to do with its inputs.
-    fn replaced_for(&self, registration: &Registration, old: &Known) -> Option<&'static str> {
+    fn replaced_for(
+        &self,
+        registration: &PendingRegistration,
+        old: &RecordedResource,
+    ) -> Option<&'static str> {
         let new = &registration.new;
         let replaced = |urn: &Urn| self.seen.replaces.contains(urn);
         if self.must_be_replaced(&registration.urn, Some(&old.state)) {
@@ -162,9 +167,9 @@ impl Generator {
 
     fn compare_providers(
         &self,
-        registration: &Registration,
-        old: &Known,
-    ) -> Result<Comparison, DeployError> {
+        registration: &PendingRegistration,
+        old: &RecordedResource,
+    ) -> Result<ComparisonMode, DeployError> {
         let new = &registration.new;
         if old.state.provider.is_empty() || new.provider.is_empty() {
             // A component became a custom resource or the other way round.
@@ -199,7 +204,7 @@ impl Generator {
             allow_unknowns: true,
             ignore_changes: Vec::new(),
         };
-        Ok(Comparison::AskNewProvider {
+        Ok(ComparisonMode::AskNewProvider {
             provider: is,
             request: Box::new(request),
         })
@@ -208,18 +213,18 @@ impl Generator {
     /// The comparison once it is settled that the provider may stay or take over.
     pub(crate) fn compare_resource(
         &self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         inputs: &PropertyMap,
-    ) -> Comparison {
+    ) -> ComparisonMode {
         match &registration.old {
             Some(old) => ask_or_compare(registration, old, inputs),
-            None => Comparison::Ask,
+            None => ComparisonMode::Ask,
         }
     }
 
     /// The resource takes no part: its record is carried over, after the records that it needs and
     /// that nobody else brings.
-    fn carry_over(&mut self, urn: &Urn, old: &Known) -> Result<Vec<Step>, DeployError> {
+    fn carry_over(&mut self, urn: &Urn, old: &RecordedResource) -> Result<Vec<Step>, DeployError> {
         let mut steps = Vec::new();
         self.carry_with_dependencies(urn, old.clone(), &mut steps)?;
         self.seen.sames.insert(urn.clone());
@@ -229,7 +234,7 @@ impl Generator {
     fn carry_with_dependencies(
         &mut self,
         urn: &Urn,
-        old: Known,
+        old: RecordedResource,
         steps: &mut Vec<Step>,
     ) -> Result<(), DeployError> {
         if old.state.delete {
@@ -269,13 +274,17 @@ impl Generator {
 }
 
 /// Components are compared by their inputs; everything else by its provider.
-fn ask_or_compare(registration: &Registration, old: &Known, inputs: &PropertyMap) -> Comparison {
+fn ask_or_compare(
+    registration: &PendingRegistration,
+    old: &RecordedResource,
+    inputs: &PropertyMap,
+) -> ComparisonMode {
     if registration.goal.custom {
-        return Comparison::Ask;
+        return ComparisonMode::Ask;
     }
     let same = maps_equal(&old.state.inputs, inputs);
     let changes = if same { Diffs::None } else { Diffs::Some };
-    Comparison::Known {
+    ComparisonMode::Known {
         diff: DiffResponse {
             changes,
             ..DiffResponse::default()
@@ -284,13 +293,13 @@ fn ask_or_compare(registration: &Registration, old: &Known, inputs: &PropertyMap
     }
 }
 
-pub(crate) fn replace_because(key: &str) -> Comparison {
+pub(crate) fn replace_because(key: &str) -> ComparisonMode {
     let diff = DiffResponse {
         changes: Diffs::Some,
         replace_keys: vec![key.to_owned()],
         ..DiffResponse::default()
     };
-    Comparison::Known {
+    ComparisonMode::Known {
         diff,
         trigger: false,
     }
@@ -298,7 +307,7 @@ pub(crate) fn replace_because(key: &str) -> Comparison {
 
 /// The replacement is made before what it replaces is deleted, at the end.
 pub(super) fn create_first(
-    old: Known,
+    old: RecordedResource,
     new: nimbus_engine_model::ResourceState,
     reasons: &Reasons,
 ) -> Result<Vec<Step>, DeployError> {

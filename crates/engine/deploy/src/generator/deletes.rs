@@ -8,7 +8,7 @@ use nimbus_engine_ports::Severity;
 
 use super::{Dependent, Generator};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 use crate::steps::{DeleteReason, DeleteStep, RemovePendingReplaceStep, SameStep, Step};
 
 /// What happened to recorded resources in this operation.
@@ -61,7 +61,7 @@ impl Deletable {
 
 impl Generator {
     /// Targets and everything that depends on them, children included. `None` without targets.
-    pub(crate) fn deletion_targets(&self) -> Option<Vec<Known>> {
+    pub(crate) fn deletion_targets(&self) -> Option<Vec<RecordedResource>> {
         let targets = &self.selection.targets;
         if !targets.is_constrained() {
             return None;
@@ -81,7 +81,11 @@ impl Generator {
     }
 
     /// Which resources may go, given what would have to be deleted along with the targets.
-    pub(crate) fn deletable(&self, targets: Option<&[Known]>, along: &[Dependent]) -> Deletable {
+    pub(crate) fn deletable(
+        &self,
+        targets: Option<&[RecordedResource]>,
+        along: &[Dependent],
+    ) -> Deletable {
         if let Some(targets) = targets {
             let targets = targets.iter().map(|known| known.state.urn.clone());
             let along = along
@@ -222,7 +226,7 @@ impl Generator {
 }
 
 /// A recorded resource as it is after what happened in this operation.
-fn current(known: Known, marks: &Marks) -> Known {
+fn current(known: RecordedResource, marks: &Marks) -> RecordedResource {
     let pending_delete = marks.pending_delete.contains(&known.key);
     let pending_replacement = marks.pending_replacement.contains(&known.key);
     if !pending_delete && !pending_replacement {
@@ -231,7 +235,7 @@ fn current(known: Known, marks: &Marks) -> Known {
     let mut state = ResourceState::clone(&known.state);
     state.delete |= pending_delete;
     state.pending_replacement |= pending_replacement;
-    Known {
+    RecordedResource {
         key: known.key,
         state: Arc::new(state),
     }

@@ -11,30 +11,30 @@ use nimbus_engine_ports::DiffResponse;
 
 use super::{Generator, diff};
 use crate::error::DeployError;
-use crate::known::{Base, Known};
+use crate::known::{Base, RecordedResource};
 
 /// A resource that must be deleted first, and the inputs that are the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Dependent {
-    pub known: Known,
+    pub known: RecordedResource,
     pub keys: Vec<String>,
 }
 
 /// A comparison that the walk needs before it can go on.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
-    pub known: Known,
+pub(crate) struct DependentComparison {
+    pub known: RecordedResource,
     pub inputs: PropertyMap,
 }
 
 pub(crate) struct DependentWalk {
     candidates: VecDeque<usize>,
     condemned: HashSet<Urn>,
-    asked: Option<Known>,
+    asked: Option<RecordedResource>,
     found: Vec<Dependent>,
 }
 
-enum Fate {
+enum DependentFate {
     Stays,
     Goes,
     Ask(PropertyMap),
@@ -43,7 +43,7 @@ enum Fate {
 impl Generator {
     /// Looks at everything that is recorded to depend on `root`. What is registered already cannot
     /// depend on it any more: dependencies are registered before their dependants.
-    pub(crate) fn walk_dependents(&self, root: &Known) -> DependentWalk {
+    pub(crate) fn walk_dependents(&self, root: &RecordedResource) -> DependentWalk {
         let candidates = match root.key {
             StateRef::Base(index) => {
                 self.base
@@ -82,15 +82,15 @@ impl Generator {
 
 impl DependentWalk {
     /// Goes on until a comparison is needed; `None` at the end.
-    pub(crate) fn next(&mut self, base: &Base) -> Option<Question> {
+    pub(crate) fn next(&mut self, base: &Base) -> Option<DependentComparison> {
         while let Some(index) = self.candidates.pop_front() {
             let known = base.at(index);
             match self.fate(&known.state) {
-                Fate::Stays => {}
-                Fate::Goes => self.condemn(known, Vec::new()),
-                Fate::Ask(inputs) => {
+                DependentFate::Stays => {}
+                DependentFate::Goes => self.condemn(known, Vec::new()),
+                DependentFate::Ask(inputs) => {
                     self.asked = Some(known.clone());
-                    return Some(Question { known, inputs });
+                    return Some(DependentComparison { known, inputs });
                 }
             }
         }
@@ -117,14 +117,14 @@ impl DependentWalk {
         self.found
     }
 
-    fn condemn(&mut self, known: Known, keys: Vec<String>) {
+    fn condemn(&mut self, known: RecordedResource, keys: Vec<String>) {
         self.condemned.insert(known.state.urn.clone());
         self.found.push(Dependent { known, keys });
     }
 
-    fn fate(&self, state: &ResourceState) -> Fate {
+    fn fate(&self, state: &ResourceState) -> DependentFate {
         if !state.custom || state.external {
-            return Fate::Stays;
+            return DependentFate::Stays;
         }
         let provider = ProviderRef::parse(&state.provider).ok();
         let loses_provider = provider.is_some_and(|p| self.condemned.contains(&p.urn));
@@ -133,7 +133,7 @@ impl DependentWalk {
             .as_ref()
             .is_some_and(|w| self.condemned.contains(w));
         if loses_provider || goes_along {
-            return Fate::Goes;
+            return DependentFate::Goes;
         }
         let affected = |key: &String| {
             let from = state.property_dependencies.get(key);
@@ -142,7 +142,7 @@ impl DependentWalk {
                 .any(|urn| self.condemned.contains(urn))
         };
         if !state.inputs.keys().any(affected) {
-            return Fate::Stays;
+            return DependentFate::Stays;
         }
         let inputs = state.inputs.iter().map(|(key, value)| {
             let value = if affected(key) {
@@ -152,6 +152,6 @@ impl DependentWalk {
             };
             (key.clone(), value)
         });
-        Fate::Ask(inputs.collect())
+        DependentFate::Ask(inputs.collect())
     }
 }

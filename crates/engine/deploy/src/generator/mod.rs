@@ -10,10 +10,10 @@ mod decide;
 mod deletes;
 mod dependents;
 mod diff;
-mod heard;
 mod read;
 mod register;
 mod replace;
+mod run_program;
 mod selection;
 mod validate;
 
@@ -26,24 +26,24 @@ use nimbus_engine_ports::{Diagnostic, Severity};
 use crate::error::DeployError;
 use crate::known::Base;
 use crate::plan::Constraint;
-use crate::spec::{Options, Purpose};
+use crate::spec::{DeploymentOptions, Purpose};
 use crate::steps::{SameStep, Step};
-use crate::targets::Choice;
+use crate::targets::TargetSet;
 
-pub(crate) use decide::{Comparison, Decision, replace_because};
+pub(crate) use decide::{ComparisonMode, RegistrationDecision, replace_because};
 pub(crate) use deletes::{Deletes, Marks};
 pub(crate) use dependents::Dependent;
 pub(crate) use diff::{complete, invert};
-pub(crate) use register::{Checked, Registration, ToCheck};
-pub(crate) use replace::{Replacing, Verdict};
+pub(crate) use register::{Checked, PendingRegistration, ToCheck};
+pub(crate) use replace::{ReplaceVerdict, Replacing};
 pub(crate) use selection::refreshed;
 
 pub(crate) struct Generator {
     project: String,
     stack: String,
-    rules: Rules,
+    rules: GeneratorRules,
     pub(crate) base: Arc<Base>,
-    seen: Seen,
+    seen: DecidedUrns,
     selection: selection::Selection,
     pub(crate) plan: Constraint,
     /// Recorded resources whose delete is decided already.
@@ -65,7 +65,7 @@ pub(crate) struct Generator {
 
 /// What the operation allows.
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct GeneratorRules {
     dry_run: bool,
     ignore_protect: bool,
     purpose: Purpose,
@@ -73,7 +73,7 @@ struct Rules {
 
 /// URNs by what was decided for them.
 #[derive(Default)]
-struct Seen {
+struct DecidedUrns {
     registered: HashSet<Urn>,
     reads: HashSet<Urn>,
     creates: HashSet<Urn>,
@@ -84,7 +84,7 @@ struct Seen {
     imports: HashSet<Urn>,
 }
 
-impl Seen {
+impl DecidedUrns {
     /// Whether steps were decided for this URN.
     fn has_steps(&self, urn: &Urn) -> bool {
         self.creates.contains(urn) || self.deletes.contains(urn) || self.is_kept(urn)
@@ -117,20 +117,20 @@ impl Generator {
     pub(crate) fn new(
         project: &str,
         stack: &str,
-        options: &Options,
+        options: &DeploymentOptions,
         purpose: Purpose,
         base: Arc<Base>,
     ) -> Self {
         Self {
             project: project.to_owned(),
             stack: stack.to_owned(),
-            rules: Rules {
+            rules: GeneratorRules {
                 dry_run: options.dry_run,
                 ignore_protect: options.ignore_protect,
                 purpose,
             },
             base,
-            seen: Seen::default(),
+            seen: DecidedUrns::default(),
             selection: selection::Selection::new(options),
             plan: Constraint::new(options.plan.clone(), options.generate_plan),
             condemned: HashSet::new(),
@@ -147,7 +147,7 @@ impl Generator {
 
     /// Forgets what was decided so far; what was found out about targets and plans stays.
     pub(crate) fn start_over(&mut self) {
-        self.seen = Seen::default();
+        self.seen = DecidedUrns::default();
         self.condemned.clear();
         self.skipped_creates.clear();
         self.carried.clear();
@@ -171,7 +171,7 @@ impl Generator {
     }
 
     /// Literal targets that neither the record nor the program has.
-    pub(crate) fn unknown_targets(&self, choice: &Choice) -> Vec<String> {
+    pub(crate) fn unknown_targets(&self, choice: &TargetSet) -> Vec<String> {
         choice
             .literals()
             .filter(|text| {

@@ -4,14 +4,14 @@ use nimbus_engine_model::{ResourceState, Urn};
 use nimbus_engine_ports::ReadGoal;
 
 use super::Generator;
-use super::aliases::Identity;
+use super::aliases::ResourceIdentity;
 use crate::error::DeployError;
 use crate::steps::{ReadStep, Reasons, ReplaceStep, Step};
 
 impl Generator {
     pub(crate) fn read(&mut self, goal: ReadGoal) -> Result<(Urn, Vec<Step>), DeployError> {
         let urn = self.register_urn(goal.parent.as_ref(), &goal.type_, &goal.name)?;
-        let identity = Identity {
+        let identity = ResourceIdentity {
             urn: &urn,
             type_: &goal.type_,
             name: &goal.name,

@@ -8,18 +8,18 @@ use nimbus_engine_model::{
 };
 use nimbus_engine_ports::{CheckFailure, Severity};
 
-use super::aliases::Identity;
+use super::aliases::ResourceIdentity;
 use super::{Generator, diff};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 use crate::steps::{ImportOrigin, ImportStep, Reasons, ReplaceStep, Step};
 
 /// A registration on its way to steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Registration {
+pub(crate) struct PendingRegistration {
     pub goal: Goal,
     pub urn: Urn,
-    pub old: Option<Known>,
+    pub old: Option<RecordedResource>,
     pub new: ResourceState,
     /// Makes generated names reproducible.
     pub seed: [u8; 32],
@@ -53,7 +53,7 @@ pub(crate) struct Checked {
     pub failures: Vec<CheckFailure>,
 }
 
-impl Registration {
+impl PendingRegistration {
     /// Takes over what the stack's rules say of the name. What always has the same name cannot
     /// exist beside its replacement.
     pub(crate) fn name_by(&mut self, rules: &NamingRules) {
@@ -112,9 +112,9 @@ impl Generator {
         &mut self,
         goal: Goal,
         seed: [u8; 32],
-    ) -> Result<Registration, DeployError> {
+    ) -> Result<PendingRegistration, DeployError> {
         let urn = self.register_urn(goal.parent.as_ref(), &goal.type_, &goal.name)?;
-        let identity = Identity {
+        let identity = ResourceIdentity {
             urn: &urn,
             type_: &goal.type_,
             name: &goal.name,
@@ -126,7 +126,7 @@ impl Generator {
         if provider_package(&goal.type_).is_some() {
             self.remember_provider(&new, found.alias.as_ref());
         }
-        Ok(Registration {
+        Ok(PendingRegistration {
             seed: self.plan.seed(&urn).unwrap_or(seed),
             recreating: self.was_deleted(&urn, found.old.as_ref()),
             naming: None,
@@ -151,9 +151,9 @@ impl Generator {
     /// The steps of an import, when the goal names an object that is not managed yet.
     pub(crate) fn import(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
     ) -> Result<Option<Vec<Step>>, DeployError> {
-        let Registration {
+        let PendingRegistration {
             goal,
             urn,
             old,
@@ -189,12 +189,16 @@ impl Generator {
     }
 
     /// Goes on after an import: what was imported is now what is recorded.
-    pub(crate) fn imported(&self, registration: Registration, imported: Known) -> Registration {
+    pub(crate) fn imported(
+        &self,
+        registration: PendingRegistration,
+        imported: RecordedResource,
+    ) -> PendingRegistration {
         let mut new = registration.new;
         new.created = imported.state.created;
         new.modified = imported.state.modified;
         new.refresh_before_update = imported.state.refresh_before_update;
-        Registration {
+        PendingRegistration {
             old: Some(imported),
             new,
             imported: true,
@@ -203,7 +207,7 @@ impl Generator {
     }
 
     /// What the provider has to check, now that it is known whether the resource takes part.
-    pub(crate) fn inputs_to_check(&mut self, registration: &mut Registration) -> ToCheck {
+    pub(crate) fn inputs_to_check(&mut self, registration: &mut PendingRegistration) -> ToCheck {
         registration.targeted = self.takes_part(&registration.new);
         registration.recreating = self.was_deleted(&registration.urn, registration.old.as_ref());
         let goal_inputs = &registration.goal.properties;
@@ -234,7 +238,7 @@ impl Generator {
         }
     }
 
-    fn check_anew(&self, registration: &Registration) -> ToCheck {
+    fn check_anew(&self, registration: &PendingRegistration) -> ToCheck {
         let news = registration.goal.properties.clone();
         match (registration.goal.custom, registration.targeted) {
             (true, true) => ToCheck::Ask { olds: None, news },
@@ -244,12 +248,12 @@ impl Generator {
     }
 
     /// Whether the resource was deleted in this operation, ahead of one that it depends on.
-    pub(super) fn was_deleted(&self, urn: &Urn, old: Option<&Known>) -> bool {
+    pub(super) fn was_deleted(&self, urn: &Urn, old: Option<&RecordedResource>) -> bool {
         self.seen.deletes.contains(urn) || old.is_some_and(|old| self.condemned.contains(&old.key))
     }
 
     /// Whether recorded inputs say nothing about the inputs to be: the object is another one.
-    fn starts_over(&self, registration: &Registration) -> bool {
+    fn starts_over(&self, registration: &PendingRegistration) -> bool {
         let old = registration.old.as_ref().map(|old| &*old.state);
         registration.recreating
             || registration.was_external()
@@ -259,7 +263,7 @@ impl Generator {
     /// Takes the checked inputs, reports what the provider refuses and holds the goal to the plan.
     pub(crate) fn checked(
         &mut self,
-        registration: &mut Registration,
+        registration: &mut PendingRegistration,
         checked: Checked,
     ) -> Result<PropertyMap, DeployError> {
         if !checked.failures.is_empty() {
@@ -289,11 +293,11 @@ impl Generator {
 
     fn plan_goal(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         old_inputs: &PropertyMap,
         inputs: &PropertyMap,
     ) -> Result<(), DeployError> {
-        let Registration {
+        let PendingRegistration {
             urn,
             goal,
             old,
@@ -305,7 +309,10 @@ impl Generator {
     }
 
     /// Ends a registration that its provider or a policy does not accept.
-    pub(crate) fn refuse_invalid(&self, registration: &Registration) -> Result<(), DeployError> {
+    pub(crate) fn refuse_invalid(
+        &self,
+        registration: &PendingRegistration,
+    ) -> Result<(), DeployError> {
         if registration.invalid {
             return Err(DeployError::CheckFailed {
                 urn: registration.urn.clone(),

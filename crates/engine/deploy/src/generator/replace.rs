@@ -4,10 +4,10 @@ use nimbus_engine_ports::{DiffResponse, Diffs, Severity};
 
 use super::decide::create_first;
 use super::dependents::Dependent;
-use super::register::Registration;
+use super::register::PendingRegistration;
 use super::{Generator, diff};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 use crate::steps::{
     CreateStep, DeleteReason, DeleteStep, Reasons, ReplaceStep, Replacement, SameStep, Step,
     UpdateStep,
@@ -15,9 +15,9 @@ use crate::steps::{
 
 /// What follows from a comparison.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ReplaceVerdict {
     /// The import was all that was needed.
-    Done(Known),
+    Done(RecordedResource),
     Steps(Vec<Step>),
     Replace(Replacing),
 }
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
 /// ones: a replacement gets names and defaults of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Replacing {
-    pub old: Known,
+    pub old: RecordedResource,
     pub diff: DiffResponse,
     pub check_again: bool,
     pub delete_first: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Replacing {
 impl Generator {
     pub(crate) fn compared(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         diff: DiffResponse,
         trigger: bool,
-    ) -> Result<Verdict, DeployError> {
-        let Registration { urn, new, goal, .. } = registration;
+    ) -> Result<ReplaceVerdict, DeployError> {
+        let PendingRegistration { urn, new, goal, .. } = registration;
         // While the provider compared, another decision may have deleted this resource.
         if let Some(steps) = self.recreate(registration)? {
-            return self.validate(steps).map(Verdict::Steps);
+            return self.validate(steps).map(ReplaceVerdict::Steps);
         }
         let Some(old) = registration.old.clone() else {
             return Err(DeployError::Internal {
@@ -58,28 +58,30 @@ impl Generator {
         )?;
         let changed = diff.changes == Diffs::Some;
         if old.state.pending_replacement || (changed && (diff.replaces() || trigger)) {
-            return self.replace(registration, old, diff).map(Verdict::Replace);
+            return self
+                .replace(registration, old, diff)
+                .map(ReplaceVerdict::Replace);
         }
         if changed || half_made {
             self.seen.updates.insert(urn.clone());
             let update = Step::Update(UpdateStep::new(old, new.clone(), &diff)?);
-            return self.validate(vec![update]).map(Verdict::Steps);
+            return self.validate(vec![update]).map(ReplaceVerdict::Steps);
         }
         if registration.imported {
-            return Ok(Verdict::Done(old));
+            return Ok(ReplaceVerdict::Done(old));
         }
         self.seen.sames.insert(urn.clone());
         let same = Step::Same(SameStep::new(old, new.clone())?);
-        self.validate(vec![same]).map(Verdict::Steps)
+        self.validate(vec![same]).map(ReplaceVerdict::Steps)
     }
 
     fn replace(
         &mut self,
-        registration: &Registration,
-        old: Known,
+        registration: &PendingRegistration,
+        old: RecordedResource,
         diff: DiffResponse,
     ) -> Result<Replacing, DeployError> {
-        let Registration { urn, new, goal, .. } = registration;
+        let PendingRegistration { urn, new, goal, .. } = registration;
         if new.protect && old.state.protect && !self.rules.ignore_protect {
             let error = DeployError::Protected {
                 urn: urn.clone(),
@@ -116,7 +118,7 @@ impl Generator {
     /// Steps of a replacement whose inputs are final. `dependents` go first, if it deletes first.
     pub(crate) fn replace_steps(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         replacing: Replacing,
         dependents: Vec<Dependent>,
     ) -> Result<Vec<Step>, DeployError> {
@@ -156,7 +158,7 @@ impl Generator {
     /// Deletes of those that depend on a resource which is about to be deleted, last first.
     fn delete_dependents(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
         dependents: Vec<Dependent>,
     ) -> Result<Vec<DeleteStep>, DeployError> {
         let mut deletes = Vec::new();

@@ -3,25 +3,25 @@
 use nimbus_engine_model::{ProviderRef, ROOT_STACK_TYPE, ResourceState, Urn, provider_package};
 
 use super::Generator;
-use crate::spec::Options;
-use crate::targets::Choice;
+use crate::spec::DeploymentOptions;
+use crate::targets::TargetSet;
 
 pub(super) struct Selection {
-    pub(super) targets: Choice,
+    pub(super) targets: TargetSet,
     pub(super) target_dependents: bool,
-    pub(super) excludes: Choice,
+    pub(super) excludes: TargetSet,
     pub(super) exclude_dependents: bool,
-    pub(super) replace_targets: Choice,
+    pub(super) replace_targets: TargetSet,
     /// Targets and what was found to depend on them.
-    reached: Choice,
+    reached: TargetSet,
     /// Excludes and what was found to depend on them.
-    avoided: Choice,
+    avoided: TargetSet,
 }
 
 impl Selection {
-    pub(super) fn new(options: &Options) -> Self {
-        let targets = Choice::new(&options.targets.patterns);
-        let excludes = Choice::new(&options.excludes.patterns);
+    pub(super) fn new(options: &DeploymentOptions) -> Self {
+        let targets = TargetSet::new(&options.targets.patterns);
+        let excludes = TargetSet::new(&options.excludes.patterns);
         Self {
             reached: targets.clone(),
             avoided: excludes.clone(),
@@ -29,7 +29,7 @@ impl Selection {
             target_dependents: options.targets.dependents,
             excludes,
             exclude_dependents: options.excludes.dependents,
-            replace_targets: Choice::new(&options.replace_targets),
+            replace_targets: TargetSet::new(&options.replace_targets),
         }
     }
 
@@ -76,32 +76,32 @@ impl Generator {
         self.selection.replace_targets.contains(urn) || old.is_some_and(|old| old.taint)
     }
 
-    pub(crate) fn targets(&self) -> &Choice {
+    pub(crate) fn targets(&self) -> &TargetSet {
         &self.selection.targets
     }
 
-    pub(crate) fn excludes(&self) -> &Choice {
+    pub(crate) fn excludes(&self) -> &TargetSet {
         &self.selection.excludes
     }
 
-    pub(crate) fn replace_targets(&self) -> &Choice {
+    pub(crate) fn replace_targets(&self) -> &TargetSet {
         &self.selection.replace_targets
     }
 }
 
 /// Whether the resource uses anything chosen, as provider, parent or otherwise.
-fn needs_any(state: &ResourceState, choice: &Choice) -> bool {
+fn needs_any(state: &ResourceState, choice: &TargetSet) -> bool {
     state.all_dependencies().any(|urn| choice.contains(&urn))
 }
 
 /// Which recorded resources a refresh is about, in order.
 pub(crate) fn refreshed<'a>(
-    options: &Options,
+    options: &DeploymentOptions,
     resources: impl IntoIterator<Item = &'a ResourceState>,
 ) -> Vec<bool> {
-    let mut targets = Choice::new(&options.targets.patterns);
-    let mut excludes = Choice::new(&options.excludes.patterns);
-    let others = |state: &ResourceState, choice: &Choice| {
+    let mut targets = TargetSet::new(&options.targets.patterns);
+    let mut excludes = TargetSet::new(&options.excludes.patterns);
+    let others = |state: &ResourceState, choice: &TargetSet| {
         let provider = ProviderRef::parse(&state.provider)
             .ok()
             .map(|provider| provider.urn);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use nimbus_engine_model::diff::{DiffOptions, Unknowns, diff, diff_values};
+use nimbus_engine_model::diff::{DiffOptions, UnknownComparison, diff, diff_values};
 use nimbus_engine_model::{Goal, PropertyMap, PropertyValue, ProviderRef};
 
 use super::{GoalPlan, PlannedDiff};
@@ -11,7 +11,7 @@ use super::{GoalPlan, PlannedDiff};
 const TOLERANT: DiffOptions<'static> = DiffOptions {
     ignore_internal: false,
     ignore_paths: &[],
-    unknowns: Unknowns::MatchAnything,
+    unknowns: UnknownComparison::MatchAnything,
 };
 
 impl GoalPlan {

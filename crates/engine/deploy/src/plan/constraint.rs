@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nimbus_engine_model::{Goal, PropertyMap, ResourceState, StepOp, Urn};
 
-use super::{GoalPlan, Plan, PlannedDiff, ResourcePlan, allows};
+use super::{DeploymentPlan, GoalPlan, PlannedDiff, ResourcePlan, allows};
 use crate::error::DeployError;
 
 /// Steps are struck off the plan as they are decided, so that what was planned and never came can
@@ -18,7 +18,7 @@ pub(crate) struct Constraint {
 }
 
 impl Constraint {
-    pub(crate) fn new(plan: Option<Plan>, generate: bool) -> Self {
+    pub(crate) fn new(plan: Option<DeploymentPlan>, generate: bool) -> Self {
         Self {
             planned: plan.map(|plan| plan.resources),
             made: generate.then(BTreeMap::new),
@@ -142,9 +142,9 @@ impl Constraint {
         Ok(())
     }
 
-    pub(crate) fn take_plan(&mut self, base_serial: &str) -> Option<Plan> {
+    pub(crate) fn take_plan(&mut self, base_serial: &str) -> Option<DeploymentPlan> {
         let resources = self.made.take()?;
-        Some(Plan {
+        Some(DeploymentPlan {
             base_serial: base_serial.to_owned(),
             resources,
         })

@@ -17,7 +17,7 @@ pub(crate) use constraint::Constraint;
 
 /// What one operation was seen to do, bound to the recorded state that it started from.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Plan {
+pub struct DeploymentPlan {
     /// The state that the plan was made for.
     pub base_serial: String,
     pub resources: BTreeMap<Urn, ResourcePlan>,

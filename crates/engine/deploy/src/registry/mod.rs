@@ -31,7 +31,7 @@ pub(crate) struct Registry {
     host: Arc<dyn ProviderHost>,
     ids: Arc<dyn IdSource>,
     dry_run: bool,
-    state: Mutex<State>,
+    state: Mutex<LoadedProviders>,
 }
 
 /// A provider that can be asked.
@@ -43,7 +43,7 @@ pub(crate) struct Handle {
 }
 
 #[derive(Default)]
-struct State {
+struct LoadedProviders {
     ready: HashMap<ProviderRef, Handle>,
     /// Checked, and waiting for the step that configures them.
     waiting: HashMap<Urn, Arc<dyn Provider>>,
@@ -85,7 +85,7 @@ impl Registry {
     ) -> Result<CheckResponse, ProviderError> {
         let provider = match self.load(urn, news).await {
             Ok(provider) => provider,
-            Err(Refusal::Inputs(failure)) => {
+            Err(LoadRefusal::Inputs(failure)) => {
                 return Ok(CheckResponse {
                     properties: news.clone(),
                     failures: vec![CheckFailure {
@@ -94,7 +94,7 @@ impl Registry {
                     }],
                 });
             }
-            Err(Refusal::Provider(error)) => return Err(error),
+            Err(LoadRefusal::Provider(error)) => return Err(error),
         };
         let request = CheckRequest {
             urn: Some(urn.clone()),
@@ -174,7 +174,7 @@ impl Registry {
             self.ids.uuid().to_string()
         };
         let provider = self.checked_or_loaded(urn, inputs).await?;
-        self.configure(urn, &id, inputs, provider, Registration::Replace)
+        self.configure(urn, &id, inputs, provider, LoadPolicy::Replace)
             .await?;
         Ok(CreateResponse {
             id,
@@ -191,7 +191,7 @@ impl Registry {
         inputs: &PropertyMap,
     ) -> Result<UpdateResponse, ProviderError> {
         let provider = self.checked_or_loaded(urn, inputs).await?;
-        self.configure(urn, id, inputs, provider, Registration::Replace)
+        self.configure(urn, id, inputs, provider, LoadPolicy::Replace)
             .await?;
         Ok(UpdateResponse {
             properties: configuration(inputs),
@@ -217,7 +217,7 @@ impl Registry {
             return Ok(());
         }
         let provider = self.checked_or_loaded(urn, recorded_inputs).await?;
-        self.configure(urn, id, recorded_inputs, provider, Registration::Replace)
+        self.configure(urn, id, recorded_inputs, provider, LoadPolicy::Replace)
             .await
     }
 
@@ -256,7 +256,7 @@ impl Registry {
             &id,
             &recorded.inputs,
             provider,
-            Registration::IfAbsent,
+            LoadPolicy::IfAbsent,
         )
         .await
     }
@@ -306,11 +306,16 @@ impl Registry {
         }
     }
 
-    async fn load(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Arc<dyn Provider>, Refusal> {
+    async fn load(
+        &self,
+        urn: &Urn,
+        inputs: &PropertyMap,
+    ) -> Result<Arc<dyn Provider>, LoadRefusal> {
         let package = provider_package(urn.type_()).unwrap_or_default();
-        let descriptor = provider_inputs::descriptor(package, inputs).map_err(Refusal::Inputs)?;
+        let descriptor =
+            provider_inputs::descriptor(package, inputs).map_err(LoadRefusal::Inputs)?;
         let provider = self.host.load(&descriptor).await.map_err(|error| {
-            Refusal::Provider(ProviderError::Failed {
+            LoadRefusal::Provider(ProviderError::Failed {
                 message: error.to_string(),
             })
         })?;
@@ -324,7 +329,7 @@ impl Registry {
         id: &str,
         inputs: &PropertyMap,
         provider: Arc<dyn Provider>,
-        registration: Registration,
+        registration: LoadPolicy,
     ) -> Result<(), ProviderError> {
         let inputs = configuration(inputs);
         let configured = !inputs.values().any(|value| value.contains_unknowns());
@@ -366,9 +371,9 @@ impl Registry {
         Ok(())
     }
 
-    fn register(&self, reference: ProviderRef, handle: Handle, registration: Registration) {
+    fn register(&self, reference: ProviderRef, handle: Handle, registration: LoadPolicy) {
         let mut state = self.state.lock();
-        if registration == Registration::IfAbsent && state.ready.contains_key(&reference) {
+        if registration == LoadPolicy::IfAbsent && state.ready.contains_key(&reference) {
             return;
         }
         if let Some(recorded) = state.aliases.get(&reference.urn).cloned() {
@@ -383,24 +388,24 @@ impl Registry {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Registration {
+enum LoadPolicy {
     Replace,
     IfAbsent,
 }
 
 /// Why a provider could not be loaded.
-enum Refusal {
+enum LoadRefusal {
     Inputs(InputError),
     Provider(ProviderError),
 }
 
-impl From<Refusal> for ProviderError {
-    fn from(refusal: Refusal) -> Self {
+impl From<LoadRefusal> for ProviderError {
+    fn from(refusal: LoadRefusal) -> Self {
         match refusal {
-            Refusal::Inputs(failure) => Self::Failed {
+            LoadRefusal::Inputs(failure) => Self::Failed {
                 message: format!("{}: {}", failure.property, failure.reason),
             },
-            Refusal::Provider(error) => error,
+            LoadRefusal::Provider(error) => error,
         }
     }
 }

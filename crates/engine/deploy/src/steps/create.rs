@@ -6,7 +6,7 @@ use nimbus_engine_model::{ResourceState, StepOp};
 
 use super::{Reasons, broken, check_recorded, check_wanted};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct CreateStep {
@@ -17,7 +17,7 @@ pub(crate) struct CreateStep {
 /// What a new resource takes the place of.
 #[derive(Clone, Debug)]
 pub(crate) struct Replacement {
-    pub old: Known,
+    pub old: RecordedResource,
     /// The old one is still there and is deleted at the end; otherwise it is gone already.
     pub delete_later: bool,
     pub reasons: Reasons,
@@ -72,14 +72,14 @@ fn check_new(new: &ResourceState) -> Result<(), DeployError> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReplaceStep {
-    old: Known,
+    old: RecordedResource,
     new: Arc<ResourceState>,
     reasons: Reasons,
 }
 
 impl ReplaceStep {
     pub(crate) fn new(
-        old: Known,
+        old: RecordedResource,
         new: ResourceState,
         reasons: Reasons,
     ) -> Result<Self, DeployError> {
@@ -94,7 +94,7 @@ impl ReplaceStep {
         })
     }
 
-    pub(crate) fn old(&self) -> &Known {
+    pub(crate) fn old(&self) -> &RecordedResource {
         &self.old
     }
 

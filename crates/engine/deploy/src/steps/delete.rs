@@ -4,11 +4,11 @@ use nimbus_engine_model::StepOp;
 
 use super::{bad, broken, check_recorded};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DeleteStep {
-    old: Known,
+    old: RecordedResource,
     reason: DeleteReason,
     /// Another resource is deleted too and takes this one along.
     goes_with_another: bool,
@@ -25,7 +25,7 @@ pub(crate) enum DeleteReason {
 }
 
 impl DeleteStep {
-    pub(crate) fn new(old: Known, reason: DeleteReason) -> Result<Self, DeployError> {
+    pub(crate) fn new(old: RecordedResource, reason: DeleteReason) -> Result<Self, DeployError> {
         check_recorded(&old.state)?;
         let fits = match reason {
             DeleteReason::Unwanted => true,
@@ -52,7 +52,7 @@ impl DeleteStep {
         }
     }
 
-    pub(crate) fn old(&self) -> &Known {
+    pub(crate) fn old(&self) -> &RecordedResource {
         &self.old
     }
 
@@ -75,18 +75,18 @@ impl DeleteStep {
 /// The record of a resource that was deleted ahead of a replacement that nobody wants any more.
 #[derive(Clone, Debug)]
 pub(crate) struct RemovePendingReplaceStep {
-    old: Known,
+    old: RecordedResource,
 }
 
 impl RemovePendingReplaceStep {
-    pub(crate) fn new(old: Known) -> Result<Self, DeployError> {
+    pub(crate) fn new(old: RecordedResource) -> Result<Self, DeployError> {
         if !old.state.pending_replacement {
             return Err(bad(&old.state, "is not pending replacement"));
         }
         Ok(Self { old })
     }
 
-    pub(crate) fn old(&self) -> &Known {
+    pub(crate) fn old(&self) -> &RecordedResource {
         &self.old
     }
 }

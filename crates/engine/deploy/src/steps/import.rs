@@ -6,7 +6,7 @@ use nimbus_engine_model::{ResourceState, StepOp};
 
 use super::{broken, check_wanted};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ImportStep {
@@ -18,7 +18,7 @@ pub(crate) struct ImportStep {
 #[derive(Clone, Debug)]
 pub(crate) enum ImportOrigin {
     /// The program; `original` is a managed resource that gives way.
-    Program { original: Option<Known> },
+    Program { original: Option<RecordedResource> },
     /// The import operation, which keeps only these inputs; all when there are none.
     Command {
         properties: Vec<String>,
@@ -57,7 +57,7 @@ impl ImportStep {
         &self.origin
     }
 
-    pub(crate) fn original(&self) -> Option<&Known> {
+    pub(crate) fn original(&self) -> Option<&RecordedResource> {
         match &self.origin {
             ImportOrigin::Program { original } => original.as_ref(),
             ImportOrigin::Command { .. } => None,

@@ -26,7 +26,7 @@ pub(crate) use same::{SameStep, SkippedCreateStep};
 pub(crate) use update::UpdateStep;
 
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -85,7 +85,7 @@ impl Step {
     }
 
     /// The resource before the step.
-    pub(crate) fn old(&self) -> Option<&Known> {
+    pub(crate) fn old(&self) -> Option<&RecordedResource> {
         match self {
             Self::Same(step) => Some(step.old()),
             Self::SkippedCreate(_) | Self::Import(_) => None,

@@ -6,18 +6,21 @@ use nimbus_engine_model::{ResourceState, StepOp};
 
 use super::{broken, check_provided};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReadStep {
-    old: Option<Known>,
+    old: Option<RecordedResource>,
     new: Arc<ResourceState>,
     replaces: bool,
 }
 
 impl ReadStep {
     /// `old`, if any, was read before or is the very object that is read now.
-    pub(crate) fn new(old: Option<Known>, new: ResourceState) -> Result<Self, DeployError> {
+    pub(crate) fn new(
+        old: Option<RecordedResource>,
+        new: ResourceState,
+    ) -> Result<Self, DeployError> {
         check_read(&new)?;
         let fits = old
             .as_ref()
@@ -33,7 +36,10 @@ impl ReadStep {
     }
 
     /// A managed resource becomes a read one of another id; the managed object is deleted later.
-    pub(crate) fn replacing(old: Known, new: ResourceState) -> Result<Self, DeployError> {
+    pub(crate) fn replacing(
+        old: RecordedResource,
+        new: ResourceState,
+    ) -> Result<Self, DeployError> {
         check_read(&new)?;
         if old.state.external {
             return Err(broken(&new, "was not managed before"));
@@ -53,7 +59,7 @@ impl ReadStep {
         }
     }
 
-    pub(crate) fn old(&self) -> Option<&Known> {
+    pub(crate) fn old(&self) -> Option<&RecordedResource> {
         self.old.as_ref()
     }
 

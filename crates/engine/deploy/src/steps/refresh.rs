@@ -2,19 +2,19 @@
 
 use nimbus_engine_model::provider_package;
 
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct RefreshStep {
-    old: Known,
+    old: RecordedResource,
 }
 
 impl RefreshStep {
-    pub(crate) fn new(old: Known) -> Self {
+    pub(crate) fn new(old: RecordedResource) -> Self {
         Self { old }
     }
 
-    pub(crate) fn old(&self) -> &Known {
+    pub(crate) fn old(&self) -> &RecordedResource {
         &self.old
     }
 

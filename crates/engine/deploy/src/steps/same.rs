@@ -6,18 +6,18 @@ use nimbus_engine_model::ResourceState;
 
 use super::{check_provided, check_recorded};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SameStep {
-    old: Known,
+    old: RecordedResource,
     new: Arc<ResourceState>,
     untargeted: bool,
 }
 
 impl SameStep {
     /// The program asks for what is there already; options and dependencies may differ.
-    pub(crate) fn new(old: Known, mut new: ResourceState) -> Result<Self, DeployError> {
+    pub(crate) fn new(old: RecordedResource, mut new: ResourceState) -> Result<Self, DeployError> {
         check_recorded(&old.state)?;
         check_provided(&new)?;
         new.id.clone_from(&old.state.id);
@@ -30,7 +30,7 @@ impl SameStep {
     }
 
     /// The resource is not part of the operation: its record is carried over as it is.
-    pub(crate) fn untargeted(old: Known) -> Result<Self, DeployError> {
+    pub(crate) fn untargeted(old: RecordedResource) -> Result<Self, DeployError> {
         check_recorded(&old.state)?;
         let new = Arc::clone(&old.state);
         Ok(Self {
@@ -40,7 +40,7 @@ impl SameStep {
         })
     }
 
-    pub(crate) fn old(&self) -> &Known {
+    pub(crate) fn old(&self) -> &RecordedResource {
         &self.old
     }
 

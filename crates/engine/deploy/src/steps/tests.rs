@@ -8,11 +8,11 @@ fn state(name: &str) -> ResourceState {
     state
 }
 
-fn known(change: impl FnOnce(&mut ResourceState)) -> Known {
+fn known(change: impl FnOnce(&mut ResourceState)) -> RecordedResource {
     let mut state = state("a");
     state.id = Some("id".to_owned());
     change(&mut state);
-    Known {
+    RecordedResource {
         key: StateRef::Base(0),
         state: Arc::new(state),
     }

@@ -7,11 +7,11 @@ use nimbus_engine_ports::DiffResponse;
 
 use super::{Reasons, broken, check_recorded, check_wanted};
 use crate::error::DeployError;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Clone, Debug)]
 pub(crate) struct UpdateStep {
-    old: Known,
+    old: RecordedResource,
     new: Arc<ResourceState>,
     reasons: Reasons,
     stable_keys: Vec<String>,
@@ -19,7 +19,7 @@ pub(crate) struct UpdateStep {
 
 impl UpdateStep {
     pub(crate) fn new(
-        old: Known,
+        old: RecordedResource,
         mut new: ResourceState,
         diff: &DiffResponse,
     ) -> Result<Self, DeployError> {
@@ -42,7 +42,7 @@ impl UpdateStep {
         })
     }
 
-    pub(crate) fn old(&self) -> &Known {
+    pub(crate) fn old(&self) -> &RecordedResource {
         &self.old
     }
 

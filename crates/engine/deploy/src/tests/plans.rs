@@ -6,7 +6,7 @@ use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_ports::RegisterError;
 
 use super::support::*;
-use crate::{DeployError, Plan};
+use crate::{DeployError, DeploymentPlan};
 
 fn program(
     value: &'static str,
@@ -26,7 +26,7 @@ fn program(
     }
 }
 
-async fn plan(lab: &mut Lab, value: &'static str, extra: bool) -> Plan {
+async fn plan(lab: &mut Lab, value: &'static str, extra: bool) -> DeploymentPlan {
     lab.options.generate_plan = true;
     let plan = lab
         .preview(program(value, extra))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use nimbus_engine_model::{Operation, OperationKind, ResourceState, StepOp};
+use nimbus_engine_model::{OperationKind, PendingOperation, ResourceState, StepOp};
 use nimbus_engine_ports::{
     CreateResponse, DiffKind, InitFailure, ProviderError, ReadResponse, RegisterError,
 };
@@ -320,7 +320,7 @@ async fn components_providers_and_external_objects_survive_as_they_are() {
 async fn looking_settles_interrupted_acts_but_not_creates() {
     let mut lab = Lab::new();
     lab.up(many(2)).await.ok();
-    let pending = |lab: &Lab, kind, name| Operation {
+    let pending = |lab: &Lab, kind, name| PendingOperation {
         kind,
         resource: lab.resource(name),
     };
@@ -349,7 +349,7 @@ async fn cut_short() -> Lab {
     pending.outputs.clear();
     pending.inputs.insert("name".to_owned(), "r2-7f3a".into());
     lab.snapshot.resources.retain(|known| known.urn != made.urn);
-    lab.snapshot.pending_operations = vec![Operation {
+    lab.snapshot.pending_operations = vec![PendingOperation {
         kind: OperationKind::Creating,
         resource: Arc::new(pending),
     }];

@@ -6,7 +6,7 @@ use nimbus_engine_model::{PathSegment, PropertyMap, PropertyPath, PropertyValue,
 use nimbus_engine_ports::{DiffKind, PropertyDiff};
 
 use super::structural::{settled, structural};
-use super::{Change, Node, ObjectDiff};
+use super::{DiffNode, DiffNodes, PropertyChange};
 
 /// The property maps that a provider's paths may point into.
 pub(crate) struct Sides<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    fn find_old(&self, path: &PropertyPath, input_diff: bool) -> Found {
+    fn find_old(&self, path: &PropertyPath, input_diff: bool) -> FoundValue {
         if input_diff {
             find(&self.old.inputs, path)
         } else {
@@ -25,7 +25,7 @@ impl Sides<'_> {
         }
     }
 
-    fn find_new(&self, path: &PropertyPath, input_diff: bool) -> Found {
+    fn find_new(&self, path: &PropertyPath, input_diff: bool) -> FoundValue {
         if self.refreshed && !input_diff {
             find(&self.new.outputs, path).or_else(|| find(&self.new.inputs, path))
         } else {
@@ -35,8 +35,8 @@ impl Sides<'_> {
 }
 
 /// The tree for the provider's paths. A path that is no path is shown as it is.
-pub(crate) fn detailed(diffs: &BTreeMap<String, PropertyDiff>, sides: &Sides<'_>) -> ObjectDiff {
-    let mut tree = ObjectDiff::new();
+pub(crate) fn detailed(diffs: &BTreeMap<String, PropertyDiff>, sides: &Sides<'_>) -> DiffNodes {
+    let mut tree = DiffNodes::new();
     for (text, diff) in diffs {
         let path = PropertyPath::parse(text)
             .unwrap_or_else(|_| PropertyPath::new([PathSegment::Key(text.clone())]));
@@ -45,7 +45,7 @@ pub(crate) fn detailed(diffs: &BTreeMap<String, PropertyDiff>, sides: &Sides<'_>
         let Some(change) = change(diff.kind, &old, &new) else {
             continue;
         };
-        let mut node = Node::new(change);
+        let mut node = DiffNode::new(change);
         node.forces_replacement = diff.kind.is_replace();
         // What lies inside a secret has no place of its own.
         let depth = old.depth.min(new.depth).min(path.segments().len());
@@ -55,47 +55,49 @@ pub(crate) fn detailed(diffs: &BTreeMap<String, PropertyDiff>, sides: &Sides<'_>
 }
 
 /// The change that a kind stands for, with the values that were found.
-fn change(kind: DiffKind, old: &Found, new: &Found) -> Option<Change> {
+fn change(kind: DiffKind, old: &FoundValue, new: &FoundValue) -> Option<PropertyChange> {
     let old = old.value.clone();
     let new = new.value.clone();
     match kind {
-        DiffKind::Add | DiffKind::AddReplace => Some(Change::Added(new.unwrap_or_default())),
+        DiffKind::Add | DiffKind::AddReplace => {
+            Some(PropertyChange::Added(new.unwrap_or_default()))
+        }
         DiffKind::Delete | DiffKind::DeleteReplace => {
-            Some(Change::Removed(old.unwrap_or_default()))
+            Some(PropertyChange::Removed(old.unwrap_or_default()))
         }
         DiffKind::Update | DiffKind::UpdateReplace => match (old, new) {
             (Some(old), Some(new)) => Some(narrowed(old, new)),
-            (Some(old), None) => Some(Change::Removed(old)),
-            (None, Some(new)) => Some(Change::Added(new)),
+            (Some(old), None) => Some(PropertyChange::Removed(old)),
+            (None, Some(new)) => Some(PropertyChange::Added(new)),
             (None, None) => None,
         },
     }
 }
 
 /// Shows only the differing parts of two structures that a provider names as a whole.
-fn narrowed(old: PropertyValue, new: PropertyValue) -> Change {
+fn narrowed(old: PropertyValue, new: PropertyValue) -> PropertyChange {
     if let (PropertyValue::Object(old), PropertyValue::Object(new)) = (&old, &new) {
         let inner = structural(old, new);
         if !inner.is_empty() {
-            return Change::Object(inner);
+            return PropertyChange::Object(inner);
         }
     }
-    Change::Set { old, new }
+    PropertyChange::Set { old, new }
 }
 
 /// A value, and how many segments of the path lead to it. A secret on the way is the value.
-struct Found {
+struct FoundValue {
     value: Option<PropertyValue>,
     depth: usize,
 }
 
-impl Found {
+impl FoundValue {
     fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         if self.value.is_some() { self } else { other() }
     }
 }
 
-fn find(map: &PropertyMap, path: &PropertyPath) -> Found {
+fn find(map: &PropertyMap, path: &PropertyPath) -> FoundValue {
     let mut value = None;
     for (depth, segment) in path.segments().iter().enumerate() {
         let next = match (value.as_ref(), segment) {
@@ -109,28 +111,28 @@ fn find(map: &PropertyMap, path: &PropertyPath) -> Found {
             _ => None,
         };
         let Some(next) = next else {
-            return Found {
+            return FoundValue {
                 value: None,
                 depth: usize::MAX,
             };
         };
         let next = settled(next).into_owned();
         if matches!(next, PropertyValue::Secret(_)) {
-            return Found {
+            return FoundValue {
                 value: Some(next),
                 depth: depth + 1,
             };
         }
         value = Some(next);
     }
-    Found {
+    FoundValue {
         value,
         depth: usize::MAX,
     }
 }
 
 /// Puts a node at its path, making objects and arrays on the way.
-fn insert(tree: &mut ObjectDiff, segments: &[PathSegment], node: Node) {
+fn insert(tree: &mut DiffNodes, segments: &[PathSegment], node: DiffNode) {
     let Some((first, rest)) = segments.split_first() else {
         return;
     };
@@ -144,14 +146,14 @@ fn insert(tree: &mut ObjectDiff, segments: &[PathSegment], node: Node) {
     }
     let slot = tree
         .entry(key)
-        .or_insert_with(|| Node::new(container(&rest[0])));
+        .or_insert_with(|| DiffNode::new(container(&rest[0])));
     insert_below(slot, rest, node);
 }
 
-fn insert_below(slot: &mut Node, segments: &[PathSegment], node: Node) {
+fn insert_below(slot: &mut DiffNode, segments: &[PathSegment], node: DiffNode) {
     match (&mut slot.change, &segments[0]) {
-        (Change::Object(map), _) => insert(map, segments, node),
-        (Change::Array(items), PathSegment::Index(index)) => {
+        (PropertyChange::Object(map), _) => insert(map, segments, node),
+        (PropertyChange::Array(items), PathSegment::Index(index)) => {
             let index = usize::try_from(*index).unwrap_or_default();
             if segments.len() == 1 {
                 items.insert(index, node);
@@ -159,19 +161,25 @@ fn insert_below(slot: &mut Node, segments: &[PathSegment], node: Node) {
             }
             let slot = items
                 .entry(index)
-                .or_insert_with(|| Node::new(container(&segments[1])));
+                .or_insert_with(|| DiffNode::new(container(&segments[1])));
             insert_below(slot, &segments[1..], node);
         }
         // The provider named the whole already; a part of it says nothing new.
-        (Change::Added(_) | Change::Removed(_) | Change::Set { .. } | Change::Array(_), _) => {
+        (
+            PropertyChange::Added(_)
+            | PropertyChange::Removed(_)
+            | PropertyChange::Set { .. }
+            | PropertyChange::Array(_),
+            _,
+        ) => {
             slot.forces_replacement |= node.forces_replacement;
         }
     }
 }
 
-fn container(segment: &PathSegment) -> Change {
+fn container(segment: &PathSegment) -> PropertyChange {
     match segment {
-        PathSegment::Index(_) => Change::Array(BTreeMap::new()),
-        PathSegment::Key(_) => Change::Object(ObjectDiff::new()),
+        PathSegment::Index(_) => PropertyChange::Array(BTreeMap::new()),
+        PathSegment::Key(_) => PropertyChange::Object(DiffNodes::new()),
     }
 }

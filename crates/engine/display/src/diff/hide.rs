@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use nimbus_engine_model::{PathSegment, PropertyPath};
 
-use super::{Change, Node, ObjectDiff};
+use super::{DiffNode, DiffNodes, PropertyChange};
 
 /// Takes every difference at one of these paths, or below it, out of the tree, and says how many
 /// were taken. `*` in a path stands for any key or index.
-pub(crate) fn hide(tree: &mut ObjectDiff, paths: &[PropertyPath]) -> usize {
+pub(crate) fn hide(tree: &mut DiffNodes, paths: &[PropertyPath]) -> usize {
     let paths = paths.iter().map(PropertyPath::segments);
     paths.map(|path| in_object(tree, path)).sum()
 }
 
-fn in_object(tree: &mut ObjectDiff, path: &[PathSegment]) -> usize {
+fn in_object(tree: &mut DiffNodes, path: &[PathSegment]) -> usize {
     take(
         tree,
         path,
@@ -22,7 +22,7 @@ fn in_object(tree: &mut ObjectDiff, path: &[PathSegment]) -> usize {
 }
 
 fn take<K: Ord + Clone>(
-    nodes: &mut BTreeMap<K, Node>,
+    nodes: &mut BTreeMap<K, DiffNode>,
     path: &[PathSegment],
     names: impl Fn(&K, &PathSegment) -> bool,
 ) -> usize {
@@ -44,24 +44,24 @@ fn take<K: Ord + Clone>(
     hidden
 }
 
-fn below(node: &mut Node, path: &[PathSegment]) -> usize {
+fn below(node: &mut DiffNode, path: &[PathSegment]) -> usize {
     match &mut node.change {
-        Change::Object(tree) => in_object(tree, path),
-        Change::Array(items) => take(
+        PropertyChange::Object(tree) => in_object(tree, path),
+        PropertyChange::Array(items) => take(
             items,
             path,
             |index, segment| matches!(segment, PathSegment::Index(named) if usize::try_from(*named) == Ok(*index)),
         ),
         // What came, went or changed as a whole is shown as a whole.
-        Change::Added(_) | Change::Removed(_) | Change::Set { .. } => 0,
+        PropertyChange::Added(_) | PropertyChange::Removed(_) | PropertyChange::Set { .. } => 0,
     }
 }
 
-fn is_empty(node: &Node) -> bool {
+fn is_empty(node: &DiffNode) -> bool {
     match &node.change {
-        Change::Object(tree) => tree.is_empty(),
-        Change::Array(items) => items.is_empty(),
-        Change::Added(_) | Change::Removed(_) | Change::Set { .. } => false,
+        PropertyChange::Object(tree) => tree.is_empty(),
+        PropertyChange::Array(items) => items.is_empty(),
+        PropertyChange::Added(_) | PropertyChange::Removed(_) | PropertyChange::Set { .. } => false,
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use crate::diff::structural;
     use nimbus_engine_model::PropertyMap;
 
-    fn tree() -> ObjectDiff {
+    fn tree() -> DiffNodes {
         let map = |size: f64| -> PropertyMap {
             let inner: PropertyMap =
                 [("a".to_owned(), size.into()), ("b".to_owned(), size.into())].into();

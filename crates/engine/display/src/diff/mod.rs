@@ -19,20 +19,20 @@ pub(crate) use detailed::{Sides, detailed};
 pub(crate) use hide::hide;
 pub(crate) use render::{Renderer, TextLimits};
 pub(crate) use structural::structural;
-pub(crate) use value::Mark;
+pub(crate) use value::LinePrefix;
 
-pub(crate) type ObjectDiff = BTreeMap<String, Node>;
+pub(crate) type DiffNodes = BTreeMap<String, DiffNode>;
 
 /// A property that differs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) change: Change,
+pub(crate) struct DiffNode {
+    pub(crate) change: PropertyChange,
     /// The difference is why the resource must be replaced.
     pub(crate) forces_replacement: bool,
 }
 
-impl Node {
-    pub(crate) fn new(change: Change) -> Self {
+impl DiffNode {
+    pub(crate) fn new(change: PropertyChange) -> Self {
         Self {
             change,
             forces_replacement: false,
@@ -41,13 +41,13 @@ impl Node {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum PropertyChange {
     Added(PropertyValue),
     Removed(PropertyValue),
     Set {
         old: PropertyValue,
         new: PropertyValue,
     },
-    Object(ObjectDiff),
-    Array(BTreeMap<usize, Node>),
+    Object(DiffNodes),
+    Array(BTreeMap<usize, DiffNode>),
 }

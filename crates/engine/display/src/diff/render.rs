@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use nimbus_engine_model::{Asset, PropertyValue};
 
 use super::structural::{settled, value as compare};
-use super::value::{Mark, as_json, inline, is_block};
-use super::{Change, Node, ObjectDiff};
-use crate::line::{Line, Tone};
+use super::value::{LinePrefix, as_json, inline, is_block};
+use super::{DiffNode, DiffNodes, PropertyChange};
+use crate::line::{StyledLine, Tone};
 use crate::text::clean;
 
 const INDENT: usize = 4;
@@ -35,7 +35,7 @@ impl TextLimits {
 
 /// Collects lines at a depth.
 pub(crate) struct Renderer {
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     depth: usize,
     pub(super) limits: TextLimits,
 }
@@ -49,12 +49,12 @@ impl Renderer {
         }
     }
 
-    pub(crate) fn finish(self) -> Vec<Line> {
+    pub(crate) fn finish(self) -> Vec<StyledLine> {
         self.lines
     }
 
     /// Everything that differs, with aligned keys.
-    pub(crate) fn diff(&mut self, diff: &ObjectDiff) {
+    pub(crate) fn diff(&mut self, diff: &DiffNodes) {
         let width = diff.keys().map(|key| key.chars().count()).max();
         for (key, node) in diff {
             let title = format!("{:<width$}: ", clean(key), width = width.unwrap_or(0));
@@ -62,33 +62,33 @@ impl Renderer {
         }
     }
 
-    pub(crate) fn node(&mut self, title: &str, node: &Node) {
+    pub(crate) fn node(&mut self, title: &str, node: &DiffNode) {
         let note = if node.forces_replacement {
             FORCES_REPLACEMENT
         } else {
             ""
         };
         match &node.change {
-            Change::Added(value) => self.value(title, value, Mark::ADDED, note),
-            Change::Removed(value) => self.value(title, value, Mark::REMOVED, note),
-            Change::Set { old, new } => self.set(title, old, new, note),
-            Change::Object(inner) => {
-                self.line(Mark::CHANGED, format!("{title}{{"), note);
+            PropertyChange::Added(value) => self.value(title, value, LinePrefix::ADDED, note),
+            PropertyChange::Removed(value) => self.value(title, value, LinePrefix::REMOVED, note),
+            PropertyChange::Set { old, new } => self.set(title, old, new, note),
+            PropertyChange::Object(inner) => {
+                self.line(LinePrefix::CHANGED, format!("{title}{{"), note);
                 self.indented(|renderer| renderer.diff(inner));
-                self.line(Mark::CHANGED.closing(), "}", "");
+                self.line(LinePrefix::CHANGED.closing(), "}", "");
             }
-            Change::Array(items) => self.array(title, items, note),
+            PropertyChange::Array(items) => self.array(title, items, note),
         }
     }
 
-    fn array(&mut self, title: &str, items: &BTreeMap<usize, Node>, note: &str) {
-        self.line(Mark::CHANGED, format!("{title}["), note);
+    fn array(&mut self, title: &str, items: &BTreeMap<usize, DiffNode>, note: &str) {
+        self.line(LinePrefix::CHANGED, format!("{title}["), note);
         self.indented(|renderer| {
             for (index, node) in items {
                 renderer.node(&format!("[{index}]: "), node);
             }
         });
-        self.line(Mark::CHANGED.closing(), "]", "");
+        self.line(LinePrefix::CHANGED.closing(), "]", "");
     }
 
     fn set(&mut self, title: &str, old: &PropertyValue, new: &PropertyValue, note: &str) {
@@ -103,16 +103,16 @@ impl Renderer {
             inline(&new, self.limits.line),
         ) {
             (Some(old), Some(new)) => {
-                let mut line = self.start(Mark::CHANGED);
-                line.push(Mark::CHANGED.tone, title);
+                let mut line = self.start(LinePrefix::CHANGED);
+                line.push(LinePrefix::CHANGED.tone, title);
                 line.push(Tone::Delete, old);
-                line.push(Mark::CHANGED.tone, " => ");
+                line.push(LinePrefix::CHANGED.tone, " => ");
                 line.push(Tone::Create, new);
                 self.push(line, note);
             }
             _ => {
-                self.value(title, &old, Mark::REMOVED, note);
-                self.value(title, &new, Mark::ADDED, "");
+                self.value(title, &old, LinePrefix::REMOVED, note);
+                self.value(title, &new, LinePrefix::ADDED, "");
             }
         }
     }
@@ -120,8 +120,10 @@ impl Renderer {
     /// Shows the change of a text inside the text, where that reads better than both of them.
     fn text_change(&mut self, title: &str, old: &str, new: &str, note: &str) -> bool {
         if let (Some(old), Some(new)) = (as_json(old), as_json(new)) {
-            if let Some(change @ (Change::Object(_) | Change::Array(_))) = compare(&old, &new) {
-                let mut node = Node::new(change);
+            if let Some(change @ (PropertyChange::Object(_) | PropertyChange::Array(_))) =
+                compare(&old, &new)
+            {
+                let mut node = DiffNode::new(change);
                 node.forces_replacement = !note.is_empty();
                 self.node(&format!("{title}(json) "), &node);
                 return true;
@@ -131,7 +133,7 @@ impl Renderer {
         if !is_block(old) && !is_block(new) {
             return false;
         }
-        self.line(Mark::CHANGED, format!("{title}|"), note);
+        self.line(LinePrefix::CHANGED, format!("{title}|"), note);
         self.indented(|renderer| renderer.text_diff(old, new));
         true
     }
@@ -142,18 +144,18 @@ impl Renderer {
         self.depth -= 1;
     }
 
-    pub(crate) fn line(&mut self, mark: Mark, text: impl Into<String>, note: &str) {
+    pub(crate) fn line(&mut self, mark: LinePrefix, text: impl Into<String>, note: &str) {
         let line = self.start(mark).with(mark.tone, text);
         self.push(line, note);
     }
 
     /// Indentation whose last two columns are the mark.
-    fn start(&self, mark: Mark) -> Line {
+    fn start(&self, mark: LinePrefix) -> StyledLine {
         let columns = (self.depth * INDENT).saturating_sub(mark.symbol.len());
-        Line::of(Tone::Plain, " ".repeat(columns)).with(mark.tone, mark.symbol)
+        StyledLine::of(Tone::Plain, " ".repeat(columns)).with(mark.tone, mark.symbol)
     }
 
-    fn push(&mut self, mut line: Line, note: &str) {
+    fn push(&mut self, mut line: StyledLine, note: &str) {
         if !note.is_empty() {
             line.push(Tone::Replace, format!("  ({note})"));
         }

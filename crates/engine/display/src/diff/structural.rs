@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use nimbus_engine_model::diff::deep_equals;
 use nimbus_engine_model::{Archive, PropertyMap, PropertyValue};
 
-use super::{Change, Node, ObjectDiff};
+use super::{DiffNode, DiffNodes, PropertyChange};
 
 /// What differs between the two maps. Keys that only the engine reads are left out.
-pub(crate) fn structural(old: &PropertyMap, new: &PropertyMap) -> ObjectDiff {
+pub(crate) fn structural(old: &PropertyMap, new: &PropertyMap) -> DiffNodes {
     object(old, new)
         .into_iter()
         .filter(|(key, _)| !is_internal(key))
@@ -21,60 +21,60 @@ pub(crate) fn is_internal(key: &str) -> bool {
     key.starts_with("__")
 }
 
-fn object(old: &PropertyMap, new: &PropertyMap) -> ObjectDiff {
+fn object(old: &PropertyMap, new: &PropertyMap) -> DiffNodes {
     let keys = old
         .keys()
         .chain(new.keys().filter(|key| !old.contains_key(*key)));
     keys.filter_map(|key| {
         let change = optional(old.get(key), new.get(key))?;
-        Some((key.clone(), Node::new(change)))
+        Some((key.clone(), DiffNode::new(change)))
     })
     .collect()
 }
 
-fn array(old: &[PropertyValue], new: &[PropertyValue]) -> BTreeMap<usize, Node> {
+fn array(old: &[PropertyValue], new: &[PropertyValue]) -> BTreeMap<usize, DiffNode> {
     (0..old.len().max(new.len()))
         .filter_map(|index| {
             let change = optional(old.get(index), new.get(index))?;
-            Some((index, Node::new(change)))
+            Some((index, DiffNode::new(change)))
         })
         .collect()
 }
 
 /// A null is as good as absent.
-fn optional(old: Option<&PropertyValue>, new: Option<&PropertyValue>) -> Option<Change> {
+fn optional(old: Option<&PropertyValue>, new: Option<&PropertyValue>) -> Option<PropertyChange> {
     let present = |value: &&PropertyValue| **value != PropertyValue::Null;
     match (old.filter(present), new.filter(present)) {
         (None, None) => None,
-        (Some(old), None) => Some(Change::Removed(old.clone())),
-        (None, Some(new)) => Some(Change::Added(new.clone())),
+        (Some(old), None) => Some(PropertyChange::Removed(old.clone())),
+        (None, Some(new)) => Some(PropertyChange::Added(new.clone())),
         (Some(old), Some(new)) => value(old, new),
     }
 }
 
-pub(super) fn value(old: &PropertyValue, new: &PropertyValue) -> Option<Change> {
+pub(super) fn value(old: &PropertyValue, new: &PropertyValue) -> Option<PropertyChange> {
     let (old, new) = (settled(old), settled(new));
     match (old.as_ref(), new.as_ref()) {
         (PropertyValue::Object(old), PropertyValue::Object(new)) => {
-            non_empty(object(old, new)).map(Change::Object)
+            non_empty(object(old, new)).map(PropertyChange::Object)
         }
         (PropertyValue::Array(old), PropertyValue::Array(new)) => {
             let items = array(old, new);
-            (!items.is_empty()).then_some(Change::Array(items))
+            (!items.is_empty()).then_some(PropertyChange::Array(items))
         }
         (
             PropertyValue::Archive(Archive::Assets { assets: old, .. }),
             PropertyValue::Archive(Archive::Assets { assets: new, .. }),
-        ) => non_empty(object(old, new)).map(Change::Object),
+        ) => non_empty(object(old, new)).map(PropertyChange::Object),
         (old, new) if deep_equals(old, new) => None,
-        (old, new) => Some(Change::Set {
+        (old, new) => Some(PropertyChange::Set {
             old: old.clone(),
             new: new.clone(),
         }),
     }
 }
 
-fn non_empty(diff: ObjectDiff) -> Option<ObjectDiff> {
+fn non_empty(diff: DiffNodes) -> Option<DiffNodes> {
     (!diff.is_empty()).then_some(diff)
 }
 
@@ -134,13 +134,13 @@ mod tests {
         ]);
         let diff = structural(&old, &new);
         assert_eq!(diff.keys().collect::<Vec<_>>(), ["list", "nested"]);
-        let Change::Object(nested) = &diff["nested"].change else {
+        let PropertyChange::Object(nested) = &diff["nested"].change else {
             panic!("objects are compared inside");
         };
         assert_eq!(nested.keys().collect::<Vec<_>>(), ["b"]);
         assert_eq!(
             diff["list"].change,
-            Change::Array([(1, Node::new(Change::Removed("y".into())))].into())
+            PropertyChange::Array([(1, DiffNode::new(PropertyChange::Removed("y".into())))].into())
         );
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let new = map(&[("s", secret(map(&[("user", "b".into())]).into()))]);
         assert!(matches!(
             structural(&old, &new)["s"].change,
-            Change::Set { .. }
+            PropertyChange::Set { .. }
         ));
         assert!(structural(&old, &old).is_empty());
     }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(value(&"a".into(), &output(Some("a".into()), false)), None);
         assert_eq!(
             value(&"a".into(), &output(None, true)),
-            Some(Change::Set {
+            Some(PropertyChange::Set {
                 old: "a".into(),
                 new: PropertyValue::secret(PropertyValue::Computed)
             })

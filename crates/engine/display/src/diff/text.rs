@@ -3,7 +3,7 @@
 use similar::{ChangeTag, TextDiff};
 
 use super::render::Renderer;
-use super::value::Mark;
+use super::value::LinePrefix;
 use crate::line::Tone;
 use crate::text::clean;
 
@@ -17,7 +17,7 @@ impl Renderer {
         for (position, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
             if position > 0 {
                 self.line(
-                    Mark {
+                    LinePrefix {
                         symbol: "  ",
                         tone: Tone::Dim,
                     },
@@ -27,9 +27,9 @@ impl Renderer {
             }
             for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
                 let mark = match change.tag() {
-                    ChangeTag::Equal => Mark::NONE,
-                    ChangeTag::Delete => Mark::REMOVED,
-                    ChangeTag::Insert => Mark::ADDED,
+                    ChangeTag::Equal => LinePrefix::NONE,
+                    ChangeTag::Delete => LinePrefix::REMOVED,
+                    ChangeTag::Insert => LinePrefix::ADDED,
                 };
                 self.line(mark, change.value().trim_end_matches('\n'), "");
             }

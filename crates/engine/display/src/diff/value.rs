@@ -11,12 +11,12 @@ use crate::text::{clean, number, quoted, short_hash};
 
 /// What stands in front of a line: the two columns of a change, and its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct LinePrefix {
     pub(crate) symbol: &'static str,
     pub(crate) tone: Tone,
 }
 
-impl Mark {
+impl LinePrefix {
     pub(crate) const NONE: Self = Self {
         symbol: "  ",
         tone: Tone::Plain,
@@ -143,7 +143,13 @@ fn resource(reference: &ResourceReference) -> String {
 
 impl Renderer {
     /// `title: value`, on as many lines as the value needs, all with the same mark.
-    pub(crate) fn value(&mut self, title: &str, value: &PropertyValue, mark: Mark, note: &str) {
+    pub(crate) fn value(
+        &mut self,
+        title: &str,
+        value: &PropertyValue,
+        mark: LinePrefix,
+        note: &str,
+    ) {
         let value = settled(value);
         if let Some(text) = inline(&value, self.limits.line) {
             self.line(mark, format!("{title}{text}"), note);
@@ -174,14 +180,21 @@ impl Renderer {
         }
     }
 
-    fn object_block(&mut self, title: &str, open: &str, map: &PropertyMap, mark: Mark, note: &str) {
+    fn object_block(
+        &mut self,
+        title: &str,
+        open: &str,
+        map: &PropertyMap,
+        mark: LinePrefix,
+        note: &str,
+    ) {
         self.line(mark, format!("{title}{open}"), note);
         self.indented(|inner| inner.properties(map, mark));
         self.line(mark.closing(), "}", "");
     }
 
     /// Every property of a map, with aligned keys.
-    pub(crate) fn properties(&mut self, map: &PropertyMap, mark: Mark) {
+    pub(crate) fn properties(&mut self, map: &PropertyMap, mark: LinePrefix) {
         let shown = || map.iter().filter(|(key, _)| !is_internal(key));
         let width = shown().map(|(key, _)| key.chars().count()).max();
         for (key, value) in shown() {
@@ -190,7 +203,7 @@ impl Renderer {
         }
     }
 
-    fn text_block(&mut self, title: &str, text: &str, mark: Mark, note: &str) {
+    fn text_block(&mut self, title: &str, text: &str, mark: LinePrefix, note: &str) {
         let lines: Vec<String> = clean(text).lines().map(str::to_owned).collect();
         self.line(mark, format!("{title}|"), note);
         let shown = lines.len().min(self.limits.block);

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use nimbus_engine_display::{
-    Audience, JsonViewer, LineStyle, LineViewer, LiveViewer, Paint, Screen, Size, Subject,
+    DisplaySubject, DisplayThread, JsonViewer, LineStyle, LineViewer, LiveViewer, Paint, Screen,
+    TerminalSize,
 };
 use nimbus_engine_model::StepOp;
 use nimbus_engine_ports::{EngineEvent, EventSink as _, Severity};
@@ -52,8 +53,8 @@ impl Write for Closed {
 struct FakeScreen(Paper);
 
 impl Screen for FakeScreen {
-    fn size(&self) -> Size {
-        Size {
+    fn size(&self) -> TerminalSize {
+        TerminalSize {
             width: 80,
             height: 24,
         }
@@ -66,8 +67,8 @@ impl Screen for FakeScreen {
     }
 }
 
-fn subject() -> Subject {
-    Subject {
+fn subject() -> DisplaySubject {
+    DisplaySubject {
         title: "Updating".into(),
         stack: "dev".into(),
         project: "shop".into(),
@@ -82,7 +83,7 @@ fn events() -> Vec<EngineEvent> {
     events
 }
 
-fn show(audience: Audience) {
+fn show(audience: DisplayThread) {
     for event in events() {
         audience.emit(event);
     }
@@ -92,7 +93,7 @@ fn show(audience: Audience) {
 #[test]
 fn everything_is_shown_in_order_before_the_audience_is_gone() {
     let paper = Paper::default();
-    show(Audience::open(JsonViewer::new(paper.clone())));
+    show(DisplayThread::open(JsonViewer::new(paper.clone())));
     let text = paper.text();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), events().len());
@@ -107,16 +108,16 @@ fn everything_is_shown_in_order_before_the_audience_is_gone() {
 
 #[test]
 fn an_audience_that_left_does_not_stop_the_operation() {
-    show(Audience::open(JsonViewer::new(Closed)));
+    show(DisplayThread::open(JsonViewer::new(Closed)));
     let viewer = LineViewer::new(subject(), LineStyle::Progress, Paint::Plain, Closed);
-    show(Audience::open(viewer));
+    show(DisplayThread::open(viewer));
 }
 
 #[test]
 fn lines_tell_messages_once_and_a_quiet_display_only_the_end() {
     let paper = Paper::default();
     let viewer = LineViewer::new(subject(), LineStyle::Progress, Paint::Plain, paper.clone());
-    show(Audience::open(viewer));
+    show(DisplayThread::open(viewer));
     let text = paper.text();
     assert!(
         text.starts_with("Updating (dev)\n +  a:b:C one creating\n"),
@@ -127,7 +128,7 @@ fn lines_tell_messages_once_and_a_quiet_display_only_the_end() {
 
     let paper = Paper::default();
     let viewer = LineViewer::new(subject(), LineStyle::EndOnly, Paint::Plain, paper.clone());
-    show(Audience::open(viewer));
+    show(DisplayThread::open(viewer));
     let text = paper.text();
     assert!(text.starts_with("\nDiagnostics:\n"), "{text}");
     assert!(
@@ -140,7 +141,7 @@ fn lines_tell_messages_once_and_a_quiet_display_only_the_end() {
 fn the_live_tree_ends_with_the_whole_picture() {
     let paper = Paper::default();
     let screen = FakeScreen(paper.clone());
-    show(Audience::open(LiveViewer::new(
+    show(DisplayThread::open(LiveViewer::new(
         subject(),
         Paint::Plain,
         screen,
@@ -158,8 +159,8 @@ fn the_live_tree_ends_with_the_whole_picture() {
 fn an_operation_that_never_started_shows_nothing() {
     let paper = Paper::default();
     let viewer = LineViewer::new(subject(), LineStyle::Progress, Paint::Plain, paper.clone());
-    drop(Audience::open(viewer));
-    drop(Audience::open(LiveViewer::new(
+    drop(DisplayThread::open(viewer));
+    drop(DisplayThread::open(LiveViewer::new(
         subject(),
         Paint::Plain,
         FakeScreen(paper.clone()),

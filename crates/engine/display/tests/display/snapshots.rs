@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use nimbus_engine_display::{Detail, pending_line, snapshot_diff_lines};
-use nimbus_engine_model::{Operation, OperationKind, ResourceState, Snapshot};
+use nimbus_engine_display::{StepDetail, pending_line, snapshot_diff_lines};
+use nimbus_engine_model::{OperationKind, PendingOperation, ResourceState, Snapshot};
 
 use crate::support::{map, plain, secret, state};
 
@@ -35,11 +35,11 @@ fn resources_that_came_went_or_changed_are_told_apart() {
     let mut replaced = named("changed");
     replaced.delete = true;
     let mut new = snapshot([named("same"), changed, replaced, named("came")]);
-    new.pending_operations.push(Operation {
+    new.pending_operations.push(PendingOperation {
         kind: OperationKind::Creating,
         resource: Arc::new(named("maybe")),
     });
-    let lines = snapshot_diff_lines(&old, &new, Detail::Short);
+    let lines = snapshot_diff_lines(&old, &new, StepDetail::Short);
     assert_snapshot!(plain(&lines));
 }
 
@@ -47,14 +47,14 @@ fn resources_that_came_went_or_changed_are_told_apart() {
 fn equal_states_differ_in_nothing_and_a_new_order_is_told() {
     let forth = snapshot([named("one"), named("two")]);
     let back = snapshot([named("two"), named("one")]);
-    assert!(snapshot_diff_lines(&forth, &forth, Detail::Short).is_empty());
-    let lines = snapshot_diff_lines(&forth, &back, Detail::Short);
+    assert!(snapshot_diff_lines(&forth, &forth, StepDetail::Short).is_empty());
+    let lines = snapshot_diff_lines(&forth, &back, StepDetail::Short);
     assert_eq!(plain(&lines), "~ order of resources\n");
 }
 
 #[test]
 fn an_unknown_outcome_names_the_act_and_the_object() {
-    let operation = Operation {
+    let operation = PendingOperation {
         kind: OperationKind::Deleting,
         resource: Arc::new(named("db")),
     };

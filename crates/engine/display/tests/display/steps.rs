@@ -2,14 +2,14 @@
 
 use crate::support::{array, detailed, map, marked, object, plain, secret, state, step, urn};
 use insta::assert_snapshot;
-use nimbus_engine_display::{Basis, Detail, step_lines};
+use nimbus_engine_display::{Basis, StepDetail, step_lines};
 use nimbus_engine_model::{
     Archive, Asset, PropertyValue, ResourceReference, ResourceState, StepOp,
 };
 use nimbus_engine_ports::{DiffKind, StepEvent};
 
 fn short(step: &StepEvent) -> String {
-    plain(&step_lines(step, 0, Basis::Program, Detail::Short))
+    plain(&step_lines(step, 0, Basis::Program, StepDetail::Short))
 }
 
 fn bucket(inputs: nimbus_engine_model::PropertyMap) -> ResourceState {
@@ -193,7 +193,7 @@ fn replace_keys_mark_the_properties_of_a_structural_diff() {
     let new = bucket(map([("name", "b".into()), ("size", 2.0.into())]));
     let mut event = step(StepOp::Replace, Some(old), Some(new));
     event.replace_keys = vec!["name".into()];
-    let lines = step_lines(&event, 1, Basis::Program, Detail::Short);
+    let lines = step_lines(&event, 1, Basis::Program, StepDetail::Short);
     assert_snapshot!(marked(&lines));
 }
 
@@ -205,7 +205,7 @@ fn long_texts_are_cut_unless_everything_is_asked_for() {
     ]));
     let event = step(StepOp::Create, None, Some(new));
     assert_snapshot!(short(&event));
-    let full = plain(&step_lines(&event, 0, Basis::Program, Detail::Full));
+    let full = plain(&step_lines(&event, 0, Basis::Program, StepDetail::Full));
     assert!(full.contains(&"x".repeat(400)));
     assert_eq!(full.matches("row").count(), 40);
 }
@@ -217,7 +217,7 @@ fn a_delete_names_the_object_and_says_when_it_stays_behind() {
     old.protect = true;
     let event = step(StepOp::Delete, Some(old), None);
     assert_snapshot!(short(&event));
-    let full = plain(&step_lines(&event, 0, Basis::Program, Detail::Full));
+    let full = plain(&step_lines(&event, 0, Basis::Program, StepDetail::Full));
     assert!(full.contains("- acl: \"private\""), "{full}");
 }
 
@@ -241,7 +241,7 @@ fn a_refresh_shows_what_was_found_in_the_outputs() {
     let mut new = old.clone();
     new.outputs = map([("size", 5.0.into()), ("arn", "a".into())]);
     let event = step(StepOp::Update, Some(old), Some(new));
-    let lines = step_lines(&event, 0, Basis::Refresh, Detail::Short);
+    let lines = step_lines(&event, 0, Basis::Refresh, StepDetail::Short);
     assert_snapshot!(plain(&lines));
 }
 

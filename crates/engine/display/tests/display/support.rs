@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_engine_display::{DisplayState, Line, Subject};
+use nimbus_engine_display::{DisplayState, DisplaySubject, StyledLine};
 use nimbus_engine_model::{PropertyMap, PropertyValue, ResourceState, StepOp, Urn};
 use nimbus_engine_ports::{
     Diagnostic, DiffKind, EngineEvent, PropertyDiff, Severity, StepEvent, Summary,
@@ -134,17 +134,17 @@ pub(crate) fn summary<const N: usize>(
 }
 
 pub(crate) fn display(title: &str) -> DisplayState {
-    DisplayState::new(Subject {
+    DisplayState::new(DisplaySubject {
         title: title.to_owned(),
         stack: STACK.to_owned(),
         project: PROJECT.to_owned(),
     })
 }
 
-pub(crate) fn plain(lines: &[Line]) -> String {
+pub(crate) fn plain(lines: &[StyledLine]) -> String {
     lines.iter().map(|line| line.plain() + "\n").collect()
 }
 
-pub(crate) fn marked(lines: &[Line]) -> String {
+pub(crate) fn marked(lines: &[StyledLine]) -> String {
     lines.iter().map(|line| line.marked() + "\n").collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use nimbus_engine_display::{DisplayState, LineStyle, Size, event_lines};
+use nimbus_engine_display::{DisplayState, LineStyle, TerminalSize, event_lines};
 use nimbus_engine_model::{PropertyValue, ResourceState, StepOp};
 use nimbus_engine_ports::{
     Diagnostic, EnforcementLevel, EngineEvent, PolicyViolation, Severity, StepEvent, Summary,
@@ -97,7 +97,7 @@ fn half_done() -> DisplayState {
 #[test]
 fn the_live_tree_shows_parents_states_times_and_progress() {
     let state = half_done();
-    let size = Size {
+    let size = TerminalSize {
         width: 110,
         height: 30,
     };
@@ -108,7 +108,7 @@ fn the_live_tree_shows_parents_states_times_and_progress() {
 fn a_narrow_terminal_cuts_lines_and_a_low_one_keeps_what_is_running() {
     let state = half_done();
     let lines = state.live(
-        Size {
+        TerminalSize {
             width: 60,
             height: 8,
         },
@@ -118,7 +118,7 @@ fn a_narrow_terminal_cuts_lines_and_a_low_one_keeps_what_is_running() {
     assert_snapshot!(plain(&lines));
     // Any size at all is drawn without going beyond it.
     for width in 0..40 {
-        for line in state.live(Size { width, height: 5 }, seconds(9)) {
+        for line in state.live(TerminalSize { width, height: 5 }, seconds(9)) {
             assert!(line.width() <= width, "{width}: {}", line.plain());
         }
     }
@@ -299,7 +299,7 @@ fn the_diff_display_shows_logical_steps_and_what_a_refresh_found() {
         logical: false,
         ..step(StepOp::CreateReplacement, Some(old), Some(new))
     };
-    let style = LineStyle::Diff(nimbus_engine_display::Detail::Short);
+    let style = LineStyle::Diff(nimbus_engine_display::StepDetail::Short);
     let mut text = String::new();
     for event in [
         pre(&create(&site)),

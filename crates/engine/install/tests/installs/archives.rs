@@ -4,22 +4,28 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_install::{InstallError, Installed, Installer, Limits, Source};
+use nimbus_engine_install::{DownloadSource, InstallError, Installed, Installer, UnpackLimits};
 use tar::EntryType;
 
 use crate::support::{PROGRAM, Pack, Place, archive, archive_name, order};
 
-async fn unpack(place: &Place, archive: &[u8], limits: Limits) -> Result<Installed, InstallError> {
+async fn unpack(
+    place: &Place,
+    archive: &[u8],
+    limits: UnpackLimits,
+) -> Result<Installed, InstallError> {
     let folder = place.path().join("archives");
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join(archive_name()), archive).expect("a file");
     let installer = Installer::new(place.store(), limits).expect("an installer");
-    installer.install(&order(Source::Folder(folder))).await
+    installer
+        .install(&order(DownloadSource::Folder(folder)))
+        .await
 }
 
 async fn refused(archive: &[u8], why: &str) {
     let place = Place::new();
-    let ended = unpack(&place, archive, Limits::default()).await;
+    let ended = unpack(&place, archive, UnpackLimits::default()).await;
     let error = Error::from(ended.expect_err(why));
     assert_eq!(
         error.code(),
@@ -71,7 +77,7 @@ async fn nothing_is_written_through_a_link() {
         .file("door/file", 0o644, b"x")
         .done();
     let place = Place::new();
-    let ended = unpack(&place, &archive, Limits::default()).await;
+    let ended = unpack(&place, &archive, UnpackLimits::default()).await;
     assert!(ended.is_err(), "a file and a link want the same name");
     assert_eq!(place.stored(), [""; 0]);
 }
@@ -83,7 +89,7 @@ async fn links_inside_are_kept() {
         .link("bin/tool", EntryType::Symlink, "../lib/tool.js")
         .done();
     let place = Place::new();
-    let installed = unpack(&place, &archive, Limits::default())
+    let installed = unpack(&place, &archive, UnpackLimits::default())
         .await
         .expect("it is safe");
     let link = installed.folder.join("bin/tool");
@@ -107,9 +113,9 @@ async fn whatever_is_neither_file_nor_folder_is_refused() {
 async fn bombs_are_stopped() {
     let place = Place::new();
     let large = plugin().file("zeros", 0o644, &[0; 1 << 20]).done();
-    let limits = Limits {
+    let limits = UnpackLimits {
         unpacked: 1 << 16,
-        ..Limits::default()
+        ..UnpackLimits::default()
     };
     let error = unpack(&place, &large, limits).await.expect_err("too much");
     assert!(
@@ -122,9 +128,9 @@ async fn bombs_are_stopped() {
     let many = (0..50).fold(plugin(), |pack, number| {
         pack.file(&format!("file{number}"), 0o644, b"")
     });
-    let limits = Limits {
+    let limits = UnpackLimits {
         entries: 20,
-        ..Limits::default()
+        ..UnpackLimits::default()
     };
     let error = unpack(&place, &many.done(), limits)
         .await
@@ -154,7 +160,7 @@ async fn only_the_right_to_run_survives_of_a_files_mode() {
         .file("data", 0o666, b"x")
         .done();
     let place = Place::new();
-    let installed = unpack(&place, &archive, Limits::default())
+    let installed = unpack(&place, &archive, UnpackLimits::default())
         .await
         .expect("it is safe");
     let mode = |name: &str| {

@@ -2,7 +2,8 @@
 
 use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_install::{
-    Checksum, InstallError, Installer, Limits, Order, Outcome, Overrides, Proof, Source, Tokens,
+    Checksum, DownloadSource, DownloadTokens, InstallError, InstallOutcome, Installer, Order,
+    Overrides, Proof, UnpackLimits,
 };
 
 use crate::server::{Served, Server};
@@ -13,14 +14,14 @@ fn code(error: InstallError) -> ErrorCode {
 }
 
 /// A server with the layout of get.pulumi.com.
-async fn publisher(archive: &[u8]) -> (Server, Source) {
+async fn publisher(archive: &[u8]) -> (Server, DownloadSource) {
     let server = Server::start().await;
     serve(&server, Served::file(archive));
     server.serve(
         "/plugins/pulumi-thing_1.2.3_checksums.txt",
         Served::file(checksums(archive)),
     );
-    let source = Source::parse(&server.url("/plugins")).expect("an address");
+    let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
     (server, source)
 }
 
@@ -33,7 +34,10 @@ async fn a_plugin_is_downloaded_checked_and_put_where_it_is_found() {
     let (_server, source) = publisher(&archive()).await;
     let place = Place::new();
     let installed = place.install(source.clone()).await.expect("it is offered");
-    assert_eq!(installed.outcome, Outcome::Installed(Proof::Published));
+    assert_eq!(
+        installed.outcome,
+        InstallOutcome::Installed(Proof::Published)
+    );
     assert_eq!(installed.folder, place.plugin());
     assert_eq!(place.stored(), ["resource-thing-v1.2.3"]);
     assert_eq!(place.under_way(), [""; 0], "nothing is left behind");
@@ -41,7 +45,7 @@ async fn a_plugin_is_downloaded_checked_and_put_where_it_is_found() {
     assert_eq!(said.expect("it runs").stdout, b"1.2.3\n");
 
     let again = place.install(source).await.expect("it is there");
-    assert_eq!(again.outcome, Outcome::WasThere);
+    assert_eq!(again.outcome, InstallOutcome::WasThere);
 }
 
 #[tokio::test]
@@ -62,7 +66,10 @@ async fn a_tampered_archive_is_refused_and_forgotten() {
 
     serve(&server, Served::file(archive()));
     let installed = place.install(source).await.expect("now it is the one");
-    assert_eq!(installed.outcome, Outcome::Installed(Proof::Published));
+    assert_eq!(
+        installed.outcome,
+        InstallOutcome::Installed(Proof::Published)
+    );
 }
 
 #[tokio::test]
@@ -81,7 +88,7 @@ async fn a_checksum_of_the_callers_own_goes_over_the_published_one() {
     let right = place.installer().install(&with(&digest(&archive()))).await;
     assert_eq!(
         right.expect("it is the one").outcome,
-        Outcome::Installed(Proof::Given)
+        InstallOutcome::Installed(Proof::Given)
     );
 }
 
@@ -89,7 +96,7 @@ async fn a_checksum_of_the_callers_own_goes_over_the_published_one() {
 async fn without_a_published_checksum_the_report_says_so_or_the_install_is_refused() {
     let server = Server::start().await;
     serve(&server, Served::file(archive()));
-    let source = Source::parse(&server.url("/plugins")).expect("an address");
+    let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
     let place = Place::new();
     let strict = Order {
         require_checksum: true,
@@ -102,7 +109,7 @@ async fn without_a_published_checksum_the_report_says_so_or_the_install_is_refus
         .expect_err("nobody says");
     assert_eq!(code(error), ErrorCode::PLUGIN_CHECKSUM);
     let installed = place.install(source).await.expect("it is offered");
-    assert_eq!(installed.outcome, Outcome::Installed(Proof::None));
+    assert_eq!(installed.outcome, InstallOutcome::Installed(Proof::None));
 }
 
 #[tokio::test]
@@ -133,7 +140,7 @@ async fn a_download_that_breaks_off_goes_on_where_it_stopped() {
 }
 
 /// A command that gets the first bytes and then nothing more.
-async fn give_up_after(server: &Server, source: &Source, place: &Place, bytes: usize) {
+async fn give_up_after(server: &Server, source: &DownloadSource, place: &Place, bytes: usize) {
     let broken = Served {
         cut_after: Some(bytes),
         fails_then: vec![503; 40],
@@ -169,7 +176,7 @@ async fn what_a_failed_command_downloaded_is_used_by_the_next() {
 #[tokio::test]
 async fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
     let server = Server::start().await;
-    let source = Source::parse(&server.url("/plugins")).expect("an address");
+    let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
     let place = Place::new();
     give_up_after(&server, &source, &place, 1000).await;
     let other = Pack::new()
@@ -183,7 +190,10 @@ async fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
     let list = "/plugins/pulumi-thing_1.2.3_checksums.txt";
     server.serve(list, Served::file(checksums(&other)));
     let installed = place.install(source).await.expect("the new one is whole");
-    assert_eq!(installed.outcome, Outcome::Installed(Proof::Published));
+    assert_eq!(
+        installed.outcome,
+        InstallOutcome::Installed(Proof::Published)
+    );
 }
 
 #[tokio::test]
@@ -230,7 +240,7 @@ async fn a_server_that_cannot_tell_files_apart_is_asked_for_the_whole_again() {
 #[tokio::test]
 async fn a_missing_plugin_is_an_error_that_names_every_place() {
     let server = Server::start().await;
-    let source = Source::parse(&server.url("/plugins")).expect("an address");
+    let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
     let place = Place::new();
     let error = Error::from(place.install(source).await.expect_err("there is none"));
     assert_eq!(error.code(), ErrorCode::PLUGIN_NOT_OFFERED);
@@ -263,9 +273,9 @@ async fn refusals_are_not_tried_again() {
 async fn an_archive_larger_than_any_plugin_is_not_downloaded() {
     let (_server, source) = publisher(&archive()).await;
     let place = Place::new();
-    let limits = Limits {
+    let limits = UnpackLimits {
         archive: 1000,
-        ..Limits::default()
+        ..UnpackLimits::default()
     };
     let installer = Installer::new(place.store(), limits).expect("an installer");
     let error = installer
@@ -303,19 +313,23 @@ async fn the_newest_release_of_a_github_project_is_found_with_a_token() {
     server.serve("/assets/1", redirect);
     elsewhere.serve("/blob", Served::file(archive()));
     let place = Place::new();
-    let tokens = Tokens {
+    let tokens = DownloadTokens {
         github: Some("hush".to_owned()),
         gitlab: None,
     };
     let installer = place.installer().with_tokens(tokens).over_plain_http();
-    let source = Source::parse(&format!("github://{}/me", server.host())).expect("a project");
+    let source =
+        DownloadSource::parse(&format!("github://{}/me", server.host())).expect("a project");
     let newest = Order {
         version: None,
         ..order(source)
     };
     let installed = installer.install(&newest).await.expect("it is released");
     assert_eq!(installed.version, semver::Version::new(1, 2, 3));
-    assert_eq!(installed.outcome, Outcome::Installed(Proof::Published));
+    assert_eq!(
+        installed.outcome,
+        InstallOutcome::Installed(Proof::Published)
+    );
     let with_token = |asked: &crate::server::Asked| asked.authorization.is_some();
     assert!(server.asked().iter().all(with_token));
     assert!(
@@ -358,7 +372,7 @@ async fn overrides_send_every_download_to_a_mirror() {
     let overrides = Overrides::parse(&rule).expect("a rule");
     let installer = place.installer().with_overrides(overrides);
     installer
-        .install(&order(Source::Public))
+        .install(&order(DownloadSource::Public))
         .await
         .expect("the mirror has it");
 }

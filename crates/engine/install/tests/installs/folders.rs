@@ -3,7 +3,7 @@
 use std::fs;
 
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_install::{Order, Outcome, Proof, Source};
+use nimbus_engine_install::{DownloadSource, InstallOutcome, Order, Proof};
 
 use crate::support::{PROGRAM, Place, archive, archive_name, checksums, order};
 
@@ -18,7 +18,7 @@ async fn archives_in_a_folder_are_checked_like_downloads() {
         checksums(b"another"),
     )
     .expect("a file");
-    let source = Source::Folder(folder.clone());
+    let source = DownloadSource::Folder(folder.clone());
     let error = place
         .install(source.clone())
         .await
@@ -35,7 +35,10 @@ async fn archives_in_a_folder_are_checked_like_downloads() {
     )
     .expect("a file");
     let installed = place.install(source).await.expect("it is the one");
-    assert_eq!(installed.outcome, Outcome::Installed(Proof::Published));
+    assert_eq!(
+        installed.outcome,
+        InstallOutcome::Installed(Proof::Published)
+    );
     assert!(
         folder.join(archive_name()).is_file(),
         "the user's file stays"
@@ -56,7 +59,7 @@ async fn everything_in_a_folder_can_be_installed_and_the_newest_is_found() {
     fs::write(folder.join("resource-half-v1.0.0.partial"), "").expect("a file");
 
     let installer = place.installer();
-    let source = Source::Folder(folder.clone());
+    let source = DownloadSource::Folder(folder.clone());
     let newest = Order {
         version: None,
         ..order(source)
@@ -89,7 +92,7 @@ async fn removing_takes_everything_that_belongs_to_a_plugin() {
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join(archive_name()), archive()).expect("a file");
     place
-        .install(Source::Folder(folder))
+        .install(DownloadSource::Folder(folder))
         .await
         .expect("it is there");
     let store = place.store();

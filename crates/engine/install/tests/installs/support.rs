@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nimbus_engine_install::{
-    InstallError, Installed, Installer, Kind, Limits, Order, Platform, PluginName, Source, Store,
+    DownloadSource, InstallError, InstallKind, Installed, Installer, Order, Platform, PluginName,
+    PluginStore, UnpackLimits,
 };
 use sha2::{Digest as _, Sha256};
 use tar::{Builder, EntryType, Header};
@@ -29,12 +30,12 @@ impl Place {
         self.folder.path()
     }
 
-    pub(crate) fn store(&self) -> Store {
-        Store::new(self.folder.path().join("plugins"))
+    pub(crate) fn store(&self) -> PluginStore {
+        PluginStore::new(self.folder.path().join("plugins"))
     }
 
     pub(crate) fn installer(&self) -> Installer {
-        Installer::new(self.store(), Limits::default()).expect("an installer")
+        Installer::new(self.store(), UnpackLimits::default()).expect("an installer")
     }
 
     pub(crate) fn plugin(&self) -> PathBuf {
@@ -63,14 +64,14 @@ impl Place {
             .collect()
     }
 
-    pub(crate) async fn install(&self, source: Source) -> Result<Installed, InstallError> {
+    pub(crate) async fn install(&self, source: DownloadSource) -> Result<Installed, InstallError> {
         self.installer().install(&order(source)).await
     }
 }
 
-pub(crate) fn order(source: Source) -> Order {
+pub(crate) fn order(source: DownloadSource) -> Order {
     Order {
-        kind: Kind::Resource,
+        kind: InstallKind::Resource,
         name: PluginName::parse("thing").expect("a name"),
         version: Some(semver::Version::new(1, 2, 3)),
         source,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nimbus_engine_install::{Order, Outcome, Proof, Source};
+use nimbus_engine_install::{DownloadSource, InstallOutcome, Order, Proof};
 
 use crate::server::{Served, Server};
 use crate::support::{PROGRAM, Place, archive, archive_name, order};
@@ -11,7 +11,7 @@ use crate::support::{PROGRAM, Place, archive, archive_name, order};
 async fn installs_at_the_same_time_download_once_and_agree() {
     let server = Server::start().await;
     server.serve(&format!("/{}", archive_name()), Served::file(archive()));
-    let source = Source::parse(&server.url("")).expect("an address");
+    let source = DownloadSource::parse(&server.url("")).expect("an address");
     let place = Place::new();
     let running: Vec<_> = (0..8)
         .map(|_| {
@@ -27,7 +27,7 @@ async fn installs_at_the_same_time_download_once_and_agree() {
     }
     let made = outcomes
         .iter()
-        .filter(|outcome| **outcome == Outcome::Installed(Proof::None));
+        .filter(|outcome| **outcome == InstallOutcome::Installed(Proof::None));
     assert_eq!(made.count(), 1);
     let archives = server
         .asked()
@@ -49,7 +49,7 @@ async fn an_install_that_somebody_did_not_finish_is_done_again() {
     assert_eq!(place.store().list().expect("a store"), []);
 
     place
-        .install(Source::Folder(folder))
+        .install(DownloadSource::Folder(folder))
         .await
         .expect("it is there");
     assert_eq!(
@@ -67,7 +67,7 @@ async fn a_plugin_that_is_there_is_replaced_only_on_request() {
     let folder = place.path().join("archives");
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join(archive_name()), archive()).expect("a file");
-    let source = Source::Folder(folder);
+    let source = DownloadSource::Folder(folder);
     place.install(source.clone()).await.expect("it is there");
     fs::write(place.plugin().join("mark"), "").expect("a file");
     place.install(source.clone()).await.expect("nothing to do");

@@ -13,14 +13,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 use nimbus_engine_sandbox::{
     Interpreter, Intervention, Sandbox, code_of_program, readable_by_program,
 };
-use nimbus_engine_transpile::Key;
+use nimbus_engine_transpile::CacheKey;
 
-use super::{Answer, CheckRequest, Found, REVISION, TypeChecker, Verdict, scripts};
-use crate::contents::Contents;
+use super::{
+    CheckedFiles, CheckerAnswer, REVISION, TypeCheckRequest, TypeChecker, TypeVerdict, scripts,
+};
+use crate::contents::FileDigests;
 use crate::inquiry::{self, Unanswered};
 
 /// A list of errors is not megabytes.
@@ -30,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Where a program's types are checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SandboxedCheck {
     pub(crate) sandbox: Sandbox,
     pub(crate) files: ProjectFiles,
     pub(crate) root: PathBuf,
@@ -38,7 +40,11 @@ pub(crate) struct Place {
 }
 
 impl TypeChecker {
-    pub(super) async fn check_inside(&self, request: &CheckRequest, place: &Place) -> Verdict {
+    pub(super) async fn check_inside(
+        &self,
+        request: &TypeCheckRequest,
+        place: &SandboxedCheck,
+    ) -> TypeVerdict {
         let key = self.key(request, place).await;
         if let Some(verdict) = key.as_ref().and_then(|key| self.cache.get(key)) {
             return verdict;
@@ -46,7 +52,7 @@ impl TypeChecker {
         self.count();
         let verdict = match self.ask_inside(request, place).await {
             Ok(found) => found.into_verdict(),
-            Err(reason) => return Verdict::Unavailable(reason),
+            Err(reason) => return TypeVerdict::Unavailable(reason),
         };
         // Nothing is kept about files that changed while they were read.
         if let Some(key) = key
@@ -58,15 +64,15 @@ impl TypeChecker {
     }
 
     /// The digest of everything that the verdict depends on.
-    async fn key(&self, request: &CheckRequest, place: &Place) -> Option<Key> {
+    async fn key(&self, request: &TypeCheckRequest, place: &SandboxedCheck) -> Option<CacheKey> {
         // Of the interpreter, which is not the program's, path, size and time will do.
         let seen = code_of_program(&place.files, &place.root, &place.directory).ok()?;
-        let contents = Contents::clone(&self.contents);
+        let contents = FileDigests::clone(&self.contents);
         let digest = tokio::task::spawn_blocking(move || contents.digest(&seen));
         let digest = digest.await.ok()??;
         let node = std::fs::metadata(&request.node).ok()?;
         let node = format!("{:?} {:?}", node.len(), node.modified().ok()?);
-        Some(Key::of([
+        Some(CacheKey::of([
             b"types inside".as_slice(),
             REVISION.to_string().as_bytes(),
             scripts::key().as_str().as_bytes(),
@@ -77,7 +83,11 @@ impl TypeChecker {
         ]))
     }
 
-    async fn ask_inside(&self, request: &CheckRequest, place: &Place) -> Result<Found, String> {
+    async fn ask_inside(
+        &self,
+        request: &TypeCheckRequest,
+        place: &SandboxedCheck,
+    ) -> Result<CheckedFiles, String> {
         let told = |error: &dyn std::fmt::Display| format!("types cannot be checked: {error}");
         let script = scripts::place(&self.cache);
         let script = script.map_err(|error| told(&error))?;
@@ -106,8 +116,8 @@ impl TypeChecker {
 }
 
 /// The only answer of a process, which is gone afterwards with everything that it started.
-async fn answer(command: std::process::Command) -> Result<Answer, String> {
-    let origin = Origin::Tenants(Walls::Sandbox);
+async fn answer(command: std::process::Command) -> Result<CheckerAnswer, String> {
+    let origin = CodeOrigin::Tenants(CodeIsolation::Sandbox);
     let text = match inquiry::answer(command, origin, MOST_BYTES, PATIENCE).await {
         Ok(text) => text,
         Err(Unanswered::TooLate) => return Err("the compiler takes too long".to_owned()),

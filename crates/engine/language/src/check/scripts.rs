@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use nimbus_engine_transpile::{Cache, Key};
+use nimbus_engine_transpile::{CacheKey, TranslationCache};
 
 use crate::node::CODE;
 
@@ -19,12 +19,12 @@ const SCRIPTS: [(&str, &str); 5] = [
 ];
 
 /// Puts the scripts where Node.js can read them, in a folder of their own, and says which is run.
-pub(super) fn place(cache: &Cache) -> io::Result<PathBuf> {
+pub(super) fn place(cache: &TranslationCache) -> io::Result<PathBuf> {
     let folder = cache.folder(&SCRIPTS)?;
     Ok(folder.join("check.cjs"))
 }
 
 /// Differs when they could find out something else.
-pub(super) fn key() -> Key {
-    Key::of(SCRIPTS.iter().map(|(_, text)| text.as_bytes()))
+pub(super) fn key() -> CacheKey {
+    CacheKey::of(SCRIPTS.iter().map(|(_, text)| text.as_bytes()))
 }

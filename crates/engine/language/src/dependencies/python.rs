@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use nimbus_engine_ports::EventSink;
-use nimbus_engine_transpile::Key;
+use nimbus_engine_transpile::CacheKey;
 use tokio::process::Command;
 
 use super::{forget_old, last_lines, link_tree, tell, touch, turn};
 use crate::error::LaunchError;
 use crate::options::RuntimeOptions;
 use crate::python::{Missing, missing_environment};
-use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 
 /// What somebody would do by hand.
 const INSTALL: &str = "pip install -r requirements.txt";
@@ -78,7 +78,7 @@ async fn sync(
     let told = |error: io::Error| failed(project, SYNC, &error.to_string());
     let store = cache.join("environments");
     fs::create_dir_all(&store).map_err(told)?;
-    let key = Key::of([b"uv".as_slice(), project.as_os_str().as_encoded_bytes()]);
+    let key = CacheKey::of([b"uv".as_slice(), project.as_os_str().as_encoded_bytes()]);
     let _turn = turn(store.join(format!("{}.lock", key.as_str())))
         .await
         .map_err(told)?;
@@ -161,10 +161,10 @@ impl Requirements {
             .map_err(told)
     }
 
-    fn key(&self, python: &str) -> Key {
+    fn key(&self, python: &str) -> CacheKey {
         let system = [std::env::consts::OS, std::env::consts::ARCH, python];
         let texts = self.texts.iter().map(String::as_str);
-        Key::of(system.into_iter().chain(texts).map(str::as_bytes))
+        CacheKey::of(system.into_iter().chain(texts).map(str::as_bytes))
     }
 
     async fn make(&self, python: &Path, to: &Path) -> Result<(), LaunchError> {
@@ -205,7 +205,7 @@ async fn version(python: &Path) -> io::Result<String> {
 
 async fn run(mut command: Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).kill_on_drop(true);
-    nimbus_engine_process::run(&mut command, Origin::Tenants(Walls::OwnProject)).await
+    nimbus_engine_process::run(&mut command, CodeOrigin::Tenants(CodeIsolation::OwnProject)).await
 }
 
 fn finished(folder: &Path, command: &'static str, output: Output) -> Result<(), LaunchError> {

@@ -12,9 +12,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 use nimbus_engine_sandbox::{Interpreter, Sandbox, readable_by_program};
-use nimbus_engine_transpile::{Cache, Compiler, Request, entry_file, transpile};
+use nimbus_engine_transpile::{
+    Compiler, TranslationCache, TranslationRequest, entry_file, transpile,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -28,7 +30,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is translated.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct TranslationInput<'a> {
     pub(crate) files: &'a ProjectFiles,
     pub(crate) root: &'a Path,
     pub(crate) directory: &'a Path,
@@ -52,7 +54,7 @@ pub(crate) struct Translated {
 /// The translated program, or why there is none.
 pub(crate) async fn translate(
     sandbox: &Sandbox,
-    wanted: &Wanted<'_>,
+    wanted: &TranslationInput<'_>,
 ) -> Result<Translated, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = std::process::Command::new(&own);
@@ -77,7 +79,7 @@ pub(crate) async fn translate(
         .enclose(&command, &readable, &[])
         .map_err(|error| error.to_string())?;
     // It is our own program that parses what a stranger wrote.
-    let origin = Origin::Tenants(Walls::Sandbox);
+    let origin = CodeOrigin::Tenants(CodeIsolation::Sandbox);
     let failed = |error: std::io::Error| format!("its translation failed: {error}");
     let text = match inquiry::answer(enclosed, origin, MOST_BYTES, PATIENCE).await {
         Ok(text) => {
@@ -96,7 +98,8 @@ pub(crate) async fn translate(
         .canonicalize(Path::new(entry))
         .map_err(failed)?;
     let program = program.to_owned();
-    let bundle: Bundle = serde_json::from_str(&program).map_err(|error| failed(error.into()))?;
+    let bundle: TranslatedFiles =
+        serde_json::from_str(&program).map_err(|error| failed(error.into()))?;
     Ok(Translated {
         entry,
         has_files: !bundle.files.is_empty(),
@@ -106,7 +109,7 @@ pub(crate) async fn translate(
 
 /// What is looked at of a translation.
 #[derive(Deserialize)]
-struct Bundle {
+struct TranslatedFiles {
     files: BTreeMap<String, IgnoredAny>,
 }
 
@@ -126,13 +129,13 @@ pub fn translate_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Opti
         return Some(ExitCode::FAILURE);
     };
     let compiler = Compiler::of_version(&version.to_string_lossy(), !modules.is_empty());
-    let request = Request {
+    let request = TranslationRequest {
         entry: &entry,
         tsconfig: &tsconfig,
         compiler: compiler.unwrap_or(Compiler::BUNDLED),
     };
     // Nothing is kept from one translation to the next: this folder is the sandbox's own.
-    let cache = Cache::at(std::env::temp_dir().join("translated"));
+    let cache = TranslationCache::at(std::env::temp_dir().join("translated"));
     let (text, code) = match transpile(&request, &cache) {
         Ok(bundle) => match serde_json::to_string(&bundle) {
             Ok(text) => (format!("{}\n{text}", entry.display()), ExitCode::SUCCESS),

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 
 use nimbus_engine_files::{ProjectFiles, is_outside};
 use nimbus_engine_ports::DeploymentContext;
-use nimbus_engine_process::{Origin, Walls, run};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin, run};
 use tokio::process::Command;
 
-use crate::check::CheckRequest;
-use crate::entry::Entry;
+use crate::check::TypeCheckRequest;
+use crate::entry::ProgramEntry;
 use crate::error::LaunchError;
-use crate::spec::{Environment, ProgramSpec, json};
-use crate::warm::Kind;
+use crate::spec::{ProgramEnvironment, ProgramSpec, json};
+use crate::warm::WarmProcessKey;
 pub use inside::translate_if_asked;
 pub(crate) use typescript::CODE;
-use typescript::{Project, TypeScript};
+use typescript::{TypeScript, TypeScriptProject};
 
 /// How a Node.js program is run; everything that could be missing was found.
 #[derive(Clone, Debug)]
@@ -38,7 +38,10 @@ pub(crate) struct NodeLaunch {
 }
 
 impl NodeLaunch {
-    pub(crate) async fn prepare(spec: &ProgramSpec, entry: &Entry) -> Result<Self, LaunchError> {
+    pub(crate) async fn prepare(
+        spec: &ProgramSpec,
+        entry: &ProgramEntry,
+    ) -> Result<Self, LaunchError> {
         let options = &spec.options;
         let node_args = options.text("nodeargs")?.unwrap_or_default();
         let node_args = words::split(node_args).ok_or(LaunchError::BadOption {
@@ -48,7 +51,7 @@ impl NodeLaunch {
         let package_manager = PackageManager::parse(options.text("packagemanager")?)?;
         let node = node_binary()?;
         let run_module = resolve(&spec.files, &entry.directory, "cmd/run", package_manager).await?;
-        let project = Project {
+        let project = TypeScriptProject {
             spec,
             entry,
             node: &node,
@@ -85,7 +88,7 @@ impl NodeLaunch {
     }
 
     /// The check of types that this program depends on.
-    pub(crate) fn check(&self) -> Option<&CheckRequest> {
+    pub(crate) fn check(&self) -> Option<&TypeCheckRequest> {
         match &self.typescript {
             TypeScript::Ours(prepared) => prepared.check.as_ref(),
             TypeScript::BySdk { .. } => None,
@@ -110,18 +113,18 @@ impl NodeLaunch {
 
     /// What a process for this program has in common with others. `None` when it is to be started
     /// for this program alone.
-    pub(crate) fn kind(&self, spec: &ProgramSpec) -> Option<Kind> {
+    pub(crate) fn kind(&self, spec: &ProgramSpec) -> Option<WarmProcessKey> {
         let TypeScript::Ours(prepared) = &self.typescript else {
             return None;
         };
-        let (None, Environment::Only(all)) = (&spec.sandbox, &spec.environment) else {
+        let (None, ProgramEnvironment::Only(all)) = (&spec.sandbox, &spec.environment) else {
             return None;
         };
         let mut flags = self.node_args.clone();
         flags.extend(["--require".to_owned(), prepared.start.to_str()?.to_owned()]);
         let mut variables = all.clone();
         variables.extend(code_variable(spec));
-        Some(Kind {
+        Some(WarmProcessKey {
             node: self.node.clone(),
             flags,
             main: self.run_module.clone(),
@@ -132,7 +135,7 @@ impl NodeLaunch {
     pub(crate) fn command(
         &self,
         spec: &ProgramSpec,
-        entry: &Entry,
+        entry: &ProgramEntry,
         context: &DeploymentContext,
     ) -> Command {
         let mut command = spec.environment.command(&self.node);
@@ -339,7 +342,7 @@ async fn ask_node(directory: &Path, module: &str) -> Result<Option<PathBuf>, Lau
         .arg(script)
         .current_dir(directory)
         .kill_on_drop(true);
-    let answer = run(&mut command, Origin::Tenants(Walls::OwnProject))
+    let answer = run(&mut command, CodeOrigin::Tenants(CodeIsolation::OwnProject))
         .await
         .map_err(|source| LaunchError::NotStarted {
             what: "node".to_owned(),

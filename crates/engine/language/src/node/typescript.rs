@@ -5,13 +5,15 @@
 
 use std::path::{Path, PathBuf};
 
-use nimbus_engine_transpile::{Cache, Compiler, Request, entry_file, transpile};
+use nimbus_engine_transpile::{
+    Compiler, TranslationCache, TranslationRequest, entry_file, transpile,
+};
 use serde_json::Value;
 
-use crate::check::{CheckRequest, Place};
-use crate::entry::Entry;
+use crate::check::{SandboxedCheck, TypeCheckRequest};
+use crate::entry::ProgramEntry;
 use crate::error::LaunchError;
-use crate::node::inside::{self, Translated, Wanted};
+use crate::node::inside::{self, Translated, TranslationInput};
 use crate::spec::ProgramSpec;
 
 /// Runs in the program's process before the SDK does.
@@ -39,30 +41,30 @@ pub(crate) enum TypeScript {
     /// The SDK runs the program as it likes, and why.
     BySdk { reason: String },
     /// JavaScript, or TypeScript that has become it.
-    Ours(Prepared),
+    Ours(PreparedFiles),
 }
 
 /// Files that a program is started with.
 #[derive(Clone, Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedFiles {
     /// Loaded before the SDK.
     pub(crate) start: PathBuf,
     /// The translated program, if there was any TypeScript in it.
     pub(crate) program: Option<PathBuf>,
     /// What is to be known about its types before it may change anything.
-    pub(crate) check: Option<CheckRequest>,
+    pub(crate) check: Option<TypeCheckRequest>,
 }
 
 /// What is known about the SDK and the project before its program is looked at.
-pub(crate) struct Project<'a> {
+pub(crate) struct TypeScriptProject<'a> {
     pub(crate) spec: &'a ProgramSpec,
-    pub(crate) entry: &'a Entry,
+    pub(crate) entry: &'a ProgramEntry,
     pub(crate) node: &'a Path,
     pub(crate) node_args: &'a [String],
     pub(crate) run_module: &'a Path,
 }
 
-impl Project<'_> {
+impl TypeScriptProject<'_> {
     pub(crate) async fn typescript(&self) -> Result<TypeScript, LaunchError> {
         let decided = self.decide().await?;
         if let TypeScript::BySdk { reason } = &decided {
@@ -97,12 +99,12 @@ impl Project<'_> {
         if self.brings_loaders() {
             return by_sdk("other loaders are set for Node.js");
         }
-        let cache = Cache::at(root);
+        let cache = TranslationCache::at(root);
         let Ok(start) = scripts(&cache) else {
             return by_sdk("nothing can be written to the cache");
         };
         if !wanted {
-            return Ok(TypeScript::Ours(Prepared {
+            return Ok(TypeScript::Ours(PreparedFiles {
                 start,
                 program: None,
                 check: None,
@@ -117,7 +119,7 @@ impl Project<'_> {
         }
         let (compiler, version, node_modules) = self.compiler();
         if let Some(sandbox) = &self.spec.sandbox {
-            let wanted = Wanted {
+            let wanted = TranslationInput {
                 files: &self.spec.files,
                 root: &self.spec.root,
                 directory: &self.entry.directory,
@@ -141,7 +143,7 @@ impl Project<'_> {
         };
         let (work_cache, work_entry, work_file) = (cache.clone(), entry.clone(), file.clone());
         let translated = tokio::task::spawn_blocking(move || {
-            let request = Request {
+            let request = TranslationRequest {
                 entry: &work_entry,
                 tsconfig: &work_file,
                 compiler,
@@ -161,17 +163,17 @@ impl Project<'_> {
 
     fn ours(
         &self,
-        cache: &Cache,
+        cache: &TranslationCache,
         start: PathBuf,
         program: &str,
-        check: Option<CheckRequest>,
+        check: Option<TypeCheckRequest>,
     ) -> Result<TypeScript, LaunchError> {
         let Ok(program) = cache.file("program.json", program) else {
             return Ok(TypeScript::BySdk {
                 reason: "nothing can be written to the cache".to_owned(),
             });
         };
-        Ok(TypeScript::Ours(Prepared {
+        Ok(TypeScript::Ours(PreparedFiles {
             start,
             program: Some(program),
             check,
@@ -184,8 +186,8 @@ impl Project<'_> {
         tsconfig: PathBuf,
         compiler: Compiler,
         version: String,
-    ) -> CheckRequest {
-        CheckRequest {
+    ) -> TypeCheckRequest {
+        TypeCheckRequest {
             node: self.node.to_owned(),
             sdk: self.run_module.to_owned(),
             entry,
@@ -198,7 +200,7 @@ impl Project<'_> {
                 None => locked(&self.entry.directory),
             },
             place: self.spec.sandbox.clone().map(|sandbox| {
-                Box::new(Place {
+                Box::new(SandboxedCheck {
                     sandbox,
                     files: self.spec.files.clone(),
                     root: self.spec.root.clone(),
@@ -240,7 +242,7 @@ impl Project<'_> {
 }
 
 /// Puts our scripts where Node.js can read them.
-fn scripts(cache: &Cache) -> std::io::Result<PathBuf> {
+fn scripts(cache: &TranslationCache) -> std::io::Result<PathBuf> {
     // They look for each other.
     let names = [
         ("code.cjs", CODE),

@@ -7,32 +7,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_engine_ports::EventSink;
-use nimbus_engine_process::{Exit, Origin, Process, Signal, Started};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, Signal, Started};
 use tokio::process::Command;
 
-use crate::warm::{Orders, Spare};
-use output::Output;
+use crate::warm::{Spare, StartPipe};
+use output::ProgramOutput;
 
 /// How long output may still come in after everything that could write it was killed.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// A running program with everything it started. Dropped, all of it is killed.
 pub(crate) struct ProgramProcess {
-    process: Process,
-    output: Output,
+    process: ChildProcess,
+    output: ProgramOutput,
     /// What a process that was started ahead is told through.
-    _orders: Option<Orders>,
+    _orders: Option<StartPipe>,
 }
 
 impl ProgramProcess {
     /// Starts the command; what it prints becomes diagnostics, as far as it may print so much.
     pub(crate) async fn start(
         command: Command,
-        origin: Origin,
+        origin: CodeOrigin,
         events: &Arc<dyn EventSink>,
         most_output: u64,
     ) -> io::Result<Self> {
-        let started = Process::start(command.into_std(), origin).await?;
+        let started = ChildProcess::start(command.into_std(), origin).await?;
         Ok(Self::of(started, None, events, most_output))
     }
 
@@ -43,14 +43,14 @@ impl ProgramProcess {
 
     fn of(
         started: Started,
-        orders: Option<Orders>,
+        orders: Option<StartPipe>,
         events: &Arc<dyn EventSink>,
         most_output: u64,
     ) -> Self {
         let (stdout, stderr) = (started.stdout, started.stderr);
         Self {
             process: started.process,
-            output: Output::forward(stdout, stderr, events, most_output),
+            output: ProgramOutput::forward(stdout, stderr, events, most_output),
             _orders: orders,
         }
     }
@@ -99,7 +99,7 @@ mod tests {
         let events: Arc<dyn EventSink> = sink.clone();
         let mut command = Command::new("sh");
         command.args(["-c", "echo bye; echo oops >&2; exit 5"]);
-        let process = ProgramProcess::start(command, Origin::Ours, &events, u64::MAX).await;
+        let process = ProgramProcess::start(command, CodeOrigin::Ours, &events, u64::MAX).await;
         let mut process = process.expect("a shell");
         assert_eq!(process.wait().await, Exit::Code(5));
         let mut printed = sink.messages(Severity::Info);
@@ -117,7 +117,7 @@ mod tests {
         let events: Arc<dyn EventSink> = sink.clone();
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do echo flood; echo flood >&2; done"]);
-        let process = ProgramProcess::start(command, Origin::Ours, &events, MOST).await;
+        let process = ProgramProcess::start(command, CodeOrigin::Ours, &events, MOST).await;
         let mut process = process.expect("a shell");
         assert_eq!(process.wait().await, Exit::Signal(9));
         assert!(process.flooded());

@@ -19,7 +19,7 @@ const EXPLAINING_LINES: usize = 20;
 /// Far from the numbers that SDKs choose for their own streams.
 static NEXT_STREAM: AtomicI32 = AtomicI32::new(1_000_000);
 
-pub(super) struct Output {
+pub(super) struct ProgramOutput {
     pumps: [Pump; 2],
     errors: Arc<Tail>,
     flooded: CancellationToken,
@@ -46,7 +46,7 @@ impl Allowance {
     }
 }
 
-impl Output {
+impl ProgramOutput {
     pub(super) fn forward(
         stdout: impl AsyncBufRead + Send + Unpin + 'static,
         stderr: impl AsyncBufRead + Send + Unpin + 'static,

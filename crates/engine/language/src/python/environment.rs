@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nimbus_engine_files::{ProjectFiles, is_outside};
-use nimbus_engine_process::{Origin, Walls, run};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin, run};
 use nimbus_engine_sandbox::{Interpreter, Sandbox, readable_by_program};
 use tokio::process::Command;
 
@@ -183,7 +183,7 @@ async fn poetry(
         .args(["env", "info", "--path"])
         .current_dir(project)
         .kill_on_drop(true);
-    let answer = run(&mut command, Origin::Tenants(Walls::OwnProject))
+    let answer = run(&mut command, CodeOrigin::Tenants(CodeIsolation::OwnProject))
         .await
         .map_err(|source| LaunchError::NotStarted {
             what: "poetry".to_owned(),
@@ -383,7 +383,7 @@ impl PythonEnvironment {
         match trust {
             ProjectTrust::Own => {
                 command.stdin(Stdio::null());
-                let origin = Origin::Tenants(Walls::OwnProject);
+                let origin = CodeOrigin::Tenants(CodeIsolation::OwnProject);
                 let answer = run(&mut command, origin).await.ok()?;
                 let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
                 answer.status.success().then_some(text)
@@ -393,7 +393,7 @@ impl PythonEnvironment {
                 let readable = readable.ok()?;
                 let mut room = Sandbox::open(sandbox).ok()?;
                 let enclosed = room.enclose(command.as_std(), &readable, &[]).ok()?;
-                let origin = Origin::Tenants(Walls::Sandbox);
+                let origin = CodeOrigin::Tenants(CodeIsolation::Sandbox);
                 let answer = inquiry::answer(enclosed, origin, MOST_BYTES, PATIENCE).await;
                 let text = String::from_utf8_lossy(&answer.ok()?).trim().to_owned();
                 (!text.is_empty()).then_some(text)

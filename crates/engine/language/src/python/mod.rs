@@ -9,7 +9,7 @@ use nimbus_engine_ports::DeploymentContext;
 use nimbus_engine_sandbox::Interpreter;
 use tokio::process::Command;
 
-use crate::entry::Entry;
+use crate::entry::ProgramEntry;
 use crate::error::LaunchError;
 use crate::spec::{ProgramSpec, json};
 
@@ -25,7 +25,10 @@ pub(crate) struct PythonLaunch {
 }
 
 impl PythonLaunch {
-    pub(crate) async fn prepare(spec: &ProgramSpec, entry: &Entry) -> Result<Self, LaunchError> {
+    pub(crate) async fn prepare(
+        spec: &ProgramSpec,
+        entry: &ProgramEntry,
+    ) -> Result<Self, LaunchError> {
         if entry.name == "." && !spec.files.is_file(&entry.directory.join("__main__.py")) {
             return Err(LaunchError::EntryMissing {
                 path: entry.directory.join("__main__.py"),
@@ -48,7 +51,7 @@ impl PythonLaunch {
     pub(crate) fn command(
         &self,
         spec: &ProgramSpec,
-        entry: &Entry,
+        entry: &ProgramEntry,
         context: &DeploymentContext,
     ) -> Command {
         let mut command = spec.environment.command(self.environment.interpreter());

@@ -67,7 +67,7 @@ async fn a_program_sees_the_same_with_and_without_kept_code() {
         "everything was known the second time"
     );
     // Nothing is kept of programs that the SDK compiles.
-    bench.spec.environment = nimbus_engine_language::Environment::Inherit(
+    bench.spec.environment = nimbus_engine_language::ProgramEnvironment::Inherit(
         [("NIMBUS_TYPESCRIPT".into(), "sdk".into())].into(),
     );
     assert_eq!(seen(&bench).await, first);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::{HookKind, PropertyMap, PropertyValue};
-use nimbus_engine_monitor::testing::{Answer, FakeProvider};
+use nimbus_engine_monitor::testing::{AnsweringProvider, RegistrationAnswer};
 use nimbus_engine_monitor::{
     BuiltinProvider, Listen, RunningResources, StackReadError, StackReader,
 };
@@ -153,7 +153,7 @@ async fn transforms_of_the_program_change_what_it_asks_for() {
     let Some(sdk) = node_sdk("transforms_of_the_program_change_what_it_asks_for") else {
         return;
     };
-    let provider = Arc::new(FakeProvider::default().on_invoke(|request| {
+    let provider = Arc::new(AnsweringProvider::default().on_invoke(|request| {
         Ok(InvokeResponse {
             properties: request.args,
             failures: Vec::new(),
@@ -328,7 +328,7 @@ export = async () => {
 };
 "#,
     )
-    .answering(|_| Answer::Usual)
+    .answering(|_| RegistrationAnswer::Usual)
     .ready()
     .await;
     ready.succeed().await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use nimbus_engine_language::LaunchError;
-use nimbus_engine_monitor::testing::Answer;
+use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_ports::{ProgramError, RegisterError, RegisterStatus, Severity};
 
 use crate::support::{LifeLine, all_gone, node_sdk, typescript};
@@ -21,8 +21,8 @@ async fn a_failed_registration_is_a_failed_program() {
     };
     let ready = typescript(&sdk, TWO)
         .answering(|goal| match goal.name.as_str() {
-            "first" => Answer::Status(RegisterStatus::Failed),
-            _ => Answer::Usual,
+            "first" => RegistrationAnswer::Status(RegisterStatus::Failed),
+            _ => RegistrationAnswer::Usual,
         })
         .ready()
         .await;
@@ -41,10 +41,10 @@ async fn a_refused_registration_ends_the_program_quickly() {
     };
     let ready = typescript(&sdk, TWO)
         .answering(|goal| match goal.name.as_str() {
-            "first" => Answer::Error(RegisterError::Invalid {
+            "first" => RegistrationAnswer::Error(RegisterError::Invalid {
                 message: "the name is taken".to_owned(),
             }),
-            _ => Answer::Usual,
+            _ => RegistrationAnswer::Usual,
         })
         .ready()
         .await;
@@ -200,8 +200,8 @@ async fn a_program_that_waits_for_an_answer_is_ended_when_cancelled() {
         r#"import { Thing } from "./thing"; new Thing("stuck");"#,
     )
     .answering(|goal| match goal.name.as_str() {
-        "stuck" => Answer::Hang,
-        _ => Answer::Usual,
+        "stuck" => RegistrationAnswer::Hang,
+        _ => RegistrationAnswer::Usual,
     })
     .ready()
     .await;

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use nimbus_engine_language::{Environment, LaunchError, ProjectTrust, Runtime, required_packages};
+use nimbus_engine_language::{
+    LaunchError, ProgramEnvironment, ProjectTrust, Runtime, required_packages,
+};
 use nimbus_engine_model::{HookKind, PropertyMap, PropertyValue};
 use nimbus_engine_monitor::Listen;
-use nimbus_engine_monitor::testing::Answer;
+use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_ports::{
     HookRequest, HookRunner, ProgramError, RegisterError, RegisterStatus, Severity,
 };
@@ -150,15 +152,15 @@ async fn failures_of_a_python_program_are_never_successes() {
     };
     const ONE: &str = "from thing import Thing\nThing('first', 1)\n";
     for answer in [
-        Answer::Status(RegisterStatus::Failed),
-        Answer::Error(RegisterError::Invalid {
+        RegistrationAnswer::Status(RegisterStatus::Failed),
+        RegistrationAnswer::Error(RegisterError::Invalid {
             message: "refused".to_owned(),
         }),
     ] {
         let ready = python_program(&interpreter, ONE)
             .answering(move |goal| match goal.name.as_str() {
                 "first" => answer.clone(),
-                _ => Answer::Usual,
+                _ => RegistrationAnswer::Usual,
             })
             .ready()
             .await;
@@ -266,7 +268,7 @@ async fn a_program_sees_the_environment_that_it_is_given_and_no_other() {
     };
     let program = "import os, pulumi\npulumi.export('names', sorted(os.environ))\n";
     let mut bench = python_program(&interpreter, program);
-    bench.spec.environment = Environment::Only([("GIVEN".into(), "1".into())].into());
+    bench.spec.environment = ProgramEnvironment::Only([("GIVEN".into(), "1".into())].into());
     let ready = bench.ready().await;
     ready.succeed().await;
     let PropertyValue::Array(names) = ready.stack_outputs()["names"].clone() else {

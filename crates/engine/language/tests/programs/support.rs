@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_engine_language::{
-    Environment, LanguageProgram, LaunchError, ProgramPorts, ProgramSpec, Runtime, RuntimeOptions,
+    LanguageProgram, LaunchError, ProgramEnvironment, ProgramPorts, ProgramSpec, Runtime,
+    RuntimeOptions,
 };
 use nimbus_engine_model::{Goal, PropertyMap, PropertyValue};
-use nimbus_engine_monitor::testing::{Answer, FakeRegistrar};
+use nimbus_engine_monitor::testing::{FakeRegistrar, RegistrationAnswer};
 use nimbus_engine_monitor::{HookRegistry, Listen, NoRemoteAssets, RunningResources};
 use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, EventSink, Program, ProgramError, Severity,
@@ -122,7 +123,7 @@ pub(crate) fn bench(runtime: Runtime, files: &[(&str, &str)]) -> Bench {
             ..DeploymentContext::default()
         },
         args: Vec::new(),
-        environment: Environment::Inherit(BTreeMap::new()),
+        environment: ProgramEnvironment::Inherit(BTreeMap::new()),
         listen: Listen::Loopback,
         typescript_cache: Some(directory.path().join(".cache")),
         transpile_only: true,
@@ -219,7 +220,7 @@ impl Bench {
     #[must_use]
     pub(crate) fn answering(
         mut self,
-        script: impl Fn(&Goal) -> Answer + Send + Sync + 'static,
+        script: impl Fn(&Goal) -> RegistrationAnswer + Send + Sync + 'static,
     ) -> Self {
         self.registrar = self.registrar.answering(script);
         self

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use nimbus_engine_language::{Environment, Runtime, TypeChecker};
+use nimbus_engine_language::{ProgramEnvironment, Runtime, TypeChecker};
 use nimbus_engine_ports::{ProgramError, Severity};
 
 use crate::support::{Bench, Ready, THING_TS, bench, link_sdk, node_sdk, typescript};
@@ -21,7 +21,7 @@ fn program(sdk: &Path, files: &[(&str, &str)]) -> Bench {
 /// The same program, compiled by the SDK.
 fn by_sdk(mut bench: Bench) -> Bench {
     let choice = [("NIMBUS_TYPESCRIPT".into(), "sdk".into())];
-    bench.spec.environment = Environment::Inherit(BTreeMap::from(choice));
+    bench.spec.environment = ProgramEnvironment::Inherit(BTreeMap::from(choice));
     bench
 }
 

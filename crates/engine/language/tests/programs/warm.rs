@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_engine_language::{Environment, WarmStarts};
+use nimbus_engine_language::{ProgramEnvironment, WarmStarts};
 use nimbus_engine_ports::{ProgramError, Severity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -46,7 +46,7 @@ fn program(sdk: &Path, index: &str, warm: Option<&Arc<WarmStarts>>) -> Bench {
         .filter_map(|name| variable(name))
         .collect();
     variables.insert("GREETING".into(), "grüß dich\nand goodbye".into());
-    bench.spec.environment = Environment::Only(variables);
+    bench.spec.environment = ProgramEnvironment::Only(variables);
     bench.spec.warm = warm.cloned();
     bench
 }
@@ -124,7 +124,7 @@ async fn one_program_alone_starts_nothing_ahead_and_others_share_nothing() {
     spare(&bench, &warm).await;
     let taken = warm.taken();
     // With another variable it is a process of another kind.
-    if let Environment::Only(variables) = &mut bench.spec.environment {
+    if let ProgramEnvironment::Only(variables) = &mut bench.spec.environment {
         variables.insert("TZ".into(), "Asia/Tokyo".into());
     }
     bench.again().await.succeed().await;

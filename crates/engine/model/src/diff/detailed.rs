@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ArrayDiff, Inner, ObjectDiff, ValueDiff};
+use super::{ArrayDiff, NestedDiff, ObjectDiff, ValueDiff};
 use crate::path::PropertyPath;
 use crate::value::PropertyValue;
 
@@ -65,8 +65,8 @@ fn array(
 
 fn value(path: PropertyPath, diff: &ValueDiff<'_>, paths: &mut BTreeMap<PropertyPath, PathChange>) {
     match &diff.inner {
-        Some(Inner::Object(inner)) => object(&path, inner, paths),
-        Some(Inner::Array(inner)) => array(&path, inner, paths),
+        Some(NestedDiff::Object(inner)) => object(&path, inner, paths),
+        Some(NestedDiff::Array(inner)) => array(&path, inner, paths),
         None => {
             let change = match (diff.old, diff.new) {
                 (PropertyValue::Null, _) => PathChange::Add,

@@ -1,25 +1,29 @@
 //! When two property values are the same.
 
-use super::Unknowns;
+use super::UnknownComparison;
 use crate::value::{OutputValue, PropertyMap, PropertyValue, ResourceReference};
 
 /// Whether two values mean the same; see the module above for what that is. It differs from `==`
 /// in assets (by hash), in nulls inside objects (as good as absent) and in references (their
 /// package version does not count).
 pub fn deep_equals(left: &PropertyValue, right: &PropertyValue) -> bool {
-    values(left, right, Unknowns::Differ)
+    values(left, right, UnknownComparison::Differ)
 }
 
 /// As [`deep_equals`], for whole maps.
 pub fn maps_equal(left: &PropertyMap, right: &PropertyMap) -> bool {
-    objects(left, right, Unknowns::Differ)
+    objects(left, right, UnknownComparison::Differ)
 }
 
-pub(super) fn values(left: &PropertyValue, right: &PropertyValue, unknowns: Unknowns) -> bool {
+pub(super) fn values(
+    left: &PropertyValue,
+    right: &PropertyValue,
+    unknowns: UnknownComparison,
+) -> bool {
     use PropertyValue as V;
     match (left, right) {
         (V::Computed, V::Computed) => true,
-        (V::Computed, _) | (_, V::Computed) => unknowns == Unknowns::MatchAnything,
+        (V::Computed, _) | (_, V::Computed) => unknowns == UnknownComparison::MatchAnything,
         (V::Array(left), V::Array(right)) => {
             left.len() == right.len()
                 && left
@@ -41,10 +45,10 @@ pub(super) fn values(left: &PropertyValue, right: &PropertyValue, unknowns: Unkn
     }
 }
 
-fn objects(left: &PropertyMap, right: &PropertyMap, unknowns: Unknowns) -> bool {
+fn objects(left: &PropertyMap, right: &PropertyMap, unknowns: UnknownComparison) -> bool {
     let nothing = |value: &PropertyValue| *value == PropertyValue::Null;
     let may_vanish = |value: &PropertyValue| {
-        unknowns == Unknowns::MatchAnything && *value == PropertyValue::Computed
+        unknowns == UnknownComparison::MatchAnything && *value == PropertyValue::Computed
     };
     left.iter().all(|(key, value)| match right.get(key) {
         Some(other) => values(value, other, unknowns),
@@ -54,7 +58,7 @@ fn objects(left: &PropertyMap, right: &PropertyMap, unknowns: Unknowns) -> bool 
         .all(|(key, value)| left.contains_key(key) || nothing(value))
 }
 
-fn outputs(left: &OutputValue, right: &OutputValue, unknowns: Unknowns) -> bool {
+fn outputs(left: &OutputValue, right: &OutputValue, unknowns: UnknownComparison) -> bool {
     left.secret == right.secret
         && left.dependencies == right.dependencies
         && match (&left.value, &right.value) {

@@ -22,12 +22,12 @@ pub struct DiffOptions<'a> {
     pub ignore_internal: bool,
     /// Skip these places and everything below them.
     pub ignore_paths: &'a [PropertyPath],
-    pub unknowns: Unknowns,
+    pub unknowns: UnknownComparison,
 }
 
 /// How a value that is not known yet compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Unknowns {
+pub enum UnknownComparison {
     /// It equals only another unknown.
     #[default]
     Differ,
@@ -59,11 +59,11 @@ pub struct ValueDiff<'a> {
     pub old: &'a PropertyValue,
     pub new: &'a PropertyValue,
     /// Where they differ, when both are arrays or both are objects.
-    pub inner: Option<Inner<'a>>,
+    pub inner: Option<NestedDiff<'a>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Inner<'a> {
+pub enum NestedDiff<'a> {
     Array(ArrayDiff<'a>),
     Object(ObjectDiff<'a>),
 }
@@ -79,7 +79,7 @@ pub fn diff<'a>(
     new: &'a PropertyMap,
     options: &DiffOptions<'_>,
 ) -> Option<ObjectDiff<'a>> {
-    Comparison {
+    DiffWalk {
         options,
         path: PropertyPath::default(),
     }
@@ -92,20 +92,20 @@ pub fn diff_values<'a>(
     new: &'a PropertyValue,
     options: &DiffOptions<'_>,
 ) -> Option<ValueDiff<'a>> {
-    Comparison {
+    DiffWalk {
         options,
         path: PropertyPath::default(),
     }
     .values(old, new)
 }
 
-struct Comparison<'o> {
+struct DiffWalk<'o> {
     options: &'o DiffOptions<'o>,
     /// Where the comparison is.
     path: PropertyPath,
 }
 
-impl Comparison<'_> {
+impl DiffWalk<'_> {
     fn ignores(&self, key: &str) -> bool {
         if self.options.ignore_internal && is_internal_key(key) {
             return true;
@@ -144,8 +144,8 @@ impl Comparison<'_> {
         is: Option<&'a PropertyValue>,
     ) {
         let Some(is) = is else {
-            let may_vanish =
-                self.options.unknowns == Unknowns::MatchAnything && *was == PropertyValue::Computed;
+            let may_vanish = self.options.unknowns == UnknownComparison::MatchAnything
+                && *was == PropertyValue::Computed;
             if *was != PropertyValue::Null && !may_vanish {
                 diff.deletes.insert(key, was);
             }
@@ -169,10 +169,10 @@ impl Comparison<'_> {
     ) -> Option<ValueDiff<'a>> {
         let inner = match (old, new) {
             (PropertyValue::Array(was), PropertyValue::Array(is)) => {
-                Some(Inner::Array(self.arrays(was, is)?))
+                Some(NestedDiff::Array(self.arrays(was, is)?))
             }
             (PropertyValue::Object(was), PropertyValue::Object(is)) => {
-                Some(Inner::Object(self.objects(was, is)?))
+                Some(NestedDiff::Object(self.objects(was, is)?))
             }
             _ if equal::values(old, new, self.options.unknowns) => return None,
             _ => None,
@@ -207,8 +207,8 @@ impl Comparison<'_> {
     /// Which of two equal values to report: the one that may be known.
     fn same<'a>(&self, old: &'a PropertyValue, new: &'a PropertyValue) -> &'a PropertyValue {
         match self.options.unknowns {
-            Unknowns::Differ => old,
-            Unknowns::MatchAnything => new,
+            UnknownComparison::Differ => old,
+            UnknownComparison::MatchAnything => new,
         }
     }
 }

@@ -8,12 +8,12 @@ use crate::value::{Asset, OutputValue, ResourceReference};
 const STRICT: DiffOptions<'static> = DiffOptions {
     ignore_internal: false,
     ignore_paths: &[],
-    unknowns: Unknowns::Differ,
+    unknowns: UnknownComparison::Differ,
 };
 const LENIENT: DiffOptions<'static> = DiffOptions {
     ignore_internal: false,
     ignore_paths: &[],
-    unknowns: Unknowns::MatchAnything,
+    unknowns: UnknownComparison::MatchAnything,
 };
 
 /// The paths that differ, as `+a -b[0] ~c.d`.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::gojson::Writer;
+use super::gojson::GoJsonWriter;
 use super::signature;
 use crate::package::UNKNOWN_ID;
 use crate::path::PropertyPath;
 use crate::value::{Archive, Asset, PropertyMap, PropertyValue, ResourceReference};
 
 /// How the secrets among the values are written.
-pub(crate) enum Secrets<'c> {
+pub(crate) enum SecretEncoding<'c> {
     /// These ciphertexts, in the order in which [`each_secret`] meets the secrets.
     Sealed(&'c mut dyn Iterator<Item = String>),
     /// In the open, for exports that were asked for it.
@@ -21,7 +21,7 @@ pub(crate) enum Secrets<'c> {
     Inner,
 }
 
-pub(crate) fn map(writer: &mut Writer, map: &PropertyMap, secrets: &mut Secrets<'_>) {
+pub(crate) fn map(writer: &mut GoJsonWriter, map: &PropertyMap, secrets: &mut SecretEncoding<'_>) {
     writer.begin_object();
     for (key, content) in map {
         writer.key(key);
@@ -30,7 +30,11 @@ pub(crate) fn map(writer: &mut Writer, map: &PropertyMap, secrets: &mut Secrets<
     writer.end_object();
 }
 
-pub(crate) fn value(writer: &mut Writer, value: &PropertyValue, secrets: &mut Secrets<'_>) {
+pub(crate) fn value(
+    writer: &mut GoJsonWriter,
+    value: &PropertyValue,
+    secrets: &mut SecretEncoding<'_>,
+) {
     match value {
         PropertyValue::Null => writer.null(),
         PropertyValue::Bool(value) => writer.bool(*value),
@@ -78,8 +82,8 @@ pub(crate) fn value(writer: &mut Writer, value: &PropertyValue, secrets: &mut Se
 
 /// The JSON text that is encrypted for a secret with this content.
 pub(crate) fn plaintext(content: &PropertyValue) -> String {
-    let mut writer = Writer::html_safe();
-    value(&mut writer, content, &mut Secrets::Inner);
+    let mut writer = GoJsonWriter::html_safe();
+    value(&mut writer, content, &mut SecretEncoding::Inner);
     writer.finish_text()
 }
 
@@ -126,24 +130,24 @@ pub(crate) fn each_secret_in(
     }
 }
 
-fn secret(writer: &mut Writer, content: &PropertyValue, secrets: &mut Secrets<'_>) {
+fn secret(writer: &mut GoJsonWriter, content: &PropertyValue, secrets: &mut SecretEncoding<'_>) {
     match secrets {
-        Secrets::Sealed(ciphertexts) => {
+        SecretEncoding::Sealed(ciphertexts) => {
             let ciphertext = ciphertexts
                 .next()
                 .expect("as many ciphertexts as secrets were made");
             signed(writer, signature::SECRET, [("ciphertext", &ciphertext)]);
         }
-        Secrets::Inner => {
+        SecretEncoding::Inner => {
             signed(
                 writer,
                 signature::SECRET,
                 [("ciphertext", &plaintext(content))],
             );
         }
-        Secrets::Shown => {
-            let mut inner = Writer::html_safe();
-            value(&mut inner, content, &mut Secrets::Shown);
+        SecretEncoding::Shown => {
+            let mut inner = GoJsonWriter::html_safe();
+            value(&mut inner, content, &mut SecretEncoding::Shown);
             signed(
                 writer,
                 signature::SECRET,
@@ -155,7 +159,7 @@ fn secret(writer: &mut Writer, content: &PropertyValue, secrets: &mut Secrets<'_
 
 /// An object with a signature and string fields, which come in order.
 fn signed<'f>(
-    writer: &mut Writer,
+    writer: &mut GoJsonWriter,
     signature: &str,
     fields: impl IntoIterator<Item = (&'f str, &'f String)>,
 ) {
@@ -169,7 +173,7 @@ fn signed<'f>(
     writer.end_object();
 }
 
-fn asset(writer: &mut Writer, asset: &Asset) {
+fn asset(writer: &mut GoJsonWriter, asset: &Asset) {
     let (hash, content) = match asset {
         Asset::Text { hash, text } => (hash, Some(("text", text))),
         Asset::Path { hash, path } => (hash, Some(("path", path))),
@@ -184,7 +188,7 @@ fn asset(writer: &mut Writer, asset: &Asset) {
     );
 }
 
-fn archive(writer: &mut Writer, archive: &Archive, secrets: &mut Secrets<'_>) {
+fn archive(writer: &mut GoJsonWriter, archive: &Archive, secrets: &mut SecretEncoding<'_>) {
     writer.begin_object();
     writer.key(signature::KEY);
     writer.string(signature::ARCHIVE);
@@ -209,7 +213,7 @@ fn archive(writer: &mut Writer, archive: &Archive, secrets: &mut Secrets<'_>) {
     writer.end_object();
 }
 
-fn reference(writer: &mut Writer, reference: &ResourceReference) {
+fn reference(writer: &mut GoJsonWriter, reference: &ResourceReference) {
     let id = match reference.id.as_deref() {
         Some(PropertyValue::String(id)) => Some(id.clone()),
         Some(PropertyValue::Computed) => Some(String::new()),

@@ -5,7 +5,7 @@ use std::fmt;
 use nimbus_core::ErrorCode;
 
 use super::decode::PropertyProblem;
-use crate::integrity::Finding;
+use crate::integrity::IntegrityFinding;
 use crate::path::PropertyPath;
 use crate::secrets::CryptError;
 
@@ -14,7 +14,7 @@ pub const NEWEST_VERSION: u64 = 4;
 
 /// A part of a state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StatePart {
     File,
     Manifest,
     SecretsProvider,
@@ -32,7 +32,7 @@ pub enum Place {
     JournalEntry,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StatePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (list, index, urn) = match self {
             Self::File => return f.write_str("the file"),
@@ -82,39 +82,45 @@ pub enum StateError {
     #[error("the file belongs to {found}, not to {expected}")]
     WrongStack { expected: String, found: String },
     #[error("{place}: {field} is missing")]
-    MissingField { place: Place, field: &'static str },
+    MissingField {
+        place: StatePart,
+        field: &'static str,
+    },
     #[error("{place}: {field} should be {expected}")]
     WrongType {
-        place: Place,
+        place: StatePart,
         field: String,
         expected: &'static str,
     },
     #[error("{place}: {field} has {text:?}, which is not a URN")]
     BadUrn {
-        place: Place,
+        place: StatePart,
         field: String,
         text: String,
     },
     #[error("{place}: {field} has {text:?}, which is not known")]
     UnknownName {
-        place: Place,
+        place: StatePart,
         field: &'static str,
         text: String,
     },
     #[error("{place}: the value at {path} cannot be read: {problem}")]
     BadProperty {
-        place: Place,
+        place: StatePart,
         path: PropertyPath,
         problem: PropertyProblem,
     },
     #[error("{place}: the secret at {path} cannot be opened: {error}")]
     Secret {
-        place: Place,
+        place: StatePart,
         path: PropertyPath,
         error: CryptError,
     },
     #[error("the state contradicts itself: {first}{}", others(*more))]
-    Integrity { first: Finding, more: usize },
+    Integrity {
+        first: IntegrityFinding,
+        more: usize,
+    },
 }
 
 fn others(more: usize) -> String {

@@ -7,25 +7,25 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 use serde_json::{Map, Value};
 
-use super::error::{Place, StateError};
+use super::error::{StateError, StatePart};
 use super::time;
 use crate::path::{PathSegment, PropertyPath};
 use crate::urn::Urn;
 
-pub(crate) struct Fields {
+pub(crate) struct StateFields {
     map: Map<String, Value>,
-    pub(crate) place: Place,
+    pub(crate) place: StatePart,
 }
 
-type Taken<T> = Result<T, StateError>;
+type FieldResult<T> = Result<T, StateError>;
 
-impl Fields {
-    pub(crate) fn new(map: Map<String, Value>, place: Place) -> Self {
+impl StateFields {
+    pub(crate) fn new(map: Map<String, Value>, place: StatePart) -> Self {
         Self { map, place }
     }
 
     /// The fields of `value`, which must be an object.
-    pub(crate) fn of(value: Value, place: Place, field: &str) -> Taken<Self> {
+    pub(crate) fn of(value: Value, place: StatePart, field: &str) -> FieldResult<Self> {
         match value {
             Value::Object(map) => Ok(Self::new(map, place)),
             _ => Err(wrong_type(&place, field, "an object")),
@@ -41,7 +41,7 @@ impl Fields {
         self.map.remove(field).filter(|value| !value.is_null())
     }
 
-    pub(crate) fn string(&mut self, field: &'static str) -> Taken<String> {
+    pub(crate) fn string(&mut self, field: &'static str) -> FieldResult<String> {
         match self.raw(field) {
             None => Ok(String::new()),
             Some(Value::String(text)) => Ok(text),
@@ -49,11 +49,11 @@ impl Fields {
         }
     }
 
-    pub(crate) fn name(&mut self, field: &'static str) -> Taken<Option<String>> {
+    pub(crate) fn name(&mut self, field: &'static str) -> FieldResult<Option<String>> {
         Ok(Some(self.string(field)?).filter(|text| !text.is_empty()))
     }
 
-    pub(crate) fn required(&mut self, field: &'static str) -> Taken<String> {
+    pub(crate) fn required(&mut self, field: &'static str) -> FieldResult<String> {
         let missing = StateError::MissingField {
             place: self.place.clone(),
             field,
@@ -61,7 +61,7 @@ impl Fields {
         self.name(field)?.ok_or(missing)
     }
 
-    pub(crate) fn bool(&mut self, field: &'static str) -> Taken<bool> {
+    pub(crate) fn bool(&mut self, field: &'static str) -> FieldResult<bool> {
         match self.raw(field) {
             None => Ok(false),
             Some(Value::Bool(value)) => Ok(value),
@@ -69,7 +69,7 @@ impl Fields {
         }
     }
 
-    pub(crate) fn number(&mut self, field: &'static str) -> Taken<f64> {
+    pub(crate) fn number(&mut self, field: &'static str) -> FieldResult<f64> {
         match self.raw(field) {
             None => Ok(0.0),
             Some(value) => value
@@ -78,7 +78,7 @@ impl Fields {
         }
     }
 
-    pub(crate) fn object(&mut self, field: &'static str) -> Taken<Map<String, Value>> {
+    pub(crate) fn object(&mut self, field: &'static str) -> FieldResult<Map<String, Value>> {
         match self.raw(field) {
             None => Ok(Map::new()),
             Some(Value::Object(map)) => Ok(map),
@@ -86,7 +86,7 @@ impl Fields {
         }
     }
 
-    pub(crate) fn array(&mut self, field: &'static str) -> Taken<Vec<Value>> {
+    pub(crate) fn array(&mut self, field: &'static str) -> FieldResult<Vec<Value>> {
         match self.raw(field) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => Ok(items),
@@ -94,12 +94,12 @@ impl Fields {
         }
     }
 
-    pub(crate) fn strings(&mut self, field: &'static str) -> Taken<Vec<String>> {
+    pub(crate) fn strings(&mut self, field: &'static str) -> FieldResult<Vec<String>> {
         let value = self.raw(field).unwrap_or(Value::Null);
         self.as_strings(field, value)
     }
 
-    pub(crate) fn as_strings(&self, field: &str, value: Value) -> Taken<Vec<String>> {
+    pub(crate) fn as_strings(&self, field: &str, value: Value) -> FieldResult<Vec<String>> {
         let wrong = || self.wrong_type(field, "an array of strings");
         match value {
             Value::Null => Ok(Vec::new()),
@@ -116,7 +116,7 @@ impl Fields {
 
     /// Property paths as text. Lists of keys and indices are taken as well: earlier versions of
     /// Nimbus wrote those, and the next write makes text of them, which others can read.
-    pub(crate) fn paths(&mut self, field: &'static str) -> Taken<Vec<PropertyPath>> {
+    pub(crate) fn paths(&mut self, field: &'static str) -> FieldResult<Vec<PropertyPath>> {
         let wrong = |fields: &Self| fields.wrong_type(field, "an array of property paths");
         let items = self.array(field)?;
         items
@@ -134,25 +134,25 @@ impl Fields {
             .collect()
     }
 
-    pub(crate) fn urn(&mut self, field: &'static str) -> Taken<Option<Urn>> {
+    pub(crate) fn urn(&mut self, field: &'static str) -> FieldResult<Option<Urn>> {
         self.name(field)?
             .map(|text| self.as_urn(field, &text))
             .transpose()
     }
 
-    pub(crate) fn urns(&mut self, field: &'static str) -> Taken<Vec<Urn>> {
+    pub(crate) fn urns(&mut self, field: &'static str) -> FieldResult<Vec<Urn>> {
         let value = self.raw(field).unwrap_or(Value::Null);
         self.as_urns(field, value)
     }
 
     /// Empty entries are left out: no engine means anything by them.
-    pub(crate) fn as_urns(&self, field: &str, value: Value) -> Taken<Vec<Urn>> {
+    pub(crate) fn as_urns(&self, field: &str, value: Value) -> FieldResult<Vec<Urn>> {
         let texts = self.as_strings(field, value)?;
         let named = texts.iter().filter(|text| !text.is_empty());
         named.map(|text| self.as_urn(field, text)).collect()
     }
 
-    pub(crate) fn as_urn(&self, field: &str, text: &str) -> Taken<Urn> {
+    pub(crate) fn as_urn(&self, field: &str, text: &str) -> FieldResult<Urn> {
         let bad = || StateError::BadUrn {
             place: self.place.clone(),
             field: field.to_owned(),
@@ -165,7 +165,7 @@ impl Fields {
         Urn::parse(text).map_err(|_| bad())
     }
 
-    pub(crate) fn time(&mut self, field: &'static str) -> Taken<Option<(Timestamp, Offset)>> {
+    pub(crate) fn time(&mut self, field: &'static str) -> FieldResult<Option<(Timestamp, Offset)>> {
         match self.raw(field) {
             None => Ok(None),
             Some(value) => {
@@ -188,7 +188,7 @@ fn segment(value: &Value) -> Option<PathSegment> {
     }
 }
 
-fn wrong_type(place: &Place, field: &str, expected: &'static str) -> StateError {
+fn wrong_type(place: &StatePart, field: &str, expected: &'static str) -> StateError {
     StateError::WrongType {
         place: place.clone(),
         field: field.to_owned(),

@@ -21,7 +21,7 @@ pub enum Layout {
 
 /// Writes one document. The caller keeps begins and ends balanced and writes a key before each
 /// value of an object.
-pub(crate) struct Writer {
+pub(crate) struct GoJsonWriter {
     out: Vec<u8>,
     layout: Layout,
     /// `<`, `>` and `&` as escapes: the official engine does so inside secrets only.
@@ -33,7 +33,7 @@ pub(crate) struct Writer {
     after_key: bool,
 }
 
-impl Writer {
+impl GoJsonWriter {
     pub(crate) fn new(layout: Layout) -> Self {
         Self {
             out: Vec::new(),
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     fn written(layout: Layout, value: &Value) -> String {
-        let mut writer = Writer::new(layout);
+        let mut writer = GoJsonWriter::new(layout);
         writer.json(value, &["type", "name"]);
         writer.finish_text()
     }
@@ -295,7 +295,7 @@ mod tests {
             written(Layout::Compact, &json!(text)),
             "\"q\\\" b\\\\ \\n\\r\\t\\b\\f\\u0000\\u001f\u{7f} <&> \\u2028\\u2029 é😀\u{fffd}\""
         );
-        let mut safe = Writer::html_safe();
+        let mut safe = GoJsonWriter::html_safe();
         safe.string("<&>");
         assert_eq!(safe.finish_text(), r#""\u003c\u0026\u003e""#);
     }
@@ -331,7 +331,7 @@ mod tests {
 
         #[test]
         fn strings_read_back_exactly(text in any::<String>(), html in any::<bool>()) {
-            let mut writer = if html { Writer::html_safe() } else { Writer::new(Layout::Compact) };
+            let mut writer = if html { GoJsonWriter::html_safe() } else { GoJsonWriter::new(Layout::Compact) };
             writer.string(&text);
             prop_assert_eq!(serde_json::from_slice::<String>(&writer.finish()).unwrap(), text);
         }

@@ -29,7 +29,7 @@ mod upgrade;
 mod write;
 
 pub use decode::PropertyProblem;
-pub use error::{NEWEST_VERSION, Place, StateError};
+pub use error::{NEWEST_VERSION, StateError, StatePart};
 pub use gojson::Layout;
 pub use property::{read_property, write_property};
 pub use read::{
@@ -42,10 +42,10 @@ pub use write::{SecretsMode, write_checkpoint, write_export};
 /// Parts that the journal writes its resources with.
 pub(crate) mod internal {
     pub(crate) use super::decode::SealedSecret;
-    pub(crate) use super::encode::Secrets;
-    pub(crate) use super::error::Place;
-    pub(crate) use super::fields::Fields;
-    pub(crate) use super::gojson::{Layout, Writer};
+    pub(crate) use super::encode::SecretEncoding;
+    pub(crate) use super::error::StatePart;
+    pub(crate) use super::fields::StateFields;
+    pub(crate) use super::gojson::{GoJsonWriter, Layout};
     pub(crate) use super::parse::{json_error, read_operation};
     pub(crate) use super::resource::{read as read_resource, write as write_resource};
     pub(crate) use super::seal::{Spot, seal};

@@ -11,8 +11,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Value};
 
 use super::decode::SealedSecret;
-use super::error::{Place, StateError};
-use super::fields::Fields;
+use super::error::{StateError, StatePart};
+use super::fields::StateFields;
 use super::resource;
 use crate::resource::{OperationKind, ResourceState};
 
@@ -40,7 +40,7 @@ pub(super) struct ParsedDeployment {
 
 /// What is collected on the way.
 #[derive(Default)]
-struct Session {
+struct ParseContext {
     secrets: Vec<SealedSecret>,
     /// Why reading stopped, when it was not the JSON.
     problem: Option<StateError>,
@@ -53,9 +53,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(ParsedFile, Vec<SealedSecret>), Sta
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
         return Err(StateError::NulByte { offset });
     }
-    let mut session = Session::default();
+    let mut session = ParseContext::default();
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let parsed = Object::<ParsedFile>::new(&mut session)
+    let parsed = ObjectSeed::<ParsedFile>::new(&mut session)
         .deserialize(&mut json)
         .and_then(|parsed| json.end().map(|()| parsed));
     match (parsed, session.problem) {
@@ -102,7 +102,7 @@ trait FromKeys: Default {
         &mut self,
         key: String,
         map: &mut A,
-        session: &mut Session,
+        session: &mut ParseContext,
     ) -> Result<(), A::Error>;
 }
 
@@ -111,11 +111,11 @@ impl FromKeys for ParsedFile {
         &mut self,
         key: String,
         map: &mut A,
-        session: &mut Session,
+        session: &mut ParseContext,
     ) -> Result<(), A::Error> {
         match key.as_str() {
-            "checkpoint" => self.checkpoint = map.next_value_seed(Object::new(session))?,
-            "deployment" => self.deployment = Some(map.next_value_seed(Object::new(session))?),
+            "checkpoint" => self.checkpoint = map.next_value_seed(ObjectSeed::new(session))?,
+            "deployment" => self.deployment = Some(map.next_value_seed(ObjectSeed::new(session))?),
             _ => drop(self.fields.insert(key, map.next_value()?)),
         }
         Ok(())
@@ -127,10 +127,10 @@ impl FromKeys for ParsedCheckpoint {
         &mut self,
         key: String,
         map: &mut A,
-        session: &mut Session,
+        session: &mut ParseContext,
     ) -> Result<(), A::Error> {
         match key.as_str() {
-            "latest" => self.latest = map.next_value_seed(Object::new(session))?,
+            "latest" => self.latest = map.next_value_seed(ObjectSeed::new(session))?,
             _ => drop(self.fields.insert(key, map.next_value()?)),
         }
         Ok(())
@@ -142,17 +142,17 @@ impl FromKeys for ParsedDeployment {
         &mut self,
         key: String,
         map: &mut A,
-        session: &mut Session,
+        session: &mut ParseContext,
     ) -> Result<(), A::Error> {
         match key.as_str() {
             "resources" => {
-                self.resources = map.next_value_seed(Items {
+                self.resources = map.next_value_seed(ListSeed {
                     session,
                     read: read_resource,
                 })?;
             }
             "pending_operations" => {
-                self.pending_operations = map.next_value_seed(Items {
+                self.pending_operations = map.next_value_seed(ListSeed {
                     session,
                     read: read_pending,
                 })?;
@@ -163,13 +163,13 @@ impl FromKeys for ParsedDeployment {
     }
 }
 
-struct Object<'s, T> {
-    session: &'s mut Session,
+struct ObjectSeed<'s, T> {
+    session: &'s mut ParseContext,
     kind: PhantomData<T>,
 }
 
-impl<'s, T> Object<'s, T> {
-    fn new(session: &'s mut Session) -> Self {
+impl<'s, T> ObjectSeed<'s, T> {
+    fn new(session: &'s mut ParseContext) -> Self {
         Self {
             session,
             kind: PhantomData,
@@ -177,7 +177,7 @@ impl<'s, T> Object<'s, T> {
     }
 }
 
-impl<'de, T: FromKeys> DeserializeSeed<'de> for Object<'_, T> {
+impl<'de, T: FromKeys> DeserializeSeed<'de> for ObjectSeed<'_, T> {
     type Value = Option<T>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
@@ -185,7 +185,7 @@ impl<'de, T: FromKeys> DeserializeSeed<'de> for Object<'_, T> {
     }
 }
 
-impl<'de, T: FromKeys> Visitor<'de> for Object<'_, T> {
+impl<'de, T: FromKeys> Visitor<'de> for ObjectSeed<'_, T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,12 +208,12 @@ impl<'de, T: FromKeys> Visitor<'de> for Object<'_, T> {
 type ReadItem<T> = fn(Map<String, Value>, usize, &mut Vec<SealedSecret>) -> Result<T, StateError>;
 
 /// A list whose items are converted as they come.
-struct Items<'s, T> {
-    session: &'s mut Session,
+struct ListSeed<'s, T> {
+    session: &'s mut ParseContext,
     read: ReadItem<T>,
 }
 
-impl<'de, T> DeserializeSeed<'de> for Items<'_, T> {
+impl<'de, T> DeserializeSeed<'de> for ListSeed<'_, T> {
     type Value = Vec<T>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
@@ -221,7 +221,7 @@ impl<'de, T> DeserializeSeed<'de> for Items<'_, T> {
     }
 }
 
-impl<'de, T> Visitor<'de> for Items<'_, T> {
+impl<'de, T> Visitor<'de> for ListSeed<'_, T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -252,7 +252,7 @@ fn read_resource(
     index: usize,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<ResourceState, StateError> {
-    resource::read(map, Place::Resource { index, urn: None }, secrets)
+    resource::read(map, StatePart::Resource { index, urn: None }, secrets)
 }
 
 fn read_pending(
@@ -260,15 +260,19 @@ fn read_pending(
     index: usize,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<(OperationKind, ResourceState), StateError> {
-    read_operation(map, Place::PendingOperation { index, urn: None }, secrets)
+    read_operation(
+        map,
+        StatePart::PendingOperation { index, urn: None },
+        secrets,
+    )
 }
 
 pub(crate) fn read_operation(
     map: Map<String, Value>,
-    place: Place,
+    place: StatePart,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<(OperationKind, ResourceState), StateError> {
-    let mut fields = Fields::new(map, place.clone());
+    let mut fields = StateFields::new(map, place.clone());
     let kind = fields.required("type")?;
     let Some(kind) = OperationKind::parse(&kind) else {
         return Err(StateError::UnknownName {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::decode::Decoder;
-use super::encode::{self, Secrets};
-use super::error::{Place, StateError};
-use super::gojson::{Layout, Writer};
+use super::encode::{self, SecretEncoding};
+use super::error::{StateError, StatePart};
+use super::gojson::{GoJsonWriter, Layout};
 use super::sealed::{open_table, unseal};
 use crate::path::PropertyPath;
 use crate::secrets::Crypter;
@@ -17,14 +17,14 @@ pub fn read_property(json: &[u8], crypter: &dyn Crypter) -> Result<PropertyValue
         serde_json::from_slice(json).map_err(|error| super::parse::json_error(&error))?;
     let mut secrets = Vec::new();
     let mut value = Decoder::new(&mut secrets).value(json).map_err(|error| {
-        let (place, path) = (Place::File, error.path());
+        let (place, path) = (StatePart::File, error.path());
         StateError::BadProperty {
             place,
             path,
             problem: error.problem,
         }
     })?;
-    let nowhere = |_| (Place::File, PropertyPath::default());
+    let nowhere = |_| (StatePart::File, PropertyPath::default());
     let mut opened = open_table(&secrets, crypter, nowhere)?;
     unseal(&mut value, &mut opened);
     Ok(value)
@@ -40,15 +40,19 @@ pub fn write_property(value: &PropertyValue, crypter: &dyn Crypter) -> Result<St
         .iter()
         .map(|plaintext| crypter.encrypt(plaintext))
         .collect();
-    let mut writer = Writer::new(Layout::Compact);
+    let mut writer = GoJsonWriter::new(Layout::Compact);
     let mut ciphertexts = ciphertexts.map_err(secret_error)?.into_iter();
-    encode::value(&mut writer, value, &mut Secrets::Sealed(&mut ciphertexts));
+    encode::value(
+        &mut writer,
+        value,
+        &mut SecretEncoding::Sealed(&mut ciphertexts),
+    );
     Ok(writer.finish_text())
 }
 
 fn secret_error(error: crate::secrets::CryptError) -> StateError {
     StateError::Secret {
-        place: Place::File,
+        place: StatePart::File,
         path: PropertyPath::default(),
         error,
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{NEWEST_VERSION, Place, StateError};
-use super::fields::Fields;
+use super::error::{NEWEST_VERSION, StateError, StatePart};
+use super::fields::StateFields;
 use super::gojson::Layout;
 use super::parse::{self, ParsedFile};
 use super::sealed::SealedDeployment;
@@ -79,7 +79,7 @@ pub fn read_unverified(bytes: &[u8]) -> Result<StateFile, StateError> {
         deployment,
         fields,
     } = parsed;
-    let mut fields = Fields::new(fields, Place::File);
+    let mut fields = StateFields::new(fields, StatePart::File);
     let (form, deployment) = match (checkpoint, deployment) {
         (Some(_), Some(_)) => {
             return Err(StateError::NotAState {
@@ -87,7 +87,7 @@ pub fn read_unverified(bytes: &[u8]) -> Result<StateFile, StateError> {
             });
         }
         (Some(checkpoint), None) => {
-            let mut head = Fields::new(checkpoint.fields, Place::File);
+            let mut head = StateFields::new(checkpoint.fields, StatePart::File);
             let stack = head.string("stack")?;
             let form = FileForm::Checkpoint(CheckpointHead {
                 stack,
@@ -123,7 +123,7 @@ pub fn read_unverified(bytes: &[u8]) -> Result<StateFile, StateError> {
     })
 }
 
-fn version(fields: &mut Fields) -> Result<u64, StateError> {
+fn version(fields: &mut StateFields) -> Result<u64, StateError> {
     match fields.raw("version") {
         None => Err(StateError::Unversioned),
         Some(value) => match value.as_u64() {

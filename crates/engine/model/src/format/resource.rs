@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::decode::{Decoder, PropertyError, SealedSecret};
-use super::encode::{self, Secrets};
-use super::error::{Place, StateError};
-use super::fields::Fields;
-use super::gojson::Writer;
+use super::encode::{self, SecretEncoding};
+use super::error::{StateError, StatePart};
+use super::fields::StateFields;
+use super::gojson::GoJsonWriter;
 use super::time;
 use crate::path::{PathSegment, PropertyPath};
 use crate::resource::{CustomTimeouts, HookKind, ResourceState};
@@ -25,12 +25,12 @@ const PROPERTY_DEPENDENCIES: &str = "propertyDependencies";
 /// Reads a resource. Its secrets go to the table and stay closed.
 pub(crate) fn read(
     map: Map<String, Value>,
-    place: Place,
+    place: StatePart,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<ResourceState, StateError> {
-    let mut fields = Fields::new(map, place);
+    let mut fields = StateFields::new(map, place);
     let urn = fields.required("urn")?;
-    if let Place::Resource { urn: known, .. } | Place::PendingOperation { urn: known, .. } =
+    if let StatePart::Resource { urn: known, .. } | StatePart::PendingOperation { urn: known, .. } =
         &mut fields.place
     {
         *known = Some(urn.clone());
@@ -87,7 +87,7 @@ pub(crate) fn read(
 }
 
 fn properties(
-    fields: &mut Fields,
+    fields: &mut StateFields,
     field: &'static str,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<PropertyMap, StateError> {
@@ -98,7 +98,7 @@ fn properties(
 }
 
 fn trigger(
-    fields: &mut Fields,
+    fields: &mut StateFields,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<PropertyValue, StateError> {
     let field = "replacementTrigger";
@@ -108,7 +108,7 @@ fn trigger(
         .map_err(|error| bad_property(fields, field, error))
 }
 
-fn bad_property(fields: &Fields, field: &str, error: PropertyError) -> StateError {
+fn bad_property(fields: &StateFields, field: &str, error: PropertyError) -> StateError {
     let error = error.inside(field);
     StateError::BadProperty {
         place: fields.place.clone(),
@@ -121,7 +121,7 @@ fn bad_property(fields: &Fields, field: &str, error: PropertyError) -> StateErro
 /// wrote nulls where newer ones write empty lists; to leave a file as it is, they are kept among
 /// the fields that are not known.
 fn property_dependencies(
-    fields: &mut Fields,
+    fields: &mut StateFields,
 ) -> Result<(DependenciesByProperty, Map<String, Value>), StateError> {
     let mut nulls = Map::new();
     let mut dependencies = BTreeMap::new();
@@ -135,9 +135,9 @@ fn property_dependencies(
     Ok((dependencies, nulls))
 }
 
-fn custom_timeouts(fields: &mut Fields) -> Result<CustomTimeouts, StateError> {
+fn custom_timeouts(fields: &mut StateFields) -> Result<CustomTimeouts, StateError> {
     let map = fields.object("customTimeouts")?;
-    let mut limits = Fields::new(map, fields.place.clone());
+    let mut limits = StateFields::new(map, fields.place.clone());
     Ok(CustomTimeouts {
         create: limits.number("create")?,
         update: limits.number("update")?,
@@ -146,14 +146,15 @@ fn custom_timeouts(fields: &mut Fields) -> Result<CustomTimeouts, StateError> {
     })
 }
 
-fn stack_trace(fields: &mut Fields) -> Result<Vec<String>, StateError> {
+fn stack_trace(fields: &mut StateFields) -> Result<Vec<String>, StateError> {
     let frames = fields.array("stackTrace")?;
-    let position =
-        |frame| Fields::of(frame, fields.place.clone(), "stackTrace")?.string("sourcePosition");
+    let position = |frame| {
+        StateFields::of(frame, fields.place.clone(), "stackTrace")?.string("sourcePosition")
+    };
     frames.into_iter().map(position).collect()
 }
 
-fn hooks(fields: &mut Fields) -> Result<BTreeMap<HookKind, Vec<String>>, StateError> {
+fn hooks(fields: &mut StateFields) -> Result<BTreeMap<HookKind, Vec<String>>, StateError> {
     let field = "resourceHooks";
     fields
         .object(field)?
@@ -185,7 +186,11 @@ pub(crate) fn each_secret(
 }
 
 /// Writes a resource. Fields come in the official order; what is empty is left out.
-pub(crate) fn write(writer: &mut Writer, resource: &ResourceState, secrets: &mut Secrets<'_>) {
+pub(crate) fn write(
+    writer: &mut GoJsonWriter,
+    resource: &ResourceState,
+    secrets: &mut SecretEncoding<'_>,
+) {
     writer.begin_object();
     text(writer, "urn", resource.urn.as_str());
     writer.key("custom");
@@ -253,7 +258,7 @@ pub(crate) fn write(writer: &mut Writer, resource: &ResourceState, secrets: &mut
     writer.end_object();
 }
 
-fn write_history(writer: &mut Writer, resource: &ResourceState) {
+fn write_history(writer: &mut GoJsonWriter, resource: &ResourceState) {
     for (field, at) in [
         ("created", resource.created),
         ("modified", resource.modified),
@@ -275,7 +280,7 @@ fn write_history(writer: &mut Writer, resource: &ResourceState) {
     }
 }
 
-fn write_property_dependencies(writer: &mut Writer, resource: &ResourceState) {
+fn write_property_dependencies(writer: &mut GoJsonWriter, resource: &ResourceState) {
     if resource.property_dependencies.is_empty() {
         return;
     }
@@ -296,7 +301,7 @@ fn write_property_dependencies(writer: &mut Writer, resource: &ResourceState) {
     writer.end_object();
 }
 
-fn write_custom_timeouts(writer: &mut Writer, limits: &CustomTimeouts) {
+fn write_custom_timeouts(writer: &mut GoJsonWriter, limits: &CustomTimeouts) {
     if limits.is_empty() {
         return;
     }
@@ -316,7 +321,7 @@ fn write_custom_timeouts(writer: &mut Writer, limits: &CustomTimeouts) {
     writer.end_object();
 }
 
-fn write_hooks(writer: &mut Writer, hooks: &BTreeMap<HookKind, Vec<String>>) {
+fn write_hooks(writer: &mut GoJsonWriter, hooks: &BTreeMap<HookKind, Vec<String>>) {
     if hooks.is_empty() {
         return;
     }
@@ -333,7 +338,7 @@ fn write_hooks(writer: &mut Writer, hooks: &BTreeMap<HookKind, Vec<String>>) {
     writer.end_object();
 }
 
-fn write_extra(writer: &mut Writer, extra: &Map<String, Value>) {
+fn write_extra(writer: &mut GoJsonWriter, extra: &Map<String, Value>) {
     let rank = |key: &str| {
         CARRIED
             .iter()
@@ -352,10 +357,10 @@ fn write_extra(writer: &mut Writer, extra: &Map<String, Value>) {
 }
 
 fn properties_field(
-    writer: &mut Writer,
+    writer: &mut GoJsonWriter,
     field: &str,
     map: &PropertyMap,
-    secrets: &mut Secrets<'_>,
+    secrets: &mut SecretEncoding<'_>,
 ) {
     if !map.is_empty() {
         writer.key(field);
@@ -363,32 +368,32 @@ fn properties_field(
     }
 }
 
-fn flag(writer: &mut Writer, field: &str, value: bool) {
+fn flag(writer: &mut GoJsonWriter, field: &str, value: bool) {
     if value {
         writer.key(field);
         writer.bool(true);
     }
 }
 
-fn text(writer: &mut Writer, field: &str, value: &str) {
+fn text(writer: &mut GoJsonWriter, field: &str, value: &str) {
     if !value.is_empty() {
         writer.key(field);
         writer.string(value);
     }
 }
 
-fn urn(writer: &mut Writer, field: &str, value: Option<&Urn>) {
+fn urn(writer: &mut GoJsonWriter, field: &str, value: Option<&Urn>) {
     text(writer, field, value.map_or("", Urn::as_str));
 }
 
-fn list<T>(writer: &mut Writer, field: &str, items: &[T], as_text: fn(&T) -> &str) {
+fn list<T>(writer: &mut GoJsonWriter, field: &str, items: &[T], as_text: fn(&T) -> &str) {
     if !items.is_empty() {
         writer.key(field);
         strings(writer, items, as_text);
     }
 }
 
-fn strings<T>(writer: &mut Writer, items: &[T], as_text: fn(&T) -> &str) {
+fn strings<T>(writer: &mut GoJsonWriter, items: &[T], as_text: fn(&T) -> &str) {
     writer.begin_array();
     for item in items {
         writer.string(as_text(item));

@@ -3,7 +3,7 @@
 use zeroize::Zeroizing;
 
 use super::encode;
-use super::error::{Place, StateError};
+use super::error::{StateError, StatePart};
 use super::resource::each_secret;
 use crate::resource::ResourceState;
 use crate::secrets::{CiphertextCache, Crypter, SecretPlace};
@@ -16,11 +16,11 @@ pub(crate) enum Spot {
 }
 
 impl Spot {
-    pub(crate) fn place(self, resource: &ResourceState) -> Place {
+    pub(crate) fn place(self, resource: &ResourceState) -> StatePart {
         let urn = Some(resource.urn.to_string());
         match self {
-            Self::Resource(index) => Place::Resource { index, urn },
-            Self::Pending(index) => Place::PendingOperation { index, urn },
+            Self::Resource(index) => StatePart::Resource { index, urn },
+            Self::Pending(index) => StatePart::PendingOperation { index, urn },
         }
     }
 }
@@ -29,7 +29,7 @@ impl Spot {
 struct Unsealed {
     /// Its position among all secrets.
     position: usize,
-    place: Place,
+    place: StatePart,
     at: SecretPlace,
     plaintext: Zeroizing<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn seal<'r>(
     let fresh = crypter.encrypt_all(&plaintexts).map_err(|failed| {
         let secret = unsealed.get(failed.index);
         StateError::Secret {
-            place: secret.map_or(Place::File, |secret| secret.place.clone()),
+            place: secret.map_or(StatePart::File, |secret| secret.place.clone()),
             path: secret.map(|secret| secret.at.1.clone()).unwrap_or_default(),
             error: failed.error,
         }

@@ -8,15 +8,15 @@ use zeroize::Zeroizing;
 
 use super::decode::{self, SealedSecret};
 use super::encode;
-use super::error::{Place, StateError};
-use super::fields::Fields;
+use super::error::{StateError, StatePart};
+use super::fields::StateFields;
 use super::parse::ParsedDeployment;
 use super::resource;
-use crate::integrity::{self, Finding};
+use crate::integrity::{self, IntegrityFinding};
 use crate::path::PropertyPath;
-use crate::resource::{Operation, OperationKind, ResourceState};
+use crate::resource::{OperationKind, PendingOperation, ResourceState};
 use crate::secrets::{CiphertextCache, Crypter};
-use crate::snapshot::{IntegrityRecord, Manifest, PluginRecord, SecretsProvider, Snapshot};
+use crate::snapshot::{IntegrityRecord, PluginRecord, SecretsProvider, Snapshot, SnapshotManifest};
 use crate::urn::Urn;
 use crate::value::{PropertyMap, PropertyValue};
 
@@ -24,7 +24,7 @@ use crate::value::{PropertyMap, PropertyValue};
 /// its secrets are kept; to work with it, [`open`](Self::open) it.
 #[derive(Debug)]
 pub struct SealedDeployment {
-    manifest: Manifest,
+    manifest: SnapshotManifest,
     secrets_provider: Option<SecretsProvider>,
     pub(super) resources: Vec<ResourceState>,
     pub(super) pending_operations: Vec<(OperationKind, ResourceState)>,
@@ -38,7 +38,7 @@ impl SealedDeployment {
         parsed: ParsedDeployment,
         secrets: Vec<SealedSecret>,
     ) -> Result<Self, StateError> {
-        let mut fields = Fields::new(parsed.fields, Place::File);
+        let mut fields = StateFields::new(parsed.fields, StatePart::File);
         Ok(Self {
             manifest: manifest(fields.object("manifest")?)?,
             secrets_provider: secrets_provider(fields.raw("secrets_providers"))?,
@@ -50,7 +50,7 @@ impl SealedDeployment {
         })
     }
 
-    pub fn manifest(&self) -> &Manifest {
+    pub fn manifest(&self) -> &SnapshotManifest {
         &self.manifest
     }
 
@@ -67,7 +67,7 @@ impl SealedDeployment {
     }
 
     /// Every rule that the deployment breaks.
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<IntegrityFinding> {
         let resources: Vec<_> = self.resources.iter().collect();
         integrity::verify_parts(&self.manifest, &resources)
     }
@@ -110,7 +110,7 @@ impl SealedDeployment {
         let places = self.places();
         let locate = |entry: usize| match places.get(entry) {
             Some(Some(at)) => (at.place.clone(), at.path.clone()),
-            _ => (Place::File, PropertyPath::default()),
+            _ => (StatePart::File, PropertyPath::default()),
         };
         let mut values = open_table(&self.secrets, crypter, locate)?;
         let mut cache = CiphertextCache::default();
@@ -142,7 +142,7 @@ impl SealedDeployment {
     fn places(&self) -> Vec<Option<SecretPosition>> {
         let mut places: Vec<Option<SecretPosition>> = Vec::new();
         places.resize_with(self.secrets.len(), || None);
-        let mut note = |place: Place, resource: &ResourceState| {
+        let mut note = |place: StatePart, resource: &ResourceState| {
             resource::each_secret(resource, &mut |path, content| {
                 if let Some(slot) = decode::entry_of(content).and_then(|at| places.get_mut(at)) {
                     let (place, urn) = (place.clone(), resource.urn.clone());
@@ -156,7 +156,7 @@ impl SealedDeployment {
         };
         for (index, resource) in self.resources.iter().enumerate() {
             note(
-                Place::Resource {
+                StatePart::Resource {
                     index,
                     urn: Some(resource.urn.to_string()),
                 },
@@ -165,7 +165,7 @@ impl SealedDeployment {
         }
         for (index, (_, resource)) in self.pending_operations.iter().enumerate() {
             note(
-                Place::PendingOperation {
+                StatePart::PendingOperation {
                     index,
                     urn: Some(resource.urn.to_string()),
                 },
@@ -176,7 +176,7 @@ impl SealedDeployment {
     }
 
     fn into_snapshot(self) -> Snapshot {
-        let operation = |(kind, resource)| Operation {
+        let operation = |(kind, resource)| PendingOperation {
             kind,
             resource: Arc::new(resource),
         };
@@ -192,7 +192,7 @@ impl SealedDeployment {
 }
 
 struct SecretPosition {
-    place: Place,
+    place: StatePart,
     urn: Urn,
     path: PropertyPath,
 }
@@ -201,7 +201,7 @@ struct SecretPosition {
 pub(crate) fn open_table(
     secrets: &[SealedSecret],
     crypter: &dyn Crypter,
-    locate: impl Fn(usize) -> (Place, PropertyPath),
+    locate: impl Fn(usize) -> (StatePart, PropertyPath),
 ) -> Result<Vec<Option<PropertyValue>>, StateError> {
     let mut values: Vec<Option<PropertyValue>> = Vec::with_capacity(secrets.len());
     let (mut closed, mut ciphertexts) = (Vec::new(), Vec::new());
@@ -260,13 +260,13 @@ pub(crate) fn unseal(value: &mut PropertyValue, values: &mut [Option<PropertyVal
     }
 }
 
-fn manifest(map: Map<String, Value>) -> Result<Manifest, StateError> {
-    let mut fields = Fields::new(map, Place::Manifest);
+fn manifest(map: Map<String, Value>) -> Result<SnapshotManifest, StateError> {
+    let mut fields = StateFields::new(map, StatePart::Manifest);
     let (time, offset) = fields
         .time("time")?
         .unwrap_or_else(|| (go_zero_time(), Offset::UTC));
     let plugin = |plugin| {
-        let mut fields = Fields::of(plugin, Place::Manifest, "plugins")?;
+        let mut fields = StateFields::of(plugin, StatePart::Manifest, "plugins")?;
         Ok(PluginRecord {
             name: fields.string("name")?,
             path: fields.string("path")?,
@@ -274,7 +274,7 @@ fn manifest(map: Map<String, Value>) -> Result<Manifest, StateError> {
             version: fields.string("version")?,
         })
     };
-    Ok(Manifest {
+    Ok(SnapshotManifest {
         time,
         offset,
         magic: fields.string("magic")?,
@@ -297,18 +297,18 @@ fn secrets_provider(value: Option<Value>) -> Result<Option<SecretsProvider>, Sta
     let Some(value) = value else {
         return Ok(None);
     };
-    let mut fields = Fields::of(value, Place::SecretsProvider, "secrets_providers")?;
+    let mut fields = StateFields::of(value, StatePart::SecretsProvider, "secrets_providers")?;
     let kind = fields.string("type")?;
     let state = fields.raw("state").unwrap_or(Value::Null);
     Ok(Some(SecretsProvider { kind, state }))
 }
 
 fn integrity_error(metadata: Map<String, Value>) -> Result<Option<IntegrityRecord>, StateError> {
-    let mut metadata = Fields::new(metadata, Place::Metadata);
+    let mut metadata = StateFields::new(metadata, StatePart::Metadata);
     let Some(record) = metadata.raw("integrity_error") else {
         return Ok(None);
     };
-    let mut fields = Fields::of(record, Place::Metadata, "integrity_error")?;
+    let mut fields = StateFields::of(record, StatePart::Metadata, "integrity_error")?;
     let env_vars = fields
         .object("env_vars")?
         .into_iter()

@@ -1,15 +1,15 @@
 //! Writing whole state files.
 
-use super::encode::Secrets;
+use super::encode::SecretEncoding;
 use super::error::StateError;
 use super::feature;
-use super::gojson::{Layout, Writer};
+use super::gojson::{GoJsonWriter, Layout};
 use super::read::CheckpointHead;
 use super::seal::{Spot, seal};
 use super::{resource, time};
 use crate::resource::ResourceState;
 use crate::secrets::{CiphertextCache, Crypter};
-use crate::snapshot::{IntegrityRecord, Manifest, SecretsProvider, Snapshot};
+use crate::snapshot::{IntegrityRecord, SecretsProvider, Snapshot, SnapshotManifest};
 
 /// Order of fields in parts of the file that this version does not interpret.
 const CARRIED_ORDER: [&str; 16] = [
@@ -53,7 +53,7 @@ pub fn write_checkpoint(
     secrets: SecretsMode<'_>,
     layout: Layout,
 ) -> Result<Vec<u8>, StateError> {
-    let mut writer = Writer::new(layout);
+    let mut writer = GoJsonWriter::new(layout);
     begin(&mut writer, snapshot);
     writer.key("checkpoint");
     writer.begin_object();
@@ -82,7 +82,7 @@ pub fn write_export(
     secrets: SecretsMode<'_>,
     layout: Layout,
 ) -> Result<Vec<u8>, StateError> {
-    let mut writer = Writer::new(layout);
+    let mut writer = GoJsonWriter::new(layout);
     begin(&mut writer, snapshot);
     writer.key("deployment");
     match snapshot {
@@ -93,7 +93,7 @@ pub fn write_export(
     Ok(writer.finish())
 }
 
-fn begin(writer: &mut Writer, snapshot: Option<&Snapshot>) {
+fn begin(writer: &mut GoJsonWriter, snapshot: Option<&Snapshot>) {
     let features = snapshot.map(feature::used).unwrap_or_default();
     writer.begin_object();
     writer.key("version");
@@ -107,17 +107,21 @@ fn begin(writer: &mut Writer, snapshot: Option<&Snapshot>) {
 }
 
 fn deployment(
-    writer: &mut Writer,
+    writer: &mut GoJsonWriter,
     snapshot: &Snapshot,
     secrets: SecretsMode<'_>,
 ) -> Result<(), StateError> {
     match secrets {
-        SecretsMode::Show => write_deployment(writer, snapshot, &mut Secrets::Shown),
+        SecretsMode::Show => write_deployment(writer, snapshot, &mut SecretEncoding::Shown),
         SecretsMode::Encrypt { crypter, cache } => {
             let (ciphertexts, used) = seal(spots(snapshot), crypter, cache)?;
             *cache = used;
             let mut ciphertexts = ciphertexts.into_iter();
-            write_deployment(writer, snapshot, &mut Secrets::Sealed(&mut ciphertexts));
+            write_deployment(
+                writer,
+                snapshot,
+                &mut SecretEncoding::Sealed(&mut ciphertexts),
+            );
         }
     }
     Ok(())
@@ -132,7 +136,11 @@ fn spots(snapshot: &Snapshot) -> impl Iterator<Item = (Spot, &ResourceState)> {
         .chain(pending.map(|(index, operation)| (Spot::Pending(index), &*operation.resource)))
 }
 
-fn write_deployment(writer: &mut Writer, snapshot: &Snapshot, secrets: &mut Secrets<'_>) {
+fn write_deployment(
+    writer: &mut GoJsonWriter,
+    snapshot: &Snapshot,
+    secrets: &mut SecretEncoding<'_>,
+) {
     writer.begin_object();
     writer.key("manifest");
     manifest(writer, &snapshot.manifest);
@@ -167,7 +175,7 @@ fn write_deployment(writer: &mut Writer, snapshot: &Snapshot, secrets: &mut Secr
     writer.end_object();
 }
 
-fn extra(writer: &mut Writer, snapshot: &Snapshot) {
+fn extra(writer: &mut GoJsonWriter, snapshot: &Snapshot) {
     let rank = |key: &str| {
         CARRIED_PARTS
             .iter()
@@ -182,7 +190,7 @@ fn extra(writer: &mut Writer, snapshot: &Snapshot) {
     }
 }
 
-fn manifest(writer: &mut Writer, manifest: &Manifest) {
+fn manifest(writer: &mut GoJsonWriter, manifest: &SnapshotManifest) {
     writer.begin_object();
     writer.key("time");
     writer.string(&time::write(manifest.time, manifest.offset));
@@ -215,7 +223,7 @@ fn manifest(writer: &mut Writer, manifest: &Manifest) {
     writer.end_object();
 }
 
-fn secrets_provider(writer: &mut Writer, provider: &SecretsProvider) {
+fn secrets_provider(writer: &mut GoJsonWriter, provider: &SecretsProvider) {
     writer.begin_object();
     writer.key("type");
     writer.string(&provider.kind);
@@ -226,7 +234,7 @@ fn secrets_provider(writer: &mut Writer, provider: &SecretsProvider) {
     writer.end_object();
 }
 
-fn metadata(writer: &mut Writer, record: Option<&IntegrityRecord>) {
+fn metadata(writer: &mut GoJsonWriter, record: Option<&IntegrityRecord>) {
     writer.begin_object();
     if let Some(record) = record {
         writer.key("integrity_error");

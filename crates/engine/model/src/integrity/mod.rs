@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::package::{ProviderRef, provider_package};
 use crate::resource::ResourceState;
-use crate::snapshot::{Manifest, Snapshot};
+use crate::snapshot::{Snapshot, SnapshotManifest};
 use crate::urn::Urn;
 
 pub use repair::{Repair, RepairAction, repair};
@@ -20,7 +20,7 @@ pub use sort::{CycleError, sort_order};
 
 /// How one resource refers to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Link {
+pub enum ResourceLink {
     Parent,
     Provider,
     Dependency,
@@ -30,7 +30,7 @@ pub enum Link {
     ReplaceWith,
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for ResourceLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Parent => f.write_str("parent"),
@@ -45,7 +45,7 @@ impl fmt::Display for Link {
 
 /// A rule that a state breaks. Indices are positions in the list of resources.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Finding {
+pub enum IntegrityFinding {
     #[error("the manifest's checksum is {found:?} and should be {expected:?}")]
     Magic { expected: String, found: String },
     #[error("resource {index} ({urn}) has no type")]
@@ -64,14 +64,14 @@ pub enum Finding {
     Missing {
         index: usize,
         urn: Urn,
-        link: Link,
+        link: ResourceLink,
         target: String,
     },
     #[error("resource {index} ({urn}) comes before its {link} {target}, resource {target_index}")]
     OutOfOrder {
         index: usize,
         urn: Urn,
-        link: Link,
+        link: ResourceLink,
         target: String,
         target_index: usize,
     },
@@ -84,23 +84,26 @@ pub enum Finding {
 }
 
 /// Everything that is wrong with a state, in the order of its resources.
-pub fn verify(snapshot: &Snapshot) -> Vec<Finding> {
+pub fn verify(snapshot: &Snapshot) -> Vec<IntegrityFinding> {
     let resources: Vec<_> = snapshot.resources.iter().map(AsRef::as_ref).collect();
     verify_parts(&snapshot.manifest, &resources)
 }
 
-pub(crate) fn verify_parts(manifest: &Manifest, resources: &[&ResourceState]) -> Vec<Finding> {
-    let expected = Manifest::magic_of(&manifest.version);
+pub(crate) fn verify_parts(
+    manifest: &SnapshotManifest,
+    resources: &[&ResourceState],
+) -> Vec<IntegrityFinding> {
+    let expected = SnapshotManifest::magic_of(&manifest.version);
     let mut findings = Vec::new();
     if manifest.magic != expected {
-        findings.push(Finding::Magic {
+        findings.push(IntegrityFinding::Magic {
             expected,
             found: manifest.magic.clone(),
         });
     }
-    let mut check = Check {
+    let mut check = IntegrityCheck {
         resources,
-        ..Check::default()
+        ..IntegrityCheck::default()
     };
     for (index, resource) in resources.iter().enumerate() {
         check.resource(index, resource, &mut findings);
@@ -110,7 +113,7 @@ pub(crate) fn verify_parts(manifest: &Manifest, resources: &[&ResourceState]) ->
 
 /// What was seen so far while walking a list.
 #[derive(Default)]
-struct Check<'a> {
+struct IntegrityCheck<'a> {
     resources: &'a [&'a ResourceState],
     seen: HashSet<&'a Urn>,
     live: HashMap<&'a Urn, usize>,
@@ -120,19 +123,24 @@ struct Check<'a> {
     provider_positions: Option<HashMap<(&'a Urn, &'a str), usize>>,
 }
 
-impl<'a> Check<'a> {
-    fn resource(&mut self, index: usize, resource: &'a ResourceState, findings: &mut Vec<Finding>) {
+impl<'a> IntegrityCheck<'a> {
+    fn resource(
+        &mut self,
+        index: usize,
+        resource: &'a ResourceState,
+        findings: &mut Vec<IntegrityFinding>,
+    ) {
         let urn = || resource.urn.clone();
         if resource.type_.is_empty() {
-            findings.push(Finding::NoType { index, urn: urn() });
+            findings.push(IntegrityFinding::NoType { index, urn: urn() });
         }
         if !resource.custom && resource.id.is_some() {
-            findings.push(Finding::ComponentWithId { index, urn: urn() });
+            findings.push(IntegrityFinding::ComponentWithId { index, urn: urn() });
         }
         if provider_package(&resource.type_).is_some() {
             match resource.id.as_deref() {
                 Some(id) if !id.is_empty() => drop(self.providers.insert((&resource.urn, id))),
-                _ => findings.push(Finding::ProviderWithoutId { index, urn: urn() }),
+                _ => findings.push(IntegrityFinding::ProviderWithoutId { index, urn: urn() }),
             }
         }
         findings.extend(self.provider(index, resource));
@@ -144,7 +152,7 @@ impl<'a> Check<'a> {
         self.seen.insert(&resource.urn);
         if !resource.delete {
             if let Some(&first) = self.live.get(&resource.urn) {
-                findings.push(Finding::DuplicateUrn {
+                findings.push(IntegrityFinding::DuplicateUrn {
                     urn: urn(),
                     first,
                     second: index,
@@ -156,12 +164,12 @@ impl<'a> Check<'a> {
     }
 
     /// A resource that was deleted ahead of its replacement may outlive its provider.
-    fn provider(&mut self, index: usize, resource: &'a ResourceState) -> Option<Finding> {
+    fn provider(&mut self, index: usize, resource: &'a ResourceState) -> Option<IntegrityFinding> {
         if resource.provider.is_empty() {
             return None;
         }
         let Ok(provider) = ProviderRef::parse(&resource.provider) else {
-            return Some(Finding::BadProviderReference {
+            return Some(IntegrityFinding::BadProviderReference {
                 index,
                 urn: resource.urn.clone(),
                 reference: resource.provider.clone(),
@@ -181,17 +189,17 @@ impl<'a> Check<'a> {
                 .collect()
         });
         let later = positions.get(&(&provider.urn, provider.id.as_str()));
-        let (urn, link) = (resource.urn.clone(), Link::Provider);
+        let (urn, link) = (resource.urn.clone(), ResourceLink::Provider);
         let target = resource.provider.clone();
         Some(match later {
-            Some(&target_index) => Finding::OutOfOrder {
+            Some(&target_index) => IntegrityFinding::OutOfOrder {
                 index,
                 urn,
                 link,
                 target,
                 target_index,
             },
-            None => Finding::Missing {
+            None => IntegrityFinding::Missing {
                 index,
                 urn,
                 link,
@@ -204,9 +212,9 @@ impl<'a> Check<'a> {
         &mut self,
         index: usize,
         resource: &ResourceState,
-        link: Link,
+        link: ResourceLink,
         target: &Urn,
-    ) -> Finding {
+    ) -> IntegrityFinding {
         let positions = self.positions.get_or_insert_with(|| {
             // In reverse, so that the first of several stays.
             self.resources
@@ -218,14 +226,14 @@ impl<'a> Check<'a> {
         });
         let (urn, name) = (resource.urn.clone(), target.to_string());
         match positions.get(target) {
-            Some(&target_index) => Finding::OutOfOrder {
+            Some(&target_index) => IntegrityFinding::OutOfOrder {
                 index,
                 urn,
                 link,
                 target: name,
                 target_index,
             },
-            None => Finding::Missing {
+            None => IntegrityFinding::Missing {
                 index,
                 urn,
                 link,
@@ -236,36 +244,36 @@ impl<'a> Check<'a> {
 }
 
 /// Every URN that a resource refers to, its provider apart.
-pub(crate) fn links(resource: &ResourceState) -> impl Iterator<Item = (Link, &Urn)> {
+pub(crate) fn links(resource: &ResourceState) -> impl Iterator<Item = (ResourceLink, &Urn)> {
     let by_property = resource
         .property_dependencies
         .iter()
         .flat_map(|(property, urns)| {
             urns.iter()
-                .map(move |urn| (Link::Property(property.clone()), urn))
+                .map(move |urn| (ResourceLink::Property(property.clone()), urn))
         });
     resource
         .parent
         .iter()
-        .map(|urn| (Link::Parent, urn))
+        .map(|urn| (ResourceLink::Parent, urn))
         .chain(
             resource
                 .dependencies
                 .iter()
-                .map(|urn| (Link::Dependency, urn)),
+                .map(|urn| (ResourceLink::Dependency, urn)),
         )
         .chain(by_property)
         .chain(
             resource
                 .deleted_with
                 .iter()
-                .map(|urn| (Link::DeletedWith, urn)),
+                .map(|urn| (ResourceLink::DeletedWith, urn)),
         )
         .chain(
             resource
                 .replace_with
                 .iter()
-                .map(|urn| (Link::ReplaceWith, urn)),
+                .map(|urn| (ResourceLink::ReplaceWith, urn)),
         )
 }
 

@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Finding, Link, links, sort_order, verify};
+use super::{IntegrityFinding, ResourceLink, links, sort_order, verify};
 use crate::package::ProviderRef;
 use crate::resource::ResourceState;
-use crate::snapshot::{Manifest, Snapshot};
+use crate::snapshot::{Snapshot, SnapshotManifest};
 use crate::urn::Urn;
 
 /// One thing that was changed.
@@ -24,7 +24,11 @@ pub enum RepairAction {
     #[error("{urn} was moved before {before}")]
     Moved { urn: Urn, before: Urn },
     #[error("{urn} no longer refers to the {link} {target}, which does not exist")]
-    DroppedLink { urn: Urn, link: Link, target: Urn },
+    DroppedLink {
+        urn: Urn,
+        link: ResourceLink,
+        target: Urn,
+    },
     #[error("{old} is now {new}, because its parent is gone or was renamed")]
     Renamed { old: Urn, new: Urn },
 }
@@ -35,7 +39,7 @@ pub struct Repair {
     pub snapshot: Snapshot,
     pub actions: Vec<RepairAction>,
     /// What is still wrong and needs a person.
-    pub remaining: Vec<Finding>,
+    pub remaining: Vec<IntegrityFinding>,
 }
 
 /// Mends what can be mended. A sound state comes back as it was.
@@ -46,7 +50,7 @@ pub fn repair(snapshot: &Snapshot) -> Repair {
     remove_duplicates(&mut mended.resources, &mut actions);
     if verify(&mended)
         .iter()
-        .any(|finding| matches!(finding, Finding::OutOfOrder { .. }))
+        .any(|finding| matches!(finding, IntegrityFinding::OutOfOrder { .. }))
     {
         sort(&mut mended.resources, &mut actions);
     }
@@ -62,8 +66,8 @@ pub fn repair(snapshot: &Snapshot) -> Repair {
     }
 }
 
-fn fix_magic(manifest: &mut Manifest, actions: &mut Vec<RepairAction>) {
-    let expected = Manifest::magic_of(&manifest.version);
+fn fix_magic(manifest: &mut SnapshotManifest, actions: &mut Vec<RepairAction>) {
+    let expected = SnapshotManifest::magic_of(&manifest.version);
     if manifest.magic != expected {
         manifest.magic = expected;
         actions.push(RepairAction::FixedMagic);
@@ -145,7 +149,7 @@ fn prune_one(
     actions: &mut Vec<RepairAction>,
 ) {
     let urn = resource.urn.clone();
-    let mut rename = |link: Link, target: &Urn| {
+    let mut rename = |link: ResourceLink, target: &Urn| {
         let name = names.get(target).cloned();
         if name.is_none() {
             let (urn, target) = (urn.clone(), target.clone());
@@ -154,7 +158,7 @@ fn prune_one(
         name
     };
     if let Some(parent) = resource.parent.take() {
-        resource.parent = rename(Link::Parent, &parent);
+        resource.parent = rename(ResourceLink::Parent, &parent);
         if resource.parent.as_ref() != Some(&parent) {
             let parent_type = resource.parent.as_ref().map(Urn::qualified_type);
             resource.urn = Urn::new(
@@ -166,21 +170,21 @@ fn prune_one(
             );
         }
     }
-    let mut rename_all = |link: Link, urns: &mut Vec<Urn>| {
+    let mut rename_all = |link: ResourceLink, urns: &mut Vec<Urn>| {
         *urns = urns
             .iter()
             .filter_map(|target| rename(link.clone(), target))
             .collect();
     };
-    rename_all(Link::Dependency, &mut resource.dependencies);
+    rename_all(ResourceLink::Dependency, &mut resource.dependencies);
     for (property, urns) in &mut resource.property_dependencies {
-        rename_all(Link::Property(property.clone()), urns);
+        rename_all(ResourceLink::Property(property.clone()), urns);
     }
-    rename_all(Link::ReplaceWith, &mut resource.replace_with);
+    rename_all(ResourceLink::ReplaceWith, &mut resource.replace_with);
     resource.deleted_with = resource
         .deleted_with
         .take()
-        .and_then(|target| rename(Link::DeletedWith, &target));
+        .and_then(|target| rename(ResourceLink::DeletedWith, &target));
     if let Ok(mut provider) = ProviderRef::parse(&resource.provider)
         && let Some(name) = names.get(&provider.urn)
     {

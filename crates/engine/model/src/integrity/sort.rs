@@ -23,7 +23,7 @@ fn show(urns: &[Urn]) -> String {
 pub fn sort_order<R: AsRef<ResourceState>>(resources: &[R]) -> Result<Vec<usize>, CycleError> {
     let index = Index::new(resources);
     let mut order = Vec::with_capacity(resources.len());
-    let mut marks = vec![Mark::New; resources.len()];
+    let mut marks = vec![SortMark::New; resources.len()];
     // A path of open resources instead of recursion: chains can be as long as the state.
     let mut path: Vec<(usize, std::vec::IntoIter<usize>)> = Vec::new();
     for root in 0..resources.len() {
@@ -31,13 +31,13 @@ pub fn sort_order<R: AsRef<ResourceState>>(resources: &[R]) -> Result<Vec<usize>
         while let Some((at, needs)) = path.last_mut() {
             let at = *at;
             match needs.next() {
-                Some(need) if marks[need] == Mark::Open => {
+                Some(need) if marks[need] == SortMark::Open => {
                     return Err(cycle(&path, need, resources));
                 }
                 Some(need) => visit(need, &index, resources, &mut marks, &mut path),
                 None => {
                     path.pop();
-                    marks[at] = Mark::Done;
+                    marks[at] = SortMark::Done;
                     order.push(at);
                 }
             }
@@ -47,7 +47,7 @@ pub fn sort_order<R: AsRef<ResourceState>>(resources: &[R]) -> Result<Vec<usize>
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum SortMark {
     New,
     Open,
     Done,
@@ -57,11 +57,11 @@ fn visit<R: AsRef<ResourceState>>(
     at: usize,
     index: &Index<'_>,
     resources: &[R],
-    marks: &mut [Mark],
+    marks: &mut [SortMark],
     path: &mut Vec<(usize, std::vec::IntoIter<usize>)>,
 ) {
-    if marks[at] == Mark::New {
-        marks[at] = Mark::Open;
+    if marks[at] == SortMark::New {
+        marks[at] = SortMark::Open;
         path.push((at, index.needs(resources[at].as_ref()).into_iter()));
     }
 }

@@ -26,7 +26,7 @@ fn depends(name: &str, on: &[&str]) -> ResourceState {
 
 fn snapshot(resources: impl IntoIterator<Item = ResourceState>) -> Snapshot {
     Snapshot {
-        manifest: Manifest::new("v3.260.0", Timestamp::UNIX_EPOCH),
+        manifest: SnapshotManifest::new("v3.260.0", Timestamp::UNIX_EPOCH),
         resources: resources.into_iter().map(Arc::new).collect(),
         ..Snapshot::default()
     }
@@ -67,26 +67,26 @@ fn a_sound_state_has_no_findings_and_needs_no_repair() {
 #[test]
 fn every_kind_of_link_is_checked() {
     type SetLink = fn(&mut ResourceState, Urn);
-    let links: [(Link, SetLink); 5] = [
-        (Link::Parent, |r, u| r.parent = Some(u)),
-        (Link::Dependency, |r, u| r.dependencies = vec![u]),
-        (Link::Property("p".to_owned()), |r, u| {
+    let links: [(ResourceLink, SetLink); 5] = [
+        (ResourceLink::Parent, |r, u| r.parent = Some(u)),
+        (ResourceLink::Dependency, |r, u| r.dependencies = vec![u]),
+        (ResourceLink::Property("p".to_owned()), |r, u| {
             r.property_dependencies = [("p".to_owned(), vec![u])].into();
         }),
-        (Link::DeletedWith, |r, u| r.deleted_with = Some(u)),
-        (Link::ReplaceWith, |r, u| r.replace_with = vec![u]),
+        (ResourceLink::DeletedWith, |r, u| r.deleted_with = Some(u)),
+        (ResourceLink::ReplaceWith, |r, u| r.replace_with = vec![u]),
     ];
     for (link, set) in links {
         let mut resource = component("a");
         set(&mut resource, urn("x"));
-        let missing = Finding::Missing {
+        let missing = IntegrityFinding::Missing {
             index: 0,
             urn: urn("a"),
             link: link.clone(),
             target: urn("x").to_string(),
         };
         assert_eq!(verify(&snapshot([resource.clone()])), [missing]);
-        let late = Finding::OutOfOrder {
+        let late = IntegrityFinding::OutOfOrder {
             index: 0,
             urn: urn("a"),
             link: link.clone(),
@@ -117,17 +117,17 @@ fn providers_are_known_by_urn_and_id() {
     );
     assert!(matches!(
         finding(&snapshot([provider("p", "p2"), user.clone()])),
-        Some(Finding::Missing {
+        Some(IntegrityFinding::Missing {
             index: 1,
-            link: Link::Provider,
+            link: ResourceLink::Provider,
             ..
         })
     ));
     assert!(matches!(
         finding(&snapshot([user.clone(), provider("p", "p1")])),
-        Some(Finding::OutOfOrder {
+        Some(IntegrityFinding::OutOfOrder {
             index: 0,
-            link: Link::Provider,
+            link: ResourceLink::Provider,
             target_index: 1,
             ..
         })
@@ -142,13 +142,13 @@ fn providers_are_known_by_urn_and_id() {
     user.provider = "nonsense".to_owned();
     assert!(matches!(
         finding(&snapshot([user])),
-        Some(Finding::BadProviderReference { .. })
+        Some(IntegrityFinding::BadProviderReference { .. })
     ));
     let mut blank = provider("p", "p1");
     blank.id = None;
     assert!(matches!(
         finding(&snapshot([blank])),
-        Some(Finding::ProviderWithoutId { .. })
+        Some(IntegrityFinding::ProviderWithoutId { .. })
     ));
 }
 
@@ -158,7 +158,7 @@ fn identity_and_manifest_are_checked() {
     identified.id = Some("i".to_owned());
     assert_eq!(
         verify(&snapshot([identified])),
-        [Finding::ComponentWithId {
+        [IntegrityFinding::ComponentWithId {
             index: 0,
             urn: urn("a")
         }]
@@ -167,14 +167,17 @@ fn identity_and_manifest_are_checked() {
     untyped.type_ = String::new();
     assert_eq!(
         verify(&snapshot([untyped])),
-        [Finding::NoType {
+        [IntegrityFinding::NoType {
             index: 0,
             urn: urn("a")
         }]
     );
     let mut tampered = snapshot([]);
     tampered.manifest.magic = "x".to_owned();
-    assert!(matches!(verify(&tampered)[..], [Finding::Magic { .. }]));
+    assert!(matches!(
+        verify(&tampered)[..],
+        [IntegrityFinding::Magic { .. }]
+    ));
     let fixed = repair(&tampered);
     assert_eq!(
         (fixed.actions, fixed.remaining),
@@ -196,7 +199,7 @@ fn only_one_live_resource_may_have_a_urn() {
         component("a"),
         component("a"),
     ]);
-    let duplicate = |second| Finding::DuplicateUrn {
+    let duplicate = |second| IntegrityFinding::DuplicateUrn {
         urn: urn("a"),
         first: 1,
         second,
@@ -310,7 +313,10 @@ fn repair_keeps_one_of_two_records_of_the_same_object_and_never_drops_an_object(
     let two = repair(&snapshot([object("i"), object("j")]));
     assert_eq!(two.actions, []);
     assert_eq!(two.snapshot.resources.len(), 2);
-    assert!(matches!(two.remaining[..], [Finding::DuplicateUrn { .. }]));
+    assert!(matches!(
+        two.remaining[..],
+        [IntegrityFinding::DuplicateUrn { .. }]
+    ));
 }
 
 #[test]

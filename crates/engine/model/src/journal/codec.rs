@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{ActId, Change, JournalEntry, StateRef};
+use super::{ActId, JournalChange, JournalEntry, StateRef};
 use crate::format::StateError;
 use crate::format::internal::{
-    Fields, Layout, Place, SealedSecret, Secrets, Spot, Writer, json_error, open_table,
-    read_operation, read_resource, seal, unseal_resource, write_resource,
+    GoJsonWriter, Layout, SealedSecret, SecretEncoding, Spot, StateFields, StatePart, json_error,
+    open_table, read_operation, read_resource, seal, unseal_resource, write_resource,
 };
-use crate::resource::{Operation, ResourceState};
+use crate::resource::{PendingOperation, ResourceState};
 use crate::secrets::{CiphertextCache, Crypter};
 
 const VERSION: u64 = 1;
@@ -25,20 +25,24 @@ pub fn encode(entry: &JournalEntry, crypter: &dyn Crypter) -> Result<String, Sta
     let spots = resources.map(|(index, resource)| (Spot::Resource(index), resource));
     let (ciphertexts, _) = seal(spots, crypter, &CiphertextCache::default())?;
     let mut ciphertexts = ciphertexts.into_iter();
-    let mut writer = Writer::new(Layout::Compact);
-    write(&mut writer, entry, &mut Secrets::Sealed(&mut ciphertexts));
+    let mut writer = GoJsonWriter::new(Layout::Compact);
+    write(
+        &mut writer,
+        entry,
+        &mut SecretEncoding::Sealed(&mut ciphertexts),
+    );
     Ok(writer.finish_text())
 }
 
 /// Reads what [`encode`] wrote.
 pub fn decode(line: &[u8], crypter: &dyn Crypter) -> Result<JournalEntry, StateError> {
     let value: Value = serde_json::from_slice(line).map_err(|error| json_error(&error))?;
-    let fields = Fields::of(value, Place::JournalEntry, "entry")?;
+    let fields = StateFields::of(value, StatePart::JournalEntry, "entry")?;
     let mut secrets = Vec::new();
     let mut entry = read(fields, &mut secrets)?;
     if !secrets.is_empty() {
         let mut values = open_table(&secrets, crypter, |_| {
-            (Place::JournalEntry, Default::default())
+            (StatePart::JournalEntry, Default::default())
         })?;
         each_resource(&mut entry, |resource| {
             unseal_resource(resource, &mut values);
@@ -78,7 +82,7 @@ fn each_resource(entry: &mut JournalEntry, mut act: impl FnMut(&mut ResourceStat
     }
 }
 
-fn write(writer: &mut Writer, entry: &JournalEntry, secrets: &mut Secrets<'_>) {
+fn write(writer: &mut GoJsonWriter, entry: &JournalEntry, secrets: &mut SecretEncoding<'_>) {
     writer.begin_object();
     writer.key("v");
     writer.integer(VERSION);
@@ -125,12 +129,16 @@ fn write(writer: &mut Writer, entry: &JournalEntry, secrets: &mut Secrets<'_>) {
     writer.end_object();
 }
 
-fn write_act(writer: &mut Writer, act: ActId) {
+fn write_act(writer: &mut GoJsonWriter, act: ActId) {
     writer.key("act");
     writer.integer(act.0);
 }
 
-fn write_change(writer: &mut Writer, change: &Change, secrets: &mut Secrets<'_>) {
+fn write_change(
+    writer: &mut GoJsonWriter,
+    change: &JournalChange,
+    secrets: &mut SecretEncoding<'_>,
+) {
     for (key, reference) in [
         ("remove", change.remove),
         ("markDelete", change.mark_delete),
@@ -155,7 +163,10 @@ fn write_change(writer: &mut Writer, change: &Change, secrets: &mut Secrets<'_>)
     }
 }
 
-fn read(mut fields: Fields, secrets: &mut Vec<SealedSecret>) -> Result<JournalEntry, StateError> {
+fn read(
+    mut fields: StateFields,
+    secrets: &mut Vec<SealedSecret>,
+) -> Result<JournalEntry, StateError> {
     let version = fields.raw("v").unwrap_or(Value::Null);
     if version.as_u64() != Some(VERSION) {
         return Err(StateError::UnknownVersion {
@@ -167,8 +178,8 @@ fn read(mut fields: Fields, secrets: &mut Vec<SealedSecret>) -> Result<JournalEn
         "begin" => {
             let act = act(&mut fields)?;
             let operation = fields.object("operation")?;
-            let (kind, resource) = read_operation(operation, Place::JournalEntry, secrets)?;
-            let operation = Operation {
+            let (kind, resource) = read_operation(operation, StatePart::JournalEntry, secrets)?;
+            let operation = PendingOperation {
                 kind,
                 resource: Arc::new(resource),
             };
@@ -197,7 +208,7 @@ fn read(mut fields: Fields, secrets: &mut Vec<SealedSecret>) -> Result<JournalEn
         }
         "rebase" => {
             let read = |value| {
-                let map = Fields::of(value, Place::JournalEntry, "resources")?.rest();
+                let map = StateFields::of(value, StatePart::JournalEntry, "resources")?.rest();
                 resource(map, secrets)
             };
             let resources = fields.array("resources")?.into_iter().map(read);
@@ -207,15 +218,18 @@ fn read(mut fields: Fields, secrets: &mut Vec<SealedSecret>) -> Result<JournalEn
         }
         "clearPending" => Ok(JournalEntry::ClearPending),
         _ => Err(StateError::UnknownName {
-            place: Place::JournalEntry,
+            place: StatePart::JournalEntry,
             field: "kind",
             text: kind,
         }),
     }
 }
 
-fn read_change(fields: &mut Fields, secrets: &mut Vec<SealedSecret>) -> Result<Change, StateError> {
-    Ok(Change {
+fn read_change(
+    fields: &mut StateFields,
+    secrets: &mut Vec<SealedSecret>,
+) -> Result<JournalChange, StateError> {
+    Ok(JournalChange {
         remove: reference(fields, "remove")?,
         mark_delete: reference(fields, "markDelete")?,
         mark_pending_replacement: reference(fields, "markPendingReplacement")?,
@@ -230,17 +244,20 @@ fn resource(
     map: Map<String, Value>,
     secrets: &mut Vec<SealedSecret>,
 ) -> Result<Arc<ResourceState>, StateError> {
-    read_resource(map, Place::JournalEntry, secrets).map(Arc::new)
+    read_resource(map, StatePart::JournalEntry, secrets).map(Arc::new)
 }
 
-fn act(fields: &mut Fields) -> Result<ActId, StateError> {
+fn act(fields: &mut StateFields) -> Result<ActId, StateError> {
     let number = fields.raw("act").and_then(|act| act.as_u64());
     number
         .map(ActId)
         .ok_or_else(|| fields.wrong_type("act", "a number"))
 }
 
-fn reference(fields: &mut Fields, field: &'static str) -> Result<Option<StateRef>, StateError> {
+fn reference(
+    fields: &mut StateFields,
+    field: &'static str,
+) -> Result<Option<StateRef>, StateError> {
     let Some(value) = fields.raw(field) else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ mod replay;
 
 use std::sync::Arc;
 
-use crate::resource::{Operation, ResourceState};
+use crate::resource::{PendingOperation, ResourceState};
 
 pub use codec::{decode, encode};
 pub use replay::{ReplayError, ReplayProblem, replay};
@@ -32,11 +32,14 @@ pub enum StateRef {
 #[derive(Clone, Debug, PartialEq)]
 pub enum JournalEntry {
     /// An act is about to happen.
-    Begin { act: ActId, operation: Operation },
+    Begin {
+        act: ActId,
+        operation: PendingOperation,
+    },
     /// The act succeeded, or was only book-keeping and has no beginning.
-    Success { act: ActId, change: Change },
+    Success { act: ActId, change: JournalChange },
     /// The act failed and is known to have changed nothing but what `change` says.
-    Failure { act: ActId, change: Change },
+    Failure { act: ActId, change: JournalChange },
     /// Nobody can tell whether the act happened; it stays pending.
     Unknown { act: ActId, message: String },
     /// All resources were rewritten at once, as after a refresh. Later entries refer to this as
@@ -48,7 +51,7 @@ pub enum JournalEntry {
 
 /// What one outcome means for the list of resources.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Change {
+pub struct JournalChange {
     /// Gone, or superseded by `state`.
     pub remove: Option<StateRef>,
     /// Superseded by a replacement and still to be deleted (`delete: true`).

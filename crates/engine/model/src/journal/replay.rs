@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{ActId, Change, JournalEntry, StateRef, aliases};
-use crate::integrity::{Finding, sort_order, verify};
-use crate::resource::{Operation, OperationKind, ResourceState};
+use super::{ActId, JournalChange, JournalEntry, StateRef, aliases};
+use crate::integrity::{IntegrityFinding, sort_order, verify};
+use crate::resource::{OperationKind, PendingOperation, ResourceState};
 use crate::snapshot::Snapshot;
 use crate::urn::Urn;
 
@@ -60,9 +60,9 @@ struct Replayer {
     recorded: Vec<Option<Arc<ResourceState>>>,
     /// Where each act's resource stands among the recorded.
     slots: HashMap<ActId, usize>,
-    open: BTreeMap<ActId, Operation>,
+    open: BTreeMap<ActId, PendingOperation>,
     /// Pending in the base, and nobody knows better yet.
-    inherited: Vec<Operation>,
+    inherited: Vec<PendingOperation>,
 }
 
 impl Replayer {
@@ -109,7 +109,7 @@ impl Replayer {
     /// A finished act answers what an earlier one on the same resource left open. It does not
     /// answer for a create, which may have made an object that nothing else will ever find, unless
     /// it is an import: then somebody found the object.
-    fn settle(&mut self, done: &Operation) {
+    fn settle(&mut self, done: &PendingOperation) {
         self.inherited.retain(|earlier| {
             let answers =
                 earlier.kind != OperationKind::Creating || done.kind == OperationKind::Importing;
@@ -117,7 +117,7 @@ impl Replayer {
         });
     }
 
-    fn change(&mut self, act: ActId, change: &Change) -> Result<(), ReplayProblem> {
+    fn change(&mut self, act: ActId, change: &JournalChange) -> Result<(), ReplayProblem> {
         if let Some(marked) = change.mark_delete {
             self.mark(marked, |resource| resource.delete = true)?;
         }
@@ -202,7 +202,7 @@ fn restore_order(snapshot: &mut Snapshot) {
     let findings = verify(snapshot);
     if !findings
         .iter()
-        .any(|finding| matches!(finding, Finding::OutOfOrder { .. }))
+        .any(|finding| matches!(finding, IntegrityFinding::OutOfOrder { .. }))
     {
         return;
     }

@@ -21,11 +21,11 @@ pub(crate) type SecretPlace = (Urn, PropertyPath);
 #[derive(Clone)]
 pub struct CiphertextCache {
     key: [u8; 32],
-    entries: HashMap<SecretPlace, Vec<Entry>>,
+    entries: HashMap<SecretPlace, Vec<CachedCiphertext>>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct CachedCiphertext {
     digest: [u8; 32],
     ciphertext: String,
 }
@@ -53,7 +53,7 @@ impl CiphertextCache {
         self.entries
             .entry(place)
             .or_default()
-            .push(Entry { digest, ciphertext });
+            .push(CachedCiphertext { digest, ciphertext });
     }
 
     /// The ciphertext to use for a secret that `successor` does not have yet. A resource that is

@@ -9,7 +9,7 @@ use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
 use sha2::{Digest as _, Sha256};
 
 use super::tar::TarStream;
-use super::{Hasher, LARGEST, unreadable};
+use super::{AssetHasher, LARGEST, unreadable};
 use crate::error::MonitorError;
 use crate::packages::hex;
 
@@ -23,13 +23,13 @@ pub(crate) type Fetched = HashMap<String, Vec<u8>>;
 const BOOKKEEPING: &str = ".pulumi";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ArchiveFormat {
     Tar,
     TarGzip,
     Zip,
 }
 
-impl Format {
+impl ArchiveFormat {
     fn of(path: &str) -> Option<Self> {
         let formats = [
             (".tar", Self::Tar),
@@ -43,20 +43,20 @@ impl Format {
     }
 }
 
-struct Member {
+struct ArchiveMember {
     name: String,
-    source: Source,
+    source: MemberSource,
 }
 
-enum Source {
+enum MemberSource {
     File(PathBuf),
     Bytes(Vec<u8>),
 }
 
-impl Hasher {
+impl AssetHasher {
     pub(super) fn archive_hash(&self, archive: &Archive) -> Result<String, MonitorError> {
         if let Archive::Path { path, .. } = archive
-            && Format::of(path).is_some()
+            && ArchiveFormat::of(path).is_some()
         {
             return file_hash(&self.files, &self.directory.join(path));
         }
@@ -73,12 +73,12 @@ impl Hasher {
         Ok(hex(&digest.0.finalize()))
     }
 
-    fn members(&self, archive: &Archive) -> Result<Vec<Member>, MonitorError> {
+    fn members(&self, archive: &Archive) -> Result<Vec<ArchiveMember>, MonitorError> {
         match archive {
             Archive::Assets { assets, .. } => self.table_members(assets),
             Archive::Path { path, .. } => {
                 let full = self.directory.join(path);
-                match Format::of(path) {
+                match ArchiveFormat::of(path) {
                     Some(format) => {
                         let content = self.files.read_at_most(&full, LARGEST);
                         let content = content.map_err(|error| unreadable(&full, &error))?;
@@ -93,7 +93,7 @@ impl Hasher {
                     reason: reason.to_owned(),
                 };
                 let path = url::Url::parse(uri).map_err(|error| refused(&error.to_string()))?;
-                let format = Format::of(path.path());
+                let format = ArchiveFormat::of(path.path());
                 let format = format.ok_or_else(|| refused("it is no archive of a known kind"))?;
                 let content = self.fetched(uri)?.to_vec();
                 unpacked(format, content).map_err(|error| refused(&error.to_string()))
@@ -105,17 +105,17 @@ impl Hasher {
         }
     }
 
-    fn table_members(&self, assets: &PropertyMap) -> Result<Vec<Member>, MonitorError> {
+    fn table_members(&self, assets: &PropertyMap) -> Result<Vec<ArchiveMember>, MonitorError> {
         let mut members = Vec::new();
         for (name, value) in assets {
             match value {
-                PropertyValue::Asset(asset) => members.push(Member {
+                PropertyValue::Asset(asset) => members.push(ArchiveMember {
                     name: name.clone(),
                     source: self.source(asset)?,
                 }),
                 PropertyValue::Archive(inner) => {
                     let inner = self.members(inner)?.into_iter();
-                    members.extend(inner.map(|member| Member {
+                    members.extend(inner.map(|member| ArchiveMember {
                         name: clean(&format!("{name}/{}", member.name)),
                         ..member
                     }));
@@ -131,11 +131,11 @@ impl Hasher {
         Ok(members)
     }
 
-    fn source(&self, asset: &Asset) -> Result<Source, MonitorError> {
+    fn source(&self, asset: &Asset) -> Result<MemberSource, MonitorError> {
         match asset {
-            Asset::Path { path, .. } => Ok(Source::File(self.directory.join(path))),
+            Asset::Path { path, .. } => Ok(MemberSource::File(self.directory.join(path))),
             Asset::Text { .. } | Asset::Uri { .. } | Asset::HashOnly { .. } => {
-                self.content(asset).map(Source::Bytes)
+                self.content(asset).map(MemberSource::Bytes)
             }
         }
     }
@@ -153,15 +153,15 @@ pub(super) fn file_hash(files: &ProjectFiles, path: &Path) -> Result<String, Mon
 fn append(
     files: &ProjectFiles,
     stream: &mut TarStream<DigestWriter>,
-    member: &Member,
+    member: &ArchiveMember,
 ) -> Result<(), MonitorError> {
     match &member.source {
-        Source::Bytes(content) => {
+        MemberSource::Bytes(content) => {
             let size = content.len() as u64;
             let written = stream.file(&member.name, size, &mut content.as_slice());
             written.map_err(|error| unreadable(Path::new(&member.name), &error))
         }
-        Source::File(path) => {
+        MemberSource::File(path) => {
             let mut copy = || -> io::Result<()> {
                 let mut file = files.open(path)?;
                 let size = file.metadata()?.len();
@@ -173,7 +173,10 @@ fn append(
 }
 
 /// Files of a directory, depth first, each level by name. Links to files count as files.
-fn directory_members(files: &ProjectFiles, root: &Path) -> Result<Vec<Member>, MonitorError> {
+fn directory_members(
+    files: &ProjectFiles,
+    root: &Path,
+) -> Result<Vec<ArchiveMember>, MonitorError> {
     let metadata = files
         .metadata(root)
         .map_err(|error| unreadable(root, &error))?;
@@ -187,21 +190,21 @@ fn directory_members(files: &ProjectFiles, root: &Path) -> Result<Vec<Member>, M
     let tree = files
         .tree(root, skips)
         .map_err(|error| unreadable(root, &error))?;
-    let members = tree.into_iter().map(|file| Member {
+    let members = tree.into_iter().map(|file| ArchiveMember {
         name: file.name.to_string_lossy().into_owned(),
-        source: Source::File(file.path),
+        source: MemberSource::File(file.path),
     });
     Ok(members.collect())
 }
 
-fn unpacked(format: Format, content: Vec<u8>) -> io::Result<Vec<Member>> {
+fn unpacked(format: ArchiveFormat, content: Vec<u8>) -> io::Result<Vec<ArchiveMember>> {
     match format {
-        Format::Tar => untarred(content.as_slice(), MOST_UNPACKED),
-        Format::TarGzip => untarred(
+        ArchiveFormat::Tar => untarred(content.as_slice(), MOST_UNPACKED),
+        ArchiveFormat::TarGzip => untarred(
             flate2::read::GzDecoder::new(content.as_slice()),
             MOST_UNPACKED,
         ),
-        Format::Zip => unzipped(content, MOST_UNPACKED),
+        ArchiveFormat::Zip => unzipped(content, MOST_UNPACKED),
     }
 }
 
@@ -214,7 +217,7 @@ fn unpack(member: impl Read, room: &mut u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-fn untarred(stream: impl Read, mut room: u64) -> io::Result<Vec<Member>> {
+fn untarred(stream: impl Read, mut room: u64) -> io::Result<Vec<ArchiveMember>> {
     let mut members = Vec::new();
     for entry in ::tar::Archive::new(stream).entries()? {
         let entry = entry?;
@@ -223,15 +226,15 @@ fn untarred(stream: impl Read, mut room: u64) -> io::Result<Vec<Member>> {
         }
         let name = clean(&entry.path()?.to_string_lossy());
         let content = unpack(entry, &mut room)?;
-        members.push(Member {
+        members.push(ArchiveMember {
             name,
-            source: Source::Bytes(content),
+            source: MemberSource::Bytes(content),
         });
     }
     Ok(members)
 }
 
-fn unzipped(content: Vec<u8>, mut room: u64) -> io::Result<Vec<Member>> {
+fn unzipped(content: Vec<u8>, mut room: u64) -> io::Result<Vec<ArchiveMember>> {
     let mut archive = zip::ZipArchive::new(Cursor::new(content)).map_err(io::Error::other)?;
     let mut members = Vec::new();
     for index in 0..archive.len() {
@@ -241,9 +244,9 @@ fn unzipped(content: Vec<u8>, mut room: u64) -> io::Result<Vec<Member>> {
         }
         let name = clean(&file.name().map_err(io::Error::other)?);
         let content = unpack(file, &mut room)?;
-        members.push(Member {
+        members.push(ArchiveMember {
             name,
-            source: Source::Bytes(content),
+            source: MemberSource::Bytes(content),
         });
     }
     Ok(members)
@@ -284,8 +287,8 @@ impl io::Write for DigestWriter {
 mod tests {
     use super::*;
 
-    fn hasher(directory: &Path) -> Hasher {
-        Hasher {
+    fn hasher(directory: &Path) -> AssetHasher {
+        AssetHasher {
             files: ProjectFiles::unrestricted(),
             directory: directory.to_owned(),
             fetched: Fetched::new(),

@@ -42,10 +42,10 @@ impl<W: Write> TarStream<W> {
         let is_large = size > LARGEST;
         let is_short = name.len() <= NAME_SIZE && name.is_ascii();
         if is_short && !is_large {
-            return self.header(&Header::file(name, "", size));
+            return self.header(&TarHeader::file(name, "", size));
         }
         if !is_large && let Some((prefix, rest)) = split(name) {
-            return self.header(&Header::file(rest, prefix, size));
+            return self.header(&TarHeader::file(rest, prefix, size));
         }
         let mut records = String::new();
         if !is_short {
@@ -56,7 +56,7 @@ impl<W: Write> TarStream<W> {
         }
         self.pax(name, &records)?;
         let told = if is_large { 0 } else { size };
-        self.header(&Header::file(&ascii(name), "", told))
+        self.header(&TarHeader::file(&ascii(name), "", told))
     }
 
     /// Says of the next file what its header cannot.
@@ -70,12 +70,12 @@ impl<W: Write> TarStream<W> {
         header_name.truncate(NAME_SIZE);
         let header_name = header_name.trim_end_matches('/');
         let size = records.len() as u64;
-        self.header(&Header::pax(header_name, size))?;
+        self.header(&TarHeader::pax(header_name, size))?;
         self.out.write_all(records.as_bytes())?;
         self.pad(size)
     }
 
-    fn header(&mut self, header: &Header<'_>) -> io::Result<()> {
+    fn header(&mut self, header: &TarHeader<'_>) -> io::Result<()> {
         self.out.write_all(&header.block())
     }
 
@@ -88,7 +88,7 @@ impl<W: Write> TarStream<W> {
     }
 }
 
-struct Header<'a> {
+struct TarHeader<'a> {
     name: &'a str,
     prefix: &'a str,
     mode: u64,
@@ -98,7 +98,7 @@ struct Header<'a> {
     devices: bool,
 }
 
-impl<'a> Header<'a> {
+impl<'a> TarHeader<'a> {
     fn file(name: &'a str, prefix: &'a str, size: u64) -> Self {
         let kind = if name.ends_with('/') { b'5' } else { b'0' };
         Self {

@@ -13,7 +13,7 @@ use nimbus_engine_proto::{
     Message, ResourceHookRequest, ResourceHookResponse, Struct, TransformInvokeRequest,
     TransformInvokeResponse, TransformRequest, TransformResponse,
 };
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
+use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode, encode};
 use parking_lot::Mutex;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
@@ -23,7 +23,7 @@ use crate::confinement::{Confinement, Dial};
 use crate::error::MonitorError;
 use crate::hooks::{ErrorHookCallback, HookCallback};
 use crate::options::{InvokeOptions, ResourceOptions};
-use crate::transforms::{InvokeTransform, ResourceTransform, Subject};
+use crate::transforms::{InvokeTransform, ResourceTransform, TransformedResource};
 
 /// Connections to programs that can be called back, by address.
 pub(super) struct CallbackClients {
@@ -139,7 +139,7 @@ impl RemoteFunction {
     /// Programs that can be called back understand everything; byte strings they ask for.
     fn accept(&self) -> Accept {
         Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: true,
             resources: true,
             outputs: true,
@@ -154,8 +154,8 @@ impl RemoteFunction {
     }
 
     fn decode(&self, properties: Struct) -> Result<PropertyMap, MonitorError> {
-        let expect = Expect {
-            unknowns: Unknowns::Keep,
+        let expect = AcceptedValues {
+            unknowns: UnknownEncoding::Keep,
             outputs: Outputs::Keep,
         };
         let decoded = decode(Some(properties), expect);
@@ -167,7 +167,7 @@ impl RemoteFunction {
 impl ResourceTransform for RemoteFunction {
     async fn transform(
         &self,
-        subject: &Subject,
+        subject: &TransformedResource,
         properties: PropertyMap,
         resource_options: ResourceOptions,
     ) -> Result<(PropertyMap, ResourceOptions), MonitorError> {

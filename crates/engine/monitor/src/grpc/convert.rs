@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nimbus_engine_model::{Alias, PackageDescriptor, Parameterization, PropertyMap, Urn};
 use nimbus_engine_ports::{CallResponse, CheckFailure, RegisterStatus};
 use nimbus_engine_proto as proto;
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
+use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode, encode};
 use tonic::metadata::MetadataMap;
 
 use super::options::{self, AliasDialect};
@@ -15,17 +15,17 @@ use crate::options::{InvokeOptions, ResourceOptions};
 use crate::packages::{hex, parse_version};
 use crate::position::{RawOrigin, RawPosition};
 use crate::requests::{
-    InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registered, Registration,
+    InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registration, RegistrationResult,
 };
 use crate::transforms::ResourceTransform;
 
-const KEEP: Expect = Expect {
-    unknowns: Unknowns::Keep,
+const KEEP: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Keep,
     outputs: Outputs::Keep,
 };
 
-const FLATTEN: Expect = Expect {
-    unknowns: Unknowns::Keep,
+const FLATTEN: AcceptedValues = AcceptedValues {
+    unknowns: UnknownEncoding::Keep,
     outputs: Outputs::Flatten,
 };
 
@@ -110,7 +110,7 @@ pub(super) fn registration(
 }
 
 pub(super) fn registered(
-    registered: Registered,
+    registered: RegistrationResult,
     accept: Accept,
 ) -> Result<proto::RegisterResourceResponse, MonitorError> {
     use proto::register_resource_response::PropertyDependencies;
@@ -297,7 +297,7 @@ pub(super) fn package(
 fn properties(
     what: &str,
     properties: Option<proto::Struct>,
-    expect: Expect,
+    expect: AcceptedValues,
 ) -> Result<PropertyMap, MonitorError> {
     decode(properties, expect).map_err(|error| MonitorError::unreadable(what, &error))
 }

@@ -41,7 +41,7 @@ pub enum Listen {
 /// The monitor and the engine's own service, served at one address until dropped or stopped.
 pub struct MonitorServer {
     monitor: Arc<Monitor>,
-    running: Running,
+    running: RunningServer,
 }
 
 impl MonitorServer {
@@ -86,7 +86,7 @@ impl MonitorServer {
 
 /// The engine's own service alone, for plugins that run without a program.
 pub struct EngineEndpoint {
-    running: Running,
+    running: RunningServer,
 }
 
 impl EngineEndpoint {
@@ -121,10 +121,10 @@ fn server() -> Server {
 /// An address that is taken and not served yet.
 struct Bound {
     address: String,
-    listener: Listener,
+    listener: MonitorListener,
 }
 
-enum Listener {
+enum MonitorListener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -136,26 +136,26 @@ impl Bound {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
                 Ok(Self {
                     address: listener.local_addr()?.to_string(),
-                    listener: Listener::Tcp(listener),
+                    listener: MonitorListener::Tcp(listener),
                 })
             }
             Listen::UnixSocket(path) => Ok(Self {
                 address: format!("unix:{}", path.display()),
-                listener: Listener::Unix(UnixListener::bind(path)?),
+                listener: MonitorListener::Unix(UnixListener::bind(path)?),
             }),
         }
     }
 
-    fn serve(self, router: Router) -> Running {
+    fn serve(self, router: Router) -> RunningServer {
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let task = tokio::spawn(async move {
             let served = match self.listener {
-                Listener::Tcp(listener) => {
+                MonitorListener::Tcp(listener) => {
                     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
                     router.serve_with_incoming_shutdown(incoming, stopped).await
                 }
-                Listener::Unix(listener) => {
+                MonitorListener::Unix(listener) => {
                     let incoming = UnixListenerStream::new(listener);
                     router.serve_with_incoming_shutdown(incoming, stopped).await
                 }
@@ -164,7 +164,7 @@ impl Bound {
                 tracing::warn!(%error, "a server of the engine ended");
             }
         });
-        Running {
+        RunningServer {
             address: self.address,
             stop,
             task,
@@ -172,13 +172,13 @@ impl Bound {
     }
 }
 
-struct Running {
+struct RunningServer {
     address: String,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningServer {
     async fn stop(&mut self) {
         self.stop.cancel();
         // A peer that keeps its connection open must not keep the engine.
@@ -194,7 +194,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.task.abort();
         self.remove_socket();

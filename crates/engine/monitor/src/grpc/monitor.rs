@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::resource_monitor_server::ResourceMonitor;
-use nimbus_engine_wire::{Accept, Unknowns};
+use nimbus_engine_wire::{Accept, UnknownEncoding};
 use tonic::{Request, Response, Status};
 
 use super::callbacks::{CallbackClients, resource_transform};
@@ -32,7 +32,7 @@ struct Peer {
 impl Peer {
     fn accept(self) -> Accept {
         Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: self.secrets,
             resources: self.resources,
             byte_strings: self.byte_strings,

@@ -9,7 +9,9 @@ use nimbus_engine_proto::register_resource_request::{CustomTimeouts, ResourceHoo
 use nimbus_engine_proto::{
     Alias as WireAlias, TransformInvokeOptions, TransformResourceOptions, Value,
 };
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode_value, encode_value};
+use nimbus_engine_wire::{
+    Accept, AcceptedValues, Outputs, UnknownEncoding, decode_value, encode_value,
+};
 
 use crate::error::MonitorError;
 use crate::options::{InvokeOptions, ResourceOptions, Timeouts};
@@ -151,8 +153,8 @@ pub(super) fn trigger(value: Option<Value>) -> Result<PropertyValue, MonitorErro
     let Some(value) = value else {
         return Ok(PropertyValue::Null);
     };
-    let expect = Expect {
-        unknowns: Unknowns::Keep,
+    let expect = AcceptedValues {
+        unknowns: UnknownEncoding::Keep,
         outputs: Outputs::Keep,
     };
     let decoded = decode_value(value, expect);
@@ -329,7 +331,7 @@ mod tests {
             hide_diff: vec!["x".to_owned()],
         };
         let accept = Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: true,
             ..Accept::default()
         };

@@ -11,13 +11,13 @@ use semver::Version;
 pub(super) const COMPATIBLE_VERSION: Version = Version::new(3, 260, 0);
 
 pub(super) struct VersionRange {
-    alternatives: Vec<Vec<Comparison>>,
+    alternatives: Vec<Vec<VersionComparison>>,
 }
 
-struct Comparison {
+struct VersionComparison {
     operator: Operator,
     /// The versions that the written one stands for: itself, or all with its given parts.
-    span: Span,
+    span: VersionSpan,
 }
 
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ enum Operator {
     GreaterOrEqual,
 }
 
-enum Span {
+enum VersionSpan {
     One(Version),
     Many(Range<Version>),
     All,
@@ -41,7 +41,7 @@ impl VersionRange {
         let alternatives = text.split("||").map(|alternative| {
             let comparisons = joined(alternative).into_iter();
             let comparisons: Vec<_> = comparisons
-                .map(|comparison| Comparison::parse(&comparison))
+                .map(|comparison| VersionComparison::parse(&comparison))
                 .collect::<Option<_>>()?;
             (!comparisons.is_empty()).then_some(comparisons)
         });
@@ -70,7 +70,7 @@ fn joined(alternative: &str) -> Vec<String> {
     parts
 }
 
-impl Comparison {
+impl VersionComparison {
     fn parse(text: &str) -> Option<Self> {
         let digits = text.find(|c: char| !"<>=!".contains(c))?;
         let (operator, version) = text.split_at(digits);
@@ -89,9 +89,9 @@ impl Comparison {
 
     fn holds(&self, version: &Version) -> bool {
         let (first, last, inside) = match &self.span {
-            Span::All => return !matches!(self.operator, Operator::NotEqual),
-            Span::One(one) => (*version < *one, *version > *one, version == one),
-            Span::Many(many) => (
+            VersionSpan::All => return !matches!(self.operator, Operator::NotEqual),
+            VersionSpan::One(one) => (*version < *one, *version > *one, version == one),
+            VersionSpan::Many(many) => (
                 *version < many.start,
                 *version >= many.end,
                 many.contains(version),
@@ -108,9 +108,9 @@ impl Comparison {
     }
 }
 
-fn span(text: &str) -> Option<Span> {
+fn span(text: &str) -> Option<VersionSpan> {
     if let Ok(version) = Version::parse(text) {
-        return Some(Span::One(version));
+        return Some(VersionSpan::One(version));
     }
     let parts: Vec<&str> = text.split('.').collect();
     if parts.len() > 3 {
@@ -126,11 +126,11 @@ fn span(text: &str) -> Option<Span> {
         return None;
     }
     match *given.as_slice() {
-        [] => Some(Span::All),
-        [major] => Some(Span::Many(
+        [] => Some(VersionSpan::All),
+        [major] => Some(VersionSpan::Many(
             Version::new(major, 0, 0)..Version::new(major + 1, 0, 0),
         )),
-        [major, minor] => Some(Span::Many(
+        [major, minor] => Some(VersionSpan::Many(
             Version::new(major, minor, 0)..Version::new(major, minor + 1, 0),
         )),
         _ => None,

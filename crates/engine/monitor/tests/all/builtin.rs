@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::{PropertyMap, PropertyValue, Urn};
-use nimbus_engine_monitor::testing::{FakeRegistrar, Stage};
+use nimbus_engine_monitor::testing::{FakeRegistrar, MonitorRig};
 use nimbus_engine_monitor::{
     BuiltinProvider, InvokeCall, InvokeError, Invoked, RunningResources, StackReadError,
     StackReader,
@@ -172,7 +172,7 @@ async fn a_resource_of_this_run_is_found_by_its_urn() {
     let resources = Arc::new(RunningResources::default());
     let builtin = BuiltinProvider::new(Arc::new(OtherStacks), Arc::clone(&resources));
     let registrar = FakeRegistrar::new("shop", "dev").with_provider("pulumi", Arc::new(builtin));
-    let mut stage = Stage::new(registrar);
+    let mut stage = MonitorRig::new(registrar);
     stage.ports.resources = resources;
     let monitor = stage.monitor(settings());
     let made = monitor.register(component("c")).await.expect("not ending");

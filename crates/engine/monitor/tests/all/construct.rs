@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nimbus_engine_model::{
     OutputValue, PropertyMap, PropertyValue, ProviderRef, ResourceReference, Urn,
 };
-use nimbus_engine_monitor::testing::FakeProvider;
+use nimbus_engine_monitor::testing::AnsweringProvider;
 use nimbus_engine_monitor::{Completion, Ending, MethodCall, Registration, ResourceOptions};
 use nimbus_engine_ports::{CallResponse, ConstructResponse, ProviderError};
 
@@ -26,8 +26,8 @@ fn remote_urn(name: &str) -> Urn {
     Urn::new("dev", "shop", None, "comp:index:Remote", name)
 }
 
-fn constructing(outputs: PropertyMap) -> (Rig, Arc<FakeProvider>) {
-    let provider = FakeProvider::default().on_construct(move |request| {
+fn constructing(outputs: PropertyMap) -> (Rig, Arc<AnsweringProvider>) {
+    let provider = AnsweringProvider::default().on_construct(move |request| {
         Ok(ConstructResponse {
             urn: Urn::new("dev", "shop", None, &request.type_, &request.name),
             outputs: outputs.clone(),
@@ -119,7 +119,7 @@ async fn transforms_of_a_remote_component_apply_where_it_is_made() {
 
 #[tokio::test]
 async fn a_construction_that_fails_ends_the_deployment() {
-    let provider = FakeProvider::default().on_construct(|_| {
+    let provider = AnsweringProvider::default().on_construct(|_| {
         Err(ProviderError::Failed {
             message: "cannot build".to_owned(),
         })
@@ -142,8 +142,8 @@ async fn a_provider_that_is_not_there_is_named() {
     );
 }
 
-fn answering() -> (Rig, Arc<FakeProvider>) {
-    let provider = FakeProvider::default().on_call(|_| {
+fn answering() -> (Rig, Arc<AnsweringProvider>) {
+    let provider = AnsweringProvider::default().on_call(|_| {
         Ok(CallResponse {
             properties: props(&[("r", output(Some("v".into()), true, &[urn("x")]))]),
             ..CallResponse::default()

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_monitor::testing::Answer;
+use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_monitor::{Completion, Ending, InvokeCall, InvokeError, ReadCall, Registration};
 use nimbus_engine_ports::{RegisterError, RegisterStatus};
 
 use crate::support::{component, custom, registrar, rig, rig_with, settings, urn};
 
-fn failing(name: &'static str, answer: Answer) -> nimbus_engine_monitor::testing::FakeRegistrar {
+fn failing(
+    name: &'static str,
+    answer: RegistrationAnswer,
+) -> nimbus_engine_monitor::testing::FakeRegistrar {
     registrar().answering(move |goal| {
         if goal.name == name {
             answer.clone()
         } else {
-            Answer::Usual
+            RegistrationAnswer::Usual
         }
     })
 }
@@ -21,7 +24,7 @@ fn failing(name: &'static str, answer: Answer) -> nimbus_engine_monitor::testing
 #[tokio::test]
 async fn a_failed_registration_is_reported_to_sdks_that_take_it() {
     let rig = rig_with(
-        failing("bad", Answer::Status(RegisterStatus::Failed)),
+        failing("bad", RegistrationAnswer::Status(RegisterStatus::Failed)),
         settings(),
     );
     let bad = rig.register(custom("bad")).await;
@@ -35,7 +38,7 @@ async fn a_failed_registration_is_reported_to_sdks_that_take_it() {
 #[tokio::test]
 async fn a_failed_registration_ends_sdks_that_cannot_take_it() {
     let rig = rig_with(
-        failing("bad", Answer::Status(RegisterStatus::Failed)),
+        failing("bad", RegistrationAnswer::Status(RegisterStatus::Failed)),
         settings(),
     );
     let bad = Registration {
@@ -53,7 +56,7 @@ async fn a_failed_registration_ends_sdks_that_cannot_take_it() {
 #[tokio::test]
 async fn a_skipped_registration_counts_as_failure() {
     let rig = rig_with(
-        failing("s", Answer::Status(RegisterStatus::Skipped)),
+        failing("s", RegistrationAnswer::Status(RegisterStatus::Skipped)),
         settings(),
     );
     assert_eq!(
@@ -68,7 +71,10 @@ async fn a_refused_request_is_shown_and_ends_everything() {
     let refusal = RegisterError::Invalid {
         message: "duplicate resource".to_owned(),
     };
-    let rig = rig_with(failing("twice", Answer::Error(refusal)), settings());
+    let rig = rig_with(
+        failing("twice", RegistrationAnswer::Error(refusal)),
+        settings(),
+    );
     assert_eq!(rig.monitor.register(custom("twice")).await, Err(Ending));
     let shown = rig.events.diagnostics();
     assert_eq!(shown.len(), 1);
@@ -94,9 +100,9 @@ async fn whoever_waits_is_turned_away_when_another_request_fails() {
         message: "no".to_owned(),
     };
     let registrar = registrar().answering(move |goal| match goal.name.as_str() {
-        "waits" => Answer::Hang,
-        "fails" => Answer::Error(refusal.clone()),
-        _ => Answer::Usual,
+        "waits" => RegistrationAnswer::Hang,
+        "fails" => RegistrationAnswer::Error(refusal.clone()),
+        _ => RegistrationAnswer::Usual,
     });
     let rig = rig_with(registrar, settings());
     let waiting = tokio::spawn({

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::{Alias, AliasParent, PropertyValue};
-use nimbus_engine_monitor::testing::{Answer, FakeProvider, FakeRegistrar, Stage};
+use nimbus_engine_monitor::testing::{
+    AnsweringProvider, FakeRegistrar, MonitorRig, RegistrationAnswer,
+};
 use nimbus_engine_monitor::{Completion, Listen, MonitorServer};
 use nimbus_engine_ports::{InvokeResponse, ProviderError, RegisterError, RegisterStatus, Severity};
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::engine_client::EngineClient;
 use nimbus_engine_proto::resource_monitor_client::ResourceMonitorClient;
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
+use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode, encode};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 
 use crate::support::{props, registrar, settings, urn};
 
 pub(crate) struct Connected {
-    pub(crate) stage: Stage,
+    pub(crate) stage: MonitorRig,
     server: MonitorServer,
     channel: Channel,
 }
@@ -34,7 +36,7 @@ pub(crate) async fn connected(registrar: FakeRegistrar) -> Connected {
 }
 
 async fn connected_at(registrar: FakeRegistrar, listen: Listen) -> Connected {
-    let stage = Stage::new(registrar);
+    let stage = MonitorRig::new(registrar);
     let server = MonitorServer::start(&listen, settings(), stage.ports.clone())
         .await
         .expect("a free address");
@@ -52,7 +54,7 @@ async fn connected_at(registrar: FakeRegistrar, listen: Listen) -> Connected {
 
 pub(crate) fn all() -> Accept {
     Accept {
-        unknowns: Unknowns::Keep,
+        unknowns: UnknownEncoding::Keep,
         secrets: true,
         resources: true,
         outputs: true,
@@ -66,8 +68,8 @@ pub(crate) fn wire(entries: &[(&str, PropertyValue)]) -> Option<proto::Struct> {
 }
 
 pub(crate) fn read(properties: Option<proto::Struct>) -> nimbus_engine_model::PropertyMap {
-    let expect = Expect {
-        unknowns: Unknowns::Keep,
+    let expect = AcceptedValues {
+        unknowns: UnknownEncoding::Keep,
         outputs: Outputs::Keep,
     };
     decode(properties, expect).expect("readable")
@@ -150,7 +152,7 @@ async fn the_deployment_tells_about_itself_and_claims_only_what_works() {
 
 #[tokio::test]
 async fn failures_are_told_to_those_who_take_them() {
-    let registrar = registrar().answering(|_| Answer::Status(RegisterStatus::Failed));
+    let registrar = registrar().answering(|_| RegistrationAnswer::Status(RegisterStatus::Failed));
     let connected = connected(registrar).await;
     let answer = connected.client().register_resource(component("c")).await;
     assert_eq!(
@@ -170,11 +172,11 @@ async fn failures_are_told_to_those_who_take_them() {
 #[tokio::test]
 async fn every_failure_is_unavailable_to_this_and_every_pending_request() {
     let registrar = registrar().answering(|goal| match goal.name.as_str() {
-        "waits" => Answer::Hang,
-        "refused" => Answer::Error(RegisterError::Invalid {
+        "waits" => RegistrationAnswer::Hang,
+        "refused" => RegistrationAnswer::Error(RegisterError::Invalid {
             message: "no".to_owned(),
         }),
-        _ => Answer::Usual,
+        _ => RegistrationAnswer::Usual,
     });
     let connected = connected(registrar).await;
     let waiting = tokio::spawn({
@@ -217,7 +219,7 @@ async fn requests_that_make_no_sense_are_shown_and_turned_away() {
 
 #[tokio::test]
 async fn a_failed_invoke_is_an_ordinary_error_with_its_message() {
-    let provider = FakeProvider::default().on_invoke(|request| {
+    let provider = AnsweringProvider::default().on_invoke(|request| {
         if request.args.is_empty() {
             Err(ProviderError::Failed {
                 message: "not found".to_owned(),

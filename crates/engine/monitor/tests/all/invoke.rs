@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::PropertyMap;
-use nimbus_engine_monitor::testing::FakeProvider;
+use nimbus_engine_monitor::testing::AnsweringProvider;
 use nimbus_engine_monitor::{
     InvokeCall, InvokeError, InvokeOptions, InvokeTransform, Invoked, MonitorError, ReadCall,
     ResourceOptions,
@@ -15,8 +15,8 @@ use crate::support::{
     Rig, component, custom, props, provider_ref, registrar, rig_with, settings, under, urn, with,
 };
 
-fn echoing() -> Arc<FakeProvider> {
-    Arc::new(FakeProvider::default().on_invoke(|request| {
+fn echoing() -> Arc<AnsweringProvider> {
+    Arc::new(AnsweringProvider::default().on_invoke(|request| {
         Ok(InvokeResponse {
             properties: request.args,
             failures: Vec::new(),
@@ -24,7 +24,7 @@ fn echoing() -> Arc<FakeProvider> {
     }))
 }
 
-fn setup() -> (Rig, Arc<FakeProvider>) {
+fn setup() -> (Rig, Arc<AnsweringProvider>) {
     let provider = echoing();
     let registrar = registrar().with_provider("aws", provider.clone());
     (rig_with(registrar, settings()), provider)
@@ -127,7 +127,7 @@ async fn an_invoke_that_depends_on_a_planned_resource_is_unknown() {
 
 #[tokio::test]
 async fn a_failed_invoke_is_the_programs_to_handle() {
-    let provider = FakeProvider::default().on_invoke(|_| {
+    let provider = AnsweringProvider::default().on_invoke(|_| {
         Err(ProviderError::Failed {
             message: "not found".to_owned(),
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyValue};
-use nimbus_engine_monitor::testing::Answer;
+use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_monitor::{MonitorSettings, Registration, ResourceOptions};
 use nimbus_engine_ports::RegisterStatus;
 
@@ -135,9 +135,9 @@ async fn default_providers_can_be_forbidden() {
 async fn a_default_provider_that_fails_ends_the_deployment() {
     let answering = registrar().answering(|goal| {
         if goal.type_.starts_with("pulumi:providers:") {
-            Answer::Status(RegisterStatus::Failed)
+            RegistrationAnswer::Status(RegisterStatus::Failed)
         } else {
-            Answer::Usual
+            RegistrationAnswer::Usual
         }
     });
     let rig = rig_with(answering, settings());

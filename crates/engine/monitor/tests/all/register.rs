@@ -3,7 +3,7 @@
 use nimbus_engine_model::{
     Alias, Asset, CustomTimeouts, HookKind, OutputValue, PropertyValue, Urn,
 };
-use nimbus_engine_monitor::testing::Answer;
+use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_monitor::{
     Completion, RawOrigin, RawPosition, Registration, ResourceOptions, Timeouts,
 };
@@ -126,7 +126,7 @@ async fn custom_resources_are_answered_with_outputs_and_components_with_none() {
     let outputs = props(&[("out", "o".into())]);
     let answer = outputs.clone();
     let rig = rig_with(
-        registrar().answering(move |_| Answer::Outputs(answer.clone())),
+        registrar().answering(move |_| RegistrationAnswer::Outputs(answer.clone())),
         settings(),
     );
     let bucket = rig.register(custom("bucket")).await;
@@ -147,7 +147,7 @@ async fn partly_known_outputs_are_kept_from_sdks_that_do_not_take_them() {
         ),
     ]);
     let rig = rig_with(
-        registrar().answering(move |_| Answer::Outputs(outputs.clone())),
+        registrar().answering(move |_| RegistrationAnswer::Outputs(outputs.clone())),
         settings(),
     );
     let old = Registration {
@@ -162,7 +162,10 @@ async fn partly_known_outputs_are_kept_from_sdks_that_do_not_take_them() {
 
 #[tokio::test]
 async fn a_left_out_create_is_answered_as_unknown() {
-    let rig = rig_with(registrar().answering(|_| Answer::Elided), settings());
+    let rig = rig_with(
+        registrar().answering(|_| RegistrationAnswer::Elided),
+        settings(),
+    );
     let options = ResourceOptions {
         provider: crate::support::provider_ref("aws", "p"),
         ..ResourceOptions::default()

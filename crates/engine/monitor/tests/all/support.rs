@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::{PropertyMap, PropertyValue, Urn};
-use nimbus_engine_monitor::testing::{FakeRegistrar, RecordingSink, Stage};
+use nimbus_engine_monitor::testing::{FakeRegistrar, MonitorRig, RecordingSink};
 use nimbus_engine_monitor::{
-    Ending, Monitor, MonitorError, MonitorSettings, Registered, Registration, ResourceOptions,
-    ResourceTransform, Subject,
+    Ending, Monitor, MonitorError, MonitorSettings, Registration, RegistrationResult,
+    ResourceOptions, ResourceTransform, TransformedResource,
 };
 use nimbus_engine_ports::{DeploymentContext, Severity};
 use parking_lot::Mutex;
@@ -42,7 +42,7 @@ pub(crate) fn settings() -> MonitorSettings {
 }
 
 pub(crate) fn rig_with(registrar: FakeRegistrar, settings: MonitorSettings) -> Rig {
-    let stage = Stage::new(registrar);
+    let stage = MonitorRig::new(registrar);
     let monitor = Arc::new(stage.monitor(settings));
     Rig {
         registrar: stage.registrar,
@@ -52,7 +52,7 @@ pub(crate) fn rig_with(registrar: FakeRegistrar, settings: MonitorSettings) -> R
 }
 
 impl Rig {
-    pub(crate) async fn register(&self, request: Registration) -> Registered {
+    pub(crate) async fn register(&self, request: Registration) -> RegistrationResult {
         match self.monitor.register(request).await {
             Ok(registered) => registered,
             Err(Ending) => unreachable!("turned away: {:?}", self.errors()),
@@ -97,7 +97,7 @@ pub(crate) fn remote(name: &str) -> Registration {
     }
 }
 
-pub(crate) fn under(parent: &Registered, child: Registration) -> Registration {
+pub(crate) fn under(parent: &RegistrationResult, child: Registration) -> Registration {
     Registration {
         parent: Some(parent.urn.clone()),
         ..child
@@ -125,7 +125,7 @@ pub(crate) fn provider_ref(package: &str, name: &str) -> String {
     format!("{}::{name}-id", Urn::new("dev", "shop", None, &type_, name))
 }
 
-type Change = dyn Fn(&Subject, &mut PropertyMap, &mut ResourceOptions) + Send + Sync;
+type Change = dyn Fn(&TransformedResource, &mut PropertyMap, &mut ResourceOptions) + Send + Sync;
 
 /// A transform made of a function, which keeps a log of whom it was applied to.
 pub(crate) struct FnTransform {
@@ -138,7 +138,7 @@ pub(crate) struct FnTransform {
 impl ResourceTransform for FnTransform {
     async fn transform(
         &self,
-        subject: &Subject,
+        subject: &TransformedResource,
         mut properties: PropertyMap,
         mut options: ResourceOptions,
     ) -> Result<(PropertyMap, ResourceOptions), MonitorError> {
@@ -162,7 +162,10 @@ impl TransformLog {
     pub(crate) fn transform(
         &self,
         label: &str,
-        change: impl Fn(&Subject, &mut PropertyMap, &mut ResourceOptions) + Send + Sync + 'static,
+        change: impl Fn(&TransformedResource, &mut PropertyMap, &mut ResourceOptions)
+        + Send
+        + Sync
+        + 'static,
     ) -> Arc<dyn ResourceTransform> {
         Arc::new(FnTransform {
             label: label.to_owned(),

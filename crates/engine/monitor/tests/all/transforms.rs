@@ -125,7 +125,7 @@ async fn transforms_see_outputs_that_know_their_dependencies() {
 async fn a_transform_that_fails_ends_the_deployment_and_says_why() {
     use async_trait::async_trait;
     use nimbus_engine_model::PropertyMap;
-    use nimbus_engine_monitor::{MonitorError, ResourceTransform, Subject};
+    use nimbus_engine_monitor::{MonitorError, ResourceTransform, TransformedResource};
 
     struct Failing;
 
@@ -133,7 +133,7 @@ async fn a_transform_that_fails_ends_the_deployment_and_says_why() {
     impl ResourceTransform for Failing {
         async fn transform(
             &self,
-            _: &Subject,
+            _: &TransformedResource,
             _: PropertyMap,
             _: ResourceOptions,
         ) -> Result<(PropertyMap, ResourceOptions), MonitorError> {

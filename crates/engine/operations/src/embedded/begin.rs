@@ -7,23 +7,23 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{
     BackendError, DeclaredSecrets, Keyring, ORGANIZATION, Owner, Stack, StackSecrets, StateVersion,
 };
-use nimbus_engine_deploy::{Options, Plan, Targets};
+use nimbus_engine_deploy::{DeploymentOptions, DeploymentPlan, Targets};
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_engine_model::{NamingRules, NamingScope, Snapshot};
 use nimbus_engine_ports::DeploymentContext;
 
-use super::{Run, Start};
+use super::{EmbeddedOperation, StartState};
+use crate::notices;
 use crate::plan::{self, Seal};
-use crate::request::{Choice, Mode};
-use crate::tell;
+use crate::request::{Mode, ResourceSelection};
 
 /// The configuration key with rules for names of objects.
 const NAMING: &str = "pulumi:autonaming";
 
-impl Run<'_> {
-    pub(super) fn options(&self, start: &Start) -> Result<Options> {
+impl EmbeddedOperation<'_> {
+    pub(super) fn options(&self, start: &StartState) -> Result<DeploymentOptions> {
         let asked = &self.request.options;
-        Ok(Options {
+        Ok(DeploymentOptions {
             parallel: asked.steps_at_once(),
             dry_run: self.request.mode == Mode::Preview,
             continue_on_error: asked.continue_on_error,
@@ -36,7 +36,7 @@ impl Run<'_> {
             base_serial: serial(start.version.as_ref()),
             naming: self.naming()?.map(Arc::new),
             allow_mass_removal: asked.allow_mass_removal,
-            ..Options::default()
+            ..DeploymentOptions::default()
         })
     }
 
@@ -59,7 +59,7 @@ impl Run<'_> {
     }
 
     /// The plan that this run is held to, if what it was made for is still there.
-    fn plan(&self, start: &Start) -> Result<Option<Plan>> {
+    fn plan(&self, start: &StartState) -> Result<Option<DeploymentPlan>> {
         let Some(path) = &self.request.options.plan else {
             return Ok(None);
         };
@@ -115,12 +115,12 @@ impl Run<'_> {
     }
 
     /// Reads the state without holding anything. A stack that does not exist yet is empty.
-    pub(super) async fn look(&self, stack: &Stack) -> Result<Start> {
+    pub(super) async fn look(&self, stack: &Stack) -> Result<StartState> {
         let keyring = &self.workspace.access.keyring;
         let loaded = match stack.load(keyring).await {
             Ok(loaded) => Some(loaded),
             Err(BackendError::NotFound { .. }) if self.creates_stacks() => {
-                tell::new_stack(self.events.as_ref(), &self.workspace.access.name);
+                notices::new_stack(self.events.as_ref(), &self.workspace.access.name);
                 None
             }
             Err(error) => return Err(error.into()),
@@ -130,7 +130,7 @@ impl Run<'_> {
             .and_then(|loaded| loaded.snapshot)
             .unwrap_or_default();
         let secrets = self.secrets(keyring, &snapshot)?;
-        Ok(Start {
+        Ok(StartState {
             snapshot,
             version,
             secrets,
@@ -157,10 +157,10 @@ impl Run<'_> {
     /// it, knows more.
     pub(super) async fn tell_others(&self, stack: &Stack) -> Result<()> {
         match stack.holder().await? {
-            Some(holder) if !is_dead(&holder.owner) => tell::held(self.events.as_ref(), &holder),
+            Some(holder) if !is_dead(&holder.owner) => notices::held(self.events.as_ref(), &holder),
             Some(_) | None => {
                 if let Some(report) = stack.interrupted().await? {
-                    tell::interrupted(self.events.as_ref(), &report);
+                    notices::interrupted(self.events.as_ref(), &report);
                 }
             }
         }
@@ -173,7 +173,7 @@ fn is_dead(owner: &Owner) -> bool {
     owner.hostname == Owner::current("").hostname && !owner.is_running_here()
 }
 
-fn chosen(choice: &Choice) -> Targets {
+fn chosen(choice: &ResourceSelection) -> Targets {
     Targets {
         patterns: choice.patterns.clone(),
         dependents: choice.dependents,

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::{
-    BackendError, RecoveryReport, Session, StackSecrets, StateVersion, UpdateInfo, UpdateResult,
+    BackendError, RecoveryReport, StackSecrets, StackSession, StateVersion, UpdateInfo,
+    UpdateResult,
 };
-use nimbus_engine_deploy::{DeployError, Outcome};
+use nimbus_engine_deploy::{DeployError, DeploymentOutcome};
 use nimbus_engine_model::{OperationKind, Snapshot};
 
-use super::Run;
+use super::EmbeddedOperation;
+use crate::notices;
 use crate::report::RunReport;
 use crate::stacks::stack_outputs;
-use crate::tell;
 
-impl Run<'_> {
+impl EmbeddedOperation<'_> {
     pub(super) async fn finish(
         &self,
-        session: Session,
-        mut outcome: Outcome,
+        session: StackSession,
+        mut outcome: DeploymentOutcome,
         recovered: Vec<RecoveryReport>,
     ) -> Result<RunReport> {
         // Without its journal an operation does not know what it may write.
@@ -33,7 +34,7 @@ impl Run<'_> {
         let saved = session.finish(outcome.snapshot.clone(), &update).await;
         let version = match saved {
             Ok(finished) => {
-                tell::findings(self.events.as_ref(), &finished.findings);
+                notices::findings(self.events.as_ref(), &finished.findings);
                 Some(finished.version)
             }
             Err(error) => {
@@ -48,7 +49,7 @@ impl Run<'_> {
     }
 
     /// Creates of unknown outcome that somebody has looked for, in vain.
-    fn forget_cleared(&self, base: Option<&Snapshot>, outcome: &mut Outcome) {
+    fn forget_cleared(&self, base: Option<&Snapshot>, outcome: &mut DeploymentOutcome) {
         if !self.request.options.clear_pending_creates || outcome.result.is_err() {
             return;
         }
@@ -77,7 +78,7 @@ impl Run<'_> {
     /// Everything was ended at once. The journal stays, and the next command settles it.
     pub(super) async fn killed(
         &self,
-        session: Session,
+        session: StackSession,
         recovered: Vec<RecoveryReport>,
     ) -> RunReport {
         let _ = session.end().await;
@@ -94,7 +95,7 @@ impl Run<'_> {
         }
     }
 
-    fn history(&self, outcome: &Outcome) -> UpdateInfo {
+    fn history(&self, outcome: &DeploymentOutcome) -> UpdateInfo {
         let now = Timestamp::now();
         let elapsed = i64::try_from(self.started.elapsed().as_secs()).unwrap_or_default();
         let count = |(op, count): (&nimbus_engine_model::StepOp, &usize)| {
@@ -118,7 +119,7 @@ impl Run<'_> {
 
     pub(super) fn report(
         &self,
-        outcome: Outcome,
+        outcome: DeploymentOutcome,
         recovered: Vec<RecoveryReport>,
         version: Option<StateVersion>,
     ) -> RunReport {
@@ -134,7 +135,7 @@ impl Run<'_> {
     }
 }
 
-fn not_saved(error: BackendError, outcome: &Outcome) -> Error {
+fn not_saved(error: BackendError, outcome: &DeploymentOutcome) -> Error {
     let error = Error::from(error);
     let how = if outcome.result.is_ok() {
         "succeeded"

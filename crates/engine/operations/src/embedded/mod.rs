@@ -17,33 +17,36 @@ use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_backend::{
-    Environment, Keyring, Owner, Session, SessionRequest, StackSecrets, StateVersion, UpdateKind,
+    Environment, Keyring, Owner, SessionRequest, StackSecrets, StackSession, StateVersion,
+    UpdateKind,
 };
-use nimbus_engine_deploy::{DeploymentSpec, Options, Outcome, RandomIds, SystemClock};
+use nimbus_engine_deploy::{
+    DeploymentOptions, DeploymentOutcome, DeploymentSpec, RandomIds, SystemClock,
+};
 use nimbus_engine_model::{REDACTED, Snapshot};
 use nimbus_engine_ports::{DeploymentContext, EngineEvent, EventSink, Journal};
 
-use crate::bench::{Setup, Tools, Workbench};
+use crate::broadcast::BroadcastSink;
 use crate::cancel::Cancellation;
 use crate::engine::Engine;
-use crate::fan::EventFan;
 use crate::given::GivenConfig;
 use crate::import::ImportScope;
+use crate::notices;
 use crate::plan;
 use crate::processes::Processes;
 use crate::redact;
 use crate::report::RunReport;
-use crate::request::{Action, Mode, RunRequest};
-use crate::restore::Recorded;
+use crate::request::{Action, Mode, OperationRequest};
+use crate::restore::RecordedProgram;
+use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 use crate::scratch::NoJournal;
 use crate::stacks::BackendStacks;
-use crate::tell;
 use crate::unknown::refuse_unknown;
-use crate::workspace::Workspace;
+use crate::workspace::StackWorkspace;
 
 pub struct EmbeddedEngine {
     keyring: Arc<Keyring>,
-    workbench: Arc<dyn Workbench>,
+    workbench: Arc<dyn RuntimeLauncher>,
     given: Option<ResolvedConfig>,
 }
 
@@ -53,12 +56,12 @@ impl EmbeddedEngine {
         Self::with(Environment::process(), Arc::new(Processes::new()))
     }
 
-    pub fn with(environment: Environment, workbench: Arc<dyn Workbench>) -> Self {
+    pub fn with(environment: Environment, workbench: Arc<dyn RuntimeLauncher>) -> Self {
         Self::with_keys(Keyring::new(environment), workbench)
     }
 
     /// With keys that other operations use too.
-    pub fn with_keys(keyring: Arc<Keyring>, workbench: Arc<dyn Workbench>) -> Self {
+    pub fn with_keys(keyring: Arc<Keyring>, workbench: Arc<dyn RuntimeLauncher>) -> Self {
         Self {
             keyring,
             workbench,
@@ -88,11 +91,11 @@ impl Default for EmbeddedEngine {
 impl Engine for EmbeddedEngine {
     async fn run(
         &self,
-        request: &RunRequest,
+        request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
-        let workspace = Workspace::open(
+        let workspace = StackWorkspace::open(
             &request.location,
             &self.keyring,
             request.options.sandbox.as_ref(),
@@ -103,13 +106,13 @@ impl Engine for EmbeddedEngine {
             None => workspace.config()?,
         };
         redact::hide_config(&config);
-        let run = Run {
+        let run = EmbeddedOperation {
             request,
             workspace: &workspace,
             config: &config,
             config_is_given: self.given.is_some(),
             workbench: self.workbench.as_ref(),
-            events: Arc::new(EventFan::new(vec![events])),
+            events: Arc::new(BroadcastSink::new(vec![events])),
             cancellation,
             started: Instant::now(),
         };
@@ -121,27 +124,27 @@ impl Engine for EmbeddedEngine {
 }
 
 /// One operation under way.
-struct Run<'a> {
-    request: &'a RunRequest,
-    workspace: &'a Workspace,
+struct EmbeddedOperation<'a> {
+    request: &'a OperationRequest,
+    workspace: &'a StackWorkspace,
     config: &'a ResolvedConfig,
     /// Then the stack's file is not this run's to change either.
     config_is_given: bool,
-    workbench: &'a dyn Workbench,
+    workbench: &'a dyn RuntimeLauncher,
     events: Arc<dyn EventSink>,
     cancellation: &'a Cancellation,
     started: Instant,
 }
 
 /// The state that an operation starts from.
-struct Start {
+struct StartState {
     snapshot: Snapshot,
     /// `None` before the stack's first operation.
     version: Option<StateVersion>,
     secrets: Arc<StackSecrets>,
 }
 
-impl Run<'_> {
+impl EmbeddedOperation<'_> {
     async fn preview(&self) -> Result<RunReport> {
         let stack = self.workspace.access.stack();
         self.tell_others(&stack).await?;
@@ -174,10 +177,10 @@ impl Run<'_> {
             })
             .await?;
         let recovered = session.recovered().to_vec();
-        tell::recovered(self.events.as_ref(), &recovered);
+        notices::recovered(self.events.as_ref(), &recovered);
         match self.apply_under(&session).await {
-            Ok(Applied::Done(outcome)) => self.finish(session, *outcome, recovered).await,
-            Ok(Applied::Killed) => Ok(self.killed(session, recovered).await),
+            Ok(SessionEnd::Done(outcome)) => self.finish(session, *outcome, recovered).await,
+            Ok(SessionEnd::Killed) => Ok(self.killed(session, recovered).await),
             Err(error) => {
                 // What was recorded, if anything, stays in the journal.
                 session.end().await?;
@@ -186,8 +189,8 @@ impl Run<'_> {
         }
     }
 
-    async fn apply_under(&self, session: &Session) -> Result<Applied> {
-        let start = Start {
+    async fn apply_under(&self, session: &StackSession) -> Result<SessionEnd> {
+        let start = StartState {
             snapshot: session.snapshot().cloned().unwrap_or_default(),
             version: Some(session.version()),
             secrets: Arc::clone(session.secrets()),
@@ -196,8 +199,8 @@ impl Run<'_> {
         refuse_unknown(self.request, &start.snapshot)?;
         let operate = self.operate(&start, session.journal());
         tokio::select! {
-            outcome = operate => Ok(Applied::Done(Box::new(outcome?))),
-            () = self.cancellation.killed() => Ok(Applied::Killed),
+            outcome = operate => Ok(SessionEnd::Done(Box::new(outcome?))),
+            () = self.cancellation.killed() => Ok(SessionEnd::Killed),
             holder = session.lease().lost() => {
                 let message = format!("{holder} took over the stack while this was running");
                 Err(Error::new(ErrorCode::LEASE_LOST, message))
@@ -219,7 +222,11 @@ impl Run<'_> {
     }
 
     /// Sets the bench up, runs the deployment and clears the bench away, whatever happens.
-    async fn operate(&self, start: &Start, journal: Arc<dyn Journal>) -> Result<Outcome> {
+    async fn operate(
+        &self,
+        start: &StartState,
+        journal: Arc<dyn Journal>,
+    ) -> Result<DeploymentOutcome> {
         let options = self.options(start)?;
         let context = self.context();
         self.events.emit(EngineEvent::Prelude {
@@ -227,7 +234,7 @@ impl Run<'_> {
         });
         let tools = self
             .workbench
-            .set_up(Setup {
+            .set_up(RuntimeSetup {
                 request: self.request,
                 workspace: self.workspace,
                 config: self.config,
@@ -259,12 +266,12 @@ impl Run<'_> {
 
     async fn deploy(
         &self,
-        tools: &dyn Tools,
-        start: &Start,
+        tools: &dyn OperationRuntime,
+        start: &StartState,
         journal: Arc<dyn Journal>,
-        options: Options,
+        options: DeploymentOptions,
         context: &DeploymentContext,
-    ) -> Result<Outcome> {
+    ) -> Result<DeploymentOutcome> {
         let spec = DeploymentSpec {
             project: context.project.clone(),
             stack: context.stack.clone(),
@@ -296,7 +303,7 @@ impl Run<'_> {
                 nimbus_engine_deploy::destroy(spec).await
             }
             Action::Restore(snapshot) => {
-                let recorded = Recorded::new(snapshot.as_ref().clone());
+                let recorded = RecordedProgram::new(snapshot.as_ref().clone());
                 nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
             }
             Action::Refresh if runs_program => {
@@ -341,8 +348,8 @@ impl Run<'_> {
 }
 
 /// How the work under a session ended.
-enum Applied {
-    Done(Box<Outcome>),
+enum SessionEnd {
+    Done(Box<DeploymentOutcome>),
     Killed,
 }
 

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use nimbus_core::{Error, ErrorCode, Result};
 
-use crate::request::{Action, Choice, Mode, PolicyPackRequest, RunOptions, RunRequest};
+use crate::request::{
+    Action, Mode, OperationRequest, PolicyPackRequest, ResourceSelection, RunOptions,
+};
 
 /// Where the command line works.
-pub(super) struct Place<'a> {
+pub(super) struct CliLocation<'a> {
     pub(super) directory: &'a Path,
     /// `organization/<project>/<stack>`.
     pub(super) stack: &'a str,
@@ -16,10 +18,13 @@ pub(super) struct Place<'a> {
     pub(super) log: &'a Path,
 }
 
-pub(super) fn arguments(request: &RunRequest, place: &Place<'_>) -> Result<Vec<String>> {
+pub(super) fn arguments(
+    request: &OperationRequest,
+    place: &CliLocation<'_>,
+) -> Result<Vec<String>> {
     refuse_unsupported(request)?;
     let options = &request.options;
-    let mut list = Arguments::default();
+    let mut list = CliArguments::default();
     list.verb(&request.action, request.mode)?;
     list.value("--cwd", &place.directory.display().to_string());
     list.value("--stack", place.stack);
@@ -59,7 +64,7 @@ pub(super) fn arguments(request: &RunRequest, place: &Place<'_>) -> Result<Vec<S
 }
 
 /// What the official command line cannot do, or would do differently from what was asked.
-fn refuse_unsupported(request: &RunRequest) -> Result<()> {
+fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
     let options = &request.options;
     let clears = options.clear_pending_creates && request.action != Action::Refresh;
     let configs = options
@@ -100,9 +105,9 @@ fn refuse_unsupported(request: &RunRequest) -> Result<()> {
 }
 
 #[derive(Default)]
-struct Arguments(Vec<String>);
+struct CliArguments(Vec<String>);
 
-impl Arguments {
+impl CliArguments {
     fn verb(&mut self, action: &Action, mode: Mode) -> Result<()> {
         let words: &[&str] = match (action, mode) {
             (Action::Update, Mode::Preview) => &["preview"],
@@ -133,7 +138,7 @@ impl Arguments {
         }
     }
 
-    fn choice(&mut self, flag: &str, choice: &Choice) {
+    fn choice(&mut self, flag: &str, choice: &ResourceSelection) {
         for pattern in &choice.patterns {
             self.value(flag, pattern);
         }
@@ -162,13 +167,13 @@ mod tests {
     use crate::request::StackLocation;
 
     fn words(action: Action, mode: Mode, options: RunOptions) -> Result<String> {
-        let request = RunRequest {
+        let request = OperationRequest {
             location: StackLocation::default(),
             action,
             mode,
             options,
         };
-        let place = Place {
+        let place = CliLocation {
             directory: Path::new("/program"),
             stack: "organization/p/dev",
             config: None,
@@ -201,7 +206,7 @@ mod tests {
             continue_on_error: true,
             refresh: true,
             message: "--yes".to_owned(),
-            targets: Choice {
+            targets: ResourceSelection {
                 patterns: vec!["**a".to_owned()],
                 dependents: true,
             },

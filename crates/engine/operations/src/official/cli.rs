@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::Environment;
-use nimbus_engine_process::{Origin, Process, Pump, Tail};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Pump, Tail};
 use semver::Version;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn parse(said: &str) -> Option<Version> {
 
 /// The first lines that a program says before it ends well.
 async fn said(command: Command) -> Result<String, String> {
-    let started = Process::start(command, Origin::Operators)
+    let started = ChildProcess::start(command, CodeOrigin::Operators)
         .await
         .map_err(|error| error.to_string())?;
     let tail = Arc::new(Tail::default());

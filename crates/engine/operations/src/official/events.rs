@@ -31,7 +31,7 @@ pub(super) enum Logged {
 }
 
 pub(super) fn parse(line: &str) -> Logged {
-    let Ok(line) = serde_json::from_str::<Line>(line) else {
+    let Ok(line) = serde_json::from_str::<LoggedLine>(line) else {
         return Logged::Other;
     };
     if line.cancel_event.is_some() {
@@ -40,7 +40,7 @@ pub(super) fn parse(line: &str) -> Logged {
     event(line).map_or(Logged::Other, Logged::Event)
 }
 
-fn event(line: Line) -> Option<EngineEvent> {
+fn event(line: LoggedLine) -> Option<EngineEvent> {
     if let Some(Prelude { config }) = line.prelude_event {
         return Some(EngineEvent::Prelude { config });
     }
@@ -76,7 +76,7 @@ fn event(line: Line) -> Option<EngineEvent> {
         .map(|ended| EngineEvent::Summary(summary(ended)))
 }
 
-fn step(metadata: Metadata) -> Option<StepEvent> {
+fn step(metadata: LoggedStep) -> Option<StepEvent> {
     let detailed_diff = metadata.detailed_diff.map(|diffs| {
         let entry = |(path, diff): (String, Diff)| {
             let kind = parse_diff(&diff.diff_kind)?;
@@ -99,7 +99,7 @@ fn step(metadata: Metadata) -> Option<StepEvent> {
     })
 }
 
-fn state(state: State) -> Option<ResourceState> {
+fn state(state: LoggedState) -> Option<ResourceState> {
     let mut known = ResourceState::new(Urn::parse(&state.urn).ok()?, state.custom);
     known.delete = state.delete;
     known.id = Some(state.id).filter(|id| !id.is_empty());
@@ -112,7 +112,7 @@ fn state(state: State) -> Option<ResourceState> {
     known.outputs = properties(state.outputs);
     known.provider = state.provider;
     known.init_errors = state.init_errors.unwrap_or_default();
-    // A path that cannot be read hides nothing; the state file has it as it is.
+    // A path that cannot be read hides nothing; the state file has it is.
     known.hide_diff = state
         .hide_diffs
         .iter()
@@ -144,7 +144,7 @@ impl Crypter for Blank {
     }
 }
 
-fn diagnostic(message: Message) -> Option<Diagnostic> {
+fn diagnostic(message: LoggedDiagnostic) -> Option<Diagnostic> {
     let severity = match message.severity.as_str() {
         // What SDKs say about their inner life; it may quote anything.
         "debug" => return None,
@@ -177,7 +177,7 @@ fn violation(policy: Policy) -> PolicyViolation {
     }
 }
 
-fn summary(ended: Ended) -> Summary {
+fn summary(ended: LoggedSummary) -> Summary {
     let changes = ended.resource_changes.unwrap_or_default().into_iter();
     Summary {
         is_preview: ended.is_preview,
@@ -209,16 +209,16 @@ fn parse_diff(text: &str) -> Option<DiffKind> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct LoggedLine {
     cancel_event: Option<Value>,
     prelude_event: Option<Prelude>,
-    diagnostic_event: Option<Message>,
+    diagnostic_event: Option<LoggedDiagnostic>,
     resource_pre_event: Option<Envelope>,
     res_outputs_event: Option<Envelope>,
     res_op_failed_event: Option<Envelope>,
     policy_event: Option<Policy>,
     policy_remediation_event: Option<Policy>,
-    summary_event: Option<Ended>,
+    summary_event: Option<LoggedSummary>,
 }
 
 #[derive(Default, Deserialize)]
@@ -229,20 +229,20 @@ struct Prelude {
 
 #[derive(Deserialize)]
 struct Envelope {
-    metadata: Metadata,
+    metadata: LoggedStep,
     #[serde(default)]
     planning: bool,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
+struct LoggedStep {
     op: String,
     urn: String,
     #[serde(rename = "type")]
     type_: String,
-    old: Option<State>,
-    new: Option<State>,
+    old: Option<LoggedState>,
+    new: Option<LoggedState>,
     keys: Option<Vec<String>>,
     diffs: Option<Vec<String>>,
     detailed_diff: Option<BTreeMap<String, Diff>>,
@@ -259,7 +259,7 @@ struct Diff {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct State {
+struct LoggedState {
     urn: String,
     custom: bool,
     delete: bool,
@@ -278,7 +278,7 @@ struct State {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Message {
+struct LoggedDiagnostic {
     urn: String,
     message: String,
     severity: String,
@@ -302,7 +302,7 @@ struct Policy {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Ended {
+struct LoggedSummary {
     maybe_corrupt: bool,
     duration_seconds: u64,
     resource_changes: Option<BTreeMap<String, usize>>,

@@ -5,14 +5,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Reads whole lines as they appear.
-pub(super) struct Follower {
+pub(super) struct LineReader {
     path: PathBuf,
     file: Option<File>,
     /// The beginning of a line whose end has not been written yet.
     rest: Vec<u8>,
 }
 
-impl Follower {
+impl LineReader {
     pub(super) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -50,7 +50,7 @@ mod tests {
     fn lines_are_whole_and_come_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
-        let mut follower = Follower::new(&path);
+        let mut follower = LineReader::new(&path);
         assert_eq!(follower.lines(), [""; 0]);
         let mut file = File::create(&path).expect("a file");
         file.write_all(b"one\ntw").expect("written");

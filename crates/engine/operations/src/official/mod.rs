@@ -17,7 +17,7 @@ mod events;
 mod follow;
 mod outcome;
 mod reap;
-mod stage;
+mod simulated_providers;
 mod tokens;
 
 use std::path::Path;
@@ -34,29 +34,29 @@ use nimbus_engine_backend::{
 };
 use nimbus_engine_model::{PropertyMap, PropertyValue, ROOT_STACK_TYPE, Snapshot};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProviderHost, Summary};
-use nimbus_engine_process::{Exit, Origin, Process, Pump, Signal, Tail, Walls};
+use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Tail};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use crate::broadcast::BroadcastSink;
 use crate::cancel::Cancellation;
 use crate::engine::Engine;
-use crate::fan::EventFan;
 use crate::given::GivenConfig;
+use crate::notices;
 use crate::redact;
 use crate::report::RunReport;
-use crate::request::{Action, Mode, RunRequest};
+use crate::request::{Action, Mode, OperationRequest};
 use crate::stacks::stack_outputs;
-use crate::tell;
 use crate::unknown::refuse_unknown;
-use crate::workspace::{BACKEND_VARIABLE, Workspace, backend_address};
+use crate::workspace::{BACKEND_VARIABLE, StackWorkspace, backend_address};
 
-use arguments::Place;
+use arguments::CliLocation;
 use cli::OfficialCli;
 use copy::WorkspaceCopy;
 use events::Logged;
-use follow::Follower;
-use outcome::{Seen, outcome};
-use stage::Stage;
+use follow::LineReader;
+use outcome::{ObservedOperation, outcome};
+use simulated_providers::SimulatedProviders;
 
 /// How often the event log is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -115,7 +115,7 @@ impl Default for OfficialEngine {
 impl Engine for OfficialEngine {
     async fn run(
         &self,
-        request: &RunRequest,
+        request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
     ) -> Result<RunReport> {
@@ -123,15 +123,15 @@ impl Engine for OfficialEngine {
         let directory = &request.location.directory;
         let find = || OfficialCli::find(environment, directory);
         let cli = self.cli.get_or_try_init(find).await?;
-        let workspace = Workspace::open(&request.location, &self.keyring, None).await?;
-        let run = Run {
+        let workspace = StackWorkspace::open(&request.location, &self.keyring, None).await?;
+        let run = OfficialOperation {
             request,
             environment,
             given: self.given.as_ref(),
             simulated: self.simulated.as_ref(),
             cli,
             workspace: &workspace,
-            events: Arc::new(EventFan::new(vec![events])),
+            events: Arc::new(BroadcastSink::new(vec![events])),
             cancellation,
             started: Instant::now(),
         };
@@ -141,22 +141,22 @@ impl Engine for OfficialEngine {
 }
 
 /// One operation under way.
-struct Run<'a> {
-    request: &'a RunRequest,
+struct OfficialOperation<'a> {
+    request: &'a OperationRequest,
     environment: &'a Environment,
     given: Option<&'a GivenConfig>,
     simulated: Option<&'a Arc<dyn ProviderHost>>,
     cli: &'a OfficialCli,
-    workspace: &'a Workspace,
+    workspace: &'a StackWorkspace,
     events: Arc<dyn EventSink>,
     cancellation: &'a Cancellation,
     started: Instant,
 }
 
 /// What a child left when it had gone.
-struct Ended {
+struct ExitedChild {
     exit: Exit,
-    seen: Seen,
+    seen: ObservedOperation,
     written: String,
     killed: bool,
     summary: Option<Summary>,
@@ -164,7 +164,7 @@ struct Ended {
     outputs: PropertyMap,
 }
 
-impl Run<'_> {
+impl OfficialOperation<'_> {
     /// Whatever the configuration has of secrets is hidden wherever it turns up.
     fn hide_secrets(&self) -> Result<()> {
         let config = match self.given {
@@ -201,7 +201,7 @@ impl Run<'_> {
             Ok(loaded) => loaded.snapshot.unwrap_or_default(),
             Err(BackendError::NotFound { .. }) if self.request.action == Action::Update => {
                 if self.request.mode == Mode::Preview {
-                    tell::new_stack(self.events.as_ref(), &self.workspace.access.name);
+                    notices::new_stack(self.events.as_ref(), &self.workspace.access.name);
                 }
                 return Ok(None);
             }
@@ -209,10 +209,10 @@ impl Run<'_> {
         };
         match (self.request.mode, stack.interrupted().await?) {
             (_, None) => {}
-            (Mode::Preview, Some(report)) => tell::interrupted(self.events.as_ref(), &report),
+            (Mode::Preview, Some(report)) => notices::interrupted(self.events.as_ref(), &report),
             (Mode::Apply, Some(report)) => {
                 return Err(
-                    Error::new(ErrorCode::OUTCOMES_UNKNOWN, tell::describe(&report)).with_help(
+                    Error::new(ErrorCode::OUTCOMES_UNKNOWN, notices::describe(&report)).with_help(
                         "its journal is known to the embedded engine only: run `nimbus program \
                          refresh --engine embedded` first",
                     ),
@@ -256,29 +256,29 @@ impl Run<'_> {
     }
 
     /// The simulated cloud of a rehearsal.
-    async fn stage(&self, recorded: &Snapshot) -> Result<Option<Stage>> {
+    async fn stage(&self, recorded: &Snapshot) -> Result<Option<SimulatedProviders>> {
         let Some(host) = self.simulated else {
             return Ok(None);
         };
         let project = &self.workspace.project;
         let needs_program = self.request.needs_program();
-        let stage = Stage::set(host, project, recorded, needs_program).await?;
+        let stage = SimulatedProviders::set(host, project, recorded, needs_program).await?;
         Ok(Some(stage))
     }
 
     async fn run_child(
         &self,
         copy: Option<&WorkspaceCopy>,
-        stage: Option<&Stage>,
-    ) -> Result<Ended> {
-        let scratch = stage::empty_folder()?;
+        stage: Option<&SimulatedProviders>,
+    ) -> Result<ExitedChild> {
+        let scratch = simulated_providers::empty_folder()?;
         let log = scratch.path().join("events.json");
         let directory = match copy {
             Some(copy) => copy.directory(),
             None => self.workspace.project.directory(),
         };
         let stack = self.workspace.access.name.to_string();
-        let place = Place {
+        let place = CliLocation {
             directory,
             stack: &stack,
             config: copy.map(WorkspaceCopy::config),
@@ -320,12 +320,14 @@ impl Run<'_> {
     }
 
     /// Passes events on until the child has gone.
-    async fn follow(&self, command: Command, log: &Path) -> Result<Ended> {
-        let origin = Origin::Tenants(Walls::OwnProject);
-        let started = Process::start(command, origin).await.map_err(|error| {
-            let message = format!("{} cannot be started: {error}", self.cli.program.display());
-            Error::new(ErrorCode::OFFICIAL_CLI_UNUSABLE, message).with_source(error)
-        })?;
+    async fn follow(&self, command: Command, log: &Path) -> Result<ExitedChild> {
+        let origin = CodeOrigin::Tenants(CodeIsolation::OwnProject);
+        let started = ChildProcess::start(command, origin)
+            .await
+            .map_err(|error| {
+                let message = format!("{} cannot be started: {error}", self.cli.program.display());
+                Error::new(ErrorCode::OFFICIAL_CLI_UNUSABLE, message).with_source(error)
+            })?;
         let tail = Arc::new(Tail::default());
         let mut pumps = [
             // What people would see is told by the events.
@@ -336,14 +338,14 @@ impl Run<'_> {
             }),
         ];
         let process = started.process;
-        let mut heard = Heard::default();
-        let mut follower = Follower::new(log);
+        let mut heard = EventLogState::default();
+        let mut follower = LineReader::new(log);
         let (exit, killed) = self.watch(&process, &mut follower, &mut heard).await;
         for pump in &mut pumps {
             pump.drain(PATIENCE).await;
         }
         heard.take(&mut follower, self.events.as_ref());
-        Ok(Ended {
+        Ok(ExitedChild {
             exit,
             seen: heard.seen,
             written: tail.text(),
@@ -356,9 +358,9 @@ impl Run<'_> {
     /// How it ended, and whether we killed it.
     async fn watch(
         &self,
-        process: &Process,
-        follower: &mut Follower,
-        heard: &mut Heard,
+        process: &ChildProcess,
+        follower: &mut LineReader,
+        heard: &mut EventLogState,
     ) -> (Exit, bool) {
         let mut asked = false;
         loop {
@@ -382,7 +384,7 @@ impl Run<'_> {
     async fn cancel(&self, directory: &Path, stack: &str) -> Result<()> {
         let mut command = self.command(directory)?;
         command.args(["cancel", "--yes", "--non-interactive", "--stack", stack]);
-        if let Ok(started) = Process::start(command, Origin::Operators).await {
+        if let Ok(started) = ChildProcess::start(command, CodeOrigin::Operators).await {
             let _drained = [
                 Pump::start(started.stdout, |_| ()),
                 Pump::start(started.stderr, |_| ()),
@@ -398,7 +400,7 @@ impl Run<'_> {
         Ok(stack.remove(false, self.owner(), keyring).await?)
     }
 
-    async fn report(&self, stack: &Stack, ended: Ended) -> Result<RunReport> {
+    async fn report(&self, stack: &Stack, ended: ExitedChild) -> Result<RunReport> {
         let stopped = self.cancellation.is_stopping();
         let result = outcome(ended.exit, &ended.seen, &ended.written, stopped);
         let summary = ended.summary.unwrap_or_else(|| Summary {
@@ -446,15 +448,15 @@ impl Run<'_> {
 
 /// What the event log has said so far.
 #[derive(Default)]
-struct Heard {
-    seen: Seen,
+struct EventLogState {
+    seen: ObservedOperation,
     /// Kept until the exit code is known.
     summary: Option<Summary>,
     outputs: PropertyMap,
 }
 
-impl Heard {
-    fn take(&mut self, follower: &mut Follower, events: &dyn EventSink) {
+impl EventLogState {
+    fn take(&mut self, follower: &mut LineReader, events: &dyn EventSink) {
         for line in follower.lines() {
             let Logged::Event(event) = events::parse(&line) else {
                 continue;

@@ -9,13 +9,13 @@ use nimbus_engine_process::Exit;
 
 /// What was seen of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ObservedOperation {
     pub(super) failed_steps: usize,
     pub(super) errors: Vec<String>,
     pub(super) forbidden: bool,
 }
 
-impl Seen {
+impl ObservedOperation {
     pub(super) fn note(&mut self, event: &EngineEvent) {
         match event {
             EngineEvent::ResourceFailed { .. } => self.failed_steps += 1,
@@ -40,7 +40,12 @@ const WORDS: &[(&str, ErrorCode)] = &[
 ];
 
 /// `stopped` says that we asked it to stop; `written` is the end of what it wrote.
-pub(super) fn outcome(exit: Exit, seen: &Seen, written: &str, stopped: bool) -> Result<(), Error> {
+pub(super) fn outcome(
+    exit: Exit,
+    seen: &ObservedOperation,
+    written: &str,
+    stopped: bool,
+) -> Result<(), Error> {
     if exit == Exit::Code(0) {
         return Ok(());
     }
@@ -90,7 +95,7 @@ pub(super) fn outcome(exit: Exit, seen: &Seen, written: &str, stopped: bool) -> 
 mod tests {
     use super::*;
 
-    fn code(exit: Exit, seen: &Seen, written: &str) -> Option<ErrorCode> {
+    fn code(exit: Exit, seen: &ObservedOperation, written: &str) -> Option<ErrorCode> {
         outcome(exit, seen, written, false)
             .err()
             .map(|error| error.code())
@@ -98,11 +103,11 @@ mod tests {
 
     #[test]
     fn events_codes_and_words_become_our_errors() {
-        let nothing = Seen::default();
+        let nothing = ObservedOperation::default();
         assert_eq!(code(Exit::Code(0), &nothing, "warning: x"), None);
-        let failed = Seen {
+        let failed = ObservedOperation {
             failed_steps: 2,
-            ..Seen::default()
+            ..ObservedOperation::default()
         };
         for number in [1, 4, 255] {
             assert_eq!(
@@ -110,17 +115,17 @@ mod tests {
                 Some(ErrorCode::STEPS_FAILED)
             );
         }
-        let wrong = Seen {
+        let wrong = ObservedOperation {
             errors: vec!["TypeError".to_owned()],
-            ..Seen::default()
+            ..ObservedOperation::default()
         };
         assert_eq!(
             code(Exit::Code(1), &wrong, ""),
             Some(ErrorCode::PROGRAM_ENDED_IN_ERROR)
         );
-        let forbidden = Seen {
+        let forbidden = ObservedOperation {
             forbidden: true,
-            ..Seen::default()
+            ..ObservedOperation::default()
         };
         assert_eq!(
             code(Exit::Code(255), &forbidden, ""),
@@ -161,11 +166,16 @@ mod tests {
 
     #[test]
     fn a_run_that_was_stopped_is_cancelled_whatever_its_code() {
-        let error =
-            outcome(Exit::Code(255), &Seen::default(), "error: x", true).expect_err("stopped");
+        let error = outcome(
+            Exit::Code(255),
+            &ObservedOperation::default(),
+            "error: x",
+            true,
+        )
+        .expect_err("stopped");
         assert_eq!(error.code(), ErrorCode::CANCELLED);
         assert!(
-            outcome(Exit::Code(0), &Seen::default(), "", true).is_ok(),
+            outcome(Exit::Code(0), &ObservedOperation::default(), "", true).is_ok(),
             "it was done already"
         );
     }

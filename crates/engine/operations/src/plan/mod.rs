@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_deploy::Plan;
+use nimbus_engine_deploy::DeploymentPlan;
 use nimbus_engine_model::Urn;
 use nimbus_engine_model::format::StateError;
 use nimbus_engine_model::secrets::Crypter;
 use serde::{Deserialize, Serialize};
 
-pub use seal::Part;
+pub use seal::SealedPart;
 pub(crate) use seal::{Seal, program_digest, text_digest};
 
 /// Name and version of the file's form.
@@ -50,12 +50,15 @@ pub enum PlanError {
     #[error("{} is not a plan: {problem}", path.display())]
     NotAPlan { path: PathBuf, problem: String },
     #[error("the plan {} no longer fits: {}", path.display(), reasons(parts))]
-    Moved { path: PathBuf, parts: Vec<Part> },
+    Moved {
+        path: PathBuf,
+        parts: Vec<SealedPart>,
+    },
     #[error(transparent)]
     Values(#[from] StateError),
 }
 
-fn reasons(parts: &[Part]) -> String {
+fn reasons(parts: &[SealedPart]) -> String {
     let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
     texts.join(", and ")
 }
@@ -63,7 +66,7 @@ fn reasons(parts: &[Part]) -> String {
 /// Writes a plan, readable by its owner only: it tells much about a stack.
 pub(crate) fn save(
     path: &Path,
-    plan: &Plan,
+    plan: &DeploymentPlan,
     seal: &Seal,
     made: Timestamp,
     crypter: &dyn Crypter,
@@ -92,7 +95,11 @@ pub(crate) fn save(
 }
 
 /// Reads a plan for what there is now.
-pub(crate) fn load(path: &Path, now: &Seal, crypter: &dyn Crypter) -> Result<Plan, PlanError> {
+pub(crate) fn load(
+    path: &Path,
+    now: &Seal,
+    crypter: &dyn Crypter,
+) -> Result<DeploymentPlan, PlanError> {
     let text = std::fs::read(path).map_err(|source| PlanError::Unreadable {
         path: path.to_owned(),
         source,

@@ -24,7 +24,7 @@ pub(crate) struct Seal {
 
 /// A part that moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SealedPart {
     Project,
     Stack,
     State,
@@ -32,7 +32,7 @@ pub enum Part {
     Program,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for SealedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Project => "it is for another project",
@@ -46,13 +46,13 @@ impl fmt::Display for Part {
 
 impl Seal {
     /// What is not as it was, with the most telling part first.
-    pub(crate) fn moved(&self, now: &Self) -> Vec<Part> {
+    pub(crate) fn moved(&self, now: &Self) -> Vec<SealedPart> {
         let parts = [
-            (Part::Project, self.project == now.project),
-            (Part::Stack, self.stack == now.stack),
-            (Part::State, self.state == now.state),
-            (Part::Config, self.config == now.config),
-            (Part::Program, self.program == now.program),
+            (SealedPart::Project, self.project == now.project),
+            (SealedPart::Stack, self.stack == now.stack),
+            (SealedPart::State, self.state == now.state),
+            (SealedPart::Config, self.config == now.config),
+            (SealedPart::Program, self.program == now.program),
         ];
         parts
             .into_iter()
@@ -166,12 +166,12 @@ mod tests {
             program: "g".into(),
             ..seal()
         };
-        assert_eq!(seal().moved(&now), [Part::State, Part::Program]);
+        assert_eq!(seal().moved(&now), [SealedPart::State, SealedPart::Program]);
         let elsewhere = Seal {
             stack: "t".into(),
             ..seal()
         };
-        assert_eq!(seal().moved(&elsewhere), [Part::Stack]);
+        assert_eq!(seal().moved(&elsewhere), [SealedPart::Stack]);
     }
 
     #[test]

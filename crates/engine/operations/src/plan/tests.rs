@@ -22,7 +22,7 @@ fn urn(name: &str) -> Urn {
     Urn::new("dev", "shop", None, "a:b:C", name)
 }
 
-fn plan() -> Plan {
+fn plan() -> DeploymentPlan {
     let values: PropertyMap = [
         (
             "password".to_owned(),
@@ -87,7 +87,7 @@ fn plan() -> Plan {
         outputs: values,
         seed: Some([9; 32]),
     };
-    Plan {
+    DeploymentPlan {
         base_serial: seal().state,
         resources: [(urn("new"), made), (urn("gone"), deleted)].into(),
     }

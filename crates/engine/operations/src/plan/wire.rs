@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_engine_deploy::{GoalPlan, Plan, PlannedDiff, ResourcePlan};
+use nimbus_engine_deploy::{DeploymentPlan, GoalPlan, PlannedDiff, ResourcePlan};
 use nimbus_engine_model::format::{StateError, read_property, write_property};
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_engine_model::{
@@ -11,7 +11,7 @@ use nimbus_engine_model::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-type Resources = BTreeMap<Urn, WireResource>;
+type WireResources = BTreeMap<Urn, WireResource>;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -99,7 +99,10 @@ mod parent {
     }
 }
 
-pub(super) fn write(plan: &Plan, crypter: &dyn Crypter) -> Result<Resources, StateError> {
+pub(super) fn write(
+    plan: &DeploymentPlan,
+    crypter: &dyn Crypter,
+) -> Result<WireResources, StateError> {
     plan.resources
         .iter()
         .map(|(urn, resource)| Ok((urn.clone(), write_resource(resource, crypter)?)))
@@ -108,14 +111,14 @@ pub(super) fn write(plan: &Plan, crypter: &dyn Crypter) -> Result<Resources, Sta
 
 pub(super) fn read(
     base_serial: String,
-    resources: Resources,
+    resources: WireResources,
     crypter: &dyn Crypter,
-) -> Result<Plan, StateError> {
+) -> Result<DeploymentPlan, StateError> {
     let resources = resources
         .into_iter()
         .map(|(urn, resource)| Ok((urn, read_resource(resource, crypter)?)))
         .collect::<Result<_, StateError>>()?;
-    Ok(Plan {
+    Ok(DeploymentPlan {
         base_serial,
         resources,
     })

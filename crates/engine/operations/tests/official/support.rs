@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nimbus_core::Result;
 use nimbus_engine_backend::{Environment, Owner};
 use nimbus_engine_operations::{
-    Action, Cancellation, Engine, Mode, RunOptions, RunReport, RunRequest, StackAccess,
+    Action, Cancellation, Engine, Mode, OperationRequest, RunOptions, RunReport, StackAccess,
     StackLocation,
 };
 use nimbus_engine_ports::{EngineEvent, EventSink};
@@ -64,8 +64,8 @@ impl Place {
         }
     }
 
-    pub(crate) fn request(&self, stack: &str, action: Action, mode: Mode) -> RunRequest {
-        RunRequest {
+    pub(crate) fn request(&self, stack: &str, action: Action, mode: Mode) -> OperationRequest {
+        OperationRequest {
             location: self.location(stack),
             action,
             mode,
@@ -116,7 +116,7 @@ impl EventSink for Listener {
 /// Runs an operation that nobody stops.
 pub(crate) async fn run(
     engine: &dyn Engine,
-    request: &RunRequest,
+    request: &OperationRequest,
 ) -> (Result<RunReport>, Vec<EngineEvent>) {
     let listener = Arc::new(Listener::default());
     let sink = Arc::clone(&listener) as Arc<dyn EventSink>;

@@ -8,7 +8,7 @@ use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_monitor::StackReadError;
 use nimbus_engine_operations::{Action, ImportItem, Mode, RunOptions};
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
-use nimbus_engine_testing::Resource;
+use nimbus_engine_testing::ScriptedResource;
 
 use crate::support::{Site, bucket, files};
 
@@ -156,7 +156,7 @@ async fn existing_objects_are_imported_by_type_name_and_id() {
 async fn secrets_are_encrypted_and_the_first_one_brings_the_salt() {
     let site = Site::new();
     let secret = PropertyValue::secret("hunter2".into());
-    site.program([Resource::custom("pkg:index:Bucket", "a").prop("password", secret)]);
+    site.program([ScriptedResource::custom("pkg:index:Bucket", "a").prop("password", secret)]);
     site.up().await.succeeded();
     let text =
         fs::read_to_string(site.state_folder().join(".pulumi/stacks/proj/test.json")).unwrap();

@@ -4,7 +4,9 @@ use std::fs;
 use std::sync::Arc;
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_model::{ActId, JournalEntry, Operation, OperationKind, ResourceState, Urn};
+use nimbus_engine_model::{
+    ActId, JournalEntry, OperationKind, PendingOperation, ResourceState, Urn,
+};
 use nimbus_engine_operations::{Action, Mode, RunOptions};
 
 use crate::support::{Site, bucket};
@@ -18,7 +20,7 @@ async fn interrupted() -> Site {
     let urn = Urn::new("test", "proj", None, "pkg:index:Bucket", "lost");
     let entry = JournalEntry::Begin {
         act: ActId(1),
-        operation: Operation {
+        operation: PendingOperation {
             kind: OperationKind::Creating,
             resource: Arc::new(ResourceState::new(urn, true)),
         },

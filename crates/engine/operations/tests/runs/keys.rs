@@ -5,12 +5,12 @@ use std::fs;
 use nimbus_core::ErrorCode;
 use nimbus_engine_model::PropertyValue;
 use nimbus_engine_operations::{Action, Mode, RunOptions};
-use nimbus_engine_testing::Resource;
+use nimbus_engine_testing::ScriptedResource;
 
 use crate::support::{Site, bucket};
 
 /// Its provider answers with a secret that nobody gave it.
-fn vault(name: &str) -> Resource {
+fn vault(name: &str) -> ScriptedResource {
     bucket(name).option(|goal| goal.additional_secret_outputs = vec!["size".into()])
 }
 

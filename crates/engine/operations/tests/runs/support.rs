@@ -8,17 +8,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_core::{Error, Result};
 use nimbus_engine_backend::{
-    Environment, Owner, PASSPHRASE, Session, SessionRequest, Stack, UpdateKind,
+    Environment, Owner, PASSPHRASE, SessionRequest, Stack, StackSession, UpdateKind,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::StackReader;
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, Mode, RunOptions, RunReport, RunRequest, Setup,
-    StackAccess, StackLocation, Tools, Workbench,
+    Action, Cancellation, EmbeddedEngine, Engine, Mode, OperationRequest, OperationRuntime,
+    RunOptions, RunReport, RuntimeLauncher, RuntimeSetup, StackAccess, StackLocation,
 };
 use nimbus_engine_ports::{Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, ProviderHost};
 use nimbus_engine_testing::{
-    Cloud, Execution, FakeProvider, Faults, Program, RecordedHooks, Resource,
+    Cloud, Execution, FakeProvider, Faults, RecordedHooks, ScriptedProgram, ScriptedResource,
 };
 use parking_lot::Mutex;
 
@@ -30,15 +30,15 @@ pub(crate) type OnEvent = Box<dyn Fn(&EngineEvent) + Send + Sync>;
 pub(crate) struct Bench {
     pub(crate) cloud: Arc<Cloud>,
     pub(crate) faults: Arc<Mutex<Faults>>,
-    program: Mutex<Program>,
+    program: Mutex<ScriptedProgram>,
     stacks: Mutex<Option<Arc<dyn StackReader>>>,
     says: Mutex<Option<Diagnostic>>,
     at_tear_down: Arc<Mutex<Option<TearDown>>>,
 }
 
 #[async_trait]
-impl Workbench for Bench {
-    async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>> {
+impl RuntimeLauncher for Bench {
+    async fn set_up(&self, setup: RuntimeSetup<'_>) -> Result<Box<dyn OperationRuntime>> {
         *self.stacks.lock() = Some(Arc::clone(&setup.stacks));
         if let Some(diagnostic) = self.says.lock().clone() {
             setup.events.emit(EngineEvent::Diagnostic(diagnostic));
@@ -61,7 +61,7 @@ struct BenchTools {
 }
 
 #[async_trait]
-impl Tools for BenchTools {
+impl OperationRuntime for BenchTools {
     fn host(&self) -> Arc<dyn ProviderHost> {
         Arc::clone(&self.host)
     }
@@ -145,8 +145,8 @@ impl Site {
         fs::write(path, text).expect("it can be written");
     }
 
-    pub(crate) fn program(&self, resources: impl IntoIterator<Item = Resource>) {
-        *self.bench.program.lock() = Program::new(resources);
+    pub(crate) fn program(&self, resources: impl IntoIterator<Item = ScriptedResource>) {
+        *self.bench.program.lock() = ScriptedProgram::new(resources);
     }
 
     /// Something that is said during the next runs.
@@ -191,7 +191,7 @@ impl Site {
     }
 
     /// Holds the stack, as another process would.
-    pub(crate) async fn hold(&self) -> Session {
+    pub(crate) async fn hold(&self) -> StackSession {
         let access = StackAccess::open(&self.location(), &self.environment()).await;
         let access = access.expect("the stack can be opened");
         let request = SessionRequest {
@@ -231,7 +231,7 @@ impl Site {
         cancellation: &Cancellation,
         on_event: Option<OnEvent>,
     ) -> Ran {
-        let request = RunRequest {
+        let request = OperationRequest {
             location: self.location(),
             action,
             mode,
@@ -244,7 +244,7 @@ impl Site {
             events: Mutex::default(),
             on_event,
         });
-        let workbench = Arc::clone(&self.bench) as Arc<dyn Workbench>;
+        let workbench = Arc::clone(&self.bench) as Arc<dyn RuntimeLauncher>;
         let engine = EmbeddedEngine::with(self.environment(), workbench);
         let report = engine
             .run(&request, Arc::clone(&sink) as _, cancellation)
@@ -306,6 +306,6 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
     found
 }
 
-pub(crate) fn bucket(name: &str) -> Resource {
-    Resource::custom("pkg:index:Bucket", name).prop("size", 1.0)
+pub(crate) fn bucket(name: &str) -> ScriptedResource {
+    ScriptedResource::custom("pkg:index:Bucket", name).prop("size", 1.0)
 }

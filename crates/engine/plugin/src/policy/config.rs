@@ -13,13 +13,13 @@ const LEVEL: &str = "enforcementLevel";
 
 /// One policy's settings.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub(super) struct Settings {
+pub(super) struct PolicySettings {
     /// `None`: as it is already.
     level: Option<EnforcementLevel>,
     properties: Map<String, serde_json::Value>,
 }
 
-type Config = BTreeMap<String, Settings>;
+type Config = BTreeMap<String, PolicySettings>;
 
 /// Reads a configuration as users write it: for each policy either a level, or an object with
 /// properties and perhaps a level.
@@ -28,7 +28,7 @@ pub(super) fn parse(config: &Map<String, serde_json::Value>) -> Result<Config, S
     let policies = config.iter().filter(|(name, _)| *name != "environments");
     let parse_one = |(name, value): (&String, &serde_json::Value)| {
         let settings = match value {
-            serde_json::Value::String(level) => Settings {
+            serde_json::Value::String(level) => PolicySettings {
                 level: Some(parse_level(level)?),
                 properties: Map::new(),
             },
@@ -39,7 +39,7 @@ pub(super) fn parse(config: &Map<String, serde_json::Value>) -> Result<Config, S
                     Some(serde_json::Value::String(level)) => Some(parse_level(&level)?),
                     Some(_) => return Err(format!("{name}: {LEVEL} must be a text")),
                 };
-                Settings { level, properties }
+                PolicySettings { level, properties }
             }
             _ => return Err(format!("{name}: must be an enforcement level or an object")),
         };
@@ -58,7 +58,7 @@ pub(super) fn reconcile(info: &proto::AnalyzerInfo, user: Config) -> Result<Conf
         let level = Some(level(policy.enforcement_level)?);
         config.insert(
             policy.name.clone(),
-            Settings {
+            PolicySettings {
                 level,
                 properties: defaults.collect(),
             },
@@ -68,7 +68,7 @@ pub(super) fn reconcile(info: &proto::AnalyzerInfo, user: Config) -> Result<Conf
     for (name, given) in &info.initial_config {
         let level = Some(level(given.enforcement_level)?);
         let properties = given.properties.clone().map(object).unwrap_or_default();
-        initial.insert(name.clone(), Settings { level, properties });
+        initial.insert(name.clone(), PolicySettings { level, properties });
     }
     overlay(&mut config, initial);
     overlay(&mut config, user);
@@ -125,7 +125,7 @@ fn properties_of(policy: &proto::PolicyInfo) -> Map<String, serde_json::Value> {
 }
 
 pub(super) fn to_message(config: Config) -> proto::ConfigureAnalyzerRequest {
-    let convert = |(name, settings): (String, Settings)| {
+    let convert = |(name, settings): (String, PolicySettings)| {
         let level = settings.level.unwrap_or(EnforcementLevel::Advisory);
         let properties = settings
             .properties
@@ -259,7 +259,7 @@ mod tests {
         config: serde_json::Value,
     ) -> Result<Vec<(String, EnforcementLevel, String)>, String> {
         let config = reconcile(&pack(), user(config)?)?;
-        let show = |(name, settings): (String, Settings)| {
+        let show = |(name, settings): (String, PolicySettings)| {
             let properties = serde_json::Value::Object(settings.properties).to_string();
             (
                 name,

@@ -5,14 +5,16 @@ use nimbus_engine_ports::{
     AnalyzeRequest, AnalyzerProvider, AnalyzerResource, PolicyDiagnostic, Remediation,
 };
 use nimbus_engine_proto as proto;
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, WireError, decode, encode};
+use nimbus_engine_wire::{
+    Accept, AcceptedValues, Outputs, UnknownEncoding, WireError, decode, encode,
+};
 use proto::analyzer_resource_options::CustomTimeouts;
 
 use super::config::level;
 
 /// All properties, secrets marked, references as plain ids.
 pub(super) const WHOLE: Accept = Accept {
-    unknowns: Unknowns::Keep,
+    unknowns: UnknownEncoding::Keep,
     secrets: true,
     resources: false,
     outputs: false,
@@ -128,8 +130,8 @@ pub(super) fn remediation(
     remediation: proto::Remediation,
     version: Option<&str>,
 ) -> Result<Remediation, String> {
-    let expect = Expect {
-        unknowns: Unknowns::Keep,
+    let expect = AcceptedValues {
+        unknowns: UnknownEncoding::Keep,
         outputs: Outputs::Flatten,
     };
     let properties = remediation

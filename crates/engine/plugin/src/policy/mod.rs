@@ -14,21 +14,21 @@ use nimbus_engine_ports::{
     AnalyzeRequest, Analyzer, AnalyzerError, AnalyzerResource, PolicyDiagnostic, PolicyInfo,
     Remediation, Severity,
 };
-use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::analyzer_client::AnalyzerClient;
 use tonic::{Request, Response, Status};
 
 use crate::error::PluginError;
-use crate::link::{CallError, Link, Observed};
-use crate::manifest::Manifest;
-use crate::options::{HostOptions, Limits};
+use crate::link::{CallError, Observed, PluginConnection};
+use crate::manifest::PluginManifest;
+use crate::options::{HostOptions, PluginTimeouts};
 use crate::plugin::{optional, reason};
-use crate::process::{Output, PluginProcess};
+use crate::process::{PluginOutput, PluginProcess};
 use crate::provider::mark_like;
-use crate::runtime::Source;
+use crate::runtime::PluginSource;
 use crate::start::runtimes;
-use crate::strangers::Enclosed;
+use crate::untrusted::Enclosed;
 
 /// Which pack to run, and what to tell it. It holds secrets, so it cannot be printed.
 #[derive(Clone, Default)]
@@ -49,11 +49,11 @@ pub struct PolicyPackOptions {
 
 /// A policy pack that runs.
 pub struct PolicyPack {
-    link: Link,
+    link: PluginConnection,
     info: PolicyInfo,
     /// From the manifest; it goes before what the code says.
     version: Option<String>,
-    limits: Limits,
+    limits: PluginTimeouts,
     /// Where it runs, if that is a sandbox. Dropped after its process.
     _enclosed: Option<Enclosed>,
 }
@@ -73,18 +73,19 @@ impl PolicyPack {
             Some(strangers) => strangers.files_of(&pack.folder).map_err(refused)?,
             None => ProjectFiles::UNRESTRICTED,
         };
-        let manifest = Manifest::read(&files, &file).map_err(|source| PluginError::Manifest {
-            manifest: file,
-            source,
-        })?;
+        let manifest =
+            PluginManifest::read(&files, &file).map_err(|source| PluginError::Manifest {
+                manifest: file,
+                source,
+            })?;
         let environment = environment(options, &pack);
         let launch = runtimes(options, &environment).source(
-            Source::PolicyPack,
+            PluginSource::PolicyPack,
             &pack.folder,
             &manifest,
             &label,
         )?;
-        let output = Output::new(options.events.clone(), Severity::Info);
+        let output = PluginOutput::new(options.events.clone(), Severity::Info);
         let limit = options.limits.start;
         let not_started = |reason| PluginError::NotStarted {
             plugin: label.clone(),
@@ -100,7 +101,10 @@ impl PolicyPack {
                 (Some(enclosed), process, port)
             }
             None => {
-                let (command, origin) = (launch.command(), Origin::Tenants(Walls::OwnProject));
+                let (command, origin) = (
+                    launch.command(),
+                    CodeOrigin::Tenants(CodeIsolation::OwnProject),
+                );
                 let started = PluginProcess::start(command, origin, &label, output, limit).await;
                 let (process, port) = started.map_err(|error| not_started(error.to_string()))?;
                 (None, process, port)
@@ -109,7 +113,7 @@ impl PolicyPack {
         let inside = enclosed
             .as_ref()
             .and_then(|enclosed| enclosed.dialer.as_ref());
-        let link = Link::open(&label, port, Some(process), inside, limit)
+        let link = PluginConnection::open(&label, port, Some(process), inside, limit)
             .await
             .map_err(refused)?;
         let engine = enclosed
@@ -242,7 +246,7 @@ impl Analyzer for PolicyPack {
 
 /// Everything that a pack must hear and say before it can be asked.
 async fn greet(
-    link: &Link,
+    link: &PluginConnection,
     options: &HostOptions,
     engine_address: &str,
     pack: PolicyPackOptions,
@@ -292,8 +296,8 @@ async fn greet(
 }
 
 async fn configure_policies(
-    link: &Link,
-    limits: Limits,
+    link: &PluginConnection,
+    limits: PluginTimeouts,
     info: &proto::AnalyzerInfo,
     given: Option<serde_json::Map<String, serde_json::Value>>,
 ) -> Result<(), String> {
@@ -317,7 +321,7 @@ async fn configure_policies(
 }
 
 async fn call<M, R, F>(
-    link: &Link,
+    link: &PluginConnection,
     method: &'static str,
     limit: Duration,
     message: M,

@@ -13,31 +13,31 @@ use std::path::Path;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-pub(crate) type Digest = [u8; 32];
+pub(crate) type KeyDigest = [u8; 32];
 
-pub(crate) struct Keys {
+pub(crate) struct ConfigurationKeys {
     key: [u8; 32],
 }
 
-impl Keys {
+impl ConfigurationKeys {
     pub(crate) fn new() -> Self {
         Self {
             key: rand::random(),
         }
     }
 
-    pub(crate) fn fields(&self) -> Fields {
+    pub(crate) fn fields(&self) -> DigestFields {
         let mac = Hmac::new_from_slice(&self.key).expect("any length will do");
-        Fields { mac }
+        DigestFields { mac }
     }
 }
 
 /// A digest in the making. Every part goes in with its length, so that parts cannot run together.
-pub(crate) struct Fields {
+pub(crate) struct DigestFields {
     mac: Hmac<Sha256>,
 }
 
-impl Fields {
+impl DigestFields {
     pub(crate) fn add(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let bytes = bytes.as_ref();
         self.mac.update(&(bytes.len() as u64).to_le_bytes());
@@ -92,7 +92,7 @@ impl Fields {
         self
     }
 
-    pub(crate) fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> KeyDigest {
         self.mac.clone().finalize().into_bytes().into()
     }
 }
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_digest_depends_on_the_key_and_on_where_parts_end() {
-        let keys = Keys::new();
-        let digest = |keys: &Keys, parts: [&str; 2]| {
+        let keys = ConfigurationKeys::new();
+        let digest = |keys: &ConfigurationKeys, parts: [&str; 2]| {
             let mut fields = keys.fields();
             fields.add(parts[0]).add(parts[1]);
             fields.digest()
@@ -113,7 +113,7 @@ mod tests {
         assert_ne!(digest(&keys, ["ab", "c"]), digest(&keys, ["a", "bc"]));
         assert_ne!(
             digest(&keys, ["ab", "c"]),
-            digest(&Keys::new(), ["ab", "c"])
+            digest(&ConfigurationKeys::new(), ["ab", "c"])
         );
     }
 
@@ -121,7 +121,7 @@ mod tests {
     fn a_file_that_a_variable_names_counts() {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let file = folder.path().join("credentials");
-        let keys = Keys::new();
+        let keys = ConfigurationKeys::new();
         let digest = || {
             let variables = [("CREDENTIALS".into(), file.clone().into_os_string())];
             keys.fields().add_variables(&variables.into()).digest()

@@ -7,22 +7,22 @@ use nimbus_engine_model::Urn;
 use tokio_util::sync::CancellationToken;
 
 use super::ProviderPool;
-use super::audience::User;
 use super::slot::Starting;
+use super::users::PoolUser;
 use crate::error::PluginError;
 use crate::plugin::Plugin;
 
 /// As long as it is held, the process stays. Dropped, it is given back.
-pub(crate) struct Lease {
+pub(crate) struct ProcessLease {
     pub(super) pool: Arc<ProviderPool>,
     pub(super) slot: u64,
-    pub(super) user: Arc<User>,
+    pub(super) user: Arc<PoolUser>,
     pub(super) starting: Starting,
     pub(super) hurry: CancellationToken,
     pub(super) given_back: AtomicBool,
 }
 
-impl Lease {
+impl ProcessLease {
     /// The process, as soon as it has started.
     pub(crate) async fn plugin(&self) -> Result<Arc<Plugin>, Arc<PluginError>> {
         let started = self.starting.clone().await;
@@ -37,11 +37,11 @@ impl Lease {
     }
 
     /// A call begins. `acts` says whether it may change something.
-    pub(crate) fn call(&self, about: Option<&Urn>, acts: bool) -> Call<'_> {
+    pub(crate) fn call(&self, about: Option<&Urn>, acts: bool) -> CallGuard<'_> {
         if let Some(urn) = about {
             self.user.asks(urn);
         }
-        Call {
+        CallGuard {
             lease: self,
             about: about.cloned(),
             unfinished: acts,
@@ -62,7 +62,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for ProcessLease {
     fn drop(&mut self) {
         // Whoever drops instead of closing does not wait: the process is killed.
         drop(self.give_back());
@@ -70,14 +70,14 @@ impl Drop for Lease {
 }
 
 /// A call under way.
-pub(crate) struct Call<'a> {
-    lease: &'a Lease,
+pub(crate) struct CallGuard<'a> {
+    lease: &'a ProcessLease,
     about: Option<Urn>,
     /// It may still be at work on something that nobody waits for. Others must not meet that.
     unfinished: bool,
 }
 
-impl Call<'_> {
+impl CallGuard<'_> {
     /// A valid answer came.
     pub(crate) fn answered(&mut self) {
         self.unfinished = false;
@@ -89,7 +89,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         if let Some(urn) = &self.about {
             self.lease.user.has_asked(urn);

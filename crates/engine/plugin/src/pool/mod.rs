@@ -7,11 +7,11 @@
 //! A host has a pool of its own, for what belongs to its operation alone, and may take part in one
 //! that outlives it. The rules for sharing are in `sharing`; here is only the keeping.
 
-mod audience;
 mod keep;
 mod key;
 mod lease;
 mod slot;
+mod users;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -26,35 +26,35 @@ use parking_lot::Mutex;
 
 use crate::error::PluginError;
 use crate::link::CallError;
-use crate::options::Limits;
+use crate::options::PluginTimeouts;
 use crate::plugin::Plugin;
-use crate::sharing::Reach;
-use crate::start::Plan;
-use slot::Slot;
+use crate::sharing::SharingReach;
+use crate::start::StartPlan;
+use slot::PooledProcess;
 
-use audience::Audience;
-pub(crate) use audience::User;
 pub use keep::KeepWarm;
-pub(crate) use key::{Digest, Fields, Keys};
-pub(crate) use lease::Lease;
+pub(crate) use key::{ConfigurationKeys, DigestFields, KeyDigest};
+pub(crate) use lease::ProcessLease;
 pub(crate) use slot::{Configuring, Starting};
+pub(crate) use users::PoolUser;
+use users::PoolUsers;
 
 /// Opens addresses at which plugins find the engine.
 #[async_trait]
-pub trait EngineDoors: Send + Sync {
+pub trait CallbackServers: Send + Sync {
     /// What is said at the new address goes to `audience`.
-    async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<EngineDoor>;
+    async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<CallbackServer>;
 
     /// The same at a socket in the file system, for those who have no network.
     async fn open_at(
         &self,
         socket: PathBuf,
         audience: Arc<dyn EventSink>,
-    ) -> std::io::Result<EngineDoor>;
+    ) -> std::io::Result<CallbackServer>;
 }
 
 /// An address that is served until this is dropped.
-pub struct EngineDoor {
+pub struct CallbackServer {
     pub address: String,
     pub server: Box<dyn Send + Sync>,
 }
@@ -62,49 +62,53 @@ pub struct EngineDoor {
 /// Processes of provider plugins that operations share, and that stay warm between them.
 pub struct ProviderPool {
     keep: KeepWarm,
-    limits: Limits,
-    doors: Doors,
-    keys: Keys,
-    table: Mutex<Table>,
+    limits: PluginTimeouts,
+    doors: CallbackAddress,
+    keys: ConfigurationKeys,
+    table: Mutex<ProcessTable>,
     this: Weak<Self>,
 }
 
-enum Doors {
+enum CallbackAddress {
     /// Everybody has the same address.
     One(String),
     /// Every process has an address of its own, so that it is known who speaks.
-    Each(Arc<dyn EngineDoors>),
+    Each(Arc<dyn CallbackServers>),
 }
 
 #[derive(Default)]
-struct Table {
-    slots: Vec<Slot>,
+struct ProcessTable {
+    slots: Vec<PooledProcess>,
     next: u64,
     closed: bool,
 }
 
 impl ProviderPool {
-    pub fn new(keep: KeepWarm, limits: Limits, doors: Arc<dyn EngineDoors>) -> Arc<Self> {
-        Self::with_doors(keep, limits, Doors::Each(doors))
+    pub fn new(
+        keep: KeepWarm,
+        limits: PluginTimeouts,
+        doors: Arc<dyn CallbackServers>,
+    ) -> Arc<Self> {
+        Self::with_doors(keep, limits, CallbackAddress::Each(doors))
     }
 
     /// For one operation.
-    pub(crate) fn of_operation(limits: Limits, address: String) -> Arc<Self> {
-        Self::with_doors(KeepWarm::NOTHING, limits, Doors::One(address))
+    pub(crate) fn of_operation(limits: PluginTimeouts, address: String) -> Arc<Self> {
+        Self::with_doors(KeepWarm::NOTHING, limits, CallbackAddress::One(address))
     }
 
-    fn with_doors(keep: KeepWarm, limits: Limits, doors: Doors) -> Arc<Self> {
+    fn with_doors(keep: KeepWarm, limits: PluginTimeouts, doors: CallbackAddress) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             keep,
             limits,
             doors,
-            keys: Keys::new(),
+            keys: ConfigurationKeys::new(),
             table: Mutex::default(),
             this: this.clone(),
         })
     }
 
-    pub(crate) fn fields(&self) -> Fields {
+    pub(crate) fn fields(&self) -> DigestFields {
         self.keys.fields()
     }
 
@@ -125,10 +129,10 @@ impl ProviderPool {
     /// Any process that was started like this, to see that there can be one.
     pub(crate) fn any(
         &self,
-        plan: &Plan,
-        launch: Digest,
-        user: &Arc<User>,
-    ) -> Result<Lease, PluginError> {
+        plan: &StartPlan,
+        launch: KeyDigest,
+        user: &Arc<PoolUser>,
+    ) -> Result<ProcessLease, PluginError> {
         let mut table = self.open_table()?;
         let found = self.find(&table, launch, |_| true);
         Ok(self.lease(&mut table, found, plan, launch, user))
@@ -137,15 +141,15 @@ impl ProviderPool {
     /// The process that is asked about this configuration.
     pub(crate) fn to_check(
         &self,
-        plan: &Plan,
-        launch: Digest,
-        configuration: Digest,
-        user: &Arc<User>,
-    ) -> Result<Lease, PluginError> {
+        plan: &StartPlan,
+        launch: KeyDigest,
+        configuration: KeyDigest,
+        user: &Arc<PoolUser>,
+    ) -> Result<ProcessLease, PluginError> {
         let mut table = self.open_table()?;
         let found = self
             .find(&table, launch, |slot| slot.checked == Some(configuration))
-            .or_else(|| self.find(&table, launch, Slot::is_blank));
+            .or_else(|| self.find(&table, launch, PooledProcess::is_blank));
         let lease = self.lease(&mut table, found, plan, launch, user);
         if let Some(slot) = table.slot(lease.slot) {
             slot.checked = Some(configuration);
@@ -157,29 +161,29 @@ impl ProviderPool {
     /// yet, else a new one.
     pub(crate) fn to_configure(
         &self,
-        plan: &Plan,
-        (launch, configuration): (Digest, Digest),
-        held: Option<&Lease>,
-        user: &Arc<User>,
+        plan: &StartPlan,
+        (launch, configuration): (KeyDigest, KeyDigest),
+        held: Option<&ProcessLease>,
+        user: &Arc<PoolUser>,
         configure: impl FnOnce(Starting) -> Configuring,
-    ) -> Result<(Lease, Configuring), PluginError> {
+    ) -> Result<(ProcessLease, Configuring), PluginError> {
         let mut table = self.open_table()?;
-        let has = |slot: &Slot| matches!(&slot.configured, Some((has, _)) if *has == configuration);
-        let is_held = |slot: &Slot| {
+        let has = |slot: &PooledProcess| matches!(&slot.configured, Some((has, _)) if *has == configuration);
+        let is_held = |slot: &PooledProcess| {
             let held = held.filter(|held| std::ptr::eq(Arc::as_ptr(&held.pool), self));
             held.is_some_and(|held| held.slot == slot.id) && slot.configured.is_none()
         };
         let found = self
             .find(&table, launch, has)
             .or_else(|| self.find(&table, launch, is_held))
-            .or_else(|| self.find(&table, launch, Slot::is_blank));
+            .or_else(|| self.find(&table, launch, PooledProcess::is_blank));
         let lease = self.lease(&mut table, found, plan, launch, user);
         let slot = table.slot(lease.slot).expect("it was leased just now");
         let configuring = slot.configure(configuration, configure);
         Ok((lease, configuring))
     }
 
-    fn open_table(&self) -> Result<parking_lot::MutexGuard<'_, Table>, PluginError> {
+    fn open_table(&self) -> Result<parking_lot::MutexGuard<'_, ProcessTable>, PluginError> {
         let table = self.table.lock();
         if table.closed {
             return Err(PluginError::Ending);
@@ -187,30 +191,36 @@ impl ProviderPool {
         Ok(table)
     }
 
-    fn find(&self, table: &Table, launch: Digest, fits: impl Fn(&Slot) -> bool) -> Option<u64> {
-        let usable =
-            |slot: &&Slot| slot.launch == launch && fits(slot) && slot.is_usable(self.keep.age);
+    fn find(
+        &self,
+        table: &ProcessTable,
+        launch: KeyDigest,
+        fits: impl Fn(&PooledProcess) -> bool,
+    ) -> Option<u64> {
+        let usable = |slot: &&PooledProcess| {
+            slot.launch == launch && fits(slot) && slot.is_usable(self.keep.age)
+        };
         table.slots.iter().find(usable).map(|slot| slot.id)
     }
 
     fn lease(
         &self,
-        table: &mut Table,
+        table: &mut ProcessTable,
         found: Option<u64>,
-        plan: &Plan,
-        launch: Digest,
-        user: &Arc<User>,
-    ) -> Lease {
+        plan: &StartPlan,
+        launch: KeyDigest,
+        user: &Arc<PoolUser>,
+    ) -> ProcessLease {
         let id = found.unwrap_or_else(|| {
-            let audience = Arc::new(Audience::default());
+            let audience = Arc::new(PoolUsers::default());
             let starting = self.start(plan.clone(), Arc::clone(&audience));
             table.next += 1;
-            let slot = Slot::new(table.next, (launch, plan.reach()), starting, audience);
+            let slot = PooledProcess::new(table.next, (launch, plan.reach()), starting, audience);
             table.slots.push(slot);
             table.next
         });
         let slot = table.slot(id).expect("it was found or added just now");
-        Lease {
+        ProcessLease {
             hurry: slot.enter(user),
             starting: slot.starting.clone(),
             slot: id,
@@ -220,15 +230,15 @@ impl ProviderPool {
         }
     }
 
-    fn start(&self, plan: Plan, audience: Arc<Audience>) -> Starting {
+    fn start(&self, plan: StartPlan, audience: Arc<PoolUsers>) -> Starting {
         let doors = match &self.doors {
-            Doors::One(address) => Doors::One(address.clone()),
-            Doors::Each(doors) => Doors::Each(Arc::clone(doors)),
+            CallbackAddress::One(address) => CallbackAddress::One(address.clone()),
+            CallbackAddress::Each(doors) => CallbackAddress::Each(Arc::clone(doors)),
         };
         let starting = async move {
             let (address, server) = match doors {
-                Doors::One(address) => (address, None),
-                Doors::Each(doors) => {
+                CallbackAddress::One(address) => (address, None),
+                CallbackAddress::Each(doors) => {
                     let door = doors.open(Arc::clone(&audience) as _).await;
                     let door = door.map_err(|error| {
                         plan.not_started(&format!("no local port can be opened: {error}"))
@@ -247,7 +257,7 @@ impl ProviderPool {
     }
 
     /// Somebody is done with a process. One that is to end is handed to the caller.
-    fn leave(&self, id: u64, user: &User) -> Option<Arc<Plugin>> {
+    fn leave(&self, id: u64, user: &PoolUser) -> Option<Arc<Plugin>> {
         let mut table = self.table.lock();
         let slot = table.slot(id)?;
         if !slot.leave(user) {
@@ -262,7 +272,7 @@ impl ProviderPool {
             return None;
         }
         let keep = self.keep;
-        let may_wait = slot.reach == Reach::Everywhere || !keep.only_reviewed;
+        let may_wait = slot.reach == SharingReach::Everywhere || !keep.only_reviewed;
         let usable = slot.is_usable(keep.age) && !slot.is_starting();
         let wanted = keep.most > 0 && may_wait && usable;
         if !wanted {
@@ -279,7 +289,7 @@ impl ProviderPool {
     }
 
     /// Processes over the number that may wait.
-    fn too_many(&self, table: &mut Table) -> Vec<Arc<Plugin>> {
+    fn too_many(&self, table: &mut ProcessTable) -> Vec<Arc<Plugin>> {
         let mut waiting: Vec<_> = table
             .slots
             .iter()
@@ -313,7 +323,8 @@ impl ProviderPool {
         };
         let ended: Vec<_> = {
             let mut table = self.table.lock();
-            let over = |slot: &&Slot| slot.idle.is_some_and(|since| since.elapsed() >= idle);
+            let over =
+                |slot: &&PooledProcess| slot.idle.is_some_and(|since| since.elapsed() >= idle);
             let over: Vec<_> = table
                 .slots
                 .iter()
@@ -346,7 +357,7 @@ impl ProviderPool {
     /// would stop the work of all; until then the operation goes on without the answers to calls
     /// that change nothing. What changes something is waited for: only the answer says what became
     /// of it.
-    pub(crate) async fn cancel(&self, lease: &Lease) -> Result<(), CallError> {
+    pub(crate) async fn cancel(&self, lease: &ProcessLease) -> Result<(), CallError> {
         let plugin = {
             let mut table = self.table.lock();
             let Some(slot) = table.slot(lease.slot) else {
@@ -371,18 +382,18 @@ impl ProviderPool {
             let mut table = self.table.lock();
             table.closed = true;
             let slots = std::mem::take(&mut table.slots);
-            slots.iter().filter_map(Slot::plugin).collect()
+            slots.iter().filter_map(PooledProcess::plugin).collect()
         };
         join_all(left.iter().map(|plugin| plugin.end(self.limits))).await;
     }
 }
 
-impl Table {
-    fn slot(&mut self, id: u64) -> Option<&mut Slot> {
+impl ProcessTable {
+    fn slot(&mut self, id: u64) -> Option<&mut PooledProcess> {
         self.slots.iter_mut().find(|slot| slot.id == id)
     }
 
-    fn remove(&mut self, id: u64) -> Option<Slot> {
+    fn remove(&mut self, id: u64) -> Option<PooledProcess> {
         let index = self.slots.iter().position(|slot| slot.id == id)?;
         Some(self.slots.swap_remove(index))
     }

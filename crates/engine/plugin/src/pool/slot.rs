@@ -8,28 +8,28 @@ use futures::future::{BoxFuture, Shared};
 use nimbus_engine_ports::ProviderError;
 use tokio_util::sync::CancellationToken;
 
-use super::audience::{Audience, User};
-use super::key::Digest;
+use super::key::KeyDigest;
+use super::users::{PoolUser, PoolUsers};
 use crate::error::PluginError;
 use crate::plugin::{Plugin, Protocol};
-use crate::sharing::Reach;
+use crate::sharing::SharingReach;
 
 /// The start of a process, which everybody who wants it waits for and takes forward.
 pub(crate) type Starting = Shared<BoxFuture<'static, Result<Arc<Plugin>, Arc<PluginError>>>>;
 /// Likewise its configuration.
 pub(crate) type Configuring = Shared<BoxFuture<'static, Result<Protocol, ProviderError>>>;
 
-pub(super) struct Slot {
+pub(super) struct PooledProcess {
     pub(super) id: u64,
-    pub(super) launch: Digest,
-    pub(super) reach: Reach,
+    pub(super) launch: KeyDigest,
+    pub(super) reach: SharingReach,
     /// The configuration that it was asked about. It is asked about no other.
-    pub(super) checked: Option<Digest>,
+    pub(super) checked: Option<KeyDigest>,
     /// The configuration that it has, or is about to have.
-    pub(super) configured: Option<(Digest, Configuring)>,
+    pub(super) configured: Option<(KeyDigest, Configuring)>,
     pub(super) starting: Starting,
-    pub(super) audience: Arc<Audience>,
-    uses: BTreeMap<u64, Use>,
+    pub(super) audience: Arc<PoolUsers>,
+    uses: BTreeMap<u64, OperationUse>,
     /// When it was told its configuration.
     configured_at: Option<Instant>,
     /// Since when nobody uses it.
@@ -41,19 +41,19 @@ pub(super) struct Slot {
 }
 
 /// What one operation has of a process.
-struct Use {
+struct OperationUse {
     leases: usize,
     /// Cancelled when calls that change nothing are not worth waiting for any more.
     hurry: CancellationToken,
     cancelled: bool,
 }
 
-impl Slot {
+impl PooledProcess {
     pub(super) fn new(
         id: u64,
-        (launch, reach): (Digest, Reach),
+        (launch, reach): (KeyDigest, SharingReach),
         starting: Starting,
-        audience: Arc<Audience>,
+        audience: Arc<PoolUsers>,
     ) -> Self {
         Self {
             id,
@@ -84,7 +84,7 @@ impl Slot {
     /// Its configuration: the one that it has, or this one.
     pub(super) fn configure(
         &mut self,
-        configuration: Digest,
+        configuration: KeyDigest,
         configure: impl FnOnce(Starting) -> Configuring,
     ) -> Configuring {
         let starting = self.starting.clone();
@@ -117,10 +117,10 @@ impl Slot {
         self.starting.peek()?.as_ref().ok().cloned()
     }
 
-    pub(super) fn enter(&mut self, user: &Arc<User>) -> CancellationToken {
+    pub(super) fn enter(&mut self, user: &Arc<PoolUser>) -> CancellationToken {
         self.idle = None;
         self.audience.add(user);
-        let used = self.uses.entry(user.id()).or_insert_with(|| Use {
+        let used = self.uses.entry(user.id()).or_insert_with(|| OperationUse {
             leases: 0,
             hurry: CancellationToken::new(),
             cancelled: false,
@@ -130,7 +130,7 @@ impl Slot {
     }
 
     /// Returns whether nobody is left.
-    pub(super) fn leave(&mut self, user: &User) -> bool {
+    pub(super) fn leave(&mut self, user: &PoolUser) -> bool {
         if let Some(used) = self.uses.get_mut(&user.id()) {
             used.leases -= 1;
             if used.leases == 0 {
@@ -141,7 +141,7 @@ impl Slot {
         self.uses.is_empty()
     }
 
-    pub(super) fn cancel(&mut self, user: &User) {
+    pub(super) fn cancel(&mut self, user: &PoolUser) {
         if let Some(used) = self.uses.get_mut(&user.id()) {
             used.cancelled = true;
         }
@@ -160,7 +160,7 @@ impl Slot {
     }
 
     /// Lets an operation that wants to stop go on without the answers that it can do without.
-    pub(super) fn hurry(&self, user: &User) {
+    pub(super) fn hurry(&self, user: &PoolUser) {
         if let Some(used) = self.uses.get(&user.id()) {
             used.hurry.cancel();
         }

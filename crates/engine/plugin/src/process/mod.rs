@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nimbus_engine_ports::Severity;
-use nimbus_engine_process::{Exit, Origin, Process, Pump, Signal, Started};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, Pump, Signal, Started};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-pub(crate) use output::Output;
+pub(crate) use output::PluginOutput;
 
 /// How long output may take to arrive after its process is gone.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const CLOSED: Duration = Duration::from_secs(5);
 
 /// What to run. Its environment may hold credentials, so it cannot be printed.
 #[derive(Clone)]
-pub(crate) struct Launch {
+pub(crate) struct PluginLaunch {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: PathBuf,
@@ -65,10 +65,10 @@ fn shown(output: &str) -> String {
 
 pub(crate) struct PluginProcess {
     label: String,
-    process: Process,
+    process: ChildProcess,
     /// Known when its last words have been heard as well.
     exit: watch::Receiver<Option<Exit>>,
-    output: Arc<Output>,
+    output: Arc<PluginOutput>,
     /// Its end is wanted, and no news.
     ending: Arc<AtomicBool>,
 }
@@ -77,13 +77,13 @@ impl PluginProcess {
     /// Starts the plugin and waits for its port. `label` names it in messages.
     pub(crate) async fn start(
         command: Command,
-        origin: Origin,
+        origin: CodeOrigin,
         label: &str,
-        output: Output,
+        output: PluginOutput,
         patience: Duration,
     ) -> Result<(Self, NonZeroU16), StartError> {
         let program = PathBuf::from(command.get_program());
-        let started = Process::start(command, origin).await;
+        let started = ChildProcess::start(command, origin).await;
         let Started {
             process,
             mut stdout,
@@ -213,7 +213,7 @@ impl fmt::Debug for PluginProcess {
     }
 }
 
-impl Launch {
+impl PluginLaunch {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command

@@ -9,7 +9,7 @@ use nimbus_engine_process::Tail;
 static NEXT_STREAM: AtomicI32 = AtomicI32::new(1);
 
 /// Where the lines of one plugin go.
-pub(crate) struct Output {
+pub(crate) struct PluginOutput {
     events: Arc<dyn EventSink>,
     severity: Severity,
     tail: Tail,
@@ -17,7 +17,7 @@ pub(crate) struct Output {
     room: AtomicU64,
 }
 
-impl Output {
+impl PluginOutput {
     pub(crate) fn new(events: Arc<dyn EventSink>, severity: Severity) -> Self {
         Self {
             events,
@@ -107,7 +107,7 @@ mod tests {
     #[tokio::test]
     async fn lines_are_passed_on_and_kept_except_blank_ones() {
         let lines = Arc::new(Lines::default());
-        let output = Arc::new(Output::new(lines.clone(), Severity::Debug));
+        let output = Arc::new(PluginOutput::new(lines.clone(), Severity::Debug));
         let printed = &b"one\r\n\n  \ntwo\nlast without end"[..];
         for_each_line(printed, output.clone().shower()).await;
         let expected = ["one", "two", "last without end"];

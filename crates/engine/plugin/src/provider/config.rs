@@ -7,17 +7,17 @@ use nimbus_engine_ports::{
     CheckRequest, CheckResponse, ConfigureRequest, DiffRequest, DiffResponse, Diffs, ProviderError,
 };
 use nimbus_engine_proto as proto;
-use nimbus_engine_wire::{Accept, Unknowns};
+use nimbus_engine_wire::{Accept, UnknownEncoding};
 use tonic::Code;
 
 use super::diff::decode_diff;
 use super::failure::failure;
 use super::secrets::mark_like;
-use super::session::{Session, failures, keep_if, keep_or_reject, receive, send, text};
+use super::session::{CallContext, failures, keep_if, keep_or_reject, receive, send, text};
 use crate::link::CallError;
 use crate::plugin::Protocol;
 
-impl Session {
+impl CallContext {
     pub(crate) async fn check_config(
         &self,
         request: CheckRequest,
@@ -76,7 +76,7 @@ impl Session {
     ) -> Result<DiffResponse, ProviderError> {
         const METHOD: &str = "DiffConfig";
         let plain = Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             ..Accept::default()
         };
         let message = proto::DiffRequest {
@@ -113,7 +113,7 @@ impl Session {
         knows_itself: bool,
     ) -> Result<Protocol, ProviderError> {
         let accept = Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: true,
             resources: true,
             ..Accept::default()

@@ -5,19 +5,19 @@ use nimbus_engine_model::{
 };
 use nimbus_engine_ports::{ConstructOptions, ConstructRequest, ConstructResponse, ProviderError};
 use nimbus_engine_proto as proto;
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode_value};
+use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode, encode_value};
 use proto::alias::spec::Parent;
 use proto::construct_request as wire;
 use proto::resource_monitor_client::ResourceMonitorClient;
 
 use super::failure::{nonsense, unsendable};
 use super::function::{dependencies, parse_dependencies, texts};
-use super::session::{Session, keep_if, text};
+use super::session::{CallContext, keep_if, text};
 use crate::monitor::connect;
 
 const METHOD: &str = "Construct";
 
-impl Session {
+impl CallContext {
     pub(crate) async fn construct(
         &self,
         request: ConstructRequest,
@@ -39,7 +39,7 @@ impl Session {
                 |mut client, request| async move { client.construct(request).await },
             )
             .await?;
-        let expect = Expect {
+        let expect = AcceptedValues {
             unknowns: keep_if(dry_run),
             outputs: Outputs::Keep,
         };
@@ -63,7 +63,7 @@ impl Session {
     ) -> Result<proto::ConstructRequest, ProviderError> {
         let accept = Accept {
             outputs: self.protocol.accepts_outputs,
-            ..self.accept(Unknowns::Keep)
+            ..self.accept(UnknownEncoding::Keep)
         };
         let context = request.context;
         let options = request.options;

@@ -7,14 +7,14 @@ use nimbus_engine_ports::{
     CallRequest, CallResponse, InvokeRequest, InvokeResponse, ProviderError,
 };
 use nimbus_engine_proto as proto;
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode};
+use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode};
 use proto::call_request::ArgumentDependencies;
 
 use super::failure::nonsense;
 use super::secrets::mark_all;
-use super::session::{Session, failures, keep_if, receive};
+use super::session::{CallContext, failures, keep_if, receive};
 
-impl Session {
+impl CallContext {
     pub(crate) async fn invoke(
         &self,
         request: InvokeRequest,
@@ -23,7 +23,7 @@ impl Session {
         let secret = request.args.values().any(|value| value.contains_secrets());
         let message = proto::InvokeRequest {
             tok: request.token,
-            args: self.send(&request.args, self.accept(Unknowns::Drop))?,
+            args: self.send(&request.args, self.accept(UnknownEncoding::Drop))?,
             preview: request.preview,
         };
         let response = self
@@ -34,7 +34,7 @@ impl Session {
                 |mut client, request| async move { client.invoke(request).await },
             )
             .await?;
-        let mut properties = receive(METHOD, response.r#return, Unknowns::Reject)?;
+        let mut properties = receive(METHOD, response.r#return, UnknownEncoding::Reject)?;
         self.restore_paths(&mut properties, &request.args);
         if secret && !self.protocol.accepts_secrets {
             mark_all(&mut properties);
@@ -52,7 +52,7 @@ impl Session {
         const METHOD: &str = "Call";
         let context = request.context;
         let accept = Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: true,
             resources: true,
             outputs: self.protocol.accepts_outputs,
@@ -85,7 +85,7 @@ impl Session {
                 |mut client, request| async move { client.call(request).await },
             )
             .await?;
-        let expect = Expect {
+        let expect = AcceptedValues {
             unknowns: keep_if(context.dry_run),
             outputs: Outputs::Keep,
         };

@@ -28,30 +28,30 @@ use nimbus_engine_ports::{
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use crate::desk::{Configuration, Desk, failed};
+use crate::allocator::{Configuration, ProcessAllocator, failed};
 use crate::plugin::{Plugin, Protocol};
-use crate::pool::{Lease, Starting};
-use crate::sharing::Reach;
-use crate::start::Plan;
+use crate::pool::{ProcessLease, Starting};
+use crate::sharing::SharingReach;
+use crate::start::StartPlan;
 use config::is_known;
 use construct::construct_unconfigured;
 use failure::failure;
 pub(crate) use secrets::mark_like;
-pub(crate) use session::Session;
+pub(crate) use session::CallContext;
 
 pub(crate) struct GrpcProvider {
-    desk: Arc<Desk>,
+    desk: Arc<ProcessAllocator>,
     package: PackageDescriptor,
-    plan: Plan,
-    state: Mutex<State>,
+    plan: StartPlan,
+    state: Mutex<ProviderState>,
 }
 
 #[derive(Clone)]
-enum State {
+enum ProviderState {
     /// A process that may have been asked about its configuration, and was not told it.
-    Blank(Arc<Lease>),
+    Blank(Arc<ProcessLease>),
     /// Asked to use a configuration that is not known yet.
-    Unconfigurable(Arc<Lease>),
+    Unconfigurable(Arc<ProcessLease>),
     Ready(Ready),
     /// It refused its configuration, or was closed.
     Unusable,
@@ -60,7 +60,7 @@ enum State {
 /// A process that has the provider's configuration.
 #[derive(Clone)]
 struct Ready {
-    lease: Arc<Lease>,
+    lease: Arc<ProcessLease>,
     plugin: Arc<Plugin>,
     protocol: Protocol,
     /// The program's folder and a way to a process in it, if this one runs elsewhere.
@@ -75,28 +75,28 @@ struct Elsewhere {
 }
 
 /// A provider that may be called, or the reason to answer for it.
-enum Use {
-    Call(Session),
+enum UsableProvider {
+    Call(CallContext),
     Answer,
 }
 
 impl GrpcProvider {
     pub(crate) fn new(
-        desk: Arc<Desk>,
+        desk: Arc<ProcessAllocator>,
         package: PackageDescriptor,
-        plan: Plan,
-        lease: Arc<Lease>,
+        plan: StartPlan,
+        lease: Arc<ProcessLease>,
     ) -> Self {
         Self {
             desk,
             package,
             plan,
-            state: Mutex::new(State::Blank(lease)),
+            state: Mutex::new(ProviderState::Blank(lease)),
         }
     }
 
-    fn session(&self, ready: &Ready, about: Option<&Urn>) -> Session {
-        Session {
+    fn session(&self, ready: &Ready, about: Option<&Urn>) -> CallContext {
+        CallContext {
             plugin: Arc::clone(&ready.plugin),
             protocol: ready.protocol,
             limits: self.desk.limits(),
@@ -107,20 +107,22 @@ impl GrpcProvider {
         }
     }
 
-    fn lease(&self) -> Option<Arc<Lease>> {
+    fn lease(&self) -> Option<Arc<ProcessLease>> {
         match &*self.state.lock() {
-            State::Blank(lease) | State::Unconfigurable(lease) => Some(Arc::clone(lease)),
-            State::Ready(ready) => Some(Arc::clone(&ready.lease)),
-            State::Unusable => None,
+            ProviderState::Blank(lease) | ProviderState::Unconfigurable(lease) => {
+                Some(Arc::clone(lease))
+            }
+            ProviderState::Ready(ready) => Some(Arc::clone(&ready.lease)),
+            ProviderState::Unusable => None,
         }
     }
 
     /// For calls that need no configuration.
     async fn any_session(
         &self,
-        lease: Arc<Lease>,
+        lease: Arc<ProcessLease>,
         about: Option<&Urn>,
-    ) -> Result<Session, ProviderError> {
+    ) -> Result<CallContext, ProviderError> {
         let plugin = lease.plugin().await.map_err(|error| failed(&error))?;
         let ready = Ready {
             protocol: plugin.protocol.unwrap_or_default(),
@@ -136,16 +138,18 @@ impl GrpcProvider {
         &self,
         inputs: &PropertyMap,
         about: Option<&Urn>,
-    ) -> Result<Use, ProviderError> {
+    ) -> Result<UsableProvider, ProviderError> {
         let state = self.state.lock().clone();
         match state {
-            State::Ready(ready) => {
+            ProviderState::Ready(ready) => {
                 let ready = self.where_found(ready, inputs).await?;
-                Ok(Use::Call(self.session(&ready, about)))
+                Ok(UsableProvider::Call(self.session(&ready, about)))
             }
-            State::Unconfigurable(_) => Ok(Use::Answer),
-            State::Blank(_) => Err(self.unusable("it is not configured")),
-            State::Unusable => Err(self.unusable("it refused its configuration or is closed")),
+            ProviderState::Unconfigurable(_) => Ok(UsableProvider::Answer),
+            ProviderState::Blank(_) => Err(self.unusable("it is not configured")),
+            ProviderState::Unusable => {
+                Err(self.unusable("it refused its configuration or is closed"))
+            }
         }
     }
 
@@ -172,18 +176,18 @@ impl GrpcProvider {
         &self,
         inputs: &PropertyMap,
         about: Option<&Urn>,
-    ) -> Result<Session, ProviderError> {
+    ) -> Result<CallContext, ProviderError> {
         match self.configured(inputs, about).await? {
-            Use::Call(session) => Ok(Session {
+            UsableProvider::Call(session) => Ok(CallContext {
                 acts: true,
                 ..session
             }),
-            Use::Answer => Err(self.unusable("its configuration is not known yet")),
+            UsableProvider::Answer => Err(self.unusable("its configuration is not known yet")),
         }
     }
 
     /// Somebody wrote a rule for these objects, and the plugin is too old to be told.
-    fn warn_of_names(&self, session: &Session, request: &CheckRequest) {
+    fn warn_of_names(&self, session: &CallContext, request: &CheckRequest) {
         let deliberate = request.naming.as_ref().is_some_and(|name| name.deliberate);
         if deliberate && !session.protocol.supports_naming {
             self.tell(EngineEvent::Diagnostic(Diagnostic {
@@ -214,17 +218,17 @@ impl GrpcProvider {
     /// A process with this configuration.
     async fn obtain(
         &self,
-        plan: &Plan,
+        plan: &StartPlan,
         request: ConfigureRequest,
-        held: Option<&Lease>,
+        held: Option<&ProcessLease>,
     ) -> Result<Ready, ProviderError> {
-        let everywhere = plan.reach() == Reach::Everywhere;
+        let everywhere = plan.reach() == SharingReach::Everywhere;
         let limits = self.desk.limits();
         let wanted = request.clone();
         let configure = move |starting: Starting| {
             let configuring = async move {
                 let plugin = starting.await.map_err(|error| failed(&error))?;
-                let session = Session {
+                let session = CallContext {
                     plugin,
                     protocol: Protocol::default(),
                     limits,
@@ -275,8 +279,10 @@ impl GrpcProvider {
 
     async fn configure_with(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
         let held = match &*self.state.lock() {
-            State::Blank(lease) | State::Unconfigurable(lease) => Some(Arc::clone(lease)),
-            State::Ready(_) | State::Unusable => None,
+            ProviderState::Blank(lease) | ProviderState::Unconfigurable(lease) => {
+                Some(Arc::clone(lease))
+            }
+            ProviderState::Ready(_) | ProviderState::Unusable => None,
         };
         let plan = self
             .desk
@@ -287,29 +293,29 @@ impl GrpcProvider {
                 Some(lease) => lease,
                 None => Arc::new(self.desk.any(&plan).map_err(|error| failed(&error))?),
             };
-            self.turn_into(State::Unconfigurable(lease)).await;
+            self.turn_into(ProviderState::Unconfigurable(lease)).await;
             return Ok(());
         }
         let obtained = self.obtain(&plan, request, held.as_deref()).await;
         drop(held);
         match obtained {
             Ok(ready) => {
-                self.turn_into(State::Ready(ready)).await;
+                self.turn_into(ProviderState::Ready(ready)).await;
                 Ok(())
             }
             Err(error) => {
-                self.turn_into(State::Unusable).await;
+                self.turn_into(ProviderState::Unusable).await;
                 Err(error)
             }
         }
     }
 
     /// Takes on a new state and gives back what the old one held.
-    async fn turn_into(&self, state: State) {
+    async fn turn_into(&self, state: ProviderState) {
         let old = std::mem::replace(&mut *self.state.lock(), state);
         let kept = self.lease();
         let is_kept =
-            |lease: &Arc<Lease>| kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, lease));
+            |lease: &Arc<ProcessLease>| kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, lease));
         for lease in old.leases().into_iter().filter(|lease| !is_kept(lease)) {
             self.end(lease.give_back()).await;
         }
@@ -322,11 +328,13 @@ impl GrpcProvider {
     }
 }
 
-impl State {
-    fn leases(&self) -> Vec<Arc<Lease>> {
+impl ProviderState {
+    fn leases(&self) -> Vec<Arc<ProcessLease>> {
         match self {
-            State::Blank(lease) | State::Unconfigurable(lease) => vec![Arc::clone(lease)],
-            State::Ready(ready) => {
+            ProviderState::Blank(lease) | ProviderState::Unconfigurable(lease) => {
+                vec![Arc::clone(lease)]
+            }
+            ProviderState::Ready(ready) => {
                 let beside = ready.elsewhere.as_ref().and_then(|it| it.in_folder.get());
                 let beside = beside.map(|ready| Arc::clone(&ready.lease));
                 [Arc::clone(&ready.lease)]
@@ -334,7 +342,7 @@ impl State {
                     .chain(beside)
                     .collect()
             }
-            State::Unusable => Vec::new(),
+            ProviderState::Unusable => Vec::new(),
         }
     }
 }
@@ -355,8 +363,9 @@ impl Provider for GrpcProvider {
             inputs: &request.news,
         };
         let lease = Arc::new(self.desk.to_check(&plan, &configuration)?);
-        if !matches!(&*self.state.lock(), State::Ready(_)) {
-            self.turn_into(State::Blank(Arc::clone(&lease))).await;
+        if !matches!(&*self.state.lock(), ProviderState::Ready(_)) {
+            self.turn_into(ProviderState::Blank(Arc::clone(&lease)))
+                .await;
         }
         let session = self.any_session(lease, request.urn.as_ref()).await?;
         session.check_config(request).await
@@ -374,11 +383,11 @@ impl Provider for GrpcProvider {
 
     async fn check(&self, request: CheckRequest) -> Result<CheckResponse, ProviderError> {
         match self.configured(&request.news, request.urn.as_ref()).await? {
-            Use::Call(session) => {
+            UsableProvider::Call(session) => {
                 self.warn_of_names(&session, &request);
                 session.check(request).await
             }
-            Use::Answer => Ok(CheckResponse {
+            UsableProvider::Answer => Ok(CheckResponse {
                 properties: request.news,
                 failures: Vec::new(),
             }),
@@ -390,8 +399,8 @@ impl Provider for GrpcProvider {
             .configured(&request.new_inputs, request.urn.as_ref())
             .await?
         {
-            Use::Call(session) => session.diff(request).await,
-            Use::Answer => {
+            UsableProvider::Call(session) => session.diff(request).await,
+            UsableProvider::Answer => {
                 self.tell(EngineEvent::Diagnostic(Diagnostic {
                     severity: Severity::Warning,
                     urn: request.urn,
@@ -417,14 +426,14 @@ impl Provider for GrpcProvider {
             .configured(&request.properties, request.urn.as_ref())
             .await?
         {
-            Use::Call(session) if session.protocol.supports_preview => {
+            UsableProvider::Call(session) if session.protocol.supports_preview => {
                 session.create(request).await
             }
-            Use::Call(_) => Ok(CreateResponse {
+            UsableProvider::Call(_) => Ok(CreateResponse {
                 properties: request.properties,
                 ..CreateResponse::default()
             }),
-            Use::Answer => Ok(CreateResponse::default()),
+            UsableProvider::Answer => Ok(CreateResponse::default()),
         }
     }
 
@@ -433,9 +442,9 @@ impl Provider for GrpcProvider {
             .configured(&request.inputs, request.urn.as_ref())
             .await?
         {
-            Use::Call(session) => session.read(request).await,
+            UsableProvider::Call(session) => session.read(request).await,
             // It is not known, which is not the same as absent.
-            Use::Answer => Ok(ReadResponse {
+            UsableProvider::Answer => Ok(ReadResponse {
                 id: Some(request.id),
                 inputs: Some(PropertyMap::new()),
                 ..ReadResponse::default()
@@ -454,14 +463,14 @@ impl Provider for GrpcProvider {
             .configured(&request.new_inputs, request.urn.as_ref())
             .await?
         {
-            Use::Call(session) if session.protocol.supports_preview => {
+            UsableProvider::Call(session) if session.protocol.supports_preview => {
                 session.update(request).await
             }
-            Use::Call(_) => Ok(UpdateResponse {
+            UsableProvider::Call(_) => Ok(UpdateResponse {
                 properties: request.new_inputs,
                 ..UpdateResponse::default()
             }),
-            Use::Answer => Ok(UpdateResponse::default()),
+            UsableProvider::Answer => Ok(UpdateResponse::default()),
         }
     }
 
@@ -472,15 +481,15 @@ impl Provider for GrpcProvider {
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeResponse, ProviderError> {
         match self.configured(&request.args, None).await? {
-            Use::Call(session) => session.invoke(request).await,
-            Use::Answer => Ok(InvokeResponse::default()),
+            UsableProvider::Call(session) => session.invoke(request).await,
+            UsableProvider::Answer => Ok(InvokeResponse::default()),
         }
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallResponse, ProviderError> {
         match self.configured(&request.args, None).await? {
-            Use::Call(session) => session.call_method(request).await,
-            Use::Answer => Ok(CallResponse::default()),
+            UsableProvider::Call(session) => session.call_method(request).await,
+            UsableProvider::Answer => Ok(CallResponse::default()),
         }
     }
 
@@ -489,8 +498,8 @@ impl Provider for GrpcProvider {
         request: ConstructRequest,
     ) -> Result<ConstructResponse, ProviderError> {
         match self.configured(&request.inputs, None).await? {
-            Use::Call(session) => session.construct(request).await,
-            Use::Answer => construct_unconfigured(request).await,
+            UsableProvider::Call(session) => session.construct(request).await,
+            UsableProvider::Answer => construct_unconfigured(request).await,
         }
     }
 
@@ -504,6 +513,6 @@ impl Provider for GrpcProvider {
     }
 
     async fn close(&self) {
-        self.turn_into(State::Unusable).await;
+        self.turn_into(ProviderState::Unusable).await;
     }
 }

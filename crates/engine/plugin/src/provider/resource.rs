@@ -10,15 +10,15 @@ use nimbus_engine_proto as proto;
 use nimbus_engine_proto::check_request::AutonamingOptions;
 use nimbus_engine_proto::check_request::autonaming_options::Mode as AutonamingMode;
 use nimbus_engine_proto::{ErrorResourceInitFailed, status_detail};
-use nimbus_engine_wire::Unknowns;
+use nimbus_engine_wire::UnknownEncoding;
 
 use super::diff::decode_diff;
 use super::failure::{failure, nonsense};
 use super::secrets::{mark_like, restore_contents};
-use super::session::{Session, failures, keep_if, keep_or_reject, receive, seconds, text};
+use super::session::{CallContext, failures, keep_if, keep_or_reject, receive, seconds, text};
 use crate::link::CallError;
 
-impl Session {
+impl CallContext {
     pub(crate) async fn check(
         &self,
         request: CheckRequest,
@@ -132,7 +132,7 @@ impl Session {
 
     pub(crate) async fn read(&self, request: ReadRequest) -> Result<ReadResponse, ProviderError> {
         const METHOD: &str = "Read";
-        let accept = self.accept_old(Unknowns::Drop);
+        let accept = self.accept_old(UnknownEncoding::Drop);
         let inputs = if request.inputs.is_empty() {
             None
         } else {
@@ -162,10 +162,10 @@ impl Session {
                 return Err(or_id(error, &request.id));
             }
         };
-        let mut outputs = receive(METHOD, response.properties, Unknowns::Reject)?;
+        let mut outputs = receive(METHOD, response.properties, UnknownEncoding::Reject)?;
         let inputs = response
             .inputs
-            .map(|inputs| receive(METHOD, Some(inputs), Unknowns::Reject));
+            .map(|inputs| receive(METHOD, Some(inputs), UnknownEncoding::Reject));
         let mut inputs = inputs.transpose()?;
         self.mark_like(&mut outputs, &request.state);
         restore_contents(&mut outputs, &request.inputs);
@@ -188,7 +188,7 @@ impl Session {
         request: UpdateRequest,
     ) -> Result<UpdateResponse, ProviderError> {
         const METHOD: &str = "Update";
-        let old = self.accept_old(Unknowns::Drop);
+        let old = self.accept_old(UnknownEncoding::Drop);
         let message = proto::UpdateRequest {
             id: request.id.clone(),
             urn: text(request.urn.as_ref()),
@@ -226,7 +226,7 @@ impl Session {
     }
 
     pub(crate) async fn delete(&self, request: DeleteRequest) -> Result<(), ProviderError> {
-        let accept = self.accept_old(Unknowns::Drop);
+        let accept = self.accept_old(UnknownEncoding::Drop);
         let message = proto::DeleteRequest {
             id: request.id,
             urn: text(request.urn.as_ref()),
@@ -278,11 +278,11 @@ impl Session {
         detail: ErrorResourceInitFailed,
         sent: &PropertyMap,
     ) -> Result<InitFailure, ProviderError> {
-        let mut properties = receive(method, detail.properties, Unknowns::Drop)?;
+        let mut properties = receive(method, detail.properties, UnknownEncoding::Drop)?;
         self.mark_like(&mut properties, sent);
         let inputs = detail
             .inputs
-            .map(|inputs| receive(method, Some(inputs), Unknowns::Drop));
+            .map(|inputs| receive(method, Some(inputs), UnknownEncoding::Drop));
         let mut inputs = inputs.transpose()?;
         if let Some(inputs) = &mut inputs {
             self.mark_like(inputs, sent);

@@ -38,7 +38,7 @@ fn mark(value: &mut PropertyValue) {
 
 /// Gives assets that came back as a hash their contents again, if `known` has them.
 pub(crate) fn restore_contents(values: &mut PropertyMap, known: &PropertyMap) {
-    let mut contents = Contents::default();
+    let mut contents = AssetContents::default();
     known.values().for_each(|value| contents.collect(value));
     values
         .values_mut()
@@ -46,12 +46,12 @@ pub(crate) fn restore_contents(values: &mut PropertyMap, known: &PropertyMap) {
 }
 
 #[derive(Default)]
-struct Contents {
+struct AssetContents {
     assets: BTreeMap<String, Asset>,
     archives: BTreeMap<String, Archive>,
 }
 
-impl Contents {
+impl AssetContents {
     fn collect(&mut self, value: &PropertyValue) {
         match value {
             PropertyValue::Asset(asset) => {

@@ -8,23 +8,23 @@ use nimbus_engine_model::{PropertyMap, Urn};
 use nimbus_engine_ports::{CheckFailure, ProviderError};
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::resource_provider_client::ResourceProviderClient;
-use nimbus_engine_wire::{Accept, Expect, Outputs, Unknowns, decode, encode};
+use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode, encode};
 use tonic::{Request, Response, Status};
 
 use super::failure::{failure, nonsense, unsendable};
 use crate::folder::{absolute, has_paths, relative_again};
 use crate::link::{CallError, Observed};
-use crate::options::Limits;
+use crate::options::PluginTimeouts;
 use crate::plugin::{Plugin, Protocol};
-use crate::pool::Lease;
+use crate::pool::ProcessLease;
 
 #[derive(Clone)]
-pub(crate) struct Session {
+pub(crate) struct CallContext {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) protocol: Protocol,
-    pub(crate) limits: Limits,
+    pub(crate) limits: PluginTimeouts,
     /// Keeps the process while it is called; `None` while somebody else does.
-    pub(crate) lease: Option<Arc<Lease>>,
+    pub(crate) lease: Option<Arc<ProcessLease>>,
     /// The program's folder, if the process runs elsewhere.
     pub(crate) folder: Option<PathBuf>,
     /// The resource that the call is about.
@@ -33,7 +33,7 @@ pub(crate) struct Session {
     pub(crate) acts: bool,
 }
 
-impl Session {
+impl CallContext {
     /// Makes one call and draws the usual conclusion from its failure.
     pub(crate) async fn call<M, R, F>(
         &self,
@@ -106,7 +106,7 @@ impl Session {
         })
     }
 
-    pub(crate) fn accept(&self, unknowns: Unknowns) -> Accept {
+    pub(crate) fn accept(&self, unknowns: UnknownEncoding) -> Accept {
         Accept {
             unknowns,
             secrets: self.protocol.accepts_secrets,
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// Old values go without the contents of their assets.
-    pub(crate) fn accept_old(&self, unknowns: Unknowns) -> Accept {
+    pub(crate) fn accept_old(&self, unknowns: UnknownEncoding) -> Accept {
         Accept {
             hashes_only: true,
             ..self.accept(unknowns)
@@ -136,28 +136,28 @@ pub(crate) fn send(
 pub(crate) fn receive(
     method: &str,
     properties: Option<proto::Struct>,
-    unknowns: Unknowns,
+    unknowns: UnknownEncoding,
 ) -> Result<PropertyMap, ProviderError> {
-    let expect = Expect {
+    let expect = AcceptedValues {
         unknowns,
         outputs: Outputs::Flatten,
     };
     decode(properties, expect).map_err(|error| nonsense(method, error))
 }
 
-pub(crate) fn keep_if(allowed: bool) -> Unknowns {
+pub(crate) fn keep_if(allowed: bool) -> UnknownEncoding {
     if allowed {
-        Unknowns::Keep
+        UnknownEncoding::Keep
     } else {
-        Unknowns::Drop
+        UnknownEncoding::Drop
     }
 }
 
-pub(crate) fn keep_or_reject(allowed: bool) -> Unknowns {
+pub(crate) fn keep_or_reject(allowed: bool) -> UnknownEncoding {
     if allowed {
-        Unknowns::Keep
+        UnknownEncoding::Keep
     } else {
-        Unknowns::Reject
+        UnknownEncoding::Reject
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
 use nimbus_engine_model::PropertyMap;
-use nimbus_engine_plugin::{Limits, PluginHost};
+use nimbus_engine_plugin::{PluginHost, PluginTimeouts};
 use nimbus_engine_ports::{
     CheckRequest, CreateRequest, DeleteRequest, InvokeRequest, ProviderError, ProviderHost,
     ReadRequest, UpdateRequest,
@@ -73,7 +73,7 @@ async fn a_connection_lost_during_a_call_leaves_every_outcome_unknown() {
 
 #[tokio::test]
 async fn a_provider_that_hangs_is_given_up_after_the_general_limit() {
-    let limits = Limits {
+    let limits = PluginTimeouts {
         slow: Duration::from_millis(100),
         ..LIMITS
     };
@@ -95,7 +95,7 @@ async fn a_provider_that_hangs_is_given_up_after_the_general_limit() {
 
 #[tokio::test]
 async fn a_resource_with_its_own_time_limit_is_given_up_soon_after_it() {
-    let limits = Limits {
+    let limits = PluginTimeouts {
         slow: Duration::from_secs(3600),
         ..LIMITS
     };

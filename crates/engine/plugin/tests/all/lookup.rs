@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use nimbus_engine_plugin::{Located, LookupError, PluginKind, PluginSearch, ProjectPlugin};
+use nimbus_engine_plugin::{Located, PluginKind, PluginLookupError, PluginSearch, ProjectPlugin};
 use semver::Version;
 use tempfile::TempDir;
 
@@ -192,7 +192,7 @@ fn a_folder_with_a_manifest_is_source_and_one_without_anything_is_an_error() {
         .unwrap_err();
     assert_eq!(
         error,
-        LookupError::Folder {
+        PluginLookupError::Folder {
             folder: path,
             reason: "does not exist".into()
         }
@@ -227,6 +227,9 @@ fn the_environment_says_where_to_look() {
 
     for text in ["aws", "aws:", "aws:zero", "aws:0", "aws:99999"] {
         let error = from(&[("PULUMI_DEBUG_PROVIDERS", text)]).unwrap_err();
-        assert_eq!(error, LookupError::DebugProviders { entry: text.into() });
+        assert_eq!(
+            error,
+            PluginLookupError::DebugProviders { entry: text.into() }
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, Urn};
-use nimbus_engine_plugin::{HostOptions, Limits, PluginHost, PluginSearch, Tenancy};
+use nimbus_engine_plugin::{HostOptions, PluginHost, PluginSearch, PluginTimeouts, Tenancy};
 use nimbus_engine_ports::{
     ConfigureRequest, EngineEvent, EventSink, Provider, ProviderHost, Severity,
 };
@@ -196,7 +196,7 @@ impl Audience {
     }
 }
 
-pub(crate) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: PluginTimeouts = PluginTimeouts {
     start: Duration::from_secs(20),
     quick: Duration::from_secs(20),
     slow: Duration::from_secs(20),
@@ -243,7 +243,7 @@ impl Rig {
         Self::with_limits(fake, LIMITS).await
     }
 
-    pub(crate) async fn with_limits(fake: Fake, limits: Limits) -> Self {
+    pub(crate) async fn with_limits(fake: Fake, limits: PluginTimeouts) -> Self {
         let running = Running::start(fake).await;
         let audience = Arc::new(Audience::default());
         let mut options = options(&audience, Path::new("."));

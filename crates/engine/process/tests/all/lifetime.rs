@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_engine_process::{Exit, Origin, Process, Pump, Signal, Tail};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, Pump, Signal, Tail};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -99,7 +99,8 @@ async fn a_process_that_nobody_wants_any_more_is_killed() {
 
 #[tokio::test]
 async fn a_command_that_cannot_be_run_says_why() {
-    let started = Process::start(Command::new("/no/such/program"), Origin::Operators).await;
+    let started =
+        ChildProcess::start(Command::new("/no/such/program"), CodeOrigin::Operators).await;
     let Err(error) = started else {
         panic!("it cannot run");
     };
@@ -119,7 +120,7 @@ async fn a_process_outlives_the_thread_and_the_runtime_that_asked_for_it() {
             .enable_all()
             .build()
             .expect("a runtime");
-        let started = runtime.block_on(Process::start(command, Origin::Operators));
+        let started = runtime.block_on(ChildProcess::start(command, CodeOrigin::Operators));
         started.expect("a shell").process
     };
     let process = std::thread::spawn(short_lived).join().expect("it ends");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use nimbus_engine_process::{Origin, Process, Started};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Started};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ pub(crate) fn shell(script: &str, directory: &Path) -> Command {
 }
 
 pub(crate) async fn start(script: &str, directory: &Path) -> Started {
-    Process::start(shell(script, directory), Origin::Operators)
+    ChildProcess::start(shell(script, directory), CodeOrigin::Operators)
         .await
         .expect("a shell")
 }

@@ -12,7 +12,7 @@ use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresu
 
 /// What the program is inside of its user namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Identity {
+pub(super) enum NamespaceUser {
     /// Who started it.
     Same,
     /// A number of its own.
@@ -23,7 +23,7 @@ pub(super) enum Identity {
 const FIRST_OWN: u32 = 1_900_000_000;
 const NOBODY: u32 = 65_534;
 
-impl Identity {
+impl NamespaceUser {
     /// Who the program may become, best first.
     fn candidates(root: bool, helper: Pid) -> Vec<Self> {
         if !root {
@@ -139,22 +139,25 @@ mod tests {
     #[test]
     fn the_superusers_program_is_never_the_superuser_if_that_can_be_helped() {
         let helper = Pid::from_raw(77);
-        let candidates = Identity::candidates(true, helper);
-        assert_eq!(candidates[0], Identity::Own(FIRST_OWN + 77));
-        assert_eq!(candidates.last(), Some(&Identity::Same));
-        assert_eq!(Identity::candidates(false, helper), [Identity::Same]);
+        let candidates = NamespaceUser::candidates(true, helper);
+        assert_eq!(candidates[0], NamespaceUser::Own(FIRST_OWN + 77));
+        assert_eq!(candidates.last(), Some(&NamespaceUser::Same));
+        assert_eq!(
+            NamespaceUser::candidates(false, helper),
+            [NamespaceUser::Same]
+        );
     }
 
     #[test]
     fn identities_survive_the_pipe() {
-        for identity in [Identity::Same, Identity::Own(FIRST_OWN)] {
-            assert_eq!(Identity::decode(identity.encode()), identity);
+        for identity in [NamespaceUser::Same, NamespaceUser::Own(FIRST_OWN)] {
+            assert_eq!(NamespaceUser::decode(identity.encode()), identity);
         }
     }
 
     #[test]
     fn numbers_mean_the_same_inside_and_outside() {
-        assert_eq!(Identity::Same.map(1000), "1000 1000 1\n");
-        assert_eq!(Identity::Own(7).map(0), "0 0 65534\n7 7 1\n");
+        assert_eq!(NamespaceUser::Same.map(1000), "1000 1000 1\n");
+        assert_eq!(NamespaceUser::Own(7).map(0), "0 0 65534\n7 7 1\n");
     }
 }

@@ -11,8 +11,8 @@ use landlock::{
 };
 
 use super::view::{NETWORK_SETTINGS, SETTINGS, SYSTEM};
-use crate::plan::{Plan, Walls};
-use crate::policy::Network;
+use crate::plan::{HelperPlan, ProcessWalls};
+use crate::policy::ProgramNetwork;
 
 /// The newest rules that were tried.
 const NEWEST: ABI = ABI::V7;
@@ -26,14 +26,14 @@ const DEVICES: &[&str] = &[
     "/dev/zero",
 ];
 
-pub(super) fn restrict(plan: &Plan, temporary: &Path) -> io::Result<()> {
+pub(super) fn restrict(plan: &HelperPlan, temporary: &Path) -> io::Result<()> {
     if plan.measures.landlock_abi == 0 {
         return Ok(());
     }
     apply(plan, temporary).map_err(|error| io::Error::other(error.to_string()))
 }
 
-fn apply(plan: &Plan, temporary: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn apply(plan: &HelperPlan, temporary: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let everything = AccessFs::from_all(NEWEST);
     let read = AccessFs::from_read(NEWEST);
     // Devices are made by nobody.
@@ -64,13 +64,13 @@ fn apply(plan: &Plan, temporary: &Path) -> Result<(), Box<dyn std::error::Error>
 }
 
 /// Without a network namespace, landlock refuses connections; seccomp refuses what is not TCP.
-fn refuses_connections(plan: &Plan) -> bool {
-    plan.measures.walls == Walls::Refusals && plan.policy.network == Network::None
+fn refuses_connections(plan: &HelperPlan) -> bool {
+    plan.measures.walls == ProcessWalls::Refusals && plan.policy.network == ProgramNetwork::None
 }
 
-fn readable(plan: &Plan) -> Vec<PathBuf> {
+fn readable(plan: &HelperPlan) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = SYSTEM.iter().chain(SETTINGS).map(PathBuf::from).collect();
-    if plan.policy.network == Network::Full {
+    if plan.policy.network == ProgramNetwork::Full {
         paths.extend(NETWORK_SETTINGS.iter().map(PathBuf::from));
     }
     // What others keep there stays closed: the kernel lets nobody look into processes outside.

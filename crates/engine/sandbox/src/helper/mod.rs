@@ -38,15 +38,15 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigHandler, SigSet, Signal, raise, signal};
 use nix::sys::wait::waitpid;
 
-use identity::Identity;
+use identity::NamespaceUser;
 use owned::Owned;
 use program::{NOT_RUN, become_program};
-use report::{Reporter, SetupError, Step as _};
-use supervisor::{End, Supervisor, children_signal};
+use report::{NamedStep as _, Reporter, SetupError};
+use supervisor::{SupervisedEnd, Supervisor, children_signal};
 
 use crate::launch::{OBSERVE, PROBE, RUN};
-use crate::plan::{Plan, Walls};
-use crate::policy::Network;
+use crate::plan::{HelperPlan, ProcessWalls};
+use crate::policy::ProgramNetwork;
 
 /// The work of the helper, with the arguments after the word that calls it.
 pub(crate) fn work(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -71,7 +71,7 @@ pub(crate) fn work(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(plan: &Plan, command: &[OsString]) -> ExitCode {
+fn run(plan: &HelperPlan, command: &[OsString]) -> ExitCode {
     // Whoever cannot be told finds out by the exit code.
     let Ok(reporter) = Reporter::connect(&plan.control) else {
         return exit_code(NOT_RUN);
@@ -80,12 +80,12 @@ fn run(plan: &Plan, command: &[OsString]) -> ExitCode {
         .step("become deaf to signals")
         .and_then(|()| join_group(plan))
         .and_then(|()| match plan.measures.walls {
-            Walls::Namespaces => in_namespaces(plan, command, &reporter),
-            Walls::Refusals => in_place(plan, command, &reporter),
+            ProcessWalls::Namespaces => in_namespaces(plan, command, &reporter),
+            ProcessWalls::Refusals => in_place(plan, command, &reporter),
         });
     match end {
-        Ok(End::Code(code)) => exit_code(code),
-        Ok(End::Signal(number)) => end_by(number),
+        Ok(SupervisedEnd::Code(code)) => exit_code(code),
+        Ok(SupervisedEnd::Signal(number)) => end_by(number),
         Err(error) => {
             reporter.failed(&error);
             exit_code(NOT_RUN)
@@ -112,7 +112,7 @@ fn stay_deaf() -> nix::Result<()> {
     deaf.thread_set_mask()
 }
 
-fn join_group(plan: &Plan) -> Result<(), SetupError> {
+fn join_group(plan: &HelperPlan) -> Result<(), SetupError> {
     match &plan.cgroup {
         Some(group) => fs::write(group.join("cgroup.procs"), "0").step("join the control group"),
         None => Ok(()),
@@ -135,7 +135,7 @@ fn end_by(number: i32) -> ExitCode {
     exit_code(128 + number)
 }
 
-fn namespaces(network: Network) -> CloneFlags {
+fn namespaces(network: ProgramNetwork) -> CloneFlags {
     let all = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
@@ -143,29 +143,29 @@ fn namespaces(network: Network) -> CloneFlags {
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWCGROUP;
     match network {
-        Network::None => all | CloneFlags::CLONE_NEWNET,
-        Network::Full => all,
+        ProgramNetwork::None => all | CloneFlags::CLONE_NEWNET,
+        ProgramNetwork::Full => all,
     }
 }
 
 /// The outer process.
 fn in_namespaces(
-    plan: &Plan,
+    plan: &HelperPlan,
     command: &[OsString],
     reporter: &Reporter,
-) -> Result<End, SetupError> {
+) -> Result<SupervisedEnd, SetupError> {
     let dial = match plan.policy.network {
-        Network::None => {
+        ProgramNetwork::None => {
             let dial = UnixListener::bind(&plan.dial).step("listen for the engine")?;
             Some(dial)
         }
-        Network::Full => None,
+        ProgramNetwork::Full => None,
     };
     // The program may have a number of its own; the directory above is closed to everybody else.
     for socket in &plan.policy.sockets {
         let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o666));
     }
-    let expected = Identity::expected(nix::unistd::getpid());
+    let expected = NamespaceUser::expected(nix::unistd::getpid());
     let owned = Owned::prepare(plan, expected);
     let (mut identities, mut identity) = io::pipe().step("make a pipe")?;
     let (mut ends, mut end) = io::pipe().step("make a pipe")?;
@@ -186,7 +186,7 @@ fn in_namespaces(
     });
     let first = first.step("make namespaces")?;
     drop(end);
-    let given = Identity::give(first).step("give user numbers")?;
+    let given = NamespaceUser::give(first).step("give user numbers")?;
     identity
         .write_all(&given.encode())
         .step("tell the number")?;
@@ -195,8 +195,8 @@ fn in_namespaces(
     let heard = ends.read_exact(&mut answer);
     // When this returns, the kernel has ended everything that was inside.
     let status = waitpid(first, None).step("wait for the sandbox")?;
-    match (heard, End::of(&status)) {
-        (Ok(()), _) => Ok(End::decode(answer)),
+    match (heard, SupervisedEnd::of(&status)) {
+        (Ok(()), _) => Ok(SupervisedEnd::decode(answer)),
         (Err(_), Some((_, end))) => Ok(end),
         (Err(error), None) => Err(error).step("hear how it ended"),
     }
@@ -204,12 +204,12 @@ fn in_namespaces(
 
 /// The first process inside.
 struct First<'a> {
-    plan: &'a Plan,
+    plan: &'a HelperPlan,
     command: &'a [OsString],
     reporter: &'a Reporter,
     dial: Option<&'a UnixListener>,
     owned: &'a Owned,
-    expected: Identity,
+    expected: NamespaceUser,
 }
 
 impl First<'_> {
@@ -226,12 +226,12 @@ impl First<'_> {
         }
     }
 
-    fn supervise(&self, identities: &mut io::PipeReader) -> Result<End, SetupError> {
+    fn supervise(&self, identities: &mut io::PipeReader) -> Result<SupervisedEnd, SetupError> {
         prctl::set_pdeathsig(Signal::SIGKILL).step("die with the helper")?;
         let mut number = [0; 4];
         // If the helper has gone already, this ends without a number.
         identities.read_exact(&mut number).step("hear the number")?;
-        let identity = Identity::decode(number);
+        let identity = NamespaceUser::decode(number);
         let nobody = Owned::default();
         // Mounts were prepared for the number that was expected.
         let owned = match identity == self.expected {
@@ -239,7 +239,7 @@ impl First<'_> {
             false => &nobody,
         };
         view::enter(self.plan, identity, owned)?;
-        if self.plan.policy.network == Network::None {
+        if self.plan.policy.network == ProgramNetwork::None {
             loopback::bring_up().step("bring up the loopback")?;
         }
         prctl::set_dumpable(false).step("hide from the program")?;
@@ -256,9 +256,14 @@ impl First<'_> {
 }
 
 /// Without namespaces this process watches over the program itself.
-fn in_place(plan: &Plan, command: &[OsString], reporter: &Reporter) -> Result<End, SetupError> {
+fn in_place(
+    plan: &HelperPlan,
+    command: &[OsString],
+    reporter: &Reporter,
+) -> Result<SupervisedEnd, SetupError> {
     prctl::set_child_subreaper(true).step("adopt what is left behind")?;
-    let program = kernel::fork_into(|| become_program(plan, Identity::Same, command, reporter));
+    let program =
+        kernel::fork_into(|| become_program(plan, NamespaceUser::Same, command, reporter));
     let supervisor = Supervisor {
         plan,
         program: program.step("make the program's process")?,

@@ -13,9 +13,9 @@ use nix::sched::CloneFlags;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 
-use super::identity::Identity;
+use super::identity::NamespaceUser;
 use super::kernel;
-use crate::plan::Plan;
+use crate::plan::HelperPlan;
 
 /// Prepared outside of the namespaces, where the right to do so is.
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ pub(super) struct Owned {
 
 impl Owned {
     /// As many of them as this kernel and these file systems can; the rest is shown as it is.
-    pub(super) fn prepare(plan: &Plan, identity: Identity) -> Self {
-        let Identity::Own(number) = identity else {
+    pub(super) fn prepare(plan: &HelperPlan, identity: NamespaceUser) -> Self {
+        let NamespaceUser::Own(number) = identity else {
             return Self::default();
         };
         let Ok(numbers) = translation(number) else {

@@ -10,12 +10,12 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::unistd::chdir;
 
-use super::identity::Identity;
+use super::identity::NamespaceUser;
 use super::kernel;
-use super::report::{Reporter, SetupError, Step as _};
+use super::report::{NamedStep as _, Reporter, SetupError};
 use super::{landlock, seccomp, view};
-use crate::plan::{Plan, Walls};
-use crate::policy::Limits;
+use crate::plan::{HelperPlan, ProcessWalls};
+use crate::policy::ResourceLimits;
 
 /// The exit code of a helper that could not run the program.
 pub(super) const NOT_RUN: i32 = 125;
@@ -28,8 +28,8 @@ const PENDING_SIGNALS: u64 = 4096;
 
 /// Becomes the program. Returns only if that did not work.
 pub(super) fn become_program(
-    plan: &Plan,
-    identity: Identity,
+    plan: &HelperPlan,
+    identity: NamespaceUser,
     command: &[OsString],
     reporter: &Reporter,
 ) -> i32 {
@@ -39,14 +39,14 @@ pub(super) fn become_program(
 }
 
 /// Where the program's temporary directory is.
-fn temporary(plan: &Plan) -> PathBuf {
+fn temporary(plan: &HelperPlan) -> PathBuf {
     match plan.measures.walls {
-        Walls::Namespaces => view::TEMPORARY.into(),
-        Walls::Refusals => plan.temporary.clone(),
+        ProcessWalls::Namespaces => view::TEMPORARY.into(),
+        ProcessWalls::Refusals => plan.temporary.clone(),
     }
 }
 
-fn prepare(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
+fn prepare(plan: &HelperPlan, identity: NamespaceUser) -> Result<(), SetupError> {
     limit(&plan.policy.limits, plan.measures.walls)?;
     identity.assume().step("give up privileges")?;
     prctl::set_no_new_privs().step("refuse new privileges")?;
@@ -61,7 +61,10 @@ fn prepare(plan: &Plan, identity: Identity) -> Result<(), SetupError> {
     Ok(())
 }
 
-fn execute(plan: &Plan, command: &[OsString]) -> Result<std::convert::Infallible, SetupError> {
+fn execute(
+    plan: &HelperPlan,
+    command: &[OsString],
+) -> Result<std::convert::Infallible, SetupError> {
     let temporary = temporary(plan);
     let [program, arguments @ ..] = command else {
         let nothing = std::io::Error::other("no program was named");
@@ -90,15 +93,15 @@ fn listen_to_signals() -> nix::Result<()> {
     SigSet::empty().thread_set_mask()
 }
 
-fn limit(limits: &Limits, walls: Walls) -> Result<(), SetupError> {
+fn limit(limits: &ResourceLimits, walls: ProcessWalls) -> Result<(), SetupError> {
     // One process may ask for more than all may use, so that using too much is noticed and told
     // before asking fails.
     let address = limits.memory_bytes.saturating_mul(2);
     // Outside of a namespace everything else that the user runs would count as well.
     let processes = match walls {
         // A little more than the count at which the supervisor acts, so that it is reached.
-        Walls::Namespaces => limits.processes.saturating_add(SPARE_PROCESSES),
-        Walls::Refusals => u64::MAX,
+        ProcessWalls::Namespaces => limits.processes.saturating_add(SPARE_PROCESSES),
+        ProcessWalls::Refusals => u64::MAX,
     };
     for (resource, value) in [
         (Resource::RLIMIT_CORE, 0),

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::verdict::Report;
+use crate::verdict::HelperReport;
 
 /// A step of setting up, and why it did not work.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ pub(super) struct SetupError {
 }
 
 /// Names the step that an error happened in.
-pub(super) trait Step<T> {
+pub(super) trait NamedStep<T> {
     fn step(self, step: impl Into<String>) -> Result<T, SetupError>;
 }
 
-impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> NamedStep<T> for Result<T, E> {
     fn step(self, step: impl Into<String>) -> Result<T, SetupError> {
         self.map_err(|source| SetupError {
             step: step.into(),
@@ -37,7 +37,7 @@ impl Reporter {
     }
 
     /// An engine that is gone does not want to know.
-    pub(super) fn send(&self, report: &Report) {
+    pub(super) fn send(&self, report: &HelperReport) {
         if let Ok(mut line) = serde_json::to_vec(report) {
             line.push(b'\n');
             let _ = (&self.stream).write_all(&line);
@@ -45,7 +45,7 @@ impl Reporter {
     }
 
     pub(super) fn failed(&self, error: &SetupError) {
-        self.send(&Report::Failed {
+        self.send(&HelperReport::Failed {
             step: error.step.clone(),
             reason: error.source.to_string(),
         });

@@ -14,12 +14,12 @@ use seccompiler::{
 };
 
 use super::syscalls::{ALLOWED, FORBIDDEN};
-use crate::plan::{Plan, Walls};
-use crate::policy::Network;
+use crate::plan::{HelperPlan, ProcessWalls};
+use crate::policy::ProgramNetwork;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-pub(super) fn restrict(plan: &Plan) -> io::Result<()> {
+pub(super) fn restrict(plan: &HelperPlan) -> io::Result<()> {
     // The filter that is installed last decides which of two refusals is seen.
     apply(allowed().map_err(failed)?)?;
     apply(forbidden(plan).map_err(failed)?)
@@ -39,14 +39,14 @@ fn machine() -> Result<TargetArch, seccompiler::BackendError> {
 
 /// Everything but these does not exist.
 fn allowed() -> Result<BpfProgram, seccompiler::BackendError> {
-    let rules: Rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+    let rules: SeccompRules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     let missing = SeccompAction::Errno(libc::ENOSYS as u32);
     SeccompFilter::new(rules, missing, SeccompAction::Allow, machine()?)?.try_into()
 }
 
 /// These are not permitted.
-fn forbidden(plan: &Plan) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules: Rules = FORBIDDEN.iter().map(|call| (*call, Vec::new())).collect();
+fn forbidden(plan: &HelperPlan) -> Result<BpfProgram, seccompiler::BackendError> {
+    let mut rules: SeccompRules = FORBIDDEN.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, new_namespaces()?);
     rules.insert(libc::SYS_ioctl, terminal_input()?);
     rules.insert(libc::SYS_socket, sockets(plan)?);
@@ -120,10 +120,11 @@ fn terminal_input() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 
 /// Which sockets are refused: families that programs have no business with, and, where there is no
 /// network of its own to be alone in, what landlock cannot refuse.
-fn sockets(plan: &Plan) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+fn sockets(plan: &HelperPlan) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     const TYPE: u64 = 0xf;
     let number = |value: i32| u64::from(value.cast_unsigned());
-    let exposed = plan.measures.walls == Walls::Refusals && plan.policy.network == Network::None;
+    let exposed = plan.measures.walls == ProcessWalls::Refusals
+        && plan.policy.network == ProgramNetwork::None;
     let landlock_refuses_tcp = plan.measures.landlock_abi >= 4;
     let mut families = vec![libc::AF_UNIX, libc::AF_NETLINK];
     if !exposed || landlock_refuses_tcp {

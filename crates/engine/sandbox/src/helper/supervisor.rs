@@ -19,8 +19,8 @@ use nix::unistd::Pid;
 
 use super::report::Reporter;
 use super::usage;
-use crate::plan::{Plan, Walls};
-use crate::verdict::Report;
+use crate::plan::{HelperPlan, ProcessWalls};
+use crate::verdict::HelperReport;
 
 /// How often is counted what the program uses.
 const INTERVAL: u16 = 100;
@@ -29,12 +29,12 @@ const DIAL: Duration = Duration::from_secs(5);
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum SupervisedEnd {
     Code(i32),
     Signal(i32),
 }
 
-impl End {
+impl SupervisedEnd {
     pub(super) fn of(status: &WaitStatus) -> Option<(Pid, Self)> {
         match *status {
             WaitStatus::Exited(pid, code) => Some((pid, Self::Code(code))),
@@ -67,7 +67,7 @@ pub(super) fn children_signal() -> SigSet {
 }
 
 pub(super) struct Supervisor<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a HelperPlan,
     pub(super) program: Pid,
     pub(super) reporter: &'a Reporter,
     /// Where the engine asks for connections to the program.
@@ -76,7 +76,7 @@ pub(super) struct Supervisor<'a> {
 
 impl Supervisor<'_> {
     /// Returns when the program has ended.
-    pub(super) fn watch(&self) -> io::Result<End> {
+    pub(super) fn watch(&self) -> io::Result<SupervisedEnd> {
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let children = SignalFd::with_flags(&children_signal(), flags)?;
         let mut stopped = false;
@@ -107,12 +107,12 @@ impl Supervisor<'_> {
     }
 
     /// Takes note of everybody who has ended, and says how the program did.
-    fn reap(&self) -> Option<End> {
+    fn reap(&self) -> Option<SupervisedEnd> {
         let anybody = Pid::from_raw(-1);
         loop {
             match waitpid(anybody, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) | Err(_) => return None,
-                Ok(status) => match End::of(&status) {
+                Ok(status) => match SupervisedEnd::of(&status) {
                     Some((pid, end)) if pid == self.program => return Some(end),
                     _ => {}
                 },
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
         let Some(cause) = counted.judge(&self.plan.policy.limits) else {
             return false;
         };
-        self.reporter.send(&Report::Stopped { cause });
+        self.reporter.send(&HelperReport::Stopped { cause });
         self.kill_all();
         true
     }
@@ -137,10 +137,10 @@ impl Supervisor<'_> {
     /// Ends everything that the program started.
     pub(super) fn kill_all(&self) {
         match self.plan.measures.walls {
-            Walls::Namespaces => {
+            ProcessWalls::Namespaces => {
                 let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
             }
-            Walls::Refusals => self.kill_descendants(),
+            ProcessWalls::Refusals => self.kill_descendants(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Supervisor<'_> {
     fn kill_descendants(&self) {
         const ROUNDS: usize = 1000;
         for _ in 0..ROUNDS {
-            let left = usage::pids(Walls::Refusals);
+            let left = usage::pids(ProcessWalls::Refusals);
             if left.is_empty() {
                 return;
             }
@@ -157,7 +157,7 @@ impl Supervisor<'_> {
             }
             // The program itself is left for `reap`, which wants to know how it ended.
             while let Ok(status) = waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-                match End::of(&status) {
+                match SupervisedEnd::of(&status) {
                     Some((pid, _)) if pid != self.program => {}
                     _ => break,
                 }
@@ -187,8 +187,13 @@ mod tests {
 
     #[test]
     fn an_end_survives_the_pipe() {
-        for end in [End::Code(0), End::Code(-1), End::Code(137), End::Signal(9)] {
-            assert_eq!(End::decode(end.encode()), end);
+        for end in [
+            SupervisedEnd::Code(0),
+            SupervisedEnd::Code(-1),
+            SupervisedEnd::Code(137),
+            SupervisedEnd::Signal(9),
+        ] {
+            assert_eq!(SupervisedEnd::decode(end.encode()), end);
         }
     }
 }

@@ -8,7 +8,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::CloneFlags;
 use nix::sys::wait::{WaitStatus, waitpid};
 
-use super::identity::Identity;
+use super::identity::NamespaceUser;
 use super::{kernel, loopback};
 use crate::probe::Tried;
 
@@ -61,7 +61,8 @@ fn attempt(namespaces: CloneFlags, work: impl FnOnce() -> io::Result<()>) -> io:
         let done = numbers.read_exact(&mut heard).and_then(|()| work());
         done.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EIO), |()| 0)
     })?;
-    let given = Identity::give(child).and_then(|identity| number.write_all(&identity.encode()));
+    let given =
+        NamespaceUser::give(child).and_then(|identity| number.write_all(&identity.encode()));
     drop(number);
     let status = waitpid(child, None)?;
     given?;

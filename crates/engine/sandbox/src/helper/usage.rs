@@ -9,19 +9,19 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 
 use super::view;
-use crate::plan::Walls;
+use crate::plan::ProcessWalls;
 use crate::verdict::Usage;
 
 /// One line of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Process {
+struct ProcessTableLine {
     parent: i32,
     threads: u64,
     resident_pages: u64,
 }
 
 /// What everything that runs here uses at this moment.
-pub(super) fn measure(walls: Walls) -> Usage {
+pub(super) fn measure(walls: ProcessWalls) -> Usage {
     let processes = descendants(walls);
     let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     let page = page
@@ -33,7 +33,7 @@ pub(super) fn measure(walls: Walls) -> Usage {
         usage.processes += process.threads;
         usage.open_files = usage.open_files.max(open_files(*pid));
     }
-    if let (Walls::Namespaces, Ok(space)) = (walls, statvfs(view::TEMPORARY)) {
+    if let (ProcessWalls::Namespaces, Ok(space)) = (walls, statvfs(view::TEMPORARY)) {
         usage.temporary_full = space.blocks() > 0 && space.blocks_available() == 0;
         usage.temporary_files_full = space.files() > 0 && space.files_available() == 0;
     }
@@ -43,7 +43,7 @@ pub(super) fn measure(walls: Walls) -> Usage {
 /// The same where nobody else counts and the program is a stranger's: also what temporary files
 /// hold, the tables that the kernel keeps for mapped memory, and the most that its buffers can hold.
 /// Memory without a name is not given at all, see `seccomp`.
-pub(super) fn measure_everything(walls: Walls) -> Usage {
+pub(super) fn measure_everything(walls: ProcessWalls) -> Usage {
     let mut usage = measure(walls);
     let mut kibibytes = 0;
     let mut descriptors = 0;
@@ -118,21 +118,21 @@ fn status_field(status: &str, field: &str) -> u64 {
 }
 
 /// Everybody who came from this process.
-pub(super) fn pids(walls: Walls) -> Vec<Pid> {
+pub(super) fn pids(walls: ProcessWalls) -> Vec<Pid> {
     let processes = descendants(walls);
     processes.into_keys().map(Pid::from_raw).collect()
 }
 
-fn descendants(walls: Walls) -> BTreeMap<i32, Process> {
+fn descendants(walls: ProcessWalls) -> BTreeMap<i32, ProcessTableLine> {
     let mut all = table();
     let own = getpid().as_raw();
     match walls {
         // Everybody else here came from this process.
-        Walls::Namespaces => {
+        ProcessWalls::Namespaces => {
             all.remove(&own);
             all
         }
-        Walls::Refusals => {
+        ProcessWalls::Refusals => {
             let parents: BTreeMap<i32, i32> = all
                 .iter()
                 .map(|(pid, process)| (*pid, process.parent))
@@ -148,7 +148,7 @@ fn descends(pid: i32, from: i32, parents: &BTreeMap<i32, i32>) -> bool {
     ancestors.any(|ancestor| *ancestor == from)
 }
 
-fn table() -> BTreeMap<i32, Process> {
+fn table() -> BTreeMap<i32, ProcessTableLine> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter_map(|pid| {
@@ -160,10 +160,10 @@ fn table() -> BTreeMap<i32, Process> {
 }
 
 /// The name of a process is in parentheses and may contain anything, parentheses too.
-fn parse(line: &str) -> Option<Process> {
+fn parse(line: &str) -> Option<ProcessTableLine> {
     let (_, rest) = line.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    Some(Process {
+    Some(ProcessTableLine {
         parent: fields.get(1)?.parse().ok()?,
         threads: fields.get(17)?.parse().ok()?,
         resident_pages: fields.get(21)?.parse().ok()?,
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_process_can_call_itself_what_it_likes() {
         let line = "7 (a) b) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 100 4096 55 999";
-        let expected = Process {
+        let expected = ProcessTableLine {
             parent: 3,
             threads: 9,
             resident_pages: 55,

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
-use super::identity::Identity;
+use super::identity::NamespaceUser;
 use super::kernel;
 use super::owned::Owned;
-use super::report::{SetupError, Step as _};
-use crate::plan::Plan;
+use super::report::{NamedStep as _, SetupError};
+use crate::plan::HelperPlan;
 
 /// Programs and libraries of the system. Where they are links, the links are made again.
 pub(super) const SYSTEM: &[&str] = &[
@@ -71,7 +71,11 @@ pub(super) const TEMPORARY: &str = "/tmp";
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Builds the view and enters it.
-pub(super) fn enter(plan: &Plan, identity: Identity, owned: &Owned) -> Result<(), SetupError> {
+pub(super) fn enter(
+    plan: &HelperPlan,
+    identity: NamespaceUser,
+    owned: &Owned,
+) -> Result<(), SetupError> {
     let nothing: Option<&str> = None;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(nothing, "/", nothing, private, nothing).step("keep mounts to ourselves")?;
@@ -88,7 +92,7 @@ pub(super) fn enter(plan: &Plan, identity: Identity, owned: &Owned) -> Result<()
     for folder in CERTIFICATES {
         tree.hide_keys(Path::new(folder))?;
     }
-    if plan.policy.network == crate::Network::Full {
+    if plan.policy.network == crate::ProgramNetwork::Full {
         for path in NETWORK_SETTINGS {
             tree.show_if_there(Path::new(path))?;
         }
@@ -133,7 +137,7 @@ impl Tree {
     }
 
     /// A tree with what every program has and nobody else.
-    fn empty(&self, identity: Identity, plan: &Plan) -> Result<(), SetupError> {
+    fn empty(&self, identity: NamespaceUser, plan: &HelperPlan) -> Result<(), SetupError> {
         let limits = &plan.policy.limits;
         let owner = format!("uid={},gid={}", identity.uid(), identity.gid());
         let own = |bytes: u64| {
@@ -168,7 +172,7 @@ impl Tree {
         ] {
             symlink(target, self.inside("/dev").join(link)).step("make /dev")?;
         }
-        if plan.policy.network == crate::Network::None {
+        if plan.policy.network == crate::ProgramNetwork::None {
             let names = "127.0.0.1 localhost sandbox\n::1 localhost\n";
             fs::write(self.inside("/etc/hosts"), names).step("write /etc/hosts")?;
         }

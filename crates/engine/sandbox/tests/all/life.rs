@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nimbus_engine_sandbox::{Sandbox, Settings};
+use nimbus_engine_sandbox::{Sandbox, SandboxSettings};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -92,8 +92,8 @@ fn a_daemon_ends_without_namespaces_too() {
         let before = daemons(&[]);
         let program = source(language, NODE_DAEMON, PYTHON_DAEMON);
         let program = Hostile::new(language, interpreter, &program);
-        let settings = Settings {
-            mode: nimbus_engine_sandbox::Mode::BestEffort,
+        let settings = SandboxSettings {
+            mode: nimbus_engine_sandbox::IsolationMode::BestEffort,
             ..strict()
         };
         let sandbox = Sandbox::new(helper(), &without_namespaces(), settings).unwrap();

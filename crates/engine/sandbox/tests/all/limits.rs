@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nimbus_engine_sandbox::{Cause, Intervention, Limits, Settings};
+use nimbus_engine_sandbox::{ExceededLimit, Intervention, ResourceLimits, SandboxSettings};
 
 use crate::support::*;
 
-fn limited(change: impl Fn(&mut Limits)) -> Settings {
+fn limited(change: impl Fn(&mut ResourceLimits)) -> SandboxSettings {
     let mut settings = strict();
     change(&mut settings.limits);
     settings
@@ -15,7 +15,13 @@ fn limited(change: impl Fn(&mut Limits)) -> Settings {
 
 /// Runs a greedy program and sees that it is stopped for that reason.
 #[track_caller]
-fn assert_stopped(test: &str, settings: Settings, node: &str, python: &str, expected: Cause) {
+fn assert_stopped(
+    test: &str,
+    settings: SandboxSettings,
+    node: &str,
+    python: &str,
+    expected: ExceededLimit,
+) {
     in_each_language(test, |language, interpreter| {
         let program = Hostile::new(language, interpreter, &source(language, node, python));
         let start = Instant::now();
@@ -53,7 +59,7 @@ while True:
         settings,
         node,
         python,
-        Cause::Processes { count },
+        ExceededLimit::Processes { count },
     );
 }
 
@@ -71,7 +77,13 @@ while True:
 "#;
     let settings = limited(|limits| limits.memory_bytes = 400 * MIB);
     let bytes = 400 * MIB;
-    assert_stopped("memory", settings, node, python, Cause::Memory { bytes });
+    assert_stopped(
+        "memory",
+        settings,
+        node,
+        python,
+        ExceededLimit::Memory { bytes },
+    );
 }
 
 #[test]
@@ -99,7 +111,7 @@ while True:
         settings,
         node,
         python,
-        Cause::Memory { bytes },
+        ExceededLimit::Memory { bytes },
     );
 }
 
@@ -142,7 +154,7 @@ while True:
         settings,
         node,
         python,
-        Cause::TemporarySpace { bytes },
+        ExceededLimit::TemporarySpace { bytes },
     );
 }
 
@@ -167,7 +179,7 @@ for n in range(10 ** 9):
         settings,
         node,
         python,
-        Cause::TemporaryFiles { count },
+        ExceededLimit::TemporaryFiles { count },
     );
 }
 
@@ -193,7 +205,7 @@ while True:
         settings,
         node,
         python,
-        Cause::OpenFiles { count },
+        ExceededLimit::OpenFiles { count },
     );
 }
 
@@ -213,12 +225,12 @@ fn neighbours_of_exploding_programs_work_on() {
             (
                 "for (;;) child_process.spawnSync('sh', ['-c', 'sleep 1000 &'], { stdio: 'ignore' });",
                 "while True:\n    os.system('sleep 1000 &')",
-                Cause::Processes { count: 60 },
+                ExceededLimit::Processes { count: 60 },
             ),
             (
                 "const kept = []; const more = () => { kept.push(Buffer.alloc(8 << 20, 1)); setImmediate(more); }; more();",
                 "kept = []\nwhile True:\n    kept.append(bytearray(os.urandom(1 << 20)) * 8)",
-                Cause::Memory { bytes: 400 * MIB },
+                ExceededLimit::Memory { bytes: 400 * MIB },
             ),
         ];
         let settings = limited(|limits| {

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use nimbus_engine_sandbox::{Cause, Intervention, Limits, Primitive, Settings};
+use nimbus_engine_sandbox::{
+    ExceededLimit, Intervention, Primitive, ResourceLimits, SandboxSettings,
+};
 use nimbus_test_tools::record_skip;
 
 use crate::support::*;
@@ -10,11 +12,11 @@ use crate::support::*;
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 300 * MIB;
 
-fn limited() -> Settings {
+fn limited() -> SandboxSettings {
     let mut settings = strict();
-    settings.limits = Limits {
+    settings.limits = ResourceLimits {
         memory_bytes: LIMIT,
-        ..Limits::default()
+        ..ResourceLimits::default()
     };
     settings
 }
@@ -24,7 +26,9 @@ fn assert_stopped_for_memory(test: &str, node: &str, python: &str) {
     in_each_language(test, |language, interpreter| {
         let program = Hostile::new(language, interpreter, &source(language, node, python));
         let outcome = program.run(limited());
-        let expected = Some(Intervention::Stopped(Cause::Memory { bytes: LIMIT }));
+        let expected = Some(Intervention::Stopped(ExceededLimit::Memory {
+            bytes: LIMIT,
+        }));
         assert_eq!(outcome.intervention, expected, "{language:?} {outcome:#?}");
     });
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use nimbus_engine_sandbox::{Network, Sandbox};
+use nimbus_engine_sandbox::{ProgramNetwork, Sandbox};
 
 use crate::support::*;
 
@@ -171,8 +171,8 @@ fn a_program_with_a_network_still_reaches_no_socket_of_others() {
             .argument(neighbours.place.path())
             .argument(neighbours.port());
         let mut settings = strict();
-        settings.mode = nimbus_engine_sandbox::Mode::Strict { allow_weak: true };
-        settings.network = Network::Full;
+        settings.mode = nimbus_engine_sandbox::IsolationMode::Strict { allow_weak: true };
+        settings.network = ProgramNetwork::Full;
         let outcome = program.run(settings);
         outcome.assert_refused(&["docker", "engine of another run"]);
         // The difference between the two kinds of network is real.

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use nimbus_engine_sandbox::{
-    Helper, Interpreter, Intervention, Limits, Mode, Network, Primitive, Probe, Readable, Room,
-    Sandbox, Settings, readable_by_program,
+    Helper, Interpreter, Intervention, IsolationMode, Primitive, Probe, ProgramNetwork, Readable,
+    ResourceLimits, Room, Sandbox, SandboxSettings, readable_by_program,
 };
 use nimbus_test_tools::{Tool, record_skip};
 
@@ -65,11 +65,11 @@ pub(crate) fn complete_sandbox_or_skip(test: &str) -> bool {
     missing.is_empty()
 }
 
-pub(crate) fn strict() -> Settings {
-    Settings {
-        mode: Mode::Strict { allow_weak: false },
-        network: Network::None,
-        limits: Limits::default(),
+pub(crate) fn strict() -> SandboxSettings {
+    SandboxSettings {
+        mode: IsolationMode::Strict { allow_weak: false },
+        network: ProgramNetwork::None,
+        limits: ResourceLimits::default(),
         environment: Vec::new(),
         roots: Vec::new(),
     }
@@ -150,7 +150,7 @@ impl Hostile {
         finish(child, &room)
     }
 
-    pub(crate) fn run(&self, settings: Settings) -> Outcome {
+    pub(crate) fn run(&self, settings: SandboxSettings) -> Outcome {
         let sandbox = Sandbox::new(helper(), probe(), settings).unwrap();
         self.run_in(&sandbox)
     }

@@ -3,7 +3,9 @@
 use std::fs;
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_sandbox::{Intervention, Mode, Primitive, Sandbox, SandboxError, Settings};
+use nimbus_engine_sandbox::{
+    Intervention, IsolationMode, Primitive, Sandbox, SandboxError, SandboxSettings,
+};
 use nimbus_test_tools::record_skip;
 
 use crate::support::*;
@@ -25,8 +27,8 @@ fn strict_mode_refuses_a_machine_without_a_primitive() {
             "{}",
             error.message()
         );
-        let accepted = Settings {
-            mode: Mode::Strict { allow_weak: true },
+        let accepted = SandboxSettings {
+            mode: IsolationMode::Strict { allow_weak: true },
             ..strict()
         };
         assert!(Sandbox::new(helper(), &weaker, accepted).is_ok());
@@ -80,8 +82,8 @@ attempt("datagrams", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             .argument(&secret)
             .argument(&port)
             .argument(std::process::id().to_string());
-        let settings = Settings {
-            mode: Mode::BestEffort,
+        let settings = SandboxSettings {
+            mode: IsolationMode::BestEffort,
             ..strict()
         };
         let sandbox = Sandbox::new(helper(), &without_namespaces(), settings).unwrap();

@@ -1,7 +1,7 @@
 //! Aliases: a renamed, retyped or moved resource is the same resource.
 
 use nimbus_engine_model::{AliasParent, AliasSpec};
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, B, assert_ok, assert_steps, program};
 
@@ -16,11 +16,13 @@ fn named(name: &str) -> AliasSpec {
 async fn a_renamed_resource_is_kept() {
     let mut rig = Rig::new();
     assert_ok(
-        &rig.up(&program([Resource::custom(A, "old").prop("foo", "1")]))
-            .await,
+        &rig.up(&program([
+            ScriptedResource::custom(A, "old").prop("foo", "1")
+        ]))
+        .await,
     );
     let run = rig
-        .up(&program([Resource::custom(A, "new")
+        .up(&program([ScriptedResource::custom(A, "new")
             .prop("foo", "1")
             .alias(named("old"))]))
         .await;
@@ -34,10 +36,12 @@ async fn a_renamed_resource_is_kept() {
 #[tokio::test]
 async fn an_alias_may_be_a_urn() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "old")])).await);
+    assert_ok(&rig.up(&program([ScriptedResource::custom(A, "old")])).await);
     let old = rig.urn(A, "old");
     let run = rig
-        .up(&program([Resource::custom(B, "new").alias_urn(old)]))
+        .up(&program(
+            [ScriptedResource::custom(B, "new").alias_urn(old)],
+        ))
         .await;
     assert_ok(&run);
     assert_eq!(
@@ -51,8 +55,8 @@ async fn an_alias_may_be_a_urn() {
 async fn children_follow_an_aliased_parent() {
     let mut rig = Rig::new();
     let before = program([
-        Resource::component("my:mod:Old", "comp"),
-        Resource::custom(A, "child").parent("comp"),
+        ScriptedResource::component("my:mod:Old", "comp"),
+        ScriptedResource::custom(A, "child").parent("comp"),
     ]);
     assert_ok(&rig.up(&before).await);
     let retyped = AliasSpec {
@@ -60,8 +64,8 @@ async fn children_follow_an_aliased_parent() {
         ..AliasSpec::default()
     };
     let after = program([
-        Resource::component("my:mod:New", "comp").alias(retyped),
-        Resource::custom(A, "child").parent("comp"),
+        ScriptedResource::component("my:mod:New", "comp").alias(retyped),
+        ScriptedResource::custom(A, "child").parent("comp"),
     ]);
     let run = rig.up(&after).await;
     assert_ok(&run);
@@ -74,15 +78,17 @@ async fn children_follow_an_aliased_parent() {
 #[tokio::test]
 async fn a_resource_moves_under_a_parent() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "a")])).await);
+    assert_ok(&rig.up(&program([ScriptedResource::custom(A, "a")])).await);
     let no_parent = AliasSpec {
         parent: AliasParent::None,
         ..AliasSpec::default()
     };
     let run = rig
         .up(&program([
-            Resource::component("my:mod:Comp", "comp"),
-            Resource::custom(A, "a").parent("comp").alias(no_parent),
+            ScriptedResource::component("my:mod:Comp", "comp"),
+            ScriptedResource::custom(A, "a")
+                .parent("comp")
+                .alias(no_parent),
         ]))
         .await;
     assert_ok(&run);
@@ -94,16 +100,16 @@ async fn references_to_the_old_name_are_rewritten() {
     let mut rig = Rig::new();
     assert_ok(
         &rig.up(&program([
-            Resource::custom(A, "old"),
-            Resource::custom(B, "user").from_output("x", "old", "computed"),
+            ScriptedResource::custom(A, "old"),
+            ScriptedResource::custom(B, "user").from_output("x", "old", "computed"),
         ]))
         .await,
     );
     // The dependant is not reached by this run, so its record must follow on its own.
     let run = rig
         .up(&program([
-            Resource::custom(A, "new").alias(named("old")),
-            Resource::custom(B, "user").from_output("x", "new", "computed"),
+            ScriptedResource::custom(A, "new").alias(named("old")),
+            ScriptedResource::custom(B, "user").from_output("x", "new", "computed"),
         ])
         .failing_after(1))
         .await;

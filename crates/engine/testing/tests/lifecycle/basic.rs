@@ -1,7 +1,7 @@
 //! Create, same, update, delete; what a preview shows and does not do.
 
 use nimbus_engine_model::{PropertyMap, PropertyValue, StepOp};
-use nimbus_engine_testing::{Act, Resource, Rig, render_snapshot};
+use nimbus_engine_testing::{CloudAct, Rig, ScriptedResource, render_snapshot};
 
 use crate::{A, B, assert_ok, assert_steps, program, sames};
 
@@ -9,8 +9,8 @@ use crate::{A, B, assert_ok, assert_steps, program, sames};
 async fn a_first_run_creates_in_order_and_a_second_changes_nothing() {
     let mut rig = Rig::new();
     let two = program([
-        Resource::custom(A, "a").prop("foo", "1"),
-        Resource::custom(B, "b").from_output("bar", "a", "computed"),
+        ScriptedResource::custom(A, "a").prop("foo", "1"),
+        ScriptedResource::custom(B, "b").from_output("bar", "a", "computed"),
     ]);
     let first = rig.up(&two).await;
     assert_ok(&first);
@@ -36,8 +36,8 @@ async fn a_changed_input_updates_and_only_that_resource() {
     let mut rig = Rig::new();
     let with = |foo: &str| {
         program([
-            Resource::custom(A, "a").prop("foo", foo),
-            Resource::custom(B, "b").prop("x", "y"),
+            ScriptedResource::custom(A, "a").prop("foo", foo),
+            ScriptedResource::custom(B, "b").prop("x", "y"),
         ])
     };
     assert_ok(&rig.up(&with("1")).await);
@@ -54,9 +54,9 @@ async fn a_changed_input_updates_and_only_that_resource() {
 async fn what_the_program_no_longer_asks_for_is_deleted_dependants_first() {
     let mut rig = Rig::new();
     let all = program([
-        Resource::custom(A, "a"),
-        Resource::custom(A, "b").depends_on("a"),
-        Resource::custom(A, "c").from_output("x", "b", "computed"),
+        ScriptedResource::custom(A, "a"),
+        ScriptedResource::custom(A, "b").depends_on("a"),
+        ScriptedResource::custom(A, "c").from_output("x", "b", "computed"),
     ]);
     assert_ok(&rig.up(&all).await);
     let run = rig.up(&program([])).await;
@@ -70,9 +70,9 @@ async fn what_the_program_no_longer_asks_for_is_deleted_dependants_first() {
 async fn destroy_removes_everything_in_reverse_order() {
     let mut rig = Rig::new();
     let all = program([
-        Resource::component("my:mod:Comp", "comp"),
-        Resource::custom(A, "a").parent("comp"),
-        Resource::custom(A, "b").depends_on("a"),
+        ScriptedResource::component("my:mod:Comp", "comp"),
+        ScriptedResource::custom(A, "a").parent("comp"),
+        ScriptedResource::custom(A, "b").depends_on("a"),
     ]);
     assert_ok(&rig.up(&all).await);
     let run = rig.destroy().await;
@@ -85,10 +85,10 @@ async fn destroy_removes_everything_in_reverse_order() {
 #[tokio::test]
 async fn a_preview_announces_the_same_steps_and_changes_nothing() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "old")])).await);
+    assert_ok(&rig.up(&program([ScriptedResource::custom(A, "old")])).await);
     let next = program([
-        Resource::custom(A, "new").prop("foo", "1"),
-        Resource::custom(B, "dependant").from_output("bar", "new", "computed"),
+        ScriptedResource::custom(A, "new").prop("foo", "1"),
+        ScriptedResource::custom(B, "dependant").from_output("bar", "new", "computed"),
     ]);
     let before = (rig.snapshot.clone(), rig.cloud.log());
     let preview = rig.preview(&next).await;
@@ -115,7 +115,7 @@ async fn a_preview_announces_the_same_steps_and_changes_nothing() {
 #[tokio::test]
 async fn every_act_is_recorded_before_and_after() {
     let mut rig = Rig::new();
-    let run = rig.up(&program([Resource::custom(A, "a")])).await;
+    let run = rig.up(&program([ScriptedResource::custom(A, "a")])).await;
     assert_ok(&run);
     let begins = run
         .entries
@@ -126,7 +126,7 @@ async fn every_act_is_recorded_before_and_after() {
     assert!(rig.snapshot.pending_operations.is_empty());
     assert_eq!(
         rig.cloud.log(),
-        [Act::Created {
+        [CloudAct::Created {
             id: "id-1".to_owned()
         }]
     );
@@ -137,9 +137,11 @@ async fn components_keep_the_outputs_they_register() {
     let mut rig = Rig::new();
     let outputs = PropertyMap::from([("url".to_owned(), PropertyValue::from("http://x"))]);
     let run = rig
-        .up(&program([
-            Resource::component("my:mod:Comp", "comp").outputs(outputs.clone())
-        ]))
+        .up(&program([ScriptedResource::component(
+            "my:mod:Comp",
+            "comp",
+        )
+        .outputs(outputs.clone())]))
         .await;
     assert_ok(&run);
     let comp = rig
@@ -155,11 +157,14 @@ async fn components_keep_the_outputs_they_register() {
 #[tokio::test]
 async fn the_same_urn_twice_fails_the_run_and_deletes_nothing() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "keep")])).await);
+    assert_ok(
+        &rig.up(&program([ScriptedResource::custom(A, "keep")]))
+            .await,
+    );
     let run = rig
         .up(&program([
-            Resource::custom(A, "a"),
-            Resource::custom(A, "a"),
+            ScriptedResource::custom(A, "a"),
+            ScriptedResource::custom(A, "a"),
         ]))
         .await;
     assert!(!run.succeeded());
@@ -172,7 +177,10 @@ async fn the_same_urn_twice_fails_the_run_and_deletes_nothing() {
 #[tokio::test]
 async fn a_program_that_throws_deletes_nothing() {
     let mut rig = Rig::new();
-    let both = program([Resource::custom(A, "a"), Resource::custom(A, "b")]);
+    let both = program([
+        ScriptedResource::custom(A, "a"),
+        ScriptedResource::custom(A, "b"),
+    ]);
     assert_ok(&rig.up(&both).await);
     let run = rig.up(&both.clone().failing_after(1)).await;
     assert!(!run.succeeded());

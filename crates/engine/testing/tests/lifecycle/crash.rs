@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use nimbus_engine_model::{Snapshot, replay};
 use nimbus_engine_ports::EngineEvent;
-use nimbus_engine_testing::{Act, Program, Resource, Rig, Run};
+use nimbus_engine_testing::{CloudAct, Rig, RigRun, ScriptedProgram, ScriptedResource};
 use proptest::prelude::*;
 
 use crate::A;
@@ -88,14 +88,14 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// Each name once, dependencies only on what came before.
-fn to_program(specs: &[Spec]) -> Program {
+fn to_program(specs: &[Spec]) -> ScriptedProgram {
     let mut seen = BTreeSet::new();
     let mut resources = Vec::new();
     for spec in specs {
         if !seen.insert(spec.name) {
             continue;
         }
-        let mut resource = Resource::custom(A, &format!("r{}", spec.name))
+        let mut resource = ScriptedResource::custom(A, &format!("r{}", spec.name))
             .prop("foo", f64::from(spec.value))
             .prop("replace", f64::from(spec.replace));
         if spec.delete_first {
@@ -109,7 +109,7 @@ fn to_program(specs: &[Spec]) -> Program {
         }
         resources.push(resource);
     }
-    Program::new(resources)
+    ScriptedProgram::new(resources)
 }
 
 /// Ids that a record explains: its resources and what is pending.
@@ -123,7 +123,7 @@ fn explained(snapshot: &Snapshot) -> (BTreeSet<String>, usize) {
 }
 
 /// Whether everything that the program asked for was done; only then may the rest be deleted.
-fn program_was_complete(run: &Run, wanted: &BTreeSet<String>) -> bool {
+fn program_was_complete(run: &RigRun, wanted: &BTreeSet<String>) -> bool {
     let done: BTreeSet<&str> = run
         .events
         .iter()
@@ -179,7 +179,9 @@ async fn check(case: Case) -> Result<(), TestCaseError> {
         .collect();
     let complete = program_was_complete(&run, &wanted);
     for act in &rig.cloud.log()[before..] {
-        let Act::Deleted { id } = act else { continue };
+        let CloudAct::Deleted { id } = act else {
+            continue;
+        };
         let Some(victim) = base.resources.iter().find(|r| r.id.as_ref() == Some(id)) else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! What goes wrong, and what is known afterwards.
 
 use nimbus_engine_model::{OperationKind, StepOp};
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, B, assert_ok, assert_steps, program};
 
@@ -12,13 +12,13 @@ fn names(names: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn a_failed_create_stops_the_run_keeps_what_was_done_and_deletes_nothing() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "old")])).await);
+    assert_ok(&rig.up(&program([ScriptedResource::custom(A, "old")])).await);
     rig.fault(|faults| faults.create_fails = names(&["bad"]));
     let run = rig
         .up(&program([
-            Resource::custom(A, "good"),
-            Resource::custom(A, "bad"),
-            Resource::custom(A, "later"),
+            ScriptedResource::custom(A, "good"),
+            ScriptedResource::custom(A, "bad"),
+            ScriptedResource::custom(A, "later"),
         ]))
         .await;
     assert!(!run.succeeded());
@@ -46,7 +46,7 @@ async fn a_failed_create_stops_the_run_keeps_what_was_done_and_deletes_nothing()
 async fn an_unknown_create_stays_pending() {
     let mut rig = Rig::new();
     rig.fault(|faults| faults.create_unknown = names(&["a"]));
-    let run = rig.up(&program([Resource::custom(A, "a")])).await;
+    let run = rig.up(&program([ScriptedResource::custom(A, "a")])).await;
     assert!(!run.succeeded());
     assert_eq!(rig.snapshot.pending_operations.len(), 1);
     assert_eq!(
@@ -59,7 +59,7 @@ async fn an_unknown_create_stays_pending() {
 #[tokio::test]
 async fn an_unknown_delete_keeps_the_resource_and_says_so() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "a")])).await);
+    assert_ok(&rig.up(&program([ScriptedResource::custom(A, "a")])).await);
     rig.fault(|faults| faults.delete_unknown = names(&["a"]));
     assert!(!rig.destroy().await.succeeded());
     assert!(rig.snapshot.resources.iter().any(|r| r.urn.name() == "a"));
@@ -72,7 +72,7 @@ async fn an_unknown_delete_keeps_the_resource_and_says_so() {
 #[tokio::test]
 async fn a_half_made_resource_is_recorded_and_updated_next_time() {
     let mut rig = Rig::new();
-    let one = program([Resource::custom(A, "a")]);
+    let one = program([ScriptedResource::custom(A, "a")]);
     rig.fault(|faults| faults.create_half = names(&["a"]));
     assert!(!rig.up(&one).await.succeeded());
     let a = rig
@@ -99,7 +99,7 @@ async fn a_half_made_resource_is_recorded_and_updated_next_time() {
 #[tokio::test]
 async fn a_failed_update_keeps_the_old_record() {
     let mut rig = Rig::new();
-    let with = |v: &str| program([Resource::custom(A, "a").prop("foo", v)]);
+    let with = |v: &str| program([ScriptedResource::custom(A, "a").prop("foo", v)]);
     assert_ok(&rig.up(&with("1")).await);
     let before = rig.snapshot.resources.clone();
     rig.fault(|faults| faults.update_fails = names(&["a"]));
@@ -111,7 +111,7 @@ async fn a_failed_update_keeps_the_old_record() {
 async fn inputs_that_a_provider_refuses_change_nothing() {
     let mut rig = Rig::new();
     rig.fault(|faults| faults.check_fails = names(&["a"]));
-    let run = rig.up(&program([Resource::custom(A, "a")])).await;
+    let run = rig.up(&program([ScriptedResource::custom(A, "a")])).await;
     assert!(!run.succeeded());
     assert!(rig.cloud.log().is_empty());
     assert!(
@@ -128,9 +128,9 @@ async fn continue_on_error_finishes_what_does_not_depend_on_the_failure() {
     rig.fault(|faults| faults.create_fails = names(&["bad"]));
     let run = rig
         .up(&program([
-            Resource::custom(A, "bad"),
-            Resource::custom(B, "dependant").from_output("x", "bad", "computed"),
-            Resource::custom(A, "other"),
+            ScriptedResource::custom(A, "bad"),
+            ScriptedResource::custom(B, "dependant").from_output("x", "bad", "computed"),
+            ScriptedResource::custom(A, "other"),
         ]))
         .await;
     assert!(!run.succeeded());
@@ -158,8 +158,8 @@ async fn a_failed_delete_keeps_its_dependencies_too() {
     let mut rig = Rig::new();
     assert_ok(
         &rig.up(&program([
-            Resource::custom(A, "base"),
-            Resource::custom(A, "top").depends_on("base"),
+            ScriptedResource::custom(A, "base"),
+            ScriptedResource::custom(A, "top").depends_on("base"),
         ]))
         .await,
     );
@@ -172,7 +172,7 @@ async fn a_failed_delete_keeps_its_dependencies_too() {
 async fn a_cancelled_run_starts_nothing_more() {
     let mut rig = Rig::new();
     rig.cancel.cancel();
-    let run = rig.up(&program([Resource::custom(A, "a")])).await;
+    let run = rig.up(&program([ScriptedResource::custom(A, "a")])).await;
     assert!(!run.succeeded());
     assert!(rig.cloud.log().is_empty());
     assert_eq!(run.count(StepOp::Create), 0);
@@ -181,7 +181,7 @@ async fn a_cancelled_run_starts_nothing_more() {
 #[tokio::test]
 async fn a_diff_that_the_provider_cannot_make_is_made_by_the_engine() {
     let mut rig = Rig::new();
-    let with = |v: &str| program([Resource::custom(A, "a").prop("foo", v)]);
+    let with = |v: &str| program([ScriptedResource::custom(A, "a").prop("foo", v)]);
     assert_ok(&rig.up(&with("1")).await);
     rig.fault(|faults| faults.diff_unknown = names(&["a"]));
     assert_steps(&rig.up(&with("1")).await, &[]);

@@ -1,7 +1,7 @@
 //! Hooks run around steps, stop them, and ask for another try.
 
 use nimbus_engine_model::HookKind;
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, assert_ok, program};
 
@@ -9,7 +9,7 @@ use crate::{A, assert_ok, program};
 async fn hooks_run_before_and_after_each_kind_of_step() {
     let mut rig = Rig::new();
     let with = |foo: &str| {
-        program([Resource::custom(A, "a")
+        program([ScriptedResource::custom(A, "a")
             .prop("foo", foo)
             .hook(HookKind::BeforeCreate, "bc")
             .hook(HookKind::AfterCreate, "ac")
@@ -40,7 +40,7 @@ async fn a_failing_before_hook_stops_the_step() {
     rig.hooks.fail("bc");
     let run = rig
         .up(&program([
-            Resource::custom(A, "a").hook(HookKind::BeforeCreate, "bc")
+            ScriptedResource::custom(A, "a").hook(HookKind::BeforeCreate, "bc")
         ]))
         .await;
     assert!(!run.succeeded());
@@ -54,7 +54,7 @@ async fn an_error_hook_asks_for_another_try() {
     rig.hooks.retry("again", 2);
     let run = rig
         .up(&program([
-            Resource::custom(A, "a").hook(HookKind::OnError, "again")
+            ScriptedResource::custom(A, "a").hook(HookKind::OnError, "again")
         ]))
         .await;
     assert!(!run.succeeded());

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, assert_ok, assert_steps, program};
 
 #[tokio::test]
 async fn a_tainted_resource_is_replaced_once() {
     let mut rig = Rig::new();
-    let one = program([Resource::custom(A, "a")]);
+    let one = program([ScriptedResource::custom(A, "a")]);
     assert_ok(&rig.up(&one).await);
     for resource in &mut rig.snapshot.resources {
         if resource.urn.name() == "a" {
@@ -28,8 +28,10 @@ async fn a_tainted_resource_is_replaced_once() {
 #[tokio::test]
 async fn a_resource_that_becomes_a_component_is_replaced() {
     let mut rig = Rig::new();
-    assert_ok(&rig.up(&program([Resource::custom(A, "a")])).await);
-    let run = rig.up(&program([Resource::component(A, "a")])).await;
+    assert_ok(&rig.up(&program([ScriptedResource::custom(A, "a")])).await);
+    let run = rig
+        .up(&program([ScriptedResource::component(A, "a")]))
+        .await;
     assert_ok(&run);
     assert!(rig.cloud.ids().is_empty(), "the object is gone");
     assert!(
@@ -45,8 +47,8 @@ async fn another_provider_with_equal_configuration_replaces_nothing() {
     let mut rig = Rig::new();
     let with = |provider: &str| {
         program([
-            Resource::provider_of("pkg", provider).prop("region", "x"),
-            Resource::custom(A, "a").provider(provider),
+            ScriptedResource::provider_of("pkg", provider).prop("region", "x"),
+            ScriptedResource::custom(A, "a").provider(provider),
         ])
     };
     assert_ok(&rig.up(&with("one")).await);
@@ -71,8 +73,8 @@ async fn a_provider_whose_configuration_forces_it_replaces_its_resources() {
     let mut rig = Rig::new();
     let with = |region: &str| {
         program([
-            Resource::provider_of("pkg", "mine").prop("replaceRegion", region),
-            Resource::custom(A, "a").provider("mine"),
+            ScriptedResource::provider_of("pkg", "mine").prop("replaceRegion", region),
+            ScriptedResource::custom(A, "a").provider("mine"),
         ])
     };
     assert_ok(&rig.up(&with("x")).await);
@@ -85,8 +87,8 @@ async fn a_provider_whose_configuration_forces_it_replaces_its_resources() {
 async fn parallel_runs_end_in_the_same_state_as_serial_ones() {
     let wide = program(
         (0..12)
-            .map(|i| Resource::custom(A, &format!("r{i}")).prop("foo", "1"))
-            .chain([Resource::custom(A, "last").from_output("x", "r3", "computed")]),
+            .map(|i| ScriptedResource::custom(A, &format!("r{i}")).prop("foo", "1"))
+            .chain([ScriptedResource::custom(A, "last").from_output("x", "r3", "computed")]),
     );
     let mut serial = Rig::new();
     assert_ok(&serial.up(&wide).await);

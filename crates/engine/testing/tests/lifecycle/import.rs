@@ -1,7 +1,7 @@
 //! Taking over objects that exist.
 
 use nimbus_engine_model::{PropertyMap, PropertyValue};
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, assert_ok, assert_steps, program};
 
@@ -9,8 +9,8 @@ fn foo(value: &str) -> PropertyMap {
     PropertyMap::from([("foo".to_owned(), PropertyValue::from(value))])
 }
 
-fn importing(value: &str) -> nimbus_engine_testing::Program {
-    program([Resource::custom(A, "a")
+fn importing(value: &str) -> nimbus_engine_testing::ScriptedProgram {
+    program([ScriptedResource::custom(A, "a")
         .prop("foo", value)
         .option(|goal| goal.import_id = Some("theirs".to_owned()))])
 }

@@ -20,17 +20,17 @@ mod replace;
 mod target;
 
 use nimbus_engine_model::StepOp;
-use nimbus_engine_testing::{Program, Resource, Run};
+use nimbus_engine_testing::{RigRun, ScriptedProgram, ScriptedResource};
 
 pub(crate) const A: &str = "pkg:m:A";
 pub(crate) const B: &str = "pkg:m:B";
 
-pub(crate) fn program(resources: impl IntoIterator<Item = Resource>) -> Program {
-    Program::new(resources)
+pub(crate) fn program(resources: impl IntoIterator<Item = ScriptedResource>) -> ScriptedProgram {
+    ScriptedProgram::new(resources)
 }
 
 /// Steps of managed resources: providers come and go with them and are left out.
-pub(crate) fn steps(run: &Run) -> Vec<String> {
+pub(crate) fn steps(run: &RigRun) -> Vec<String> {
     run.steps()
         .into_iter()
         .filter(|(_, name)| name != "default")
@@ -39,7 +39,7 @@ pub(crate) fn steps(run: &Run) -> Vec<String> {
 }
 
 #[track_caller]
-pub(crate) fn assert_ok(run: &Run) {
+pub(crate) fn assert_ok(run: &RigRun) {
     assert!(
         run.succeeded(),
         "{:?}\n{}",
@@ -49,7 +49,7 @@ pub(crate) fn assert_ok(run: &Run) {
 }
 
 #[track_caller]
-pub(crate) fn assert_steps(run: &Run, expected: &[&str]) {
+pub(crate) fn assert_steps(run: &RigRun, expected: &[&str]) {
     assert_eq!(
         steps(run),
         expected,
@@ -58,7 +58,7 @@ pub(crate) fn assert_steps(run: &Run, expected: &[&str]) {
     );
 }
 
-pub(crate) fn sames(run: &Run) -> usize {
+pub(crate) fn sames(run: &RigRun) -> usize {
     run.step_events()
         .filter(|step| step.op == StepOp::Same)
         .count()

@@ -1,7 +1,7 @@
 //! Options of a resource: protect, retain, deletedWith, ignoreChanges, secrets, providers.
 
 use nimbus_engine_model::{PropertyValue, StepOp};
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, B, assert_ok, assert_steps, program};
 
@@ -9,7 +9,7 @@ use crate::{A, B, assert_ok, assert_steps, program};
 async fn a_protected_resource_is_neither_deleted_nor_replaced() {
     let mut rig = Rig::new();
     let with = |v: &str| {
-        program([Resource::custom(A, "a")
+        program([ScriptedResource::custom(A, "a")
             .prop("replace", v)
             .option(|goal| goal.protect = Some(true))])
     };
@@ -29,8 +29,9 @@ async fn a_protected_resource_is_neither_deleted_nor_replaced() {
 #[tokio::test]
 async fn lifting_the_protection_allows_the_delete() {
     let mut rig = Rig::new();
-    let with =
-        |protect| program([Resource::custom(A, "a").option(|goal| goal.protect = Some(protect))]);
+    let with = |protect| {
+        program([ScriptedResource::custom(A, "a").option(|goal| goal.protect = Some(protect))])
+    };
     assert_ok(&rig.up(&with(true)).await);
     let lifted = rig.up(&with(false)).await;
     assert_ok(&lifted);
@@ -42,8 +43,9 @@ async fn lifting_the_protection_allows_the_delete() {
 #[tokio::test]
 async fn retain_on_delete_forgets_and_leaves() {
     let mut rig = Rig::new();
-    let keep =
-        program([Resource::custom(A, "a").option(|goal| goal.retain_on_delete = Some(true))]);
+    let keep = program([
+        ScriptedResource::custom(A, "a").option(|goal| goal.retain_on_delete = Some(true))
+    ]);
     assert_ok(&rig.up(&keep).await);
     let run = rig.up(&program([])).await;
     assert_ok(&run);
@@ -56,8 +58,8 @@ async fn retain_on_delete_forgets_and_leaves() {
 async fn deleted_with_spares_the_delete_when_its_owner_goes_too() {
     let mut rig = Rig::new();
     let both = program([
-        Resource::custom(A, "owner"),
-        Resource::custom(B, "part").deleted_with("owner"),
+        ScriptedResource::custom(A, "owner"),
+        ScriptedResource::custom(B, "part").deleted_with("owner"),
     ]);
     assert_ok(&rig.up(&both).await);
     rig.fault(|faults| faults.delete_fails = vec!["part".to_owned()]);
@@ -70,7 +72,7 @@ async fn deleted_with_spares_the_delete_when_its_owner_goes_too() {
 async fn ignored_changes_keep_the_old_value() {
     let mut rig = Rig::new();
     let with = |foo: &str, bar: &str| {
-        program([Resource::custom(A, "a")
+        program([ScriptedResource::custom(A, "a")
             .prop("foo", foo)
             .prop("bar", bar)
             .option(|goal| goal.ignore_changes = vec!["foo".to_owned()])])
@@ -89,7 +91,7 @@ async fn ignored_changes_keep_the_old_value() {
 async fn outputs_of_secret_inputs_and_named_ones_are_secret() {
     let mut rig = Rig::new();
     let run = rig
-        .up(&program([Resource::custom(A, "a")
+        .up(&program([ScriptedResource::custom(A, "a")
             .prop(
                 "password",
                 PropertyValue::secret(PropertyValue::from("hush")),
@@ -118,7 +120,9 @@ async fn outputs_of_secret_inputs_and_named_ones_are_secret() {
 async fn a_changed_option_is_recorded_without_a_step_shown() {
     let mut rig = Rig::new();
     let with = |retain| {
-        program([Resource::custom(A, "a").option(|goal| goal.retain_on_delete = Some(retain))])
+        program([
+            ScriptedResource::custom(A, "a").option(|goal| goal.retain_on_delete = Some(retain))
+        ])
     };
     assert_ok(&rig.up(&with(false)).await);
     let run = rig.up(&with(true)).await;
@@ -136,8 +140,8 @@ async fn a_changed_option_is_recorded_without_a_step_shown() {
 async fn an_explicit_provider_is_created_first_and_deleted_last() {
     let mut rig = Rig::new();
     let all = program([
-        Resource::provider_of("pkg", "mine").prop("region", "x"),
-        Resource::custom(A, "a").provider("mine"),
+        ScriptedResource::provider_of("pkg", "mine").prop("region", "x"),
+        ScriptedResource::custom(A, "a").provider("mine"),
     ]);
     let run = rig.up(&all).await;
     assert_ok(&run);
@@ -151,7 +155,9 @@ async fn an_explicit_provider_is_created_first_and_deleted_last() {
 async fn a_read_resource_is_recorded_as_external_and_never_deleted() {
     let mut rig = Rig::new();
     rig.cloud.plant("theirs", A, Default::default());
-    let run = rig.up(&program([Resource::read(A, "r", "theirs")])).await;
+    let run = rig
+        .up(&program([ScriptedResource::read(A, "r", "theirs")]))
+        .await;
     assert_ok(&run);
     assert_steps(&run, &["read r"]);
     assert_eq!(run.count(StepOp::Read), 0, "a first look is no change");

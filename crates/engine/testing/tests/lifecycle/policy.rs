@@ -8,7 +8,7 @@ use nimbus_engine_ports::{
     AnalyzeRequest, Analyzer, AnalyzerError, AnalyzerResource, EnforcementLevel, EngineEvent,
     PolicyDiagnostic, PolicyInfo, Remediation,
 };
-use nimbus_engine_testing::{Resource, Rig, Run};
+use nimbus_engine_testing::{Rig, RigRun, ScriptedResource};
 
 use crate::{A, assert_ok, assert_steps, program};
 
@@ -91,15 +91,15 @@ impl Analyzer for Pack {
     async fn cancel(&self) {}
 }
 
-fn violations(run: &Run) -> usize {
+fn violations(run: &RigRun) -> usize {
     run.events
         .iter()
         .filter(|event| matches!(event, EngineEvent::PolicyViolation(_)))
         .count()
 }
 
-fn bad() -> nimbus_engine_testing::Program {
-    program([Resource::custom(A, "a").prop("foo", "bad")])
+fn bad() -> nimbus_engine_testing::ScriptedProgram {
+    program([ScriptedResource::custom(A, "a").prop("foo", "bad")])
 }
 
 #[tokio::test]
@@ -143,6 +143,7 @@ async fn a_remediation_changes_the_inputs() {
 async fn a_mandatory_violation_of_the_whole_stack_fails_the_run() {
     let mut rig = Rig::new();
     rig.analyzers = vec![pack(EnforcementLevel::Mandatory)];
-    let three = program((0..3).map(|i| Resource::custom(A, &format!("r{i}")).prop("foo", "fine")));
+    let three =
+        program((0..3).map(|i| ScriptedResource::custom(A, &format!("r{i}")).prop("foo", "fine")));
     assert!(!rig.preview(&three).await.succeeded());
 }

@@ -1,22 +1,22 @@
 //! Replacement: create first or delete first, and what it drags along.
 
 use nimbus_engine_model::PropertyValue;
-use nimbus_engine_testing::{Act, Resource, Rig, render_snapshot};
+use nimbus_engine_testing::{CloudAct, Rig, ScriptedResource, render_snapshot};
 
 use crate::{A, B, assert_ok, assert_steps, program};
 
-fn created(id: &str) -> Act {
-    Act::Created { id: id.to_owned() }
+fn created(id: &str) -> CloudAct {
+    CloudAct::Created { id: id.to_owned() }
 }
 
-fn deleted(id: &str) -> Act {
-    Act::Deleted { id: id.to_owned() }
+fn deleted(id: &str) -> CloudAct {
+    CloudAct::Deleted { id: id.to_owned() }
 }
 
 #[tokio::test]
 async fn a_replacement_is_created_before_the_old_one_is_deleted() {
     let mut rig = Rig::new();
-    let with = |v: &str| program([Resource::custom(A, "a").prop("replace", v)]);
+    let with = |v: &str| program([ScriptedResource::custom(A, "a").prop("replace", v)]);
     assert_ok(&rig.up(&with("1")).await);
     let run = rig.up(&with("2")).await;
     assert_ok(&run);
@@ -31,7 +31,7 @@ async fn a_replacement_is_created_before_the_old_one_is_deleted() {
 async fn delete_before_replace_turns_the_order_round() {
     let mut rig = Rig::new();
     let with = |v: &str| {
-        program([Resource::custom(A, "a")
+        program([ScriptedResource::custom(A, "a")
             .prop("replace", v)
             .option(|goal| goal.delete_before_replace = Some(true))])
     };
@@ -54,7 +54,7 @@ async fn the_provider_may_ask_for_delete_before_replace_and_the_program_may_refu
         let mut rig = Rig::new();
         rig.fault(|faults| faults.delete_before_replace = vec!["a".to_owned()]);
         let with = |v: &str| {
-            program([Resource::custom(A, "a")
+            program([ScriptedResource::custom(A, "a")
                 .prop("replace", v)
                 .option(|goal| goal.delete_before_replace = option)])
         };
@@ -69,11 +69,11 @@ async fn delete_before_replace_takes_the_dependants_that_would_be_replaced_too()
     let mut rig = Rig::new();
     let with = |v: &str| {
         program([
-            Resource::custom(A, "a")
+            ScriptedResource::custom(A, "a")
                 .prop("replace", v)
                 .option(|goal| goal.delete_before_replace = Some(true)),
-            Resource::custom(B, "hard").from_output("replaceOn", "a", "computed"),
-            Resource::custom(B, "soft").from_output("plain", "a", "computed"),
+            ScriptedResource::custom(B, "hard").from_output("replaceOn", "a", "computed"),
+            ScriptedResource::custom(B, "soft").from_output("plain", "a", "computed"),
         ])
     };
     assert_ok(&rig.up(&with("1")).await);
@@ -98,7 +98,7 @@ async fn delete_before_replace_takes_the_dependants_that_would_be_replaced_too()
 async fn a_failed_create_after_delete_leaves_a_pending_replacement_that_the_next_run_finishes() {
     let mut rig = Rig::new();
     let with = |v: &str| {
-        program([Resource::custom(A, "a")
+        program([ScriptedResource::custom(A, "a")
             .prop("replace", v)
             .option(|goal| goal.delete_before_replace = Some(true))])
     };
@@ -122,7 +122,7 @@ async fn a_failed_create_after_delete_leaves_a_pending_replacement_that_the_next
 #[tokio::test]
 async fn a_failed_delete_of_the_replaced_one_is_finished_by_the_next_run() {
     let mut rig = Rig::new();
-    let with = |v: &str| program([Resource::custom(A, "a").prop("replace", v)]);
+    let with = |v: &str| program([ScriptedResource::custom(A, "a").prop("replace", v)]);
     assert_ok(&rig.up(&with("1")).await);
     rig.fault(|faults| faults.delete_fails = vec!["a".to_owned()]);
     assert!(!rig.up(&with("2")).await.succeeded());
@@ -142,7 +142,7 @@ async fn replace_on_changes_turns_an_update_into_a_replacement() {
     for path in ["foo", "*"] {
         let mut rig = Rig::new();
         let with = |v: &str| {
-            program([Resource::custom(A, "a")
+            program([ScriptedResource::custom(A, "a")
                 .prop("foo", v)
                 .option(|goal| goal.replace_on_changes = vec![path.to_owned()])])
         };
@@ -160,7 +160,7 @@ async fn replace_on_changes_turns_an_update_into_a_replacement() {
 async fn a_replacement_trigger_replaces_when_its_value_changes() {
     let mut rig = Rig::new();
     let with = |v: &str| {
-        program([Resource::custom(A, "a")
+        program([ScriptedResource::custom(A, "a")
             .option(|goal| goal.replacement_trigger = PropertyValue::from(v))])
     };
     assert_ok(&rig.up(&with("1")).await);
@@ -176,8 +176,8 @@ async fn replace_with_follows_its_resource() {
     let mut rig = Rig::new();
     let with = |v: &str| {
         program([
-            Resource::custom(A, "a").prop("replace", v),
-            Resource::custom(A, "b").replace_with("a"),
+            ScriptedResource::custom(A, "a").prop("replace", v),
+            ScriptedResource::custom(A, "b").replace_with("a"),
         ])
     };
     assert_ok(&rig.up(&with("1")).await);

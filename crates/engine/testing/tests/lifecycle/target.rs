@@ -1,7 +1,7 @@
 //! Working on a part of the stack.
 
 use nimbus_engine_deploy::Targets;
-use nimbus_engine_testing::{Resource, Rig};
+use nimbus_engine_testing::{Rig, ScriptedResource};
 
 use crate::{A, B, assert_ok, assert_steps, program};
 
@@ -10,8 +10,8 @@ async fn only_targets_are_updated() {
     let mut rig = Rig::new();
     let with = |v: &str| {
         program([
-            Resource::custom(A, "a").prop("foo", v),
-            Resource::custom(A, "b").prop("foo", v),
+            ScriptedResource::custom(A, "a").prop("foo", v),
+            ScriptedResource::custom(A, "b").prop("foo", v),
         ])
     };
     assert_ok(&rig.up(&with("1")).await);
@@ -28,8 +28,8 @@ async fn excluded_resources_are_left_alone() {
     let mut rig = Rig::new();
     let with = |v: &str| {
         program([
-            Resource::custom(A, "a").prop("foo", v),
-            Resource::custom(A, "b").prop("foo", v),
+            ScriptedResource::custom(A, "a").prop("foo", v),
+            ScriptedResource::custom(A, "b").prop("foo", v),
         ])
     };
     assert_ok(&rig.up(&with("1")).await);
@@ -41,9 +41,9 @@ async fn excluded_resources_are_left_alone() {
 async fn a_targeted_destroy_takes_dependants_only_when_told() {
     let mut rig = Rig::new();
     let all = program([
-        Resource::custom(A, "a"),
-        Resource::custom(B, "b").from_output("x", "a", "computed"),
-        Resource::custom(A, "c"),
+        ScriptedResource::custom(A, "a"),
+        ScriptedResource::custom(B, "b").from_output("x", "a", "computed"),
+        ScriptedResource::custom(A, "c"),
     ]);
     assert_ok(&rig.up(&all).await);
     rig.options.targets = Targets::urns([&rig.urn(A, "a")]);
@@ -62,8 +62,8 @@ async fn a_create_outside_the_targets_is_left_out_and_not_recorded() {
     rig.options.targets = Targets::urns([&rig.urn(A, "a")]);
     let run = rig
         .up(&program([
-            Resource::custom(A, "a"),
-            Resource::custom(A, "b"),
+            ScriptedResource::custom(A, "a"),
+            ScriptedResource::custom(A, "b"),
         ]))
         .await;
     assert_ok(&run);
@@ -74,7 +74,7 @@ async fn a_create_outside_the_targets_is_left_out_and_not_recorded() {
 #[tokio::test]
 async fn replace_targets_are_replaced_though_unchanged() {
     let mut rig = Rig::new();
-    let one = program([Resource::custom(A, "a")]);
+    let one = program([ScriptedResource::custom(A, "a")]);
     assert_ok(&rig.up(&one).await);
     rig.options.replace_targets = vec![rig.urn(A, "a").to_string()];
     let run = rig.up(&one).await;

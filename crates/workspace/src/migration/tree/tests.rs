@@ -124,7 +124,7 @@ fn an_undo_brings_the_tree_back() {
         .unwrap()
         .apply(temp.path(), "migrate", "now")
         .unwrap();
-    let (path, record) = super::super::Applied::newest(temp.path()).unwrap();
+    let (path, record) = super::super::AppliedMigration::newest(temp.path()).unwrap();
     record.undo(temp.path(), &path).unwrap();
     let mut after = everything(temp.path());
     after.retain(|path, _| {

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_engine_display::{Audience, Detail, LineStyle, LineViewer, Paint, Subject as Titled};
+use nimbus_engine_display::{
+    DisplaySubject as Titled, DisplayThread, LineStyle, LineViewer, Paint, StepDetail,
+};
 use nimbus_local::UnitEvents;
-use nimbus_orchestrator::{Graph, RunAction};
+use nimbus_orchestrator::{RunAction, UnitGraph};
 use nimbus_runs::{PreviewRequest, SealedPlan, preview as preview_environment};
 use parking_lot::Mutex;
 
@@ -160,13 +162,15 @@ impl DiffPages {
                 stack: component.to_string(),
                 project: String::new(),
             };
-            let style = LineStyle::Diff(Detail::Short);
-            Arc::new(Audience::open(LineViewer::new(title, style, paint, page))) as _
+            let style = LineStyle::Diff(StepDetail::Short);
+            Arc::new(DisplayThread::open(LineViewer::new(
+                title, style, paint, page,
+            ))) as _
         })
     }
 
     /// In the order in which the units would run.
-    fn text(&self, graph: &Graph) -> String {
+    fn text(&self, graph: &UnitGraph) -> String {
         let pages = self.0.lock();
         let names = graph.layers().into_iter().flatten();
         let found = names.filter_map(|name| pages.get(name));

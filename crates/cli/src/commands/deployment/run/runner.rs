@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, ErrorKind, Result};
 use nimbus_engine_backend::Owner;
-use nimbus_engine_operations::{Cancellation, StackLocation, Stage};
+use nimbus_engine_operations::{CancelStage, Cancellation, StackLocation};
 use nimbus_local::{DeploymentPlace, LocalRunOptions, UnitEvents, local_ports};
-use nimbus_orchestrator::{DiagnosticLevel, Graph, RunAction, RunEvent, RunResult};
+use nimbus_orchestrator::{DiagnosticLevel, RunAction, RunEvent, RunResult, UnitGraph};
 use nimbus_rehearsal::Observer;
 use nimbus_runs::ports::{LockHolder, RunPorts};
 use nimbus_runs::{
@@ -136,7 +136,7 @@ impl LocalRunner {
     pub(crate) fn watch(
         &self,
         action: RunAction,
-        graph: &Graph,
+        graph: &UnitGraph,
         context: &CommandContext,
     ) -> Arc<RunWatcher> {
         let (title, doing) = match action {
@@ -285,8 +285,10 @@ async fn pass_signals_on(cancellation: Cancellation, bus: Arc<EventBus>) {
             _ = terminate.recv() => {}
         }
         let message = match cancellation.request() {
-            Stage::Stopping => "stopping: running steps finish, nothing starts; once more ends all",
-            Stage::Killing => "ending everything at once",
+            CancelStage::Stopping => {
+                "stopping: running steps finish, nothing starts; once more ends all"
+            }
+            CancelStage::Killing => "ending everything at once",
         };
         bus.publish(RunEvent::Diagnostic {
             at: timestamp(Timestamp::now()),

@@ -26,7 +26,7 @@ use uuid::Uuid;
 pub(super) use fake::{compare, failed, unknown};
 pub(super) use program::{Monitor, program};
 
-use crate::{Clock, DeploymentSpec, IdSource, ImportSpec, Options, Outcome};
+use crate::{Clock, DeploymentOptions, DeploymentOutcome, DeploymentSpec, IdSource, ImportSpec};
 use fake::{Fake, Host, Replies};
 
 pub(in crate::tests) const STACK: &str = "dev";
@@ -38,7 +38,7 @@ pub(in crate::tests) struct Lab {
     pub fake: Arc<Fake>,
     pub hooks: Arc<Hooks>,
     pub analyzers: Vec<Arc<dyn Analyzer>>,
-    pub options: Options,
+    pub options: DeploymentOptions,
     pub cancel: CancellationToken,
     pub snapshot: Snapshot,
     ids: Arc<Ids>,
@@ -46,7 +46,7 @@ pub(in crate::tests) struct Lab {
 }
 
 pub(in crate::tests) struct Run {
-    pub outcome: Outcome,
+    pub outcome: DeploymentOutcome,
     pub events: Vec<EngineEvent>,
     pub entries: Vec<JournalEntry>,
 }
@@ -57,9 +57,9 @@ impl Lab {
             fake: Arc::default(),
             hooks: Arc::default(),
             analyzers: Vec::new(),
-            options: Options {
+            options: DeploymentOptions {
                 parallel: 1,
-                ..Options::default()
+                ..DeploymentOptions::default()
             },
             cancel: CancellationToken::new(),
             snapshot: Snapshot::default(),
@@ -125,7 +125,7 @@ impl Lab {
         self.keep(crate::import(spec, imports).await, watch)
     }
 
-    fn keep(&mut self, outcome: Outcome, watch: Watch) -> Run {
+    fn keep(&mut self, outcome: DeploymentOutcome, watch: Watch) -> Run {
         self.snapshot = outcome.snapshot.clone();
         watch.into_run(outcome)
     }
@@ -145,7 +145,7 @@ impl Lab {
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             cancel: self.cancel.clone(),
-            options: Options {
+            options: DeploymentOptions {
                 dry_run,
                 ..self.options.clone()
             },
@@ -241,7 +241,7 @@ pub(in crate::tests) struct Watch {
 }
 
 impl Watch {
-    pub(in crate::tests) fn into_run(self, outcome: Outcome) -> Run {
+    pub(in crate::tests) fn into_run(self, outcome: DeploymentOutcome) -> Run {
         Run {
             outcome,
             events: std::mem::take(&mut *self.events.0.lock()),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::integrity::{Finding, Link};
+use crate::integrity::{IntegrityFinding, ResourceLink};
 
 #[track_caller]
 fn refused(json: &Value) -> StateError {
@@ -11,7 +11,7 @@ fn refused(json: &Value) -> StateError {
 }
 
 #[track_caller]
-fn broken(resources: Value) -> Finding {
+fn broken(resources: Value) -> IntegrityFinding {
     match refused(&checkpoint(resources)) {
         StateError::Integrity { first, more: 0 } => first,
         other => panic!("{other}"),
@@ -154,7 +154,7 @@ fn another_stacks_file_is_refused() {
 
 #[test]
 fn fields_of_the_wrong_kind_are_named_with_their_resource() {
-    let place = Place::Resource {
+    let place = StatePart::Resource {
         index: 1,
         urn: Some(urn("b")),
     };
@@ -193,7 +193,7 @@ fn fields_of_the_wrong_kind_are_named_with_their_resource() {
     assert_eq!(
         refuse(json!({"urn": null})),
         StateError::MissingField {
-            place: Place::Resource {
+            place: StatePart::Resource {
                 index: 1,
                 urn: None
             },
@@ -234,7 +234,7 @@ fn pending_operations_are_read_with_the_same_care() {
             json!({"resource": component("a"), "type": "pondering"})
         )),
         StateError::UnknownName {
-            place: Place::PendingOperation {
+            place: StatePart::PendingOperation {
                 index: 0,
                 urn: None
             },
@@ -245,7 +245,7 @@ fn pending_operations_are_read_with_the_same_care() {
     assert!(matches!(
         refused(&with_operation(json!({"resource": {}, "type": "creating"}))),
         StateError::MissingField {
-            place: Place::PendingOperation { .. },
+            place: StatePart::PendingOperation { .. },
             field: "urn"
         }
     ));
@@ -329,7 +329,7 @@ fn contradictions_are_refused_with_the_resources_concerned() {
     let (a, b) = (crate::test_support::urn("a"), crate::test_support::urn("b"));
     assert_eq!(
         broken(json!([component("a"), component("a")])),
-        Finding::DuplicateUrn {
+        IntegrityFinding::DuplicateUrn {
             urn: a.clone(),
             first: 0,
             second: 1
@@ -340,20 +340,20 @@ fn contradictions_are_refused_with_the_resources_concerned() {
             with("a", json!({"dependencies": [urn("b")]})),
             component("b")
         ])),
-        Finding::OutOfOrder {
+        IntegrityFinding::OutOfOrder {
             index: 0,
             urn: a.clone(),
-            link: Link::Dependency,
+            link: ResourceLink::Dependency,
             target: b.to_string(),
             target_index: 1
         }
     );
     assert_eq!(
         broken(json!([with("a", json!({"parent": urn("b")}))])),
-        Finding::Missing {
+        IntegrityFinding::Missing {
             index: 0,
             urn: a.clone(),
-            link: Link::Parent,
+            link: ResourceLink::Parent,
             target: b.to_string()
         }
     );
@@ -363,10 +363,10 @@ fn contradictions_are_refused_with_the_resources_concerned() {
             "a",
             json!({"provider": provider, "custom": true, "id": "x"})
         )])),
-        Finding::Missing {
+        IntegrityFinding::Missing {
             index: 0,
             urn: a,
-            link: Link::Provider,
+            link: ResourceLink::Provider,
             target: provider.to_owned()
         }
     );

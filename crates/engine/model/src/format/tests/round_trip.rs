@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::resource::{CustomTimeouts, HookKind, Operation, OperationKind, ResourceState};
+use crate::resource::{CustomTimeouts, HookKind, OperationKind, PendingOperation, ResourceState};
 use crate::secrets::{Base64Crypter, CiphertextCache};
-use crate::snapshot::{Manifest, Snapshot};
+use crate::snapshot::{Snapshot, SnapshotManifest};
 use crate::test_support::{any_stored_map, any_stored_value, any_urn};
 use crate::value::PropertyValue;
 
@@ -268,14 +268,14 @@ fn any_resource() -> impl Strategy<Value = ResourceState> {
 
 fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     let kind = prop::sample::select(OperationKind::ALL.to_vec());
-    let operation = (kind, any_resource()).prop_map(|(kind, resource)| Operation {
+    let operation = (kind, any_resource()).prop_map(|(kind, resource)| PendingOperation {
         kind,
         resource: Arc::new(resource),
     });
     let resources = prop::collection::vec(any_resource().prop_map(Arc::new), 0..5);
     (resources, prop::collection::vec(operation, 0..2)).prop_map(
         |(resources, pending_operations)| Snapshot {
-            manifest: Manifest::new("v3.260.0", Timestamp::UNIX_EPOCH),
+            manifest: SnapshotManifest::new("v3.260.0", Timestamp::UNIX_EPOCH),
             secrets_provider: Some(Base64Crypter.provider()),
             resources,
             pending_operations,

@@ -181,7 +181,7 @@ fn a_secret_that_cannot_be_opened_is_named() {
             .unwrap_err()
     };
     let error = |error| StateError::Secret {
-        place: Place::Resource {
+        place: StatePart::Resource {
             index: 1,
             urn: Some(urn("b")),
         },

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::*;
 use crate::path::PropertyPath;
-use crate::resource::{CustomTimeouts, HookKind, Operation, OperationKind, ResourceState};
+use crate::resource::{CustomTimeouts, HookKind, OperationKind, PendingOperation, ResourceState};
 use crate::secrets::{Base64Crypter, CiphertextCache};
-use crate::snapshot::{Manifest, PluginRecord, Snapshot};
+use crate::snapshot::{PluginRecord, Snapshot, SnapshotManifest};
 use crate::test_support::{any_stored_map, any_stored_value, any_urn};
 
 fn refusal(fields: Value) -> String {
@@ -183,7 +183,7 @@ proptest! {
         resources in prop::collection::vec(any_options(), 0..4),
         pending in any_options(),
     ) {
-        let mut manifest = Manifest::new("v3.258.0", Timestamp::UNIX_EPOCH);
+        let mut manifest = SnapshotManifest::new("v3.258.0", Timestamp::UNIX_EPOCH);
         manifest.plugins = vec![PluginRecord {
             name: "aws".to_owned(),
             path: String::new(),
@@ -193,7 +193,7 @@ proptest! {
         let snapshot = Snapshot {
             manifest,
             resources: resources.into_iter().map(Arc::new).collect(),
-            pending_operations: vec![Operation {
+            pending_operations: vec![PendingOperation {
                 kind: OperationKind::Creating,
                 resource: Arc::new(pending),
             }],

@@ -24,7 +24,7 @@ fn every_kind_of_entry_comes_back() {
             r#"{{"v":1,"kind":"begin","act":1,"operation":{{"resource":{state},"type":"importing"}}}}"#
         )
     );
-    let change = Change {
+    let change = JournalChange {
         remove: Some(StateRef::Base(4)),
         mark_delete: Some(new(2)),
         mark_pending_replacement: Some(StateRef::Base(0)),
@@ -42,7 +42,7 @@ fn every_kind_of_entry_comes_back() {
     );
     stays(&JournalEntry::Failure {
         act: ActId(u64::MAX),
-        change: Change::default(),
+        change: JournalChange::default(),
     });
     stays(&JournalEntry::Unknown {
         act: ActId(1),
@@ -113,7 +113,7 @@ fn any_resource() -> impl Strategy<Value = Arc<ResourceState>> {
     })
 }
 
-fn any_change() -> impl Strategy<Value = Change> {
+fn any_change() -> impl Strategy<Value = JournalChange> {
     let reference = || {
         prop::option::of(prop_oneof![
             any::<u32>().prop_map(|index| StateRef::Base(index as usize)),
@@ -121,11 +121,11 @@ fn any_change() -> impl Strategy<Value = Change> {
         ])
     };
     let state = prop::option::of(any_resource());
-    (reference(), reference(), state).prop_map(|(remove, mark_delete, state)| Change {
+    (reference(), reference(), state).prop_map(|(remove, mark_delete, state)| JournalChange {
         remove,
         mark_delete,
         state,
-        ..Change::default()
+        ..JournalChange::default()
     })
 }
 

@@ -26,7 +26,7 @@ fn base(resources: &[(&str, &str)]) -> Snapshot {
 }
 
 fn begin(act: u64, kind: OperationKind, resource: &Arc<ResourceState>) -> JournalEntry {
-    let operation = Operation {
+    let operation = PendingOperation {
         kind,
         resource: Arc::clone(resource),
     };
@@ -36,31 +36,31 @@ fn begin(act: u64, kind: OperationKind, resource: &Arc<ResourceState>) -> Journa
     }
 }
 
-fn success(act: u64, change: Change) -> JournalEntry {
+fn success(act: u64, change: JournalChange) -> JournalEntry {
     JournalEntry::Success {
         act: ActId(act),
         change,
     }
 }
 
-fn record(state: &Arc<ResourceState>) -> Change {
-    Change {
+fn record(state: &Arc<ResourceState>) -> JournalChange {
+    JournalChange {
         state: Some(Arc::clone(state)),
-        ..Change::default()
+        ..JournalChange::default()
     }
 }
 
-fn supersede(old: StateRef, state: &Arc<ResourceState>) -> Change {
-    Change {
+fn supersede(old: StateRef, state: &Arc<ResourceState>) -> JournalChange {
+    JournalChange {
         remove: Some(old),
         ..record(state)
     }
 }
 
-fn remove(old: StateRef) -> Change {
-    Change {
+fn remove(old: StateRef) -> JournalChange {
+    JournalChange {
         remove: Some(old),
-        ..Change::default()
+        ..JournalChange::default()
     }
 }
 

@@ -78,7 +78,11 @@ fn a_failure_ends_the_act_and_records_what_it_left() {
         change,
     };
     let begun = begin(1, OperationKind::Creating, &half);
-    let clean = check(&base(&[]), &[begun.clone(), failure(Change::default())], "");
+    let clean = check(
+        &base(&[]),
+        &[begun.clone(), failure(JournalChange::default())],
+        "",
+    );
     assert_eq!(clean.pending_operations, []);
     check(&base(&[]), &[begun, failure(record(&half))], "c=half-made");
 }
@@ -86,7 +90,7 @@ fn a_failure_ends_the_act_and_records_what_it_left() {
 #[test]
 fn a_replacement_leaves_the_old_one_waiting_for_its_delete() {
     let replacement = resource("a", "new");
-    let change = Change {
+    let change = JournalChange {
         mark_delete: Some(StateRef::Base(0)),
         ..record(&replacement)
     };
@@ -100,9 +104,9 @@ fn a_replacement_leaves_the_old_one_waiting_for_its_delete() {
 #[test]
 fn a_delete_before_a_replacement_leaves_a_mark_until_the_replacement_exists() {
     let replacement = resource("a", "new");
-    let deleted = Change {
+    let deleted = JournalChange {
         mark_pending_replacement: Some(StateRef::Base(0)),
-        ..Change::default()
+        ..JournalChange::default()
     };
     let entries = [
         success(1, deleted),
@@ -124,9 +128,9 @@ fn a_resource_that_is_recorded_again_keeps_its_place() {
         success(3, supersede(new(1), &with_outputs)),
         success(
             4,
-            Change {
+            JournalChange {
                 mark_delete: Some(new(3)),
-                ..Change::default()
+                ..JournalChange::default()
             },
         ),
         success(5, remove(new(3))),
@@ -168,10 +172,11 @@ fn what_was_pending_before_stays_until_somebody_knows_better() {
     let mut base = base(&[("a", "1"), ("b", "2")]);
     for (kind, at) in [(OperationKind::Updating, 0), (OperationKind::Deleting, 1)] {
         let resource = Arc::clone(&base.resources[at]);
-        base.pending_operations.push(Operation { kind, resource });
+        base.pending_operations
+            .push(PendingOperation { kind, resource });
     }
     let lost = resource("c", "");
-    base.pending_operations.push(Operation {
+    base.pending_operations.push(PendingOperation {
         kind: OperationKind::Creating,
         resource: Arc::clone(&lost),
     });
@@ -289,7 +294,7 @@ fn entries_that_do_not_fit_are_refused_with_their_position() {
     let problem = |entries: &[JournalEntry]| replay(&base(&[("a", "1")]), entries).unwrap_err();
     assert_eq!(
         problem(&[
-            success(1, Change::default()),
+            success(1, JournalChange::default()),
             success(2, remove(StateRef::Base(7)))
         ]),
         ReplayError {
@@ -301,9 +306,9 @@ fn entries_that_do_not_fit_are_refused_with_their_position() {
         }
     );
     let act = ActId(9);
-    let marked = Change {
+    let marked = JournalChange {
         mark_delete: Some(new(9)),
-        ..Change::default()
+        ..JournalChange::default()
     };
     assert_eq!(
         problem(&[success(1, marked)]).problem,
@@ -415,7 +420,7 @@ impl Simulation {
         act
     }
 
-    fn end(&mut self, act: u64, outcome: Outcome, success_change: Change) {
+    fn end(&mut self, act: u64, outcome: Outcome, success_change: JournalChange) {
         match outcome {
             Outcome::Success => {
                 self.open -= 1;
@@ -425,7 +430,7 @@ impl Simulation {
                 self.open -= 1;
                 self.log(JournalEntry::Failure {
                     act: ActId(act),
-                    change: Change::default(),
+                    change: JournalChange::default(),
                 });
             }
             Outcome::Unknown => {
@@ -479,7 +484,7 @@ impl Simulation {
                 self.end(
                     act,
                     Outcome::Success,
-                    Change {
+                    JournalChange {
                         mark_delete: Some(old),
                         ..record(&made)
                     },

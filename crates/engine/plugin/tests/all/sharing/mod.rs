@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use nimbus_engine_model::{PackageDescriptor, Urn};
 use nimbus_engine_monitor::{EngineEndpoint, Listen};
 use nimbus_engine_plugin::{
-    EngineDoor, EngineDoors, HostOptions, KeepWarm, PluginHost, PluginSearch, ProviderPool,
+    CallbackServer, CallbackServers, HostOptions, KeepWarm, PluginHost, PluginSearch, ProviderPool,
     SharedPlugins,
 };
 use nimbus_engine_ports::{
@@ -31,10 +31,10 @@ pub(crate) use lifetime::keep_warm_for_ever;
 struct Ports;
 
 #[async_trait]
-impl EngineDoors for Ports {
-    async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<EngineDoor> {
+impl CallbackServers for Ports {
+    async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<CallbackServer> {
         let endpoint = EngineEndpoint::start(&Listen::Loopback, audience).await?;
-        Ok(EngineDoor {
+        Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
         })
@@ -44,9 +44,9 @@ impl EngineDoors for Ports {
         &self,
         socket: PathBuf,
         audience: Arc<dyn EventSink>,
-    ) -> std::io::Result<EngineDoor> {
+    ) -> std::io::Result<CallbackServer> {
         let endpoint = EngineEndpoint::start(&Listen::UnixSocket(socket), audience).await?;
-        Ok(EngineDoor {
+        Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
         })

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nimbus_engine_display::{Screen as _, TerminalScreen};
-use nimbus_orchestrator::{Graph, RunEvent, RunStatus};
+use nimbus_orchestrator::{RunEvent, RunStatus, UnitGraph};
 
 use super::RunTitle;
 use super::lines::lines_of;
@@ -21,7 +21,7 @@ pub(in super::super) struct Live {
 }
 
 impl Live {
-    pub(super) fn open(subject: RunTitle, graph: &Graph, terminal: Terminal) -> Self {
+    pub(super) fn open(subject: RunTitle, graph: &UnitGraph, terminal: Terminal) -> Self {
         let (sender, events) = channel();
         let picture = UnitTable::new(subject, graph);
         let thread = std::thread::spawn(move || watch(picture, &events, terminal));

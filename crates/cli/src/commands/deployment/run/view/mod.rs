@@ -4,7 +4,7 @@ mod lines;
 mod live;
 mod unit_table;
 
-use nimbus_orchestrator::{Graph, RunEvent};
+use nimbus_orchestrator::{RunEvent, UnitGraph};
 
 pub(super) use lines::LineView;
 pub(super) use live::Live;
@@ -29,7 +29,7 @@ pub(super) enum RunView {
 }
 
 impl RunView {
-    pub(super) fn open(output: CommandOutput, subject: RunTitle, graph: &Graph) -> Self {
+    pub(super) fn open(output: CommandOutput, subject: RunTitle, graph: &UnitGraph) -> Self {
         if output.is_json() {
             Self::Json(output)
         } else if output.is_quiet() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nimbus_core::ComponentName;
-use nimbus_orchestrator::{Graph, ResourceStatus, RunEvent, RunStatus};
+use nimbus_orchestrator::{ResourceStatus, RunEvent, RunStatus, UnitGraph};
 
 use super::RunTitle;
 use super::lines::{changes_text, mark};
@@ -34,7 +34,7 @@ struct UnitRow {
 }
 
 impl UnitTable {
-    pub(super) fn new(subject: RunTitle, graph: &Graph) -> Self {
+    pub(super) fn new(subject: RunTitle, graph: &UnitGraph) -> Self {
         let names = graph.layers().into_iter().flatten();
         let units: Vec<UnitRow> = names
             .map(|name| UnitRow {
@@ -252,7 +252,7 @@ mod tests {
             priority: 0,
             needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
         };
-        let graph = Graph::new([
+        let graph = UnitGraph::new([
             unit("network", &[]),
             unit("dns", &[]),
             unit("security", &["network"]),

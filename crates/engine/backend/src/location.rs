@@ -4,19 +4,22 @@
 use std::sync::Arc;
 
 use crate::environment::Environment;
-use crate::store::{Address, LocalStorage, RemoteStorage, Storage, StoreError};
+use crate::store::{LocalStorage, RemoteStorage, Storage, StorageAddress, StorageError};
 
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum BackendLocation {
     Local(LocalStorage),
     Remote(Arc<dyn Storage>),
 }
 
-impl Place {
-    pub(crate) fn open(address: &Address, environment: &Environment) -> Result<Self, StoreError> {
+impl BackendLocation {
+    pub(crate) fn open(
+        address: &StorageAddress,
+        environment: &Environment,
+    ) -> Result<Self, StorageError> {
         Ok(match address {
-            Address::Local(root) => Self::Local(LocalStorage::new(root)),
-            Address::S3(s3) => Self::Remote(Arc::new(RemoteStorage::s3(s3, environment)?)),
+            StorageAddress::Local(root) => Self::Local(LocalStorage::new(root)),
+            StorageAddress::S3(s3) => Self::Remote(Arc::new(RemoteStorage::s3(s3, environment)?)),
         })
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use nimbus_engine_ports::EngineEvent;
 
 use super::{Moment, Viewer};
-use crate::line::{Line, Paint};
+use crate::line::{Paint, StyledLine};
 use crate::plain::{LineStyle, event_lines};
-use crate::state::{DisplayState, Subject};
+use crate::state::{DisplayState, DisplaySubject};
 
 pub struct LineViewer<W> {
     state: DisplayState,
@@ -19,7 +19,7 @@ pub struct LineViewer<W> {
 }
 
 impl<W: Write> LineViewer<W> {
-    pub fn new(subject: Subject, style: LineStyle, paint: Paint, out: W) -> Self {
+    pub fn new(subject: DisplaySubject, style: LineStyle, paint: Paint, out: W) -> Self {
         Self {
             state: DisplayState::new(subject),
             style,
@@ -37,7 +37,7 @@ impl<W: Write> LineViewer<W> {
         }
     }
 
-    fn write(&mut self, lines: &[Line]) {
+    fn write(&mut self, lines: &[StyledLine]) {
         if let Some(out) = &mut self.out
             && write!(out, "{}", self.paint.lines(lines))
                 .and_then(|()| out.flush())

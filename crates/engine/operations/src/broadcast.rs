@@ -7,17 +7,17 @@ use nimbus_engine_ports::{EngineEvent, EventSink};
 use crate::redact::redacted;
 
 /// Hands every event to every sink, without any known secret.
-pub struct EventFan {
+pub struct BroadcastSink {
     sinks: Vec<Arc<dyn EventSink>>,
 }
 
-impl EventFan {
+impl BroadcastSink {
     pub fn new(sinks: Vec<Arc<dyn EventSink>>) -> Self {
         Self { sinks }
     }
 }
 
-impl EventSink for EventFan {
+impl EventSink for BroadcastSink {
     fn emit(&self, event: EngineEvent) {
         let event = redacted(event);
         if let Some((last, others)) = self.sinks.split_last() {

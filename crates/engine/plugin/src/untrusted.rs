@@ -11,21 +11,21 @@ use std::sync::Arc;
 
 use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_ports::EventSink;
-use nimbus_engine_process::{Origin, Walls};
+use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 use nimbus_engine_sandbox::{
     Dialer, Interpreter, Intervention, Room, Sandbox, readable_by_program,
 };
 
-use crate::pool::{EngineDoor, EngineDoors};
-use crate::process::{Launch, Output, PluginProcess, StartError};
+use crate::pool::{CallbackServer, CallbackServers};
+use crate::process::{PluginLaunch, PluginOutput, PluginProcess, StartError};
 
 /// Where code of strangers runs.
 #[derive(Clone)]
-pub struct StrangersCode {
+pub struct UntrustedCode {
     pub sandbox: Sandbox,
     /// Folders of the operator that its projects may lead into.
     pub roots: Vec<PathBuf>,
-    pub doors: Arc<dyn EngineDoors>,
+    pub doors: Arc<dyn CallbackServers>,
 }
 
 /// What such a plugin needs as long as it runs. Dropped after its process.
@@ -37,7 +37,7 @@ pub(crate) struct Enclosed {
     _server: Box<dyn Send + Sync>,
 }
 
-impl StrangersCode {
+impl UntrustedCode {
     /// Opens files of a folder of source.
     pub(crate) fn files_of(&self, folder: &Path) -> Result<ProjectFiles, String> {
         ProjectFiles::beneath(folder, &self.roots).map_err(|error| error.to_string())
@@ -47,7 +47,7 @@ impl StrangersCode {
     /// address that its arguments have, and that it cannot reach.
     pub(crate) async fn enclose(
         &self,
-        launch: &Launch,
+        launch: &PluginLaunch,
         root: &Path,
         engine: &str,
         audience: Arc<dyn EventSink>,
@@ -58,7 +58,7 @@ impl StrangersCode {
             .map_err(|error| error.to_string())?;
         let mut room = self.sandbox.open().map_err(|error| error.to_string())?;
         let door = self.doors.open_at(room.socket(), audience).await;
-        let EngineDoor { address, server } = door.map_err(|error| error.to_string())?;
+        let CallbackServer { address, server } = door.map_err(|error| error.to_string())?;
         // What lies among the files that may be read was named by the project, a virtual
         // environment's interpreter for example. What does not is on the operator's search path.
         let interpreter = match files.symlink_metadata(&launch.program) {
@@ -97,11 +97,11 @@ impl Enclosed {
     pub(crate) async fn start(
         &mut self,
         label: &str,
-        output: Output,
+        output: PluginOutput,
         patience: std::time::Duration,
     ) -> Result<(PluginProcess, NonZeroU16), String> {
         let command = std::mem::replace(&mut self.command, Command::new(""));
-        let origin = Origin::Tenants(Walls::Sandbox);
+        let origin = CodeOrigin::Tenants(CodeIsolation::Sandbox);
         let output = output.up_to(self.most_output());
         let started = PluginProcess::start(command, origin, label, output, patience).await;
         started.map_err(|error| self.because(&error))

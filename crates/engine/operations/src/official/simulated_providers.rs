@@ -25,7 +25,7 @@ use crate::required::packages_of;
 const DYNAMIC: [&str; 2] = ["pulumi-nodejs", "pulumi-python"];
 
 /// Serves until dropped.
-pub(super) struct Stage {
+pub(super) struct SimulatedProviders {
     /// `<package>:<port>` of each, in the form that the command line takes.
     ports: String,
     _servers: Vec<ProviderServer>,
@@ -33,7 +33,7 @@ pub(super) struct Stage {
     home: TempDir,
 }
 
-impl Stage {
+impl SimulatedProviders {
     pub(super) async fn set(
         host: &Arc<dyn ProviderHost>,
         project: &Project,

@@ -1,7 +1,7 @@
 //! Programs that are only listened to, before everything is deleted or looked at.
 
 use super::Generator;
-use super::register::Registration;
+use super::register::PendingRegistration;
 use crate::error::DeployError;
 use crate::spec::Purpose;
 use crate::steps::{SameStep, SkippedCreateStep, Step};
@@ -11,9 +11,9 @@ impl Generator {
     /// wish counts. What is not there is not made, and neither is what would need it.
     pub(crate) fn heard(
         &mut self,
-        registration: &Registration,
+        registration: &PendingRegistration,
     ) -> Result<Option<Vec<Step>>, DeployError> {
-        let Registration { new, old, .. } = registration;
+        let PendingRegistration { new, old, .. } = registration;
         let obeyed = match self.rules.purpose {
             Purpose::Update => return Ok(None),
             Purpose::Destroy => !new.custom || registration.is_provider(),
@@ -38,8 +38,8 @@ impl Generator {
 
     fn left_alone(
         &self,
-        registration: &Registration,
-        old: crate::known::Known,
+        registration: &PendingRegistration,
+        old: crate::known::RecordedResource,
     ) -> Result<SameStep, DeployError> {
         if self.rules.purpose == Purpose::Refresh {
             return SameStep::untargeted(old);

@@ -15,21 +15,21 @@ use parking_lot::Mutex;
 static NEXT_USER: AtomicU64 = AtomicU64::new(0);
 
 /// One operation.
-pub(crate) struct User {
+pub(crate) struct PoolUser {
     id: u64,
     events: Arc<dyn EventSink>,
-    asked: Mutex<Asked>,
+    asked: Mutex<CallsUnderWay>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct CallsUnderWay {
     /// Calls under way, by the resource that they are about.
     about: BTreeMap<Urn, usize>,
     /// Project and stack, as soon as a call told them.
     home: Option<(String, String)>,
 }
 
-impl User {
+impl PoolUser {
     pub(crate) fn new(events: Arc<dyn EventSink>) -> Self {
         Self {
             id: NEXT_USER.fetch_add(1, Ordering::Relaxed),
@@ -75,24 +75,24 @@ impl User {
 
 /// The operations that use one process.
 #[derive(Default)]
-pub(crate) struct Audience {
-    users: Mutex<Vec<Arc<User>>>,
+pub(crate) struct PoolUsers {
+    users: Mutex<Vec<Arc<PoolUser>>>,
 }
 
-impl Audience {
-    pub(crate) fn add(&self, user: &Arc<User>) {
+impl PoolUsers {
+    pub(crate) fn add(&self, user: &Arc<PoolUser>) {
         let mut users = self.users.lock();
         if !users.iter().any(|known| known.id == user.id) {
             users.push(Arc::clone(user));
         }
     }
 
-    pub(crate) fn remove(&self, user: &User) {
+    pub(crate) fn remove(&self, user: &PoolUser) {
         self.users.lock().retain(|known| known.id != user.id);
     }
 
     /// Whom this is for: who waits for an answer about the resource, else whose stack it is in.
-    fn meant(&self, event: &EngineEvent) -> Vec<Arc<User>> {
+    fn meant(&self, event: &EngineEvent) -> Vec<Arc<PoolUser>> {
         let mut users = self.users.lock().clone();
         let EngineEvent::Diagnostic(diagnostic) = event else {
             return users;
@@ -109,7 +109,7 @@ impl Audience {
     }
 }
 
-impl EventSink for Audience {
+impl EventSink for PoolUsers {
     fn emit(&self, event: EngineEvent) {
         for user in self.meant(&event) {
             user.events.emit(event.clone());

@@ -7,16 +7,16 @@ use console::Term;
 use nimbus_engine_ports::EngineEvent;
 
 use super::{Moment, Viewer};
-use crate::line::{Line, Paint};
-use crate::render::Size;
-use crate::state::{DisplayState, Subject};
+use crate::line::{Paint, StyledLine};
+use crate::render::TerminalSize;
+use crate::state::{DisplayState, DisplaySubject};
 
 /// Fast enough to look alive, slow enough for a remote terminal.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What the tree is drawn on.
 pub trait Screen: Send + 'static {
-    fn size(&self) -> Size;
+    fn size(&self) -> TerminalSize;
     fn write(&mut self, text: &str);
 }
 
@@ -33,9 +33,9 @@ impl TerminalScreen {
 }
 
 impl Screen for TerminalScreen {
-    fn size(&self) -> Size {
+    fn size(&self) -> TerminalSize {
         let (height, width) = self.0.size();
-        Size {
+        TerminalSize {
             width: width.into(),
             height: height.into(),
         }
@@ -58,7 +58,7 @@ pub struct LiveViewer<S> {
 }
 
 impl<S: Screen> LiveViewer<S> {
-    pub fn new(subject: Subject, paint: Paint, screen: S) -> Self {
+    pub fn new(subject: DisplaySubject, paint: Paint, screen: S) -> Self {
         Self {
             state: DisplayState::new(subject),
             paint,
@@ -74,11 +74,11 @@ impl<S: Screen> LiveViewer<S> {
         self.screen.write(&format!("{title}\n\n"));
     }
 
-    fn draw(&mut self, lines: &[Line]) {
+    fn draw(&mut self, lines: &[StyledLine]) {
         let width = self.screen.size().width;
         let text = redraw(&self.drawn, width, lines, self.paint);
         self.screen.write(&text);
-        self.drawn = lines.iter().map(Line::width).collect();
+        self.drawn = lines.iter().map(StyledLine::width).collect();
     }
 
     fn draw_live(&mut self, now: Duration) {
@@ -124,7 +124,7 @@ impl<S: Screen> Viewer for LiveViewer<S> {
 
 /// Text that replaces the drawn lines with new ones. The terminal may have become narrower since,
 /// so that old lines wrap and take more rows than they did.
-fn redraw(drawn: &[usize], width: usize, lines: &[Line], paint: Paint) -> String {
+fn redraw(drawn: &[usize], width: usize, lines: &[StyledLine], paint: Paint) -> String {
     let width = width.max(1);
     let rows: usize = drawn.iter().map(|own| own.div_ceil(width).max(1)).sum();
     let mut text = String::new();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn redrawing_goes_up_by_the_rows_that_old_lines_take_now() {
-        let lines = [Line::of(Tone::Plain, "new")];
+        let lines = [StyledLine::of(Tone::Plain, "new")];
         assert_eq!(
             redraw(&[], 80, &lines, Paint::Plain),
             "new\u{1b}[K\n\u{1b}[J"

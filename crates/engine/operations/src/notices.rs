@@ -1,7 +1,7 @@
 //! What an operation says about those before and beside it.
 
-use nimbus_engine_backend::{Fate, HeldBy, RecoveryReport, StackRef};
-use nimbus_engine_model::integrity::Finding;
+use nimbus_engine_backend::{HeldBy, JournalFate, RecoveryReport, StackRef};
+use nimbus_engine_model::integrity::IntegrityFinding;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
 
 /// A misspelled name would be a stack of its own.
@@ -32,11 +32,11 @@ pub(crate) fn interrupted(events: &dyn EventSink, report: &RecoveryReport) {
 pub(crate) fn recovered(events: &dyn EventSink, reports: &[RecoveryReport]) {
     for report in reports {
         let end = match &report.fate {
-            Fate::Waiting => return interrupted(events, report),
-            Fate::Compacted { version, evidence } => format!(
+            JournalFate::Waiting => return interrupted(events, report),
+            JournalFate::Compacted { version, evidence } => format!(
                 "Its journal is part of the state now, version {version}, and is kept as {evidence}"
             ),
-            Fate::WasCompacted { evidence } => {
+            JournalFate::WasCompacted { evidence } => {
                 format!("Its state was complete; the journal is kept as {evidence}")
             }
         };
@@ -45,7 +45,7 @@ pub(crate) fn recovered(events: &dyn EventSink, reports: &[RecoveryReport]) {
 }
 
 /// The new state breaks rules. It was written nevertheless: it is the only record.
-pub(crate) fn findings(events: &dyn EventSink, findings: &[Finding]) {
+pub(crate) fn findings(events: &dyn EventSink, findings: &[IntegrityFinding]) {
     if findings.is_empty() {
         return;
     }

@@ -8,7 +8,7 @@ use nimbus_engine_ports::ProviderError;
 use super::calls::refused;
 use super::{RehearsalProvider, Shared};
 use crate::forecast::{Timing, What};
-use crate::orders::{Action, Call};
+use crate::orders::{CloudCall, OrderedEffect};
 
 /// So often a provider tries again when there are too many requests.
 const MOST_RETRIES: u32 = 25;
@@ -17,8 +17,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
 /// Who asks for what.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) call: Call,
+pub(super) struct ProviderCall<'a> {
+    pub(super) call: CloudCall,
     pub(super) urn: Option<&'a Urn>,
     pub(super) type_: &'a str,
     pub(super) name: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Asked<'a> {
     pub(super) recorded: bool,
 }
 
-impl Asked<'_> {
+impl ProviderCall<'_> {
     fn urn_text(&self) -> &str {
         self.urn.map(Urn::as_str).unwrap_or_default()
     }
@@ -35,7 +35,10 @@ impl Asked<'_> {
 impl RehearsalProvider {
     /// Waits as long as the call takes and carries out what orders say. `Ok(Some(…))` is for the
     /// caller to act on.
-    pub(super) async fn obey(&self, asked: &Asked<'_>) -> Result<Option<Action>, ProviderError> {
+    pub(super) async fn obey(
+        &self,
+        asked: &ProviderCall<'_>,
+    ) -> Result<Option<OrderedEffect>, ProviderError> {
         let mut timing = Timing::begin();
         let order = self.take_time(asked, &mut timing).await;
         let what = What {
@@ -51,9 +54,9 @@ impl RehearsalProvider {
 
     async fn take_time(
         &self,
-        asked: &Asked<'_>,
+        asked: &ProviderCall<'_>,
         timing: &mut Timing,
-    ) -> Result<Option<Action>, ProviderError> {
+    ) -> Result<Option<OrderedEffect>, ProviderError> {
         let Shared { orders, .. } = self.shared.as_ref();
         let order = orders.action(asked.call, asked.type_, asked.name);
         let takes = orders
@@ -61,12 +64,12 @@ impl RehearsalProvider {
             .of(asked.call, asked.type_, asked.urn_text());
         self.pass(takes, timing).await;
         match order {
-            Some(Action::Fail { message }) => Err(refused(message)),
-            Some(Action::Stall(time)) => {
+            Some(OrderedEffect::Fail { message }) => Err(refused(message)),
+            Some(OrderedEffect::Stall(time)) => {
                 self.pass(time, timing).await;
                 Ok(None)
             }
-            Some(Action::Throttle { times }) => self.retry(asked, times, timing).await,
+            Some(OrderedEffect::Throttle { times }) => self.retry(asked, times, timing).await,
             other => Ok(other),
         }
     }
@@ -84,10 +87,10 @@ impl RehearsalProvider {
     /// each time, and in the end give up.
     async fn retry(
         &self,
-        asked: &Asked<'_>,
+        asked: &ProviderCall<'_>,
         times: u32,
         timing: &mut Timing,
-    ) -> Result<Option<Action>, ProviderError> {
+    ) -> Result<Option<OrderedEffect>, ProviderError> {
         let mut waited = Duration::ZERO;
         for attempt in 0..times.min(MOST_RETRIES) {
             let pause = LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.pow(attempt.min(10)));

@@ -43,13 +43,13 @@ pub trait Viewer: Send + 'static {
 }
 
 /// A viewer on a thread of its own. Dropping it waits until everything was shown.
-pub struct Audience {
+pub struct DisplayThread {
     started: Instant,
     sender: Option<Sender<(EngineEvent, Moment)>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Audience {
+impl DisplayThread {
     pub fn open(viewer: impl Viewer) -> Self {
         let started = Instant::now();
         let (sender, receiver) = channel();
@@ -62,7 +62,7 @@ impl Audience {
     }
 }
 
-impl EventSink for Audience {
+impl EventSink for DisplayThread {
     fn emit(&self, event: EngineEvent) {
         let moment = Moment {
             elapsed: self.started.elapsed(),
@@ -75,7 +75,7 @@ impl EventSink for Audience {
     }
 }
 
-impl Drop for Audience {
+impl Drop for DisplayThread {
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {

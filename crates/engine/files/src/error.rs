@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
     path.display(),
     leading(path, leads_to)
 )]
-pub struct OutsideProject {
+pub struct PathNotAllowed {
     /// As the project names it.
     pub path: PathBuf,
     /// Where links lead from there, as far as they were followed.
@@ -25,8 +25,8 @@ fn leading(path: &Path, leads_to: &Path) -> String {
     format!(" leads to {}, which", leads_to.display())
 }
 
-impl From<OutsideProject> for io::Error {
-    fn from(outside: OutsideProject) -> Self {
+impl From<PathNotAllowed> for io::Error {
+    fn from(outside: PathNotAllowed) -> Self {
         Self::new(io::ErrorKind::PermissionDenied, outside)
     }
 }
@@ -35,7 +35,7 @@ impl From<OutsideProject> for io::Error {
 pub fn is_outside(error: &io::Error) -> bool {
     error
         .get_ref()
-        .is_some_and(|inner| inner.is::<OutsideProject>())
+        .is_some_and(|inner| inner.is::<PathNotAllowed>())
 }
 
 /// Why nothing can be read for a project of a stranger.

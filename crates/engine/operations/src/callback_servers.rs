@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_monitor::{EngineEndpoint, Listen};
-use nimbus_engine_plugin::{EngineDoor, EngineDoors};
+use nimbus_engine_plugin::{CallbackServer, CallbackServers};
 use nimbus_engine_ports::EventSink;
 
 /// A port of its own for each, so that it is known who speaks.
-pub(crate) struct Ports;
+pub(crate) struct CallbackPorts;
 
 #[async_trait]
-impl EngineDoors for Ports {
-    async fn open(&self, audience: Arc<dyn EventSink>) -> io::Result<EngineDoor> {
+impl CallbackServers for CallbackPorts {
+    async fn open(&self, audience: Arc<dyn EventSink>) -> io::Result<CallbackServer> {
         let endpoint = EngineEndpoint::start(&Listen::Loopback, audience).await?;
-        Ok(EngineDoor {
+        Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
         })
@@ -26,9 +26,9 @@ impl EngineDoors for Ports {
         &self,
         socket: PathBuf,
         audience: Arc<dyn EventSink>,
-    ) -> io::Result<EngineDoor> {
+    ) -> io::Result<CallbackServer> {
         let endpoint = EngineEndpoint::start(&Listen::UnixSocket(socket), audience).await?;
-        Ok(EngineDoor {
+        Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
         })

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use nimbus_engine_model::{PackageDescriptor, PropertyMap, Urn};
 use nimbus_engine_ports::ProviderError;
 use nimbus_engine_proto::Message as _;
-use nimbus_engine_wire::{Accept, Unknowns, encode};
+use nimbus_engine_wire::{Accept, UnknownEncoding, encode};
 
 use crate::error::PluginError;
 use crate::folder;
-use crate::options::{HostOptions, Limits};
-use crate::pool::{Configuring, Digest, Lease, ProviderPool, User};
-use crate::sharing::Reach;
-use crate::start::Plan;
+use crate::options::{HostOptions, PluginTimeouts};
+use crate::pool::{Configuring, KeyDigest, PoolUser, ProcessLease, ProviderPool};
+use crate::sharing::SharingReach;
+use crate::start::StartPlan;
 
-pub(crate) struct Desk {
+pub(crate) struct ProcessAllocator {
     options: HostOptions,
     own: Arc<ProviderPool>,
-    user: Arc<User>,
+    user: Arc<PoolUser>,
 }
 
 /// A configuration, and the provider resource that it is for.
@@ -30,12 +30,12 @@ pub(crate) struct Configuration<'a> {
     pub(crate) inputs: &'a PropertyMap,
 }
 
-impl Desk {
+impl ProcessAllocator {
     pub(crate) fn new(options: HostOptions) -> Self {
         let address = options.engine_address.clone();
         Self {
             own: ProviderPool::of_operation(options.limits, address),
-            user: Arc::new(User::new(Arc::clone(&options.events))),
+            user: Arc::new(PoolUser::new(Arc::clone(&options.events))),
             options,
         }
     }
@@ -44,30 +44,33 @@ impl Desk {
         &self.options
     }
 
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> PluginTimeouts {
         self.options.limits
     }
 
-    pub(crate) fn plan(&self, package: &PackageDescriptor) -> Result<Plan, PluginError> {
-        Plan::new(&self.options, package, Reach::Everywhere)
+    pub(crate) fn plan(&self, package: &PackageDescriptor) -> Result<StartPlan, PluginError> {
+        StartPlan::new(&self.options, package, SharingReach::Everywhere)
     }
 
     /// The plan for a process that is given these values: one that runs in the folder if they
     /// could name something there.
     pub(crate) fn plan_for(
         &self,
-        plan: &Plan,
+        plan: &StartPlan,
         package: &PackageDescriptor,
         inputs: &PropertyMap,
-    ) -> Result<Plan, PluginError> {
-        if plan.reach() == Reach::Everywhere && self.names_folder(inputs) {
+    ) -> Result<StartPlan, PluginError> {
+        if plan.reach() == SharingReach::Everywhere && self.names_folder(inputs) {
             return self.plan_in_folder(package);
         }
         Ok(plan.clone())
     }
 
-    pub(crate) fn plan_in_folder(&self, package: &PackageDescriptor) -> Result<Plan, PluginError> {
-        Plan::new(&self.options, package, Reach::Folder)
+    pub(crate) fn plan_in_folder(
+        &self,
+        package: &PackageDescriptor,
+    ) -> Result<StartPlan, PluginError> {
+        StartPlan::new(&self.options, package, SharingReach::Folder)
     }
 
     pub(crate) fn names_folder(&self, inputs: &PropertyMap) -> bool {
@@ -75,22 +78,22 @@ impl Desk {
     }
 
     /// The folder to which paths are relative, for a process that runs elsewhere.
-    pub(crate) fn folder_for(&self, plan: &Plan) -> Option<PathBuf> {
-        let elsewhere = plan.reach() == Reach::Everywhere;
+    pub(crate) fn folder_for(&self, plan: &StartPlan) -> Option<PathBuf> {
+        let elsewhere = plan.reach() == SharingReach::Everywhere;
         elsewhere.then(|| self.options.directory.clone())
     }
 
     /// Any process of the package, to see that there can be one.
-    pub(crate) fn any(&self, plan: &Plan) -> Result<Lease, PluginError> {
+    pub(crate) fn any(&self, plan: &StartPlan) -> Result<ProcessLease, PluginError> {
         let pool = self.pool(plan);
         pool.any(plan, self.launch(plan), &self.user)
     }
 
     pub(crate) fn to_check(
         &self,
-        plan: &Plan,
+        plan: &StartPlan,
         configuration: &Configuration<'_>,
-    ) -> Result<Lease, ProviderError> {
+    ) -> Result<ProcessLease, ProviderError> {
         let launch = self.launch(plan);
         let digest = self.digest(plan, launch, "check", configuration)?;
         let lease = self.pool(plan).to_check(plan, launch, digest, &self.user);
@@ -99,11 +102,11 @@ impl Desk {
 
     pub(crate) fn to_configure(
         &self,
-        plan: &Plan,
+        plan: &StartPlan,
         configuration: &Configuration<'_>,
-        held: Option<&Lease>,
+        held: Option<&ProcessLease>,
         configure: impl FnOnce(crate::pool::Starting) -> Configuring,
-    ) -> Result<(Lease, Configuring), ProviderError> {
+    ) -> Result<(ProcessLease, Configuring), ProviderError> {
         let launch = self.launch(plan);
         let digest = self.digest(plan, launch, "configure", configuration)?;
         let pool = self.pool(plan);
@@ -121,14 +124,14 @@ impl Desk {
         self.own.is_closed()
     }
 
-    fn pool(&self, plan: &Plan) -> &Arc<ProviderPool> {
+    fn pool(&self, plan: &StartPlan) -> &Arc<ProviderPool> {
         match (&self.options.shared, plan.reach()) {
-            (Some(shared), Reach::Folder | Reach::Everywhere) => &shared.pool,
-            (None, _) | (_, Reach::Operation) => &self.own,
+            (Some(shared), SharingReach::Folder | SharingReach::Everywhere) => &shared.pool,
+            (None, _) | (_, SharingReach::Operation) => &self.own,
         }
     }
 
-    fn launch(&self, plan: &Plan) -> Digest {
+    fn launch(&self, plan: &StartPlan) -> KeyDigest {
         let owner = self.options.shared.as_ref().map(|shared| &shared.owner);
         let owner = owner.map_or("", String::as_str);
         plan.digest(self.pool(plan).fields(), owner)
@@ -138,20 +141,20 @@ impl Desk {
     /// told which provider resource it is, so that does not count.
     fn digest(
         &self,
-        plan: &Plan,
-        launch: Digest,
+        plan: &StartPlan,
+        launch: KeyDigest,
         purpose: &str,
         configuration: &Configuration<'_>,
-    ) -> Result<Digest, ProviderError> {
+    ) -> Result<KeyDigest, ProviderError> {
         let mut fields = self.pool(plan).fields();
         fields.add(launch).add(purpose).add(configuration.type_);
-        if plan.reach() != Reach::Everywhere {
+        if plan.reach() != SharingReach::Everywhere {
             fields.add_optional(configuration.urn.map(Urn::to_string));
             fields.add(configuration.name);
             fields.add_optional(configuration.id);
         }
         let everything = Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: true,
             resources: true,
             outputs: true,

@@ -1,6 +1,6 @@
 //! What an operation works with: providers, policies and the program, all of them alive.
 //!
-//! A [`Workbench`] sets them up. The real one starts processes; tests bring one that does not, so
+//! A [`RuntimeLauncher`] sets them up. The real one starts processes; tests bring one that does not, so
 //! that everything above can be tested without a single process.
 
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use nimbus_engine_ports::{
 };
 
 use crate::cancel::Cancellation;
-use crate::request::RunRequest;
-use crate::workspace::Workspace;
+use crate::request::OperationRequest;
+use crate::workspace::StackWorkspace;
 
 /// Everything that is known before anything is started.
-pub struct Setup<'a> {
-    pub request: &'a RunRequest,
-    pub workspace: &'a Workspace,
+pub struct RuntimeSetup<'a> {
+    pub request: &'a OperationRequest,
+    pub workspace: &'a StackWorkspace,
     pub config: &'a ResolvedConfig,
     /// The stack's tags, which policy packs get to see.
     pub tags: BTreeMap<String, String>,
@@ -35,13 +35,13 @@ pub struct Setup<'a> {
 }
 
 #[async_trait]
-pub trait Workbench: Send + Sync {
-    async fn set_up(&self, setup: Setup<'_>) -> Result<Box<dyn Tools>>;
+pub trait RuntimeLauncher: Send + Sync {
+    async fn set_up(&self, setup: RuntimeSetup<'_>) -> Result<Box<dyn OperationRuntime>>;
 }
 
 /// A bench that is set up.
 #[async_trait]
-pub trait Tools: Send + Sync {
+pub trait OperationRuntime: Send + Sync {
     fn host(&self) -> Arc<dyn ProviderHost>;
     fn hooks(&self) -> Arc<dyn HookRunner>;
     fn analyzers(&self) -> Vec<Arc<dyn Analyzer>>;

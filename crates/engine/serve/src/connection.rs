@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 
 use nimbus_engine_model::{PackageDescriptor, Parameterization};
 use nimbus_engine_ports::{Provider, ProviderHost};
-use nimbus_engine_wire::{Accept, Unknowns};
+use nimbus_engine_wire::{Accept, UnknownEncoding};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tonic::transport::server::Connected;
 use tonic::{Code, Status};
 
-pub(crate) struct Seat {
+pub(crate) struct ConnectionState {
     host: Arc<dyn ProviderHost>,
     served: tokio::sync::Mutex<Served>,
     engine: Mutex<Accept>,
@@ -26,7 +26,7 @@ struct Served {
     provider: Option<Arc<dyn Provider>>,
 }
 
-impl Seat {
+impl ConnectionState {
     pub(crate) fn new(host: Arc<dyn ProviderHost>, package: PackageDescriptor) -> Self {
         let served = Served {
             package,
@@ -34,7 +34,7 @@ impl Seat {
         };
         // Engines that never say what they understand are those which understand secrets.
         let engine = Accept {
-            unknowns: Unknowns::Keep,
+            unknowns: UnknownEncoding::Keep,
             secrets: true,
             resources: true,
             ..Accept::default()
@@ -84,7 +84,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionState {
     fn drop(&mut self) {
         let Some(provider) = self.served.get_mut().provider.take() else {
             return;
@@ -96,20 +96,20 @@ impl Drop for Seat {
 }
 
 /// A connection that carries its seat to every call that comes over it.
-pub(crate) struct Line {
+pub(crate) struct ConnectionStream {
     pub(crate) stream: TcpStream,
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) seat: Arc<ConnectionState>,
 }
 
-impl Connected for Line {
-    type ConnectInfo = Arc<Seat>;
+impl Connected for ConnectionStream {
+    type ConnectInfo = Arc<ConnectionState>;
 
-    fn connect_info(&self) -> Arc<Seat> {
+    fn connect_info(&self) -> Arc<ConnectionState> {
         Arc::clone(&self.seat)
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ConnectionStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -119,7 +119,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ConnectionStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

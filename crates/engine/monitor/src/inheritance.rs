@@ -17,12 +17,12 @@ use crate::transforms::ResourceTransform;
 pub(crate) type Transforms = Vec<Arc<dyn ResourceTransform>>;
 
 #[derive(Default)]
-pub(crate) struct Family {
-    members: Mutex<HashMap<Urn, Member>>,
+pub(crate) struct Inheritance {
+    members: Mutex<HashMap<Urn, InheritedOptions>>,
 }
 
 #[derive(Default)]
-struct Member {
+struct InheritedOptions {
     parent: Option<Urn>,
     transforms: Transforms,
     /// `None` for custom resources: they serve nobody.
@@ -48,7 +48,7 @@ pub(crate) struct Child<'a> {
     pub(crate) remote: bool,
 }
 
-impl Family {
+impl Inheritance {
     pub(crate) fn record_goal(&self, urn: &Urn, legacy: Legacy) {
         self.members.lock().entry(urn.clone()).or_default().legacy = legacy;
     }

@@ -3,43 +3,43 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use nimbus_engine_model::{Change, ResourceState, StepOp, Urn};
+use nimbus_engine_model::{JournalChange, ResourceState, StepOp, Urn};
 use parking_lot::Mutex;
 
 use crate::generator::Marks;
-use crate::known::Known;
+use crate::known::RecordedResource;
 
 #[derive(Default)]
-pub(crate) struct World {
-    inner: Mutex<Inner>,
+pub(crate) struct ResourceStates {
+    inner: Mutex<ResourceStatesInner>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct ResourceStatesInner {
     /// Managed resources as they are now.
-    managed: BTreeMap<Urn, Known>,
+    managed: BTreeMap<Urn, RecordedResource>,
     /// Objects that were read.
-    read: HashMap<Urn, Known>,
+    read: HashMap<Urn, RecordedResource>,
     marks: Marks,
     /// Registered, and may still register outputs.
-    registered: HashMap<Urn, Registered>,
+    registered: HashMap<Urn, AwaitedOutputs>,
 }
 
 /// A registration that is done, waiting for its outputs.
 #[derive(Clone, Debug)]
-pub(crate) enum Registered {
+pub(crate) enum AwaitedOutputs {
     /// Recorded by the step of this kind; `old` is what was there before.
     Made {
         op: StepOp,
-        known: Known,
+        known: RecordedResource,
         old: Option<Arc<ResourceState>>,
     },
     /// Left out: outputs have nowhere to go.
     Skipped,
 }
 
-impl World {
-    pub(crate) fn apply(&self, change: &Change) {
+impl ResourceStates {
+    pub(crate) fn apply(&self, change: &JournalChange) {
         let mut inner = self.inner.lock();
         if let Some(key) = change.mark_delete {
             inner.marks.pending_delete.insert(key);
@@ -58,7 +58,7 @@ impl World {
         self.inner.lock().marks.clone()
     }
 
-    pub(crate) fn put(&self, known: Known) {
+    pub(crate) fn put(&self, known: RecordedResource) {
         let mut inner = self.inner.lock();
         let urn = known.state.urn.clone();
         if known.state.external {
@@ -83,11 +83,11 @@ impl World {
             .collect()
     }
 
-    pub(crate) fn registered(&self, urn: Urn, registered: Registered) {
+    pub(crate) fn registered(&self, urn: Urn, registered: AwaitedOutputs) {
         self.inner.lock().registered.insert(urn, registered);
     }
 
-    pub(crate) fn take_registered(&self, urn: &Urn) -> Option<Registered> {
+    pub(crate) fn take_registered(&self, urn: &Urn) -> Option<AwaitedOutputs> {
         self.inner.lock().registered.remove(urn)
     }
 }

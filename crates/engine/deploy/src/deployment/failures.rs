@@ -11,8 +11,8 @@ use crate::error::{DeployError, StepFailure};
 use crate::executor::StepError;
 use crate::steps::Step;
 
-pub(crate) struct Troubles {
-    inner: Mutex<Inner>,
+pub(crate) struct OperationFailures {
+    inner: Mutex<RecordedFailures>,
     /// Fires when nothing more may be started: by the user's wish or after an error.
     stop: CancellationToken,
     cancelled: CancellationToken,
@@ -20,7 +20,7 @@ pub(crate) struct Troubles {
 }
 
 #[derive(Default)]
-struct Inner {
+struct RecordedFailures {
     failures: Vec<StepFailure>,
     /// The first error that was not a step's.
     other: Option<DeployError>,
@@ -29,7 +29,7 @@ struct Inner {
     failed: HashSet<Urn>,
 }
 
-impl Troubles {
+impl OperationFailures {
     pub(crate) fn new(cancelled: CancellationToken, continue_on_error: bool) -> Self {
         Self {
             inner: Mutex::default(),
@@ -142,7 +142,7 @@ impl Troubles {
     }
 
     /// The result so far. The record comes first, then what really failed, then the rest.
-    fn result(&self, mut inner: MutexGuard<'_, Inner>) -> Result<(), DeployError> {
+    fn result(&self, mut inner: MutexGuard<'_, RecordedFailures>) -> Result<(), DeployError> {
         if let Some(error) = inner.journal.take() {
             return Err(DeployError::Journal(error));
         }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn whoever_comes_too_late_does_not_spoil_the_record() {
         let cancelled = CancellationToken::new();
-        let troubles = Troubles::new(cancelled.clone(), false);
+        let troubles = OperationFailures::new(cancelled.clone(), false);
         cancelled.cancel();
         troubles.note(DeployError::Journal(unwritable()));
         assert!(matches!(
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_record_that_is_not_whole_is_the_first_thing_to_say() {
-        let troubles = Troubles::new(CancellationToken::new(), false);
+        let troubles = OperationFailures::new(CancellationToken::new(), false);
         troubles.note(DeployError::Internal {
             message: "something else".to_owned(),
         });
