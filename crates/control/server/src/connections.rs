@@ -104,11 +104,11 @@ struct ConnectionTable {
 }
 
 impl ConnectionTable {
-    /// A seat for a new connection, if need be that of one that waits.
+    /// A place for a new connection, if need be that of one that waits.
     fn take(&mut self, network: Option<NetworkOfCaller>) -> Option<(u64, oneshot::Receiver<()>)> {
         if let Some(own) = network
             && self.networks.get(&own).copied().unwrap_or_default() >= self.limits.most_of_network
-            && !self.push_out(|seat| seat.network == Some(own))
+            && !self.push_out(|connection| connection.network == Some(own))
         {
             return None;
         }
@@ -133,13 +133,15 @@ impl ConnectionTable {
         Some((id, left))
     }
 
-    /// Takes the seat of whoever waits longest. False if nobody waits.
+    /// Takes the place of whoever waits longest. False if nobody waits.
     fn push_out(&mut self, which: impl Fn(&OpenConnection) -> bool) -> bool {
         let longest = self
             .taken
             .iter()
-            .filter(|(_, seat)| seat.phase != ConnectionPhase::Working && which(seat))
-            .min_by_key(|(_, seat)| seat.since)
+            .filter(|(_, connection)| {
+                connection.phase != ConnectionPhase::Working && which(connection)
+            })
+            .min_by_key(|(_, connection)| connection.since)
             .map(|(id, _)| *id);
         longest.is_some_and(|id| {
             self.leave(id);
@@ -148,14 +150,14 @@ impl ConnectionTable {
     }
 
     fn leave(&mut self, id: u64) {
-        let Some(mut seat) = self.taken.remove(&id) else {
+        let Some(mut connection) = self.taken.remove(&id) else {
             return;
         };
-        if let Some(leave) = seat.leave.take() {
+        if let Some(leave) = connection.leave.take() {
             // An error is a connection that ended by itself.
             let _ = leave.send(());
         }
-        if let Some(network) = seat.network
+        if let Some(network) = connection.network
             && let Some(count) = self.networks.get_mut(&network)
         {
             *count -= 1;
@@ -168,18 +170,18 @@ impl ConnectionTable {
     /// Ends those that had their time.
     fn sweep(&mut self) {
         let limits = self.limits;
-        let over = |seat: &OpenConnection| {
-            let allowed = match seat.phase {
+        let over = |connection: &OpenConnection| {
+            let allowed = match connection.phase {
                 ConnectionPhase::Arriving => limits.request,
                 ConnectionPhase::Idle => limits.idle,
                 ConnectionPhase::Working => limits.answer,
             };
-            seat.since.elapsed() > allowed
+            connection.since.elapsed() > allowed
         };
         let late: Vec<u64> = self
             .taken
             .iter()
-            .filter(|(_, seat)| over(seat))
+            .filter(|(_, connection)| over(connection))
             .map(|(id, _)| *id)
             .collect();
         for id in late {
@@ -188,23 +190,23 @@ impl ConnectionTable {
     }
 
     fn set(&mut self, id: u64, phase: ConnectionPhase) {
-        if let Some(seat) = self.taken.get_mut(&id) {
-            seat.phase = phase;
-            seat.since = Instant::now();
+        if let Some(connection) = self.taken.get_mut(&id) {
+            connection.phase = phase;
+            connection.since = Instant::now();
         }
     }
 }
 
-/// One connection's seat, given back when it is dropped.
+/// One connection's place, given back when it is dropped.
 #[derive(Clone)]
 struct ConnectionGuard {
-    seats: Arc<Mutex<ConnectionTable>>,
+    table: Arc<Mutex<ConnectionTable>>,
     id: u64,
 }
 
 impl ConnectionGuard {
     fn set(&self, phase: ConnectionPhase) {
-        self.seats.lock().set(self.id, phase);
+        self.table.lock().set(self.id, phase);
     }
 }
 
@@ -216,7 +218,7 @@ pub(crate) async fn serve(
     limits: ConnectionLimits,
     mut draining: watch::Receiver<bool>,
 ) {
-    let seats = Arc::new(Mutex::new(ConnectionTable {
+    let table = Arc::new(Mutex::new(ConnectionTable {
         limits,
         taken: HashMap::new(),
         networks: HashMap::new(),
@@ -231,11 +233,11 @@ pub(crate) async fn serve(
             () = told_to_stop(&mut draining) => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let seat = seats.lock().take(network_of(&front, peer.ip()));
-                    match seat {
+                    let connection = table.lock().take(network_of(&front, peer.ip()));
+                    match connection {
                         Some((id, left)) => {
-                            let sitting = ConnectionGuard { seats: Arc::clone(&seats), id };
-                            connections.spawn(talk(stream, peer, router.clone(), sitting, left, told.clone()));
+                            let guard = ConnectionGuard { table: Arc::clone(&table), id };
+                            connections.spawn(talk(stream, peer, router.clone(), guard, left, told.clone()));
                         }
                         None => debug!(%peer, "a connection was refused: all of its network's are at work"),
                     }
@@ -243,12 +245,12 @@ pub(crate) async fn serve(
                 Err(error) => {
                     // Out of files or memory: whoever waits longest gives theirs back.
                     warn!(%error, "a connection was not accepted");
-                    if !seats.lock().push_out(|_| true) {
+                    if !table.lock().push_out(|_| true) {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 }
             },
-            _ = sweeping.tick() => seats.lock().sweep(),
+            _ = sweeping.tick() => table.lock().sweep(),
             Some(_) = connections.join_next() => {}
         }
     }
@@ -265,23 +267,23 @@ async fn talk(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    sitting: ConnectionGuard,
+    guard: ConnectionGuard,
     mut left: oneshot::Receiver<()>,
     mut draining: watch::Receiver<bool>,
 ) {
     // Answers are small and somebody waits for them.
     let _ = stream.set_nodelay(true);
-    let own = sitting.clone();
+    let own = guard.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let router = router.clone();
-        let sitting = own.clone();
+        let guard = own.clone();
         async move {
-            let mut request = request.map(|body| Body::new(Arriving::new(body, sitting.clone())));
+            let mut request = request.map(|body| Body::new(Arriving::new(body, guard.clone())));
             request.extensions_mut().insert(ConnectInfo(peer));
             let response = router.oneshot(request).await;
-            sitting.set(ConnectionPhase::Working);
+            guard.set(ConnectionPhase::Working);
             response.map(|response: Response<Body>| {
-                response.map(|body| Body::new(Leaving { body, sitting }))
+                response.map(|body| Body::new(Leaving { body, guard }))
             })
         }
     });
@@ -300,7 +302,7 @@ async fn talk(
                 }
                 break;
             }
-            // An error is a seat that was taken away together with its sender.
+            // An error is a place that was taken away together with its sender.
             _ = &mut left => break,
             () = told_to_stop(&mut draining), if !told => {
                 told = true;
@@ -308,24 +310,24 @@ async fn talk(
             }
         }
     }
-    sitting.seats.lock().leave(sitting.id);
+    guard.table.lock().leave(guard.id);
 }
 
 /// A request's body: the connection works once all of it is here.
 struct Arriving {
     body: Incoming,
-    sitting: ConnectionGuard,
+    guard: ConnectionGuard,
 }
 
 impl Arriving {
-    fn new(body: Incoming, sitting: ConnectionGuard) -> Self {
+    fn new(body: Incoming, guard: ConnectionGuard) -> Self {
         let phase = if http_body::Body::is_end_stream(&body) {
             ConnectionPhase::Working
         } else {
             ConnectionPhase::Arriving
         };
-        sitting.set(phase);
-        Self { body, sitting }
+        guard.set(phase);
+        Self { body, guard }
     }
 }
 
@@ -339,7 +341,7 @@ impl http_body::Body for Arriving {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if frame.is_none() || self.body.is_end_stream() {
-            self.sitting.set(ConnectionPhase::Working);
+            self.guard.set(ConnectionPhase::Working);
         }
         Poll::Ready(frame)
     }
@@ -356,7 +358,7 @@ impl http_body::Body for Arriving {
 /// An answer's body: the connection waits again once all of it is gone.
 struct Leaving {
     body: Body,
-    sitting: ConnectionGuard,
+    guard: ConnectionGuard,
 }
 
 impl http_body::Body for Leaving {
@@ -369,7 +371,7 @@ impl http_body::Body for Leaving {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         // It goes on.
-        self.sitting.set(ConnectionPhase::Working);
+        self.guard.set(ConnectionPhase::Working);
         Poll::Ready(frame)
     }
 
@@ -384,7 +386,7 @@ impl http_body::Body for Leaving {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        self.sitting.set(ConnectionPhase::Idle);
+        self.guard.set(ConnectionPhase::Idle);
     }
 }
 
@@ -392,7 +394,7 @@ impl Drop for Leaving {
 mod tests {
     use super::*;
 
-    fn seats(most: usize, most_of_network: usize) -> ConnectionTable {
+    fn table(most: usize, most_of_network: usize) -> ConnectionTable {
         ConnectionTable {
             limits: ConnectionLimits {
                 most,
@@ -411,30 +413,30 @@ mod tests {
 
     #[test]
     fn whoever_waits_longest_makes_room_and_whoever_works_stays() {
-        let mut seats = seats(3, 2);
-        let (working, mut kept) = seats.take(network("10.0.0.1")).unwrap();
-        seats.set(working, ConnectionPhase::Working);
-        let (_, mut pushed) = seats.take(network("10.0.0.1")).unwrap();
-        let (_, mut newest) = seats.take(network("10.0.0.1")).unwrap();
+        let mut table = table(3, 2);
+        let (working, mut kept) = table.take(network("10.0.0.1")).unwrap();
+        table.set(working, ConnectionPhase::Working);
+        let (_, mut pushed) = table.take(network("10.0.0.1")).unwrap();
+        let (_, mut newest) = table.take(network("10.0.0.1")).unwrap();
         assert!(pushed.try_recv().is_ok(), "the network had two already");
         assert!(kept.try_recv().is_err() && newest.try_recv().is_err());
-        seats.take(network("10.0.0.2")).unwrap();
-        assert_eq!(seats.taken.len(), 3);
-        seats.take(network("10.0.0.3")).unwrap();
-        assert!(newest.try_recv().is_ok(), "all seats were taken");
+        table.take(network("10.0.0.2")).unwrap();
+        assert_eq!(table.taken.len(), 3);
+        table.take(network("10.0.0.3")).unwrap();
+        assert!(newest.try_recv().is_ok(), "all places were taken");
         assert!(kept.try_recv().is_err());
     }
 
     #[test]
     fn a_network_whose_connections_all_work_gets_no_more() {
-        let mut seats = seats(10, 2);
+        let mut table = table(10, 2);
         for _ in 0..2 {
-            let (id, _) = seats.take(network("2001:db8::1")).unwrap();
-            seats.set(id, ConnectionPhase::Working);
+            let (id, _) = table.take(network("2001:db8::1")).unwrap();
+            table.set(id, ConnectionPhase::Working);
         }
-        assert!(seats.take(network("2001:db8::2")).is_none(), "the same /64");
-        assert!(seats.take(network("2001:db8:0:1::1")).is_some());
-        seats.leave(0);
-        assert!(seats.take(network("2001:db8::2")).is_some());
+        assert!(table.take(network("2001:db8::2")).is_none(), "the same /64");
+        assert!(table.take(network("2001:db8:0:1::1")).is_some());
+        table.leave(0);
+        assert!(table.take(network("2001:db8::2")).is_some());
     }
 }

@@ -20,7 +20,7 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Deployme
             .refuse_unknown_targets(&[false, false, true])
             .await?;
         run_program(deployment, program.as_ref()).await;
-        if !deployment.troubles.is_stopped()
+        if !deployment.failures.is_stopped()
             && let Err(error) = delete_unwanted(deployment).await
         {
             deployment.stop(error);
@@ -43,7 +43,7 @@ pub async fn destroy(spec: DeploymentSpec) -> DeploymentOutcome {
         refuse_lost_hooks(deployment)?;
         prepare(deployment).await?;
         deployment.delete_unwanted(ProgramEnd::NoProgram).await?;
-        match deployment.troubles.is_stopped() {
+        match deployment.failures.is_stopped() {
             true => Ok(()),
             false => deployment.check_plan_complete().await,
         }
@@ -60,7 +60,7 @@ pub async fn destroy_with_program(
     operate(spec, Purpose::Destroy, async |deployment| {
         prepare(deployment).await?;
         listen_to(deployment, program.as_ref()).await?;
-        if !deployment.troubles.is_stopped() {
+        if !deployment.failures.is_stopped() {
             deployment
                 .refuse_unknown_targets(&[true, true, false])
                 .await?;
@@ -79,7 +79,7 @@ pub async fn refresh_with_program(
 ) -> DeploymentOutcome {
     operate(spec, Purpose::Refresh, async |deployment| {
         listen_to(deployment, program.as_ref()).await?;
-        if !deployment.troubles.is_stopped() {
+        if !deployment.failures.is_stopped() {
             deployment.refresh_base(RefreshScope::Chosen).await?;
         }
         end_program(deployment, program.as_ref()).await
@@ -90,7 +90,7 @@ pub async fn refresh_with_program(
 /// Runs the program and goes on from the record that it leaves.
 async fn listen_to(deployment: &Arc<Deployment>, program: &dyn Program) -> Result<(), DeployError> {
     run_program(deployment, program).await;
-    match deployment.troubles.is_stopped() {
+    match deployment.failures.is_stopped() {
         true => Ok(()),
         false => deployment.start_over().await,
     }
@@ -124,7 +124,7 @@ async fn operate(
     };
     let _watch = deployment.watch();
     let out_of_time = async {
-        deployment.troubles.cancelled().await;
+        deployment.failures.cancelled().await;
         tokio::time::sleep(deployment.options.grace).await;
     };
     // Whatever has not ended by then is left: its beginning is recorded, so it stays pending.
@@ -159,7 +159,7 @@ async fn prepare(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
         deployment.warn_pending();
     }
     // Whoever could not look must not go on as if nothing had changed.
-    deployment.troubles.refuse_after_failure()
+    deployment.failures.refuse_after_failure()
 }
 
 /// Runs the program and waits until everything that it asked for is done. If it fails, nothing more
@@ -167,7 +167,7 @@ async fn prepare(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
 async fn run_program(deployment: &Arc<Deployment>, program: &dyn Program) {
     let gate = Arc::new(RegistrationGate(Arc::clone(deployment)));
     let out_of_time = async {
-        deployment.troubles.stopped().await;
+        deployment.failures.stopped().await;
         tokio::time::sleep(deployment.options.grace).await;
     };
     let ended = tokio::select! {
@@ -178,7 +178,7 @@ async fn run_program(deployment: &Arc<Deployment>, program: &dyn Program) {
         Ok(()) => {}
         // The program, or whoever stopped it, has said why.
         Err(error @ (ProgramError::AlreadyReported | ProgramError::Cancelled)) => {
-            deployment.troubles.stop(program_failed(error));
+            deployment.failures.stop(program_failed(error));
         }
         Err(error @ ProgramError::Failed { .. }) => deployment.stop(program_failed(error)),
     }
@@ -195,7 +195,7 @@ async fn delete_unwanted(deployment: &Arc<Deployment>) -> Result<(), DeployError
 
 /// Whether the whole is as it was planned and as the policies want it.
 async fn judge(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
-    if deployment.troubles.has_any() || deployment.troubles.is_stopped() {
+    if deployment.failures.has_any() || deployment.failures.is_stopped() {
         return Ok(());
     }
     deployment.check_plan_complete().await?;

@@ -304,7 +304,9 @@ impl DownloadRequest {
 
 impl fmt::Debug for DownloadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Request").field(&self.shown()).finish()
+        f.debug_tuple("DownloadRequest")
+            .field(&self.shown())
+            .finish()
     }
 }
 

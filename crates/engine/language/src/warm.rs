@@ -63,7 +63,7 @@ struct WarmProcesses {
 
 impl std::fmt::Debug for WarmProcesses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shelf")
+        f.debug_struct("WarmProcesses")
             .field("started", &self.started)
             .finish_non_exhaustive()
     }
@@ -99,11 +99,10 @@ impl WarmStarts {
     ) -> Option<Spare> {
         let spare = {
             let mut kinds = self.kinds.lock();
-            let shelf = kinds.entry(kind.clone()).or_default();
-            shelf.started += 1;
+            let warm = kinds.entry(kind.clone()).or_default();
+            warm.started += 1;
             // One that is still getting ready is for the next.
-            shelf
-                .spare
+            warm.spare
                 .take_if(|spare| spare.is_ready() || spare.has_ended())
         };
         let started = spare.and_then(|spare| spare.become_one(kind, command));
@@ -117,7 +116,7 @@ impl WarmStarts {
     /// The numbers of processes that were started ahead and are ready.
     pub fn ready(&self) -> Vec<i32> {
         let kinds = self.kinds.lock();
-        let spares = kinds.values().filter_map(|shelf| shelf.spare.as_ref());
+        let spares = kinds.values().filter_map(|warm| warm.spare.as_ref());
         let ready = spares.filter(|spare| spare.is_ready());
         ready.map(|spare| spare.started.process.id()).collect()
     }
@@ -127,9 +126,9 @@ impl WarmStarts {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Puts a spare on the shelf, beside everything else.
+    /// Starts a spare, beside everything else.
     fn provide(self: &Arc<Self>, kind: &WarmProcessKey) {
-        let wanted = |shelf: &WarmProcesses| shelf.started > 1 && shelf.spare.is_none();
+        let wanted = |warm: &WarmProcesses| warm.started > 1 && warm.spare.is_none();
         if !self.kinds.lock().get(kind).is_some_and(wanted) {
             return;
         }
@@ -145,17 +144,15 @@ impl WarmStarts {
             {
                 let Some(pool) = pool.upgrade() else { return };
                 let mut kinds = pool.kinds.lock();
-                if let Some(shelf) = kinds.get_mut(&kind).filter(|shelf| wanted(shelf)) {
-                    shelf.spare = Some(spare);
+                if let Some(warm) = kinds.get_mut(&kind).filter(|warm| wanted(warm)) {
+                    warm.spare = Some(spare);
                 }
             }
             tokio::time::sleep(PATIENCE).await;
             if let Some(pool) = pool.upgrade()
-                && let Some(shelf) = pool.kinds.lock().get_mut(&kind)
+                && let Some(warm) = pool.kinds.lock().get_mut(&kind)
             {
-                shelf
-                    .spare
-                    .take_if(|spare| spare.started.process.id() == id);
+                warm.spare.take_if(|spare| spare.started.process.id() == id);
             }
         });
     }

@@ -2,7 +2,7 @@
 //!
 //! This crate puts the engine's parts together and decides in which order they are used; it has no
 //! rules about resources of its own. Reading order: `request` and `report` (what goes in and comes
-//! out), `engine` (the interface), `embedded` (the order of things), `bench` and `processes` (what
+//! out), `engine` (the interface), `embedded` (the order of things), `runtime` and `processes` (what
 //! an operation works with), `workspace` (which stack is meant), `plan` (saved plans), `official`
 //! (the same through an installed `pulumi`).
 

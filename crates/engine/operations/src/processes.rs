@@ -1,4 +1,4 @@
-//! The workbench of real processes: plugins, policy packs and the program itself.
+//! Launches real processes: plugins, policy packs and the program itself.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -343,7 +343,7 @@ impl ProgramIsolation {
         sandbox.is_strict().then(|| UntrustedCode {
             sandbox,
             roots: settings.roots.clone(),
-            doors: Arc::new(CallbackPorts),
+            servers: Arc::new(CallbackPorts),
         })
     }
 }

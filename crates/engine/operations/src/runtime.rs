@@ -39,7 +39,7 @@ pub trait RuntimeLauncher: Send + Sync {
     async fn set_up(&self, setup: RuntimeSetup<'_>) -> Result<Box<dyn OperationRuntime>>;
 }
 
-/// A bench that is set up.
+/// Providers, policies and the program of one operation, all of them alive.
 #[async_trait]
 pub trait OperationRuntime: Send + Sync {
     fn host(&self) -> Arc<dyn ProviderHost>;

@@ -17,14 +17,14 @@ use crate::policy::{PolicyPack, PolicyPackOptions};
 use crate::provider::GrpcProvider;
 
 pub struct PluginHost {
-    desk: Arc<ProcessAllocator>,
+    allocator: Arc<ProcessAllocator>,
     policy_packs: Mutex<Vec<Weak<PolicyPack>>>,
 }
 
 impl PluginHost {
     pub fn new(options: HostOptions) -> Self {
         Self {
-            desk: Arc::new(ProcessAllocator::new(options)),
+            allocator: Arc::new(ProcessAllocator::new(options)),
             policy_packs: Mutex::default(),
         }
     }
@@ -34,14 +34,14 @@ impl PluginHost {
         &self,
         options: PolicyPackOptions,
     ) -> Result<Arc<PolicyPack>, PluginError> {
-        let pack = Arc::new(PolicyPack::start(self.desk.options(), options).await?);
+        let pack = Arc::new(PolicyPack::start(self.allocator.options(), options).await?);
         self.policy_packs.lock().push(Arc::downgrade(&pack));
         Ok(pack)
     }
 
     /// The schema of a package, a JSON document.
     pub async fn schema(&self, package: &PackageDescriptor) -> Result<String, Arc<PluginError>> {
-        let lease = self.desk.any(&self.desk.plan(package)?)?;
+        let lease = self.allocator.any(&self.allocator.plan(package)?)?;
         let plugin = lease.plugin().await?;
         let mut client = plugin.link.provider();
         let send = |request| async move { client.get_schema(request).await };
@@ -53,7 +53,7 @@ impl PluginHost {
                 .map(|p| p.version.to_string())
                 .unwrap_or_default(),
         };
-        let limits = self.desk.limits();
+        let limits = self.allocator.limits();
         let call = plugin.link.call("GetSchema", limits.quick, request, send);
         let response = call.await;
         if let Some(plugin) = lease.give_back() {
@@ -71,7 +71,7 @@ impl PluginHost {
     pub async fn shutdown(&self) {
         let packs = self.packs();
         let end_packs = join_all(packs.iter().map(|pack| pack.close()));
-        join(self.desk.close(), end_packs).await;
+        join(self.allocator.close(), end_packs).await;
     }
 
     fn packs(&self) -> Vec<Arc<PolicyPack>> {
@@ -87,16 +87,19 @@ impl PluginHost {
 impl ProviderHost for PluginHost {
     async fn load(&self, package: &PackageDescriptor) -> Result<Arc<dyn Provider>, LoadError> {
         let explain = |error: &PluginError| error.for_package(package);
-        if self.desk.is_closed() {
+        if self.allocator.is_closed() {
             return Err(explain(&PluginError::Ending));
         }
-        let plan = self.desk.plan(package).map_err(|error| explain(&error))?;
-        let lease = self.desk.any(&plan).map_err(|error| explain(&error))?;
+        let plan = self
+            .allocator
+            .plan(package)
+            .map_err(|error| explain(&error))?;
+        let lease = self.allocator.any(&plan).map_err(|error| explain(&error))?;
         let lease = Arc::new(lease);
         lease.plugin().await.map_err(|error| explain(&error))?;
-        let desk = Arc::clone(&self.desk);
+        let allocator = Arc::clone(&self.allocator);
         Ok(Arc::new(GrpcProvider::new(
-            desk,
+            allocator,
             package.clone(),
             plan,
             lease,

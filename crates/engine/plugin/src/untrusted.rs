@@ -1,4 +1,4 @@
-//! Code of a stranger's project that serves as a plugin: dynamic providers and policy packs.
+//! Code of a project that is not the operator's that serves as a plugin: dynamic providers and policy packs.
 //!
 //! It runs in a sandbox like the program that it belongs to: with the same view, the network that
 //! the stack was given, and no credentials. It finds the engine at a socket that only it has, and
@@ -19,13 +19,13 @@ use nimbus_engine_sandbox::{
 use crate::pool::{CallbackServer, CallbackServers};
 use crate::process::{PluginLaunch, PluginOutput, PluginProcess, StartError};
 
-/// Where code of strangers runs.
+/// Where untrusted code runs.
 #[derive(Clone)]
 pub struct UntrustedCode {
     pub sandbox: Sandbox,
     /// Folders of the operator that its projects may lead into.
     pub roots: Vec<PathBuf>,
-    pub doors: Arc<dyn CallbackServers>,
+    pub servers: Arc<dyn CallbackServers>,
 }
 
 /// What such a plugin needs as long as it runs. Dropped after its process.
@@ -57,8 +57,8 @@ impl UntrustedCode {
             .canonicalize(root)
             .map_err(|error| error.to_string())?;
         let mut room = self.sandbox.open().map_err(|error| error.to_string())?;
-        let door = self.doors.open_at(room.socket(), audience).await;
-        let CallbackServer { address, server } = door.map_err(|error| error.to_string())?;
+        let server = self.servers.open_at(room.socket(), audience).await;
+        let CallbackServer { address, server } = server.map_err(|error| error.to_string())?;
         // What lies among the files that may be read was named by the project, a virtual
         // environment's interpreter for example. What does not is on the operator's search path.
         let interpreter = match files.symlink_metadata(&launch.program) {

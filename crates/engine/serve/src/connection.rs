@@ -95,17 +95,17 @@ impl Drop for ConnectionState {
     }
 }
 
-/// A connection that carries its seat to every call that comes over it.
+/// A connection that carries its state to every call that comes over it.
 pub(crate) struct ConnectionStream {
     pub(crate) stream: TcpStream,
-    pub(crate) seat: Arc<ConnectionState>,
+    pub(crate) connection: Arc<ConnectionState>,
 }
 
 impl Connected for ConnectionStream {
     type ConnectInfo = Arc<ConnectionState>;
 
     fn connect_info(&self) -> Arc<ConnectionState> {
-        Arc::clone(&self.seat)
+        Arc::clone(&self.connection)
     }
 }
 

@@ -36,8 +36,8 @@ impl ProviderServer {
         let lines = TcpListenerStream::new(listener).map(move |stream| {
             let stream = stream?;
             stream.set_nodelay(true)?;
-            let seat = Arc::new(ConnectionState::new(Arc::clone(&host), package.clone()));
-            io::Result::Ok(ConnectionStream { stream, seat })
+            let connection = Arc::new(ConnectionState::new(Arc::clone(&host), package.clone()));
+            io::Result::Ok(ConnectionStream { stream, connection })
         });
         let service = ResourceProviderServer::new(Service)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -16,11 +16,12 @@ use crate::{answer, request};
 
 pub(crate) struct Service;
 
-/// A message together with the seat of the connection that it came over.
+/// A message together with the state of the connection that it came over.
 fn open<M>(request: Request<M>) -> Result<(M, Arc<ConnectionState>), Status> {
-    let seat = request.extensions().get::<Arc<ConnectionState>>().cloned();
-    let seat = seat.ok_or_else(|| Status::new(Code::Internal, "a call without a connection"))?;
-    Ok((request.into_inner(), seat))
+    let connection = request.extensions().get::<Arc<ConnectionState>>().cloned();
+    let connection =
+        connection.ok_or_else(|| Status::new(Code::Internal, "a call without a connection"))?;
+    Ok((request.into_inner(), connection))
 }
 
 type RpcResult<M> = Result<Response<M>, Status>;
@@ -31,8 +32,8 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::ProviderHandshakeRequest>,
     ) -> RpcResult<proto::ProviderHandshakeResponse> {
-        let (message, seat) = open(request)?;
-        seat.learn(|engine| engine.byte_strings = message.accepts_byte_string);
+        let (message, connection) = open(request)?;
+        connection.learn(|engine| engine.byte_strings = message.accepts_byte_string);
         Ok(Response::new(proto::ProviderHandshakeResponse {
             accept_secrets: true,
             accept_resources: true,
@@ -47,17 +48,18 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::ParameterizeRequest>,
     ) -> RpcResult<proto::ParameterizeResponse> {
-        let (message, seat) = open(request)?;
+        let (message, connection) = open(request)?;
         let Some(Parameters::Value(value)) = message.parameters else {
             return Err(unreadable("only a recorded parameter is understood"));
         };
         let (name, version) = (value.name, value.version);
-        seat.become_package(Parameterization {
-            name: name.clone(),
-            version: Version::parse(&version).map_err(unreadable)?,
-            value: value.value,
-        })
-        .await?;
+        connection
+            .become_package(Parameterization {
+                name: name.clone(),
+                version: Version::parse(&version).map_err(unreadable)?,
+                value: value.value,
+            })
+            .await?;
         Ok(Response::new(proto::ParameterizeResponse { name, version }))
     }
 
@@ -66,8 +68,8 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::GetSchemaRequest>,
     ) -> RpcResult<proto::GetSchemaResponse> {
-        let (_, seat) = open(request)?;
-        let package = seat.package().await;
+        let (_, connection) = open(request)?;
+        let package = connection.package().await;
         let mut schema = json!({"name": package.package()});
         if let Some(version) = package.package_version() {
             schema["version"] = json!(version.to_string());
@@ -80,9 +82,9 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::CheckRequest>,
     ) -> RpcResult<proto::CheckResponse> {
-        let (message, seat) = open(request)?;
-        let (asked, accept) = (request::check(message)?, seat.accept());
-        let found = seat.provider().await?.check_config(asked).await;
+        let (message, connection) = open(request)?;
+        let (asked, accept) = (request::check(message)?, connection.accept());
+        let found = connection.provider().await?.check_config(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::check(found, accept).map(Response::new)
     }
@@ -91,10 +93,10 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::DiffRequest>,
     ) -> RpcResult<proto::DiffResponse> {
-        let (message, seat) = open(request)?;
+        let (message, connection) = open(request)?;
         let asked = request::diff(message)?;
-        let found = seat.provider().await?.diff_config(asked).await;
-        let found = found.map_err(|error| status(error, seat.accept()))?;
+        let found = connection.provider().await?.diff_config(asked).await;
+        let found = found.map_err(|error| status(error, connection.accept()))?;
         Ok(Response::new(answer::diff(found)))
     }
 
@@ -102,14 +104,14 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::ConfigureRequest>,
     ) -> RpcResult<proto::ConfigureResponse> {
-        let (message, seat) = open(request)?;
-        seat.learn(|engine| {
+        let (message, connection) = open(request)?;
+        connection.learn(|engine| {
             engine.secrets = message.accept_secrets;
             engine.resources = message.accept_resources;
         });
         let asked = request::configure(message)?;
-        let done = seat.provider().await?.configure(asked).await;
-        done.map_err(|error| status(error, seat.accept()))?;
+        let done = connection.provider().await?.configure(asked).await;
+        done.map_err(|error| status(error, connection.accept()))?;
         Ok(Response::new(proto::ConfigureResponse {
             accept_secrets: true,
             supports_preview: true,
@@ -123,19 +125,19 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::InvokeRequest>,
     ) -> RpcResult<proto::InvokeResponse> {
-        let (message, seat) = open(request)?;
-        let (asked, accept) = (request::invoke(message)?, seat.accept());
-        let found = seat.provider().await?.invoke(asked).await;
+        let (message, connection) = open(request)?;
+        let (asked, accept) = (request::invoke(message)?, connection.accept());
+        let found = connection.provider().await?.invoke(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::invoke(found, accept).map(Response::new)
     }
 
     async fn call(&self, request: Request<proto::CallRequest>) -> RpcResult<proto::CallResponse> {
-        let (message, seat) = open(request)?;
-        let mut accept = seat.accept();
+        let (message, connection) = open(request)?;
+        let mut accept = connection.accept();
         accept.outputs = message.accepts_output_values;
         let asked = request::call(message)?;
-        let found = seat.provider().await?.call(asked).await;
+        let found = connection.provider().await?.call(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::call(found, accept).map(Response::new)
     }
@@ -144,18 +146,18 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::CheckRequest>,
     ) -> RpcResult<proto::CheckResponse> {
-        let (message, seat) = open(request)?;
-        let (asked, accept) = (request::check(message)?, seat.accept());
-        let found = seat.provider().await?.check(asked).await;
+        let (message, connection) = open(request)?;
+        let (asked, accept) = (request::check(message)?, connection.accept());
+        let found = connection.provider().await?.check(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::check(found, accept).map(Response::new)
     }
 
     async fn diff(&self, request: Request<proto::DiffRequest>) -> RpcResult<proto::DiffResponse> {
-        let (message, seat) = open(request)?;
+        let (message, connection) = open(request)?;
         let asked = request::diff(message)?;
-        let found = seat.provider().await?.diff(asked).await;
-        let found = found.map_err(|error| status(error, seat.accept()))?;
+        let found = connection.provider().await?.diff(asked).await;
+        let found = found.map_err(|error| status(error, connection.accept()))?;
         Ok(Response::new(answer::diff(found)))
     }
 
@@ -163,17 +165,17 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::CreateRequest>,
     ) -> RpcResult<proto::CreateResponse> {
-        let (message, seat) = open(request)?;
-        let (asked, accept) = (request::create(message)?, seat.accept());
-        let found = seat.provider().await?.create(asked).await;
+        let (message, connection) = open(request)?;
+        let (asked, accept) = (request::create(message)?, connection.accept());
+        let found = connection.provider().await?.create(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::create(found, accept).map(Response::new)
     }
 
     async fn read(&self, request: Request<proto::ReadRequest>) -> RpcResult<proto::ReadResponse> {
-        let (message, seat) = open(request)?;
-        let (asked, accept) = (request::read(message)?, seat.accept());
-        let found = seat.provider().await?.read(asked).await;
+        let (message, connection) = open(request)?;
+        let (asked, accept) = (request::read(message)?, connection.accept());
+        let found = connection.provider().await?.read(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::read(found, accept).map(Response::new)
     }
@@ -182,18 +184,18 @@ impl ResourceProvider for Service {
         &self,
         request: Request<proto::UpdateRequest>,
     ) -> RpcResult<proto::UpdateResponse> {
-        let (message, seat) = open(request)?;
-        let (asked, accept) = (request::update(message)?, seat.accept());
-        let found = seat.provider().await?.update(asked).await;
+        let (message, connection) = open(request)?;
+        let (asked, accept) = (request::update(message)?, connection.accept());
+        let found = connection.provider().await?.update(asked).await;
         let found = found.map_err(|error| status(error, accept))?;
         answer::update(found, accept).map(Response::new)
     }
 
     async fn delete(&self, request: Request<proto::DeleteRequest>) -> RpcResult<()> {
-        let (message, seat) = open(request)?;
+        let (message, connection) = open(request)?;
         let asked = request::delete(message)?;
-        let done = seat.provider().await?.delete(asked).await;
-        done.map_err(|error| status(error, seat.accept()))?;
+        let done = connection.provider().await?.delete(asked).await;
+        done.map_err(|error| status(error, connection.accept()))?;
         Ok(Response::new(()))
     }
 
@@ -208,15 +210,15 @@ impl ResourceProvider for Service {
     }
 
     async fn cancel(&self, request: Request<()>) -> RpcResult<()> {
-        let ((), seat) = open(request)?;
-        let done = seat.provider().await?.cancel().await;
-        done.map_err(|error| status(error, seat.accept()))?;
+        let ((), connection) = open(request)?;
+        let done = connection.provider().await?.cancel().await;
+        done.map_err(|error| status(error, connection.accept()))?;
         Ok(Response::new(()))
     }
 
     async fn get_plugin_info(&self, request: Request<()>) -> RpcResult<proto::PluginInfo> {
-        let ((), seat) = open(request)?;
-        let version = seat.package().await.version;
+        let ((), connection) = open(request)?;
+        let version = connection.package().await.version;
         let version = version.map(|version| version.to_string());
         Ok(Response::new(proto::PluginInfo {
             version: version.unwrap_or_default(),

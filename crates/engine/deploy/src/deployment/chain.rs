@@ -26,18 +26,18 @@ impl Deployment {
         let (steps, skipped) = self.without_failed_dependencies(steps);
         let permit = tokio::select! {
             biased;
-            () = self.troubles.stopped() => return ChainEnd::Stopped,
+            () = self.failures.stopped() => return ChainEnd::Stopped,
             permit = self.steps.acquire() => permit,
         };
         let mut ended = Vec::new();
         for step in steps {
-            if self.troubles.is_stopped() {
+            if self.failures.is_stopped() {
                 return ChainEnd::Stopped;
             }
             match self.executor.execute(&step).await {
                 Ok(done) => ended.push((step, done)),
                 Err(error) => {
-                    self.troubles.step_failed(&step, &error);
+                    self.failures.step_failed(&step, &error);
                     return ChainEnd::Failed;
                 }
             }
@@ -54,17 +54,17 @@ impl Deployment {
     /// Hooks that failed after their step end the operation, unless it is told to go on.
     pub(super) fn judge_late_failures(&self) {
         for error in self.executor.take_late_failures() {
-            if self.troubles.continues_on_error() {
-                self.troubles.note(error);
+            if self.failures.continues_on_error() {
+                self.failures.note(error);
             } else {
-                self.troubles.stop(error);
+                self.failures.stop(error);
             }
         }
     }
 
     /// Leaves out what depends on a failure; records that are only carried over stay.
     fn without_failed_dependencies(&self, steps: Vec<Step>) -> (Vec<Step>, bool) {
-        let failed = self.troubles.failed();
+        let failed = self.failures.failed();
         if failed.is_empty() {
             return (steps, false);
         }
@@ -72,7 +72,7 @@ impl Deployment {
             .into_iter()
             .partition(|step| !depends_on(step, &failed));
         for step in &left_out {
-            self.troubles.leave_out(step);
+            self.failures.leave_out(step);
         }
         (kept, !left_out.is_empty())
     }

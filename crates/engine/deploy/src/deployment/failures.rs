@@ -174,22 +174,22 @@ mod tests {
     #[test]
     fn whoever_comes_too_late_does_not_spoil_the_record() {
         let cancelled = CancellationToken::new();
-        let troubles = OperationFailures::new(cancelled.clone(), false);
+        let failures = OperationFailures::new(cancelled.clone(), false);
         cancelled.cancel();
-        troubles.note(DeployError::Journal(unwritable()));
+        failures.note(DeployError::Journal(unwritable()));
         assert!(matches!(
-            troubles.verdict(None),
+            failures.verdict(None),
             Err(DeployError::Cancelled)
         ));
     }
 
     #[test]
     fn a_record_that_is_not_whole_is_the_first_thing_to_say() {
-        let troubles = OperationFailures::new(CancellationToken::new(), false);
-        troubles.note(DeployError::Internal {
+        let failures = OperationFailures::new(CancellationToken::new(), false);
+        failures.note(DeployError::Internal {
             message: "something else".to_owned(),
         });
-        let verdict = troubles.verdict(Some(unwritable()));
+        let verdict = failures.verdict(Some(unwritable()));
         assert!(matches!(verdict, Err(DeployError::Journal(_))));
     }
 }

@@ -43,7 +43,7 @@ impl Deployment {
             along.extend(self.dependents(&generator, target).await?);
         }
         let deletable = generator.deletable(targets.as_deref(), &along);
-        let deletes = generator.deletes(&deletable, &self.executor.world.marks());
+        let deletes = generator.deletes(&deletable, &self.executor.states.marks());
         self.tell_findings(&mut generator);
         deletes
     }
@@ -81,7 +81,7 @@ impl Deployment {
     /// A resource that depends on one that failed may be missing from the program only because of
     /// that failure.
     fn spare_dependents_of_failures(&self, base: &Base, deletes: &mut Deletes) {
-        let failed = self.troubles.failed();
+        let failed = self.failures.failed();
         if failed.is_empty() {
             return;
         }
@@ -101,7 +101,7 @@ impl Deployment {
 
     /// What the record of a failed resource still depends on, whatever the program wants now.
     fn needed_by_failures(&self, base: &Base) -> BTreeSet<usize> {
-        let failed = self.troubles.failed();
+        let failed = self.failures.failed();
         let resources = base.resources.iter().enumerate();
         resources
             .filter(|(_, state)| failed.contains(&state.urn))

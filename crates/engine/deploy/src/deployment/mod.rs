@@ -45,7 +45,7 @@ pub(crate) struct Deployment {
     purpose: Purpose,
     pub(crate) options: DeploymentOptions,
     pub(crate) executor: Executor,
-    pub(crate) troubles: OperationFailures,
+    pub(crate) failures: OperationFailures,
     generator: tokio::sync::Mutex<Generator>,
     /// What the operation started from; a refresh puts another in its place.
     base: RwLock<Arc<Base>>,
@@ -99,7 +99,7 @@ impl Deployment {
         Ok(Arc::new(Self {
             purpose,
             executor,
-            troubles: OperationFailures::new(spec.cancel, options.continue_on_error),
+            failures: OperationFailures::new(spec.cancel, options.continue_on_error),
             generator: tokio::sync::Mutex::new(generator),
             base: RwLock::new(base),
             snapshot,
@@ -139,7 +139,7 @@ impl Deployment {
             self.executor
                 .diagnose(Severity::Error, urn_of(&error), error.to_string());
         }
-        self.troubles.stop(error);
+        self.failures.stop(error);
     }
 
     /// Providers are asked to hurry when the user wants to stop. And when nobody waits for the
@@ -147,18 +147,18 @@ impl Deployment {
     pub(crate) fn watch(self: &Arc<Self>) -> CancelOnDrop {
         let deployment = Arc::clone(self);
         let watch = tokio::spawn(async move {
-            deployment.troubles.cancelled().await;
+            deployment.failures.cancelled().await;
             deployment.executor.registry.cancel().await;
         });
         CancelOnDrop {
             hurry: watch.abort_handle(),
-            _stop: self.troubles.stop_when_dropped(),
+            _stop: self.failures.stop_when_dropped(),
         }
     }
 
     /// A resource as registered, as read, or as recorded.
     pub(crate) fn resource(&self, urn: &Urn) -> Option<Arc<ResourceState>> {
-        let made = self.executor.world.get(urn);
+        let made = self.executor.states.get(urn);
         made.or_else(|| self.base().live(urn).map(|known| known.state))
     }
 
@@ -185,11 +185,11 @@ impl Deployment {
         if let Some(generator) = &mut generator {
             self.tell_findings(generator);
             if let Some(error) = generator.take_failure() {
-                self.troubles.note(error);
+                self.failures.note(error);
             }
         }
         for error in self.executor.take_late_failures() {
-            self.troubles.note(error);
+            self.failures.note(error);
         }
         let (snapshot, unknown) = crate::outcome::replayed(&self.snapshot, &recorded.entries);
         let snapshot = snapshot.unwrap_or_else(|message| {
@@ -199,7 +199,7 @@ impl Deployment {
                 .get_or_insert(JournalError::Contradictory { message });
             self.snapshot.clone()
         });
-        let result = self.troubles.verdict(recorded.failure);
+        let result = self.failures.verdict(recorded.failure);
         let plan = generator.and_then(|mut g| g.plan.take_plan(&self.options.base_serial));
         let outcome = DeploymentOutcome {
             plan: plan.filter(|_| result.is_ok()),
@@ -213,7 +213,7 @@ impl Deployment {
     }
 
     fn summarize(&self, outcome: &DeploymentOutcome) {
-        if self.troubles.is_cancelled() {
+        if self.failures.is_cancelled() {
             self.executor.emit(EngineEvent::Cancelled);
         }
         let elapsed = self.executor.clock.now().duration_since(self.started);

@@ -21,7 +21,7 @@ impl Deployment {
         urn: Urn,
         outputs: PropertyMap,
     ) -> Result<(), NoAnswer> {
-        if self.troubles.is_stopped() {
+        if self.failures.is_stopped() {
             return Err(NoAnswer::Stopped);
         }
         if self.purpose != Purpose::Update {
@@ -50,7 +50,7 @@ impl Deployment {
         let Some(mut outputs) = self.root_outputs.lock().take() else {
             return Ok(());
         };
-        let failed = self.troubles.has_any() || self.generator.lock().await.has_failed();
+        let failed = self.failures.has_any() || self.generator.lock().await.has_failed();
         if failed && let Some(old) = self.base().live(&self.root) {
             for (key, value) in &old.state.outputs {
                 outputs.entry(key.clone()).or_insert_with(|| value.clone());
@@ -60,7 +60,7 @@ impl Deployment {
     }
 
     async fn take_outputs(&self, urn: Urn, outputs: PropertyMap) -> Result<(), DeployError> {
-        let (op, known, old) = match self.executor.world.take_registered(&urn) {
+        let (op, known, old) = match self.executor.states.take_registered(&urn) {
             Some(AwaitedOutputs::Made { op, known, old }) => (op, known, old),
             Some(AwaitedOutputs::Skipped) => return Ok(()),
             None => {
@@ -97,7 +97,7 @@ impl Deployment {
             ..JournalChange::default()
         };
         let act = self.executor.recorder.change(change).await?;
-        self.executor.world.put(RecordedResource {
+        self.executor.states.put(RecordedResource {
             key: StateRef::New(act),
             state: Arc::clone(&state),
         });

@@ -123,7 +123,7 @@ impl Deployment {
             return Ok(());
         }
         let mut resources = Vec::new();
-        for state in self.executor.world.managed() {
+        for state in self.executor.states.managed() {
             let provider = self.decide(|generator| generator.provider_of(&state)).await;
             let mut resource = analyze_request(&state, state.outputs.clone(), None);
             resource.provider = provider.map(|provider| analyzer_provider(&provider));
@@ -143,7 +143,7 @@ impl Deployment {
                 let urn = found
                     .urn
                     .clone()
-                    .filter(|urn| self.executor.world.get(urn).is_some());
+                    .filter(|urn| self.executor.states.get(urn).is_some());
                 let urn = urn.unwrap_or_else(|| self.root.clone());
                 violations += self.report(Some(&urn), found);
             }

@@ -80,7 +80,7 @@ impl Deployment {
             let is_recorded = base.resources.iter().any(|known| known.urn == resource.urn)
                 || created.iter().any(|known| known.urn == resource.urn);
             let may_be_there = operation.kind == OperationKind::Creating && resource.custom;
-            if !chosen || !may_be_there || is_recorded || self.troubles.is_cancelled() {
+            if !chosen || !may_be_there || is_recorded || self.failures.is_cancelled() {
                 continue;
             }
             // A provider that is not there cannot look; the create stays unknown.
@@ -111,18 +111,18 @@ impl Deployment {
 
     /// As a chain of one, except that a failure does not stop the others.
     async fn run_refresh(&self, step: Step) -> Option<Refreshed> {
-        if self.troubles.is_cancelled() {
+        if self.failures.is_cancelled() {
             return None;
         }
         let _permit = self.steps.acquire().await;
-        if self.troubles.is_cancelled() {
+        if self.failures.is_cancelled() {
             return None;
         }
         match self.executor.execute(&step).await {
             Ok(Done::Refreshed(refreshed)) => Some(*refreshed),
             Ok(_) => None,
             Err(error) => {
-                self.troubles.step_failed(&step, &error);
+                self.failures.step_failed(&step, &error);
                 None
             }
         }
@@ -180,7 +180,7 @@ impl Deployment {
             .map_err(|message| DeployError::Internal { message })?
             .resources;
         recorder.rebase(resources.clone()).await?;
-        self.executor.world.forget_marks();
+        self.executor.states.forget_marks();
         self.replace_base(resources).await?;
         self.generator.lock().await.start_over();
         Ok(())

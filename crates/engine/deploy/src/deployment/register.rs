@@ -51,7 +51,7 @@ impl Deployment {
                 .register_alias(&registration.urn, recorded);
         }
         if let Some(steps) = self
-            .decide(|generator| generator.heard(&registration))
+            .decide(|generator| generator.without_goals(&registration))
             .await?
         {
             return self.answer(registration.urn, steps).await;
@@ -174,7 +174,7 @@ impl Deployment {
     }
 
     fn refuse_when_stopped(&self) -> Result<(), NoAnswer> {
-        if self.troubles.is_stopped() {
+        if self.failures.is_stopped() {
             Err(NoAnswer::Stopped)
         } else {
             Ok(())
@@ -195,7 +195,7 @@ impl Deployment {
         }
         // A create that was left out: everything about it is unknown.
         self.executor
-            .world
+            .states
             .registered(urn.clone(), AwaitedOutputs::Skipped);
         Ok(RegisterResult {
             elided: true,
@@ -211,7 +211,7 @@ impl Deployment {
             known,
             old: kind.old,
         };
-        self.executor.world.registered(urn.clone(), made);
+        self.executor.states.registered(urn.clone(), made);
         RegisterResult {
             id: state.id.clone().filter(|id| id != UNKNOWN_ID),
             // A component's outputs may refer to what the program has not registered yet.
@@ -226,7 +226,7 @@ impl Deployment {
     }
 
     fn not_done(&self, urn: &Urn, end: &ChainEnd) -> Result<RegisterResult, NoAnswer> {
-        let goes_on = !self.troubles.is_stopped();
+        let goes_on = !self.failures.is_stopped();
         match end {
             ChainEnd::Failed if goes_on => Ok(empty_result(urn.clone(), RegisterStatus::Failed)),
             ChainEnd::Skipped if goes_on => Ok(empty_result(urn.clone(), RegisterStatus::Skipped)),

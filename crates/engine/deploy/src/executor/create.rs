@@ -33,7 +33,7 @@ impl Executor {
         } else {
             self.create_record(step).await?
         };
-        self.world.put(known.clone());
+        self.states.put(known.clone());
         if known.state.custom {
             let new = &*known.state;
             let after = Views {

@@ -40,7 +40,7 @@ impl Executor {
                 state,
             }
         };
-        self.world.put(known.clone());
+        self.states.put(known.clone());
         Ok(known)
     }
 

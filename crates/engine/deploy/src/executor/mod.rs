@@ -44,7 +44,7 @@ pub(crate) use secrets::mark_secret_outputs;
 pub(crate) struct Executor {
     pub registry: Registry,
     pub recorder: JournalRecorder,
-    pub world: ResourceStates,
+    pub states: ResourceStates,
     pub events: Arc<dyn EventSink>,
     pub hooks: Arc<dyn HookRunner>,
     pub clock: Arc<dyn Clock>,
@@ -146,7 +146,7 @@ impl Executor {
         Self {
             registry,
             recorder,
-            world: ResourceStates::default(),
+            states: ResourceStates::default(),
             events,
             hooks,
             clock,
@@ -231,7 +231,7 @@ impl Executor {
 
     /// Writes a success, of an act or of a change of the record alone.
     async fn record(&self, act: Option<ActId>, change: JournalChange) -> Result<ActId, StepError> {
-        self.world.apply(&change);
+        self.states.apply(&change);
         match act {
             Some(act) => {
                 self.recorder.success(act, change).await?;
@@ -259,7 +259,7 @@ impl Executor {
             }
             ProviderAnswer::HalfDone { message, value } => {
                 let (change, state) = change(value);
-                self.world.apply(&change);
+                self.states.apply(&change);
                 self.recorder.failure(act, change).await?;
                 Err(StepError::HalfDone { message, state })
             }

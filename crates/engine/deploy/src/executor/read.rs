@@ -36,7 +36,7 @@ impl Executor {
         let known = self
             .conclude(act, answer, |found| self.found(step, found))
             .await?;
-        self.world.put(known.clone());
+        self.states.put(known.clone());
         Ok(known)
     }
 

@@ -35,7 +35,7 @@ impl Executor {
             key: StateRef::New(act),
             state,
         };
-        self.world.put(known.clone());
+        self.states.put(known.clone());
         Ok(known)
     }
 }

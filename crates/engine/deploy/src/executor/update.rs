@@ -36,7 +36,7 @@ impl Executor {
         } else {
             self.update_object(step).await?
         };
-        self.world.put(known.clone());
+        self.states.put(known.clone());
         if old.custom {
             let new = &*known.state;
             let after = Views {

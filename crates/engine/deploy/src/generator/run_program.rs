@@ -9,7 +9,7 @@ use crate::steps::{SameStep, SkippedCreateStep, Step};
 impl Generator {
     /// Steps of a resource that stays as it is whatever the program says; `None` if the program's
     /// wish counts. What is not there is not made, and neither is what would need it.
-    pub(crate) fn heard(
+    pub(crate) fn without_goals(
         &mut self,
         registration: &PendingRegistration,
     ) -> Result<Option<Vec<Step>>, DeployError> {

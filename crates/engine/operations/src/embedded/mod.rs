@@ -46,7 +46,7 @@ use crate::workspace::StackWorkspace;
 
 pub struct EmbeddedEngine {
     keyring: Arc<Keyring>,
-    workbench: Arc<dyn RuntimeLauncher>,
+    launcher: Arc<dyn RuntimeLauncher>,
     given: Option<ResolvedConfig>,
 }
 
@@ -56,15 +56,15 @@ impl EmbeddedEngine {
         Self::with(Environment::process(), Arc::new(Processes::new()))
     }
 
-    pub fn with(environment: Environment, workbench: Arc<dyn RuntimeLauncher>) -> Self {
-        Self::with_keys(Keyring::new(environment), workbench)
+    pub fn with(environment: Environment, launcher: Arc<dyn RuntimeLauncher>) -> Self {
+        Self::with_keys(Keyring::new(environment), launcher)
     }
 
     /// With keys that other operations use too.
-    pub fn with_keys(keyring: Arc<Keyring>, workbench: Arc<dyn RuntimeLauncher>) -> Self {
+    pub fn with_keys(keyring: Arc<Keyring>, launcher: Arc<dyn RuntimeLauncher>) -> Self {
         Self {
             keyring,
-            workbench,
+            launcher,
             given: None,
         }
     }
@@ -111,7 +111,7 @@ impl Engine for EmbeddedEngine {
             workspace: &workspace,
             config: &config,
             config_is_given: self.given.is_some(),
-            workbench: self.workbench.as_ref(),
+            launcher: self.launcher.as_ref(),
             events: Arc::new(BroadcastSink::new(vec![events])),
             cancellation,
             started: Instant::now(),
@@ -130,7 +130,7 @@ struct EmbeddedOperation<'a> {
     config: &'a ResolvedConfig,
     /// Then the stack's file is not this run's to change either.
     config_is_given: bool,
-    workbench: &'a dyn RuntimeLauncher,
+    launcher: &'a dyn RuntimeLauncher,
     events: Arc<dyn EventSink>,
     cancellation: &'a Cancellation,
     started: Instant,
@@ -221,7 +221,7 @@ impl EmbeddedOperation<'_> {
         Ok(opened.await.map_err(failed)??)
     }
 
-    /// Sets the bench up, runs the deployment and clears the bench away, whatever happens.
+    /// Launches the runtime, runs the deployment and tears the runtime down, whatever happens.
     async fn operate(
         &self,
         start: &StartState,
@@ -233,7 +233,7 @@ impl EmbeddedOperation<'_> {
             config: shown_config(self.config),
         });
         let tools = self
-            .workbench
+            .launcher
             .set_up(RuntimeSetup {
                 request: self.request,
                 workspace: self.workspace,

@@ -338,20 +338,20 @@ impl OfficialOperation<'_> {
             }),
         ];
         let process = started.process;
-        let mut heard = EventLogState::default();
+        let mut logged = EventLogState::default();
         let mut follower = LineReader::new(log);
-        let (exit, killed) = self.watch(&process, &mut follower, &mut heard).await;
+        let (exit, killed) = self.watch(&process, &mut follower, &mut logged).await;
         for pump in &mut pumps {
             pump.drain(PATIENCE).await;
         }
-        heard.take(&mut follower, self.events.as_ref());
+        logged.take(&mut follower, self.events.as_ref());
         Ok(ExitedChild {
             exit,
-            seen: heard.seen,
+            seen: logged.seen,
             written: tail.text(),
             killed,
-            summary: heard.summary,
-            outputs: heard.outputs,
+            summary: logged.summary,
+            outputs: logged.outputs,
         })
     }
 
@@ -360,7 +360,7 @@ impl OfficialOperation<'_> {
         &self,
         process: &ChildProcess,
         follower: &mut LineReader,
-        heard: &mut EventLogState,
+        logged: &mut EventLogState,
     ) -> (Exit, bool) {
         let mut asked = false;
         loop {
@@ -375,7 +375,7 @@ impl OfficialOperation<'_> {
                     process.signal(Signal::SIGINT);
                     asked = true;
                 }
-                () = tokio::time::sleep(GLANCE) => heard.take(follower, self.events.as_ref()),
+                () = tokio::time::sleep(GLANCE) => logged.take(follower, self.events.as_ref()),
             }
         }
     }

@@ -21,7 +21,7 @@ async fn a_preview_writes_nothing_at_all() {
     assert!(ran.report().has_changes());
     assert!(ran.messages()[0].contains("organization/proj/test does not exist yet"));
     assert_eq!(files(&site.state_folder()), [] as [&str; 0]);
-    assert!(site.bench.cloud.ids().is_empty());
+    assert!(site.launcher.cloud.ids().is_empty());
 }
 
 #[tokio::test]
@@ -57,14 +57,14 @@ async fn an_update_leaves_a_state_a_history_and_no_traces() {
 
     let again = site.up().await;
     assert!(!again.succeeded().has_changes());
-    assert_eq!(site.bench.cloud.ids().len(), 1);
+    assert_eq!(site.launcher.cloud.ids().len(), 1);
 }
 
 #[tokio::test]
 async fn what_was_done_before_a_failure_is_kept() {
     let site = Site::new();
     site.program([bucket("a"), bucket("b").depends_on("a")]);
-    site.bench.faults.lock().create_fails = vec!["b".into()];
+    site.launcher.faults.lock().create_fails = vec!["b".into()];
     let ran = site.up().await;
     assert_eq!(ran.error().code(), ErrorCode::STEPS_FAILED);
     let stack = site.stack().await;
@@ -90,8 +90,8 @@ async fn destroy_and_refresh_need_no_program_and_miss_a_missing_stack() {
     site.up().await.succeeded();
     // Whatever the program says now, nobody asks it.
     site.program([bucket("a"), bucket("b")]);
-    let id = site.bench.cloud.ids().remove(0);
-    site.bench.cloud.vanish(&id);
+    let id = site.launcher.cloud.ids().remove(0);
+    site.launcher.cloud.vanish(&id);
     let options = RunOptions {
         allow_mass_removal: true,
         ..RunOptions::default()
@@ -117,7 +117,7 @@ async fn destroy_and_refresh_need_no_program_and_miss_a_missing_stack() {
 async fn existing_objects_are_imported_by_type_name_and_id() {
     let site = Site::new();
     let size = [("size".to_owned(), 4.0.into())];
-    site.bench
+    site.launcher
         .cloud
         .plant("b-7", "pkg:index:Bucket", size.into());
     let item = ImportItem {

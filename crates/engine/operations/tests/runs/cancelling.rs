@@ -45,7 +45,7 @@ async fn the_first_request_lets_running_steps_end_and_records_them() {
     let stack = site.stack().await;
     assert_eq!(stack.interrupted().await.unwrap(), None);
     let state = stack.load_unverified().await.unwrap().snapshot.unwrap();
-    let made = site.bench.cloud.ids().len();
+    let made = site.launcher.cloud.ids().len();
     let recorded = state
         .resources
         .iter()
@@ -54,7 +54,7 @@ async fn the_first_request_lets_running_steps_end_and_records_them() {
     assert!(made < 2, "nothing new was started");
     assert!(state.pending_operations.is_empty());
     site.up().await.succeeded();
-    assert_eq!(site.bench.cloud.ids().len(), 2);
+    assert_eq!(site.launcher.cloud.ids().len(), 2);
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ async fn a_state_that_cannot_be_saved_is_rebuilt_from_its_journal() {
     });
     let ran = site.up().await;
     assert_eq!(ran.error().code(), ErrorCode::STATE_NOT_SAVED);
-    assert_eq!(site.bench.cloud.ids().len(), 2, "the object was made");
+    assert_eq!(site.launcher.cloud.ids().len(), 2, "the object was made");
     fs::remove_file(&folder).unwrap();
     fs::rename(&aside, &folder).unwrap();
 
@@ -128,5 +128,5 @@ async fn a_state_that_cannot_be_saved_is_rebuilt_from_its_journal() {
         "every outcome was recorded"
     );
     assert!(!report.has_changes(), "nothing had to be made again");
-    assert_eq!(site.bench.cloud.ids().len(), 2);
+    assert_eq!(site.launcher.cloud.ids().len(), 2);
 }

@@ -30,7 +30,7 @@ async fn a_passphrase_that_does_not_fit_is_refused_before_anything_is_made() {
     let site = salted().await;
     let state = site.state_folder().join(".pulumi/stacks/proj/test.json");
     let before = fs::read(&state).unwrap();
-    let ids = site.bench.cloud.ids();
+    let ids = site.launcher.cloud.ids();
     site.program([bucket("a"), vault("b")]);
     for (passphrase, code) in [
         (Some("wrong horse"), ErrorCode::PASSPHRASE_WRONG),
@@ -40,7 +40,7 @@ async fn a_passphrase_that_does_not_fit_is_refused_before_anything_is_made() {
         assert_eq!(site.up().await.error().code(), code);
         let refresh = site.run(Action::Refresh, Mode::Apply, RunOptions::default());
         assert_eq!(refresh.await.error().code(), code);
-        assert_eq!(site.bench.cloud.ids(), ids, "nothing was made");
+        assert_eq!(site.launcher.cloud.ids(), ids, "nothing was made");
         assert_eq!(fs::read(&state).unwrap(), before, "nothing was written");
     }
     site.passphrase(Some("correct horse"));
@@ -54,7 +54,7 @@ async fn what_has_no_secrets_can_be_taken_away_without_the_passphrase() {
     site.passphrase(None);
     let destroy = site.run(Action::Destroy, Mode::Apply, RunOptions::default());
     destroy.await.succeeded();
-    assert!(site.bench.cloud.ids().is_empty());
+    assert!(site.launcher.cloud.ids().is_empty());
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn an_object_that_answers_with_the_first_secret_is_not_lost_without_a_pass
     site.program([vault("a")]);
     let ran = site.up().await;
     assert!(ran.report.is_err() || ran.report().result.is_err());
-    let made = site.bench.cloud.ids();
+    let made = site.launcher.cloud.ids();
     assert_eq!(made.len(), 1);
 
     site.passphrase(Some("correct horse"));
@@ -72,5 +72,5 @@ async fn an_object_that_answers_with_the_first_secret_is_not_lost_without_a_pass
     let refreshed = refresh.await;
     assert!(refreshed.succeeded().unknown.is_empty(), "its id is known");
     site.up().await.succeeded();
-    assert_eq!(site.bench.cloud.ids(), made, "it was not made twice");
+    assert_eq!(site.launcher.cloud.ids(), made, "it was not made twice");
 }

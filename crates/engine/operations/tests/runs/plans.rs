@@ -85,5 +85,5 @@ async fn a_program_that_asks_for_more_than_planned_is_stopped() {
         "{}",
         ran.error()
     );
-    assert_eq!(site.bench.cloud.ids().len(), 1);
+    assert_eq!(site.launcher.cloud.ids().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! A project in a temporary folder, and a workbench without processes.
+//! A project in a temporary folder, and a launcher without processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) type OnEvent = Box<dyn Fn(&EngineEvent) + Send + Sync>;
 
 /// Everything that a test can turn.
 #[derive(Default)]
-pub(crate) struct Bench {
+pub(crate) struct ScriptedLauncher {
     pub(crate) cloud: Arc<Cloud>,
     pub(crate) faults: Arc<Mutex<Faults>>,
     program: Mutex<ScriptedProgram>,
@@ -37,7 +37,7 @@ pub(crate) struct Bench {
 }
 
 #[async_trait]
-impl RuntimeLauncher for Bench {
+impl RuntimeLauncher for ScriptedLauncher {
     async fn set_up(&self, setup: RuntimeSetup<'_>) -> Result<Box<dyn OperationRuntime>> {
         *self.stacks.lock() = Some(Arc::clone(&setup.stacks));
         if let Some(diagnostic) = self.says.lock().clone() {
@@ -109,7 +109,7 @@ impl EventSink for Recorded {
 /// A project with one stack, over many runs.
 pub(crate) struct Site {
     folder: tempfile::TempDir,
-    pub(crate) bench: Arc<Bench>,
+    pub(crate) launcher: Arc<ScriptedLauncher>,
     passphrase: Mutex<Option<&'static str>>,
 }
 
@@ -124,7 +124,7 @@ impl Site {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = Self {
             folder,
-            bench: Arc::default(),
+            launcher: Arc::default(),
             passphrase: Mutex::new(Some("correct horse")),
         };
         site.write("Pulumi.yaml", "name: proj\nruntime: nodejs\n");
@@ -146,22 +146,22 @@ impl Site {
     }
 
     pub(crate) fn program(&self, resources: impl IntoIterator<Item = ScriptedResource>) {
-        *self.bench.program.lock() = ScriptedProgram::new(resources);
+        *self.launcher.program.lock() = ScriptedProgram::new(resources);
     }
 
     /// Something that is said during the next runs.
     pub(crate) fn says(&self, diagnostic: Diagnostic) {
-        *self.bench.says.lock() = Some(diagnostic);
+        *self.launcher.says.lock() = Some(diagnostic);
     }
 
     /// Happens once, between the last step and the saving of the state.
     pub(crate) fn before_saving(&self, act: impl FnOnce() + Send + Sync + 'static) {
-        *self.bench.at_tear_down.lock() = Some(Box::new(act));
+        *self.launcher.at_tear_down.lock() = Some(Box::new(act));
     }
 
     /// Reads other stacks, as the last run could.
     pub(crate) fn stacks(&self) -> Arc<dyn StackReader> {
-        let stacks = self.bench.stacks.lock();
+        let stacks = self.launcher.stacks.lock();
         Arc::clone(stacks.as_ref().expect("something was run"))
     }
 
@@ -244,8 +244,8 @@ impl Site {
             events: Mutex::default(),
             on_event,
         });
-        let workbench = Arc::clone(&self.bench) as Arc<dyn RuntimeLauncher>;
-        let engine = EmbeddedEngine::with(self.environment(), workbench);
+        let launcher = Arc::clone(&self.launcher) as Arc<dyn RuntimeLauncher>;
+        let engine = EmbeddedEngine::with(self.environment(), launcher);
         let report = engine
             .run(&request, Arc::clone(&sink) as _, cancellation)
             .await;

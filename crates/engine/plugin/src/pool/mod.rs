@@ -63,7 +63,7 @@ pub struct CallbackServer {
 pub struct ProviderPool {
     keep: KeepWarm,
     limits: PluginTimeouts,
-    doors: CallbackAddress,
+    servers: CallbackAddress,
     keys: ConfigurationKeys,
     table: Mutex<ProcessTable>,
     this: Weak<Self>,
@@ -87,21 +87,21 @@ impl ProviderPool {
     pub fn new(
         keep: KeepWarm,
         limits: PluginTimeouts,
-        doors: Arc<dyn CallbackServers>,
+        servers: Arc<dyn CallbackServers>,
     ) -> Arc<Self> {
-        Self::with_doors(keep, limits, CallbackAddress::Each(doors))
+        Self::with_servers(keep, limits, CallbackAddress::Each(servers))
     }
 
     /// For one operation.
     pub(crate) fn of_operation(limits: PluginTimeouts, address: String) -> Arc<Self> {
-        Self::with_doors(KeepWarm::NOTHING, limits, CallbackAddress::One(address))
+        Self::with_servers(KeepWarm::NOTHING, limits, CallbackAddress::One(address))
     }
 
-    fn with_doors(keep: KeepWarm, limits: PluginTimeouts, doors: CallbackAddress) -> Arc<Self> {
+    fn with_servers(keep: KeepWarm, limits: PluginTimeouts, servers: CallbackAddress) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             keep,
             limits,
-            doors,
+            servers,
             keys: ConfigurationKeys::new(),
             table: Mutex::default(),
             this: this.clone(),
@@ -231,19 +231,19 @@ impl ProviderPool {
     }
 
     fn start(&self, plan: StartPlan, audience: Arc<PoolUsers>) -> Starting {
-        let doors = match &self.doors {
+        let servers = match &self.servers {
             CallbackAddress::One(address) => CallbackAddress::One(address.clone()),
-            CallbackAddress::Each(doors) => CallbackAddress::Each(Arc::clone(doors)),
+            CallbackAddress::Each(servers) => CallbackAddress::Each(Arc::clone(servers)),
         };
         let starting = async move {
-            let (address, server) = match doors {
+            let (address, server) = match servers {
                 CallbackAddress::One(address) => (address, None),
-                CallbackAddress::Each(doors) => {
-                    let door = doors.open(Arc::clone(&audience) as _).await;
-                    let door = door.map_err(|error| {
+                CallbackAddress::Each(servers) => {
+                    let server = servers.open(Arc::clone(&audience) as _).await;
+                    let server = server.map_err(|error| {
                         plan.not_started(&format!("no local port can be opened: {error}"))
                     })?;
-                    (door.address, Some(door.server))
+                    (server.address, Some(server.server))
                 }
             };
             let mut plugin = plan.start(address, audience).await?;

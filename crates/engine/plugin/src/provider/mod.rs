@@ -40,7 +40,7 @@ pub(crate) use secrets::mark_like;
 pub(crate) use session::CallContext;
 
 pub(crate) struct GrpcProvider {
-    desk: Arc<ProcessAllocator>,
+    allocator: Arc<ProcessAllocator>,
     package: PackageDescriptor,
     plan: StartPlan,
     state: Mutex<ProviderState>,
@@ -82,13 +82,13 @@ enum UsableProvider {
 
 impl GrpcProvider {
     pub(crate) fn new(
-        desk: Arc<ProcessAllocator>,
+        allocator: Arc<ProcessAllocator>,
         package: PackageDescriptor,
         plan: StartPlan,
         lease: Arc<ProcessLease>,
     ) -> Self {
         Self {
-            desk,
+            allocator,
             package,
             plan,
             state: Mutex::new(ProviderState::Blank(lease)),
@@ -99,7 +99,7 @@ impl GrpcProvider {
         CallContext {
             plugin: Arc::clone(&ready.plugin),
             protocol: ready.protocol,
-            limits: self.desk.limits(),
+            limits: self.allocator.limits(),
             lease: Some(Arc::clone(&ready.lease)),
             folder: ready.elsewhere.as_ref().map(|it| it.folder.clone()),
             about: about.cloned(),
@@ -160,11 +160,11 @@ impl GrpcProvider {
         inputs: &PropertyMap,
     ) -> Result<Ready, ProviderError> {
         let elsewhere = ready.elsewhere.clone();
-        let Some(elsewhere) = elsewhere.filter(|_| self.desk.names_folder(inputs)) else {
+        let Some(elsewhere) = elsewhere.filter(|_| self.allocator.names_folder(inputs)) else {
             return Ok(ready);
         };
         let start = || async {
-            let plan = self.desk.plan_in_folder(&self.package);
+            let plan = self.allocator.plan_in_folder(&self.package);
             let plan = plan.map_err(|error| failed(&error))?;
             self.obtain(&plan, elsewhere.request.clone(), None).await
         };
@@ -205,7 +205,7 @@ impl GrpcProvider {
     }
 
     fn tell(&self, event: EngineEvent) {
-        self.desk.options().events.emit(event);
+        self.allocator.options().events.emit(event);
     }
 
     fn unusable(&self, reason: &str) -> ProviderError {
@@ -223,7 +223,7 @@ impl GrpcProvider {
         held: Option<&ProcessLease>,
     ) -> Result<Ready, ProviderError> {
         let everywhere = plan.reach() == SharingReach::Everywhere;
-        let limits = self.desk.limits();
+        let limits = self.allocator.limits();
         let wanted = request.clone();
         let configure = move |starting: Starting| {
             let configuring = async move {
@@ -249,7 +249,7 @@ impl GrpcProvider {
             inputs: &request.inputs,
         };
         let obtained = self
-            .desk
+            .allocator
             .to_configure(plan, &configuration, held, configure);
         let (lease, configuring) = obtained?;
         let call = lease.call(request.urn.as_ref(), false);
@@ -263,7 +263,7 @@ impl GrpcProvider {
             }
         };
         let plugin = lease.plugin().await.map_err(|error| failed(&error))?;
-        let folder = self.desk.folder_for(plan);
+        let folder = self.allocator.folder_for(plan);
         let elsewhere = folder.map(|folder| Elsewhere {
             folder,
             request,
@@ -285,13 +285,13 @@ impl GrpcProvider {
             ProviderState::Ready(_) | ProviderState::Unusable => None,
         };
         let plan = self
-            .desk
+            .allocator
             .plan_for(&self.plan, &self.package, &request.inputs);
         let plan = plan.map_err(|error| failed(&error))?;
         if !is_known(&request.inputs) {
             let lease = match held {
                 Some(lease) => lease,
-                None => Arc::new(self.desk.any(&plan).map_err(|error| failed(&error))?),
+                None => Arc::new(self.allocator.any(&plan).map_err(|error| failed(&error))?),
             };
             self.turn_into(ProviderState::Unconfigurable(lease)).await;
             return Ok(());
@@ -323,7 +323,7 @@ impl GrpcProvider {
 
     async fn end(&self, plugin: Option<Arc<Plugin>>) {
         if let Some(plugin) = plugin {
-            plugin.end(self.desk.limits()).await;
+            plugin.end(self.allocator.limits()).await;
         }
     }
 }
@@ -353,7 +353,9 @@ impl Provider for GrpcProvider {
         if self.lease().is_none() {
             return Err(self.unusable("it is closed"));
         }
-        let plan = self.desk.plan_for(&self.plan, &self.package, &request.news);
+        let plan = self
+            .allocator
+            .plan_for(&self.plan, &self.package, &request.news);
         let plan = plan.map_err(|error| failed(&error))?;
         let configuration = Configuration {
             urn: request.urn.as_ref(),
@@ -362,7 +364,7 @@ impl Provider for GrpcProvider {
             type_: &request.type_,
             inputs: &request.news,
         };
-        let lease = Arc::new(self.desk.to_check(&plan, &configuration)?);
+        let lease = Arc::new(self.allocator.to_check(&plan, &configuration)?);
         if !matches!(&*self.state.lock(), ProviderState::Ready(_)) {
             self.turn_into(ProviderState::Blank(Arc::clone(&lease)))
                 .await;
