@@ -6,7 +6,7 @@
 //! 0100–0199 engine values and state files; 0200–0299 backends, journals and leases; 0300–0399
 //! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations;
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
-//! 0850–0899 identity, authorisation, audit and secrets.
+//! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows.
 
 use std::fmt;
 
@@ -267,6 +267,14 @@ codes! {
     AUDIT_ARCHIVE = 869, Unavailable, final, "The archive of the audit trail cannot be used";
     METHOD_NOT_ALLOWED = 870, Invalid, final, "The path does not take this HTTP method";
     LAST_ADMINISTRATOR = 871, Forbidden, final, "Nobody would be left to administer";
+    WORKFLOW_UNKNOWN = 900, NotFound, final, "There is no such workflow";
+    WORKFLOW_CONFLICT = 901, Conflict, final, "The workflow was started before with something else";
+    WORKFLOW_INVALID = 902, Invalid, final, "A workflow's name, input, signal or schedule is not understood";
+    WORKFLOW_RUNTIME = 903, Unavailable, retry, "The workflow runtime does not answer";
+    WORKFLOW_PANICKED = 904, Internal, retry, "A workflow or a step of it panicked";
+    WORKFLOW_TIMEOUT = 905, Failed, retry, "A step of a workflow took too long";
+    WORKFLOW_CANCELLED = 906, Cancelled, final, "The workflow was cancelled and could not undo everything";
+    WORKFLOW_POISONED = 907, Failed, final, "The workflow ended its process again and again";
 }
 
 impl ErrorCode {

@@ -173,6 +173,16 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-runs",
         ],
     ),
+    // Workflows know no engine: the runtimes do, each one.
+    ("nimbus-workflows", &["nimbus-core"]),
+    (
+        "nimbus-workflows-embedded",
+        &["nimbus-core", "nimbus-workflows"],
+    ),
+    (
+        "nimbus-workflows-testing",
+        &["nimbus-core", "nimbus-workflows"],
+    ),
     ("nimbus-library", &[]),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),
@@ -297,8 +307,17 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
     ("indicatif", &["nimbus-cli"], "only the command line draws"),
     (
         "sqlx",
-        &["nimbus-control-store", "nimbus-control-testing"],
-        "every query is in the store, where a transaction belongs to one tenant",
+        &[
+            "nimbus-control-store",
+            "nimbus-control-testing",
+            "nimbus-workflows-embedded",
+        ],
+        "every query is in the store, where a transaction belongs to one tenant; workflows have a schema of their own",
+    ),
+    (
+        "dbos",
+        &["nimbus-workflows-embedded"],
+        "only the adapters name a workflow engine",
     ),
     (
         "axum",

@@ -1,0 +1,68 @@
+//! Durable workflows: what their code is written against, whatever runs them.
+//!
+//! A workflow is ordinary `async` code over [`Durable`]. Every answer it gets from outside (a step, a
+//! signal, a timer, a child) is recorded, so that after a crash the code runs again from the top, gets
+//! the recorded answers and goes on where it was. Steps run at least once; each gets a key that is the
+//! same in every attempt.
+//!
+//! ```
+//! use nimbus_workflows::{Definitions, Durable, Fail, FlowDef, Saga, StepDef, StepOptions};
+//!
+//! struct Reserve; // a step has a name and types; its body is given where it is registered
+//! impl StepDef for Reserve { const NAME: &'static str = "reserve"; type In = String; type Out = u32; }
+//! struct Release;
+//! impl StepDef for Release { const NAME: &'static str = "release"; type In = String; type Out = (); }
+//!
+//! struct Provision;
+//! impl FlowDef for Provision {
+//!     const NAME: &'static str = "provision";
+//!     type In = String;
+//!     type Out = u32;
+//!     async fn run(durable: &dyn Durable, owner: String) -> Result<u32, Fail> {
+//!         let mut saga = Saga::new(durable);
+//!         let outcome = saga
+//!             .step::<Reserve, Release>(&owner, &owner, StepOptions::default().attempts(3))
+//!             .await;
+//!         saga.finish(outcome).await // undoes in reverse order unless it succeeded
+//!     }
+//! }
+//!
+//! let mut definitions = Definitions::default();
+//! definitions.step::<Reserve, _, _>(|scope, owner| async move {
+//!     let _idempotency_key = scope.key(); // workflow id + step number
+//!     Ok(u32::try_from(owner.len()).unwrap_or(0))
+//! });
+//! definitions.step::<Release, _, _>(|_, _| async { Ok(()) });
+//! definitions.flow::<Provision>();
+//! ```
+//!
+//! The same [`Definitions`] go to every runtime: `nimbus-workflows-embedded` (PostgreSQL),
+//! `nimbus-workflows-temporal`, and the one in memory of `nimbus-workflows-testing`. What is around a
+//! workflow (start, signal, cancel, look, schedule) goes through [`Control`].
+//!
+//! Rules for the code of a workflow, because it is run again: decide only by the input and by what
+//! [`Durable`] answered. No clock, no random number, no environment, no spawned task, no other wait than
+//! those of [`Durable`], and parallel only through [`Durable::call_all`]. This crate has no runtime and
+//! names no engine; neither should a crate that holds workflows.
+
+mod cancel;
+mod control;
+mod definitions;
+mod durable;
+mod fail;
+mod id;
+mod mailbox;
+mod saga;
+mod schedule;
+mod step;
+
+pub use cancel::CancelSignal;
+pub use control::{Control, FlowFilter, FlowPage, FlowRecord, FlowState, NewFlow, Started};
+pub use definitions::Definitions;
+pub use durable::{Answer, Durable, FlowDef, StepCall, StepDef};
+pub use fail::{Fail, FlowFailure};
+pub use id::FlowId;
+pub use mailbox::{Mailbox, Post};
+pub use saga::Saga;
+pub use schedule::{FlowSchedule, ScheduleView, When};
+pub use step::{StepOptions, StepOutcome, StepScope, Timer};
