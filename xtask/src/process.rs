@@ -91,22 +91,31 @@ pub(crate) fn run_foreground(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program on our own terminal and shows each line of its standard output as it comes.
+/// Runs a program and shows each line of its standard output as it comes. It has a process group of
+/// its own, so that [`end_running`] and an interrupt end what it has started too.
 pub(crate) fn run_watched(
     command: &mut Command,
     mut on_line: impl FnMut(&str),
 ) -> Result<ExitStatus> {
     let what = describe(command);
-    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()), &what)?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = spawn(command.process_group(0), &what)?;
     let output = child
         .stdout
         .take()
         .context("the program's output is not connected")?;
-    remember(Some(RunningChild::Foreground(pid_of(&child)?)));
+    remember(Some(RunningChild::Group(pid_of(&child)?)));
     for line in BufReader::new(output).split(b'\n') {
         on_line(&String::from_utf8_lossy(&line?));
     }
-    wait(child, RunningChild::Foreground)
+    wait(child, RunningChild::Group)
+}
+
+/// Ends the program that runs now, with everything that it has started.
+pub(crate) fn end_running() {
+    if let Some(running) = RUNNING.lock().ok().and_then(|running| *running) {
+        end(running);
+    }
 }
 
 fn spawn(command: &mut Command, what: &str) -> Result<Child> {

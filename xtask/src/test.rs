@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -114,13 +118,78 @@ fn run_tests(
         .current_dir(repo.root())
         .envs(env::variables(tools))
         .env(env::SKIPS, &skips);
-    let status = process::run_watched(&mut command, |line| {
-        println!("{line}");
-        counts.read_line(line);
-    })?;
+    let slow = Mutex::new(SlowTests::default());
+    let over = AtomicBool::new(false);
+    let (status, hung) = thread::scope(|scope| {
+        let watchdog = scope.spawn(|| watch_for_hangs(&slow, &over));
+        let status = process::run_watched(&mut command, |line| {
+            println!("{line}");
+            counts.read_line(line);
+            if let Ok(mut slow) = slow.lock() {
+                slow.read_line(line, Instant::now());
+            }
+        });
+        over.store(true, Ordering::SeqCst);
+        watchdog.thread().unpark();
+        (status, watchdog.join().unwrap_or_default())
+    });
+    let status = status?;
     counts.read_skips(&read(&skips)?);
+    anyhow::ensure!(
+        hung.is_empty(),
+        "ended after {} minutes in: {}",
+        LIMIT.as_secs() / 60,
+        hung.join(", ")
+    );
     anyhow::ensure!(status.success(), "some tests failed");
     Ok(())
+}
+
+/// No test takes so long. One that does waits for something that never comes.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Ends the tests when one of them hangs, and says which.
+fn watch_for_hangs(slow: &Mutex<SlowTests>, over: &AtomicBool) -> Vec<String> {
+    while !over.load(Ordering::SeqCst) {
+        let overdue = slow.lock().map(|slow| slow.overdue(Instant::now()));
+        let overdue = overdue.unwrap_or_default();
+        if !overdue.is_empty() {
+            process::end_running();
+            return overdue;
+        }
+        thread::park_timeout(Duration::from_secs(1));
+    }
+    Vec::new()
+}
+
+/// Tests that are running for long, as their binaries tell by themselves: `test a::b has been running
+/// for over 60 seconds`.
+#[derive(Debug, Default)]
+struct SlowTests(BTreeMap<String, Instant>);
+
+impl SlowTests {
+    const TOLD_AFTER: Duration = Duration::from_secs(60);
+
+    fn read_line(&mut self, line: &str, now: Instant) {
+        if line.starts_with("test result: ") {
+            self.0.clear();
+            return;
+        }
+        let Some(rest) = line.strip_prefix("test ") else {
+            return;
+        };
+        if let Some(name) = rest.strip_suffix(" has been running for over 60 seconds") {
+            let begun = now.checked_sub(Self::TOLD_AFTER).unwrap_or(now);
+            self.0.insert(name.to_owned(), begun);
+        } else if let Some((name, _)) = rest.split_once(" ... ") {
+            self.0.remove(name);
+        }
+    }
+
+    fn overdue(&self, now: Instant) -> Vec<String> {
+        let late = self.0.iter().filter(|(_, begun)| now - **begun >= LIMIT);
+        late.map(|(name, _)| name.clone()).collect()
+    }
 }
 
 static WORKSPACE: std::sync::LazyLock<Vec<String>> =
@@ -222,6 +291,24 @@ mod tests {
             counts.read_line(line);
         }
         assert_eq!((counts.passed, counts.failed, counts.ignored), (5, 1, 1));
+    }
+
+    #[test]
+    fn a_test_that_hangs_is_named_and_one_that_ends_is_not() {
+        let mut slow = SlowTests::default();
+        let now = Instant::now();
+        for line in [
+            "test a::ends has been running for over 60 seconds",
+            "test b::hangs has been running for over 60 seconds",
+            "test a::ends ... ok",
+            "test c::fine ... ok",
+        ] {
+            slow.read_line(line, now);
+        }
+        assert_eq!(slow.overdue(now), Vec::<String>::new());
+        assert_eq!(slow.overdue(now + LIMIT), ["b::hangs"]);
+        slow.read_line("test result: ok. 3 passed; 0 failed;", now);
+        assert_eq!(slow.overdue(now + LIMIT), Vec::<String>::new());
     }
 
     #[test]
