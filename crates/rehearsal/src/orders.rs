@@ -137,6 +137,14 @@ impl FaultOrders {
         Ok(orders)
     }
 
+    /// The same cloud without anything that was ordered to go wrong.
+    #[must_use]
+    pub fn without_faults(mut self) -> Self {
+        self.rules.clear();
+        self.seen.lock().clear();
+        self
+    }
+
     /// Adds an order that is written as in the file: `on: create, type: aws:s3/bucket:Bucket, do: fail`.
     pub fn add(&mut self, text: &str) -> Result<()> {
         let text = text.trim();

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use nimbus_document::Document;
 use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue, StepOp, Urn};
 use nimbus_engine_ports::{
-    CreateRequest, DeleteRequest, DiffRequest, EngineEvent, EventSink, InvokeRequest, Provider,
-    ProviderError, ProviderHost, ReadRequest, StepEvent, Summary, UpdateRequest,
+    CreateRequest, DeleteRequest, DiffRequest, EngineEvent, EventSink, FailureCause, InvokeRequest,
+    Provider, ProviderError, ProviderHost, ReadRequest, StepEvent, Summary, UpdateRequest,
 };
 use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedWorld};
 
@@ -191,7 +191,9 @@ async fn orders_fail_lose_and_halve() {
     )
     .await;
     let error = provider.create(create(VPC, "a", &[])).await.unwrap_err();
-    assert!(matches!(&error, ProviderError::Failed { message } if message.contains("no capacity")));
+    assert!(
+        matches!(&error, ProviderError::Failed { message, .. } if message.contains("no capacity"))
+    );
     assert!(cloud.objects().is_empty());
     assert!(matches!(
         provider.create(create(VPC, "b", &[])).await,
@@ -289,6 +291,7 @@ async fn quotas_end_and_planted_objects_exist() {
     provider.create(create(VPC, "a", &[])).await.unwrap();
     let error = provider.create(create(VPC, "b", &[])).await.unwrap_err();
     assert!(error.to_string().contains("LimitExceeded"), "{error}");
+    assert_eq!(error.cause(), FailureCause::ServiceLimit);
     assert_eq!(cloud.objects().len(), 2);
     let theirs = provider.read(read(BUCKET, "theirs")).await.unwrap();
     assert_eq!(theirs.outputs, properties(&[("a", "b")]));

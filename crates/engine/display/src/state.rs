@@ -103,7 +103,7 @@ impl DisplayState {
             EngineEvent::Prelude { .. } => {}
             EngineEvent::ResourcePre { step, planning } => self.started(step, *planning, now),
             EngineEvent::ResourceOutputs { step, planning } => self.ended(step, *planning, now),
-            EngineEvent::ResourceFailed { step, planning } => {
+            EngineEvent::ResourceFailed { step, planning, .. } => {
                 let row = self.row(step, *planning, now);
                 row.phase = RowPhase::Failed {
                     took: row.elapsed(now),

@@ -104,9 +104,7 @@ impl BuiltinProvider {
 }
 
 fn failed(error: impl ToString) -> ProviderError {
-    ProviderError::Failed {
-        message: error.to_string(),
-    }
+    ProviderError::failed(error.to_string())
 }
 
 fn unknown_type(type_: &str) -> ProviderError {

@@ -74,9 +74,14 @@ pub(crate) fn redacted(event: EngineEvent) -> EngineEvent {
             step: self::step(step),
             planning,
         },
-        EngineEvent::ResourceFailed { step, planning } => EngineEvent::ResourceFailed {
+        EngineEvent::ResourceFailed {
+            step,
+            planning,
+            cause,
+        } => EngineEvent::ResourceFailed {
             step: self::step(step),
             planning,
+            cause,
         },
         other @ (EngineEvent::Prelude { .. }
         | EngineEvent::PolicyLoaded { .. }

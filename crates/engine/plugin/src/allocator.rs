@@ -162,9 +162,7 @@ impl ProcessAllocator {
             ..Accept::default()
         };
         let inputs = encode(configuration.inputs, everything);
-        let inputs = inputs.map_err(|error| ProviderError::Failed {
-            message: error.to_string(),
-        })?;
+        let inputs = inputs.map_err(|error| ProviderError::failed(error.to_string()))?;
         fields.add(inputs.encode_to_vec());
         let directory = &self.options.directory;
         folder::texts(configuration.inputs, &mut |text| {
@@ -175,7 +173,5 @@ impl ProcessAllocator {
 }
 
 pub(crate) fn failed(error: &PluginError) -> ProviderError {
-    ProviderError::Failed {
-        message: error.to_string(),
-    }
+    ProviderError::failed(error.to_string())
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use nimbus_engine_model::{PropertyMap, ResourceState, StepOp, TypeToken, Urn};
 
 use crate::analyzer::EnforcementLevel;
+use crate::failure_cause::FailureCause;
 use crate::provider::PropertyDiff;
 
 /// Receives events in order. It must not block: the engine does not wait for its audience.
@@ -36,6 +37,7 @@ pub enum EngineEvent {
     ResourceFailed {
         step: StepEvent,
         planning: bool,
+        cause: FailureCause,
     },
     Diagnostic(Diagnostic),
     PolicyViolation(PolicyViolation),

@@ -5,6 +5,7 @@
 
 mod analyzer;
 mod events;
+mod failure_cause;
 mod hooks;
 mod journal;
 mod program;
@@ -18,6 +19,7 @@ pub use analyzer::{
 pub use events::{
     Diagnostic, EngineEvent, EventSink, PolicyViolation, Severity, StepEvent, Summary,
 };
+pub use failure_cause::FailureCause;
 pub use hooks::{HookError, HookRequest, HookRunner};
 pub use journal::{Journal, JournalError};
 pub use program::{Program, ProgramError};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nimbus_engine_model::{Naming, PackageDescriptor, PropertyMap, PropertyValue, TypeToken, Urn};
 
+use crate::failure_cause::FailureCause;
+
 /// A loaded provider. Every method may be called concurrently.
 ///
 /// Property values arrive and leave with their secrets marked; an implementation whose peer does
@@ -62,7 +64,10 @@ pub enum LoadError {
 pub enum ProviderError {
     /// The provider answered: it did not do it.
     #[error("{message}")]
-    Failed { message: String },
+    Failed {
+        cause: FailureCause,
+        message: String,
+    },
     /// The object exists but did not finish initialising.
     #[error("{}", .0.reasons.join("; "))]
     InitFailed(Box<InitFailure>),
@@ -75,6 +80,28 @@ pub enum ProviderError {
     /// Somebody cancelled before the provider acted.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl ProviderError {
+    /// Something was not done, for a reason that nobody acts on.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed {
+            cause: FailureCause::Other,
+            message: message.into(),
+        }
+    }
+
+    /// What it goes back to.
+    pub fn cause(&self) -> FailureCause {
+        match self {
+            Self::Failed { cause, .. } => *cause,
+            // What is there but not ready, or not known at all, has met no limit.
+            Self::InitFailed(_)
+            | Self::Unknown { .. }
+            | Self::Unimplemented { .. }
+            | Self::Cancelled => FailureCause::Other,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -3,7 +3,7 @@
 //! Engines read `Internal` as "nobody knows what was done", and the usual other codes as "it was
 //! not done". A half-made object is an error with a detail that has everything about it.
 
-use nimbus_engine_ports::{InitFailure, ProviderError};
+use nimbus_engine_ports::{FailureCause, InitFailure, ProviderError};
 use nimbus_engine_proto::{ErrorResourceInitFailed, status_with_detail};
 use nimbus_engine_wire::{Accept, WireError};
 use tonic::{Code, Status};
@@ -12,7 +12,7 @@ use crate::answer;
 
 pub(crate) fn status(error: ProviderError, accept: Accept) -> Status {
     match error {
-        ProviderError::Failed { message } => Status::new(Code::FailedPrecondition, message),
+        ProviderError::Failed { cause, message } => Status::new(code(cause), message),
         ProviderError::InitFailed(found) => half_made(*found, accept),
         ProviderError::Unknown { message } => Status::new(Code::Internal, message),
         ProviderError::Unimplemented { method } => {
@@ -20,6 +20,17 @@ pub(crate) fn status(error: ProviderError, accept: Accept) -> Status {
         }
         // It ended before anything was done, which `Cancelled` would not say.
         ProviderError::Cancelled => Status::new(Code::Aborted, "cancelled"),
+    }
+}
+
+/// The status from which the other side reads the same cause.
+fn code(cause: FailureCause) -> Code {
+    match cause {
+        FailureCause::ServiceLimit => Code::ResourceExhausted,
+        FailureCause::AccessDenied => Code::PermissionDenied,
+        FailureCause::NotFound => Code::NotFound,
+        // No status says the one without saying that the call may be repeated.
+        FailureCause::Throttled | FailureCause::Other => Code::FailedPrecondition,
     }
 }
 

@@ -59,9 +59,7 @@ impl FakeProvider {
 }
 
 fn failed(what: &str, name: &str) -> ProviderError {
-    ProviderError::Failed {
-        message: format!("{what} of {name} failed"),
-    }
+    ProviderError::failed(format!("{what} of {name} failed"))
 }
 
 fn died(what: &str, name: &str) -> ProviderError {

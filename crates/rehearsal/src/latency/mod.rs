@@ -43,6 +43,16 @@ impl Latencies {
         Self::from_view(&Document::read(path)?.view())
     }
 
+    /// From a text; `name` is what complaints call it.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        Self::from_view(&Document::parse(name, text)?.view())
+    }
+
+    /// The shipped example, as it is written.
+    pub fn example_text() -> &'static str {
+        EXAMPLE
+    }
+
     /// The shipped example.
     pub fn example() -> Result<Self> {
         Self::from_view(&Document::parse("the example", EXAMPLE)?.view())

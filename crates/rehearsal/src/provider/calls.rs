@@ -5,8 +5,9 @@ use std::io;
 
 use nimbus_engine_model::{PropertyMap, PropertyValue};
 use nimbus_engine_ports::{
-    CreateRequest, CreateResponse, DeleteRequest, DiffKind, DiffResponse, Diffs, InitFailure,
-    PropertyDiff, ProviderError, ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
+    CreateRequest, CreateResponse, DeleteRequest, DiffKind, DiffResponse, Diffs, FailureCause,
+    InitFailure, PropertyDiff, ProviderError, ReadRequest, ReadResponse, UpdateRequest,
+    UpdateResponse,
 };
 
 use super::RehearsalProvider;
@@ -61,9 +62,7 @@ pub(super) fn compare(
 }
 
 pub(super) fn refused(message: impl Into<String>) -> ProviderError {
-    ProviderError::Failed {
-        message: format!("rehearsal: {}", message.into()),
-    }
+    ProviderError::failed(format!("rehearsal: {}", message.into()))
 }
 
 fn lost() -> ProviderError {
@@ -178,9 +177,10 @@ impl RehearsalProvider {
         if let Some(most) = self.shared.orders.quota(type_)
             && world.count(type_) >= most
         {
-            return Err(refused(format!(
-                "LimitExceeded: no more than {most} of {type_}"
-            )));
+            return Err(ProviderError::Failed {
+                cause: FailureCause::ServiceLimit,
+                message: format!("rehearsal: LimitExceeded: no more than {most} of {type_}"),
+            });
         }
         for generation in 0_u32.. {
             let id = new_id(generation);
@@ -277,7 +277,10 @@ impl RehearsalProvider {
             world.remove(&type_, &id).map_err(unwritable)?;
         }
         if self.shared.world()?.get(&type_, &id).is_none() {
-            return Err(refused(format!("NotFound: {id} does not exist")));
+            return Err(ProviderError::Failed {
+                cause: FailureCause::NotFound,
+                message: format!("rehearsal: NotFound: {id} does not exist"),
+            });
         }
         let properties = self.outputs(&type_, &name, &id, &new_inputs);
         self.keep(&type_, &name, &id, &new_inputs, &properties)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nimbus_engine_model::Urn;
-use nimbus_engine_ports::ProviderError;
+use nimbus_engine_ports::{FailureCause, ProviderError};
 
 use super::calls::refused;
 use super::{RehearsalProvider, Shared};
@@ -64,7 +64,11 @@ impl RehearsalProvider {
             .of(asked.call, asked.type_, asked.urn_text());
         self.pass(takes, timing).await;
         match order {
-            Some(OrderedEffect::Fail { message }) => Err(refused(message)),
+            Some(OrderedEffect::Fail { message }) => Err(ProviderError::Failed {
+                // As with a real cloud: its codes say the cause, its sentences do not.
+                cause: FailureCause::of_provider_text(&message),
+                message: format!("rehearsal: {message}"),
+            }),
             Some(OrderedEffect::Stall(time)) => {
                 self.pass(time, timing).await;
                 Ok(None)

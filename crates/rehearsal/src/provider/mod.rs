@@ -198,9 +198,7 @@ impl Provider for RehearsalProvider {
         } = self.shared.as_ref();
         let token = request.token.as_str();
         let Some(stored) = answers.answer(token, &request.args, &region, &orders.account) else {
-            return Err(ProviderError::Failed {
-                message: answers.unknown(token),
-            });
+            return Err(ProviderError::failed(answers.unknown(token)));
         };
         let declared = declarations.function(token);
         let subject = SimulatedResource {
@@ -229,12 +227,10 @@ impl Provider for RehearsalProvider {
         &self,
         request: ConstructRequest,
     ) -> Result<ConstructResponse, ProviderError> {
-        Err(ProviderError::Failed {
-            message: format!(
-                "{} is a remote component; its own plugin must run",
-                request.type_
-            ),
-        })
+        Err(ProviderError::failed(format!(
+            "{} is a remote component; its own plugin must run",
+            request.type_
+        )))
     }
 
     async fn cancel(&self) -> Result<(), ProviderError> {

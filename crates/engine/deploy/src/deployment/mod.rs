@@ -59,6 +59,9 @@ pub(crate) struct Deployment {
     /// Outputs of the stack: they are recorded at the end, when it is known how it went.
     root_outputs: Mutex<Option<PropertyMap>>,
     started: jiff::Timestamp,
+    /// The operation in the trace. Registrations come from a program's connection, which knows
+    /// nothing of it.
+    pub(super) span: tracing::Span,
 }
 
 impl Deployment {
@@ -112,6 +115,7 @@ impl Deployment {
             root_outputs: Mutex::default(),
             options,
             started,
+            span: tracing::Span::current(),
         }))
     }
 

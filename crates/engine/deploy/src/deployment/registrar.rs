@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use nimbus_engine_model::{Goal, PropertyMap, ProviderRef, ResourceState, Urn};
 use nimbus_engine_ports::{Provider, ReadGoal, RegisterError, RegisterResult, Registrar};
 
+use tracing::Instrument as _;
+
 use super::Deployment;
 use super::register::NoAnswer;
 use crate::error::DeployError;
@@ -19,6 +21,7 @@ impl RegistrationGate {
         work: impl Future<Output = Result<T, NoAnswer>> + Send + 'static,
     ) -> Result<T, RegisterError> {
         let deployment = &self.0;
+        let work = work.instrument(deployment.span.clone());
         let ended = deployment.tasks.spawn(work).await.unwrap_or_else(|panic| {
             let message = format!("a registration ended abnormally: {panic}");
             Err(NoAnswer::Error(DeployError::Internal { message }))

@@ -100,9 +100,7 @@ impl Executor {
         let wanted = step.new_state();
         let response = if wanted.custom {
             let created = self.registry.create(&wanted.urn, &wanted.inputs).await;
-            created.map_err(|error| StepError::Failed {
-                message: error.to_string(),
-            })?
+            created.map_err(|error| StepError::refused(&error))?
         } else {
             CreateResponse::default()
         };

@@ -79,6 +79,7 @@ impl Executor {
             self.emit(EngineEvent::ResourceFailed {
                 step: event,
                 planning: false,
+                cause: error.cause(),
             });
         }
     }

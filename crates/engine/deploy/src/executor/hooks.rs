@@ -48,9 +48,7 @@ impl Executor {
     ) -> Result<(), StepError> {
         self.run_hooks(kind, views)
             .await
-            .map_err(|error| StepError::Failed {
-                message: error.to_string(),
-            })
+            .map_err(|error| StepError::failed(error.to_string()))
     }
 
     /// Hooks after a step. The step is done and recorded, so a failure fails the operation only.
@@ -109,6 +107,7 @@ impl Executor {
                 Ok(false) => return Err(error),
                 Err(hook_error) => {
                     return Err(ProviderError::Failed {
+                        cause: error.cause(),
                         message: format!("{error}; {hook_error}"),
                     });
                 }

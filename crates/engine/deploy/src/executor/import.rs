@@ -57,7 +57,7 @@ impl Executor {
             id: import_id.clone(),
             ..ReadRequest::default()
         };
-        let failed = |message: String| ProviderAnswer::Failed { message };
+        let failed = |message: String| ProviderAnswer::failed(message);
         let (response, init_errors) = match provider.read(request).await {
             Ok(response) => (response, Vec::new()),
             Err(ProviderError::InitFailed(failure)) => {
@@ -69,7 +69,7 @@ impl Executor {
                 };
                 (response, failure.reasons)
             }
-            Err(error) => return failed(error.to_string()),
+            Err(error) => return ProviderAnswer::refused(&error),
         };
         let Some(id) = response.id else {
             return failed(format!("there is no object {import_id}"));
@@ -110,11 +110,7 @@ impl Executor {
         };
         let response = match provider.check(request).await {
             Ok(response) => response,
-            Err(error) => {
-                return ProviderAnswer::Failed {
-                    message: error.to_string(),
-                };
-            }
+            Err(error) => return ProviderAnswer::refused(&error),
         };
         for failure in response.failures {
             let message = format!(

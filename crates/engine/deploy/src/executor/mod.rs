@@ -25,9 +25,11 @@ use nimbus_engine_model::{
     StepOp, Urn,
 };
 use nimbus_engine_ports::{
-    EngineEvent, EventSink, HookRunner, JournalError, Provider, ProviderError,
+    EngineEvent, EventSink, FailureCause, HookRunner, JournalError, Provider, ProviderError,
 };
 use parking_lot::Mutex;
+use tracing::field::Empty;
+use tracing::{Instrument as _, info_span};
 
 use crate::error::DeployError;
 use crate::known::RecordedResource;
@@ -77,6 +79,7 @@ pub(crate) enum Done {
 #[derive(Clone, Debug)]
 pub(crate) enum StepError {
     Failed {
+        cause: FailureCause,
         message: String,
     },
     /// The object exists but is not as it should be; that is recorded.
@@ -96,13 +99,50 @@ pub(crate) enum StepError {
 }
 
 impl StepError {
+    /// Nothing was done, for a reason that nobody acts on.
+    fn failed(message: impl Into<String>) -> Self {
+        Self::Failed {
+            cause: FailureCause::Other,
+            message: message.into(),
+        }
+    }
+
+    /// A provider did not do it, and nothing is left of the attempt.
+    fn refused(error: &ProviderError) -> Self {
+        Self::Failed {
+            cause: error.cause(),
+            message: error.to_string(),
+        }
+    }
+
+    pub(crate) fn cause(&self) -> FailureCause {
+        match self {
+            Self::Failed { cause, .. } => *cause,
+            Self::HalfDone { .. }
+            | Self::Unknown { .. }
+            | Self::Protected { .. }
+            | Self::Journal(_) => FailureCause::Other,
+        }
+    }
+
     pub(crate) fn message(&self) -> String {
         match self {
-            Self::Failed { message }
+            Self::Failed { message, .. }
             | Self::HalfDone { message, .. }
             | Self::Unknown { message }
             | Self::Protected { message } => message.clone(),
             Self::Journal(error) => error.to_string(),
+        }
+    }
+
+    /// The word for it in traces, which have no messages.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Failed { .. } => "failed",
+            Self::HalfDone { .. } => "half-made",
+            Self::Unknown { .. } => "unknown",
+            Self::Protected { .. } => "protected",
+            Self::Journal(_) => "not-recorded",
         }
     }
 
@@ -127,11 +167,28 @@ enum ProviderAnswer<T> {
     },
     /// Nothing changed.
     Failed {
+        cause: FailureCause,
         message: String,
     },
     Unknown {
         message: String,
     },
+}
+
+impl<T> ProviderAnswer<T> {
+    fn failed(message: impl Into<String>) -> Self {
+        Self::Failed {
+            cause: FailureCause::Other,
+            message: message.into(),
+        }
+    }
+
+    fn refused(error: &ProviderError) -> Self {
+        Self::Failed {
+            cause: error.cause(),
+            message: error.to_string(),
+        }
+    }
 }
 
 impl Executor {
@@ -159,7 +216,23 @@ impl Executor {
     /// Carries out one step and tells about it.
     pub(crate) async fn execute(&self, step: &Step) -> Result<Done, StepError> {
         self.announce(step);
-        let result = self.perform(step).await;
+        let span = info_span!(
+            target: "nimbus_trace",
+            "step",
+            op = %step.op(),
+            urn = %step.urn(),
+            outcome = Empty,
+            cause = Empty,
+        );
+        let result = self.perform(step).instrument(span.clone()).await;
+        if !span.is_disabled() {
+            match &result {
+                Ok(_) => span.record("outcome", "ok"),
+                Err(error) => span
+                    .record("outcome", error.word())
+                    .record("cause", error.cause().as_str()),
+            };
+        }
         match &result {
             Ok(done) => self.tell_done(step, done),
             Err(error) => self.tell_failed(step, error),
@@ -206,7 +279,7 @@ impl Executor {
 
     /// The provider that serves a resource.
     fn provider(&self, urn: &Urn, reference: &str) -> Result<Arc<dyn Provider>, StepError> {
-        let failed = |message| StepError::Failed { message };
+        let failed = |message: String| StepError::failed(message);
         let reference = ProviderRef::parse(reference)
             .map_err(|error| failed(format!("the provider of {urn} is not valid: {error}")))?;
         match self.registry.get(&reference) {
@@ -263,9 +336,9 @@ impl Executor {
                 self.recorder.failure(act, change).await?;
                 Err(StepError::HalfDone { message, state })
             }
-            ProviderAnswer::Failed { message } => {
+            ProviderAnswer::Failed { cause, message } => {
                 self.recorder.failure(act, JournalChange::default()).await?;
-                Err(StepError::Failed { message })
+                Err(StepError::Failed { cause, message })
             }
             ProviderAnswer::Unknown { message } => {
                 self.recorder.unknown(act, message.clone()).await?;
@@ -277,12 +350,11 @@ impl Executor {
 
 /// An error after which nothing can have changed, or nobody knows.
 fn known_or_unknown<T>(error: ProviderError) -> ProviderAnswer<T> {
-    let message = error.to_string();
     match error {
         ProviderError::Unknown { message } => ProviderAnswer::Unknown { message },
         ProviderError::Failed { .. }
         | ProviderError::InitFailed(_)
         | ProviderError::Unimplemented { .. }
-        | ProviderError::Cancelled => ProviderAnswer::Failed { message },
+        | ProviderError::Cancelled => ProviderAnswer::refused(&error),
     }
 }

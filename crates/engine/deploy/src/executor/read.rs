@@ -43,11 +43,7 @@ impl Executor {
     async fn look_up(&self, wanted: &ResourceState, id: String) -> ProviderAnswer<ReadResult> {
         let provider = match self.provider(&wanted.urn, &wanted.provider) {
             Ok(provider) => provider,
-            Err(error) => {
-                return ProviderAnswer::Failed {
-                    message: error.message(),
-                };
-            }
+            Err(error) => return ProviderAnswer::failed(error.message()),
         };
         let request = ReadRequest {
             urn: Some(wanted.urn.clone()),
@@ -65,9 +61,7 @@ impl Executor {
                     outputs: response.outputs,
                     init_errors: Vec::new(),
                 }),
-                None => ProviderAnswer::Failed {
-                    message: format!("there is no object {id}"),
-                },
+                None => ProviderAnswer::failed(format!("there is no object {id}")),
             },
             Err(ProviderError::InitFailed(failure)) => {
                 let message = failure.reasons.join("; ");
@@ -84,9 +78,7 @@ impl Executor {
                 };
                 ProviderAnswer::HalfDone { message, value }
             }
-            Err(error) => ProviderAnswer::Failed {
-                message: error.to_string(),
-            },
+            Err(error) => ProviderAnswer::refused(&error),
         }
     }
 

@@ -99,9 +99,7 @@ impl Executor {
                 Ok((response, failure.reasons))
             }
             // Whoever could not look has seen nothing: this says nothing about the object.
-            Err(error) => Err(StepError::Failed {
-                message: error.to_string(),
-            }),
+            Err(error) => Err(StepError::refused(&error)),
         }
     }
 
@@ -154,9 +152,7 @@ impl Executor {
     ) -> Result<DiffResponse, StepError> {
         match provider.diff(request).await {
             Ok(diff) => Ok(complete(diff, found, &old.inputs, &old.ignore_changes)),
-            Err(error) => Err(StepError::Failed {
-                message: error.to_string(),
-            }),
+            Err(error) => Err(StepError::refused(&error)),
         }
     }
 }

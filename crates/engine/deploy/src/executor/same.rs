@@ -15,9 +15,7 @@ impl Executor {
         if provider_package(&state.type_).is_some() && !step.is_untargeted() {
             let id = state.id.clone().unwrap_or_default();
             let loaded = self.registry.same(&state.urn, &id, &old.state.inputs).await;
-            loaded.map_err(|error| StepError::Failed {
-                message: error.to_string(),
-            })?;
+            loaded.map_err(|error| StepError::refused(&error))?;
         }
         mark_secret_outputs(&mut state);
         let state = Arc::new(state);

@@ -105,9 +105,7 @@ impl Executor {
         let wanted = step.new_state();
         let id = step.old().state.id.clone().unwrap_or_default();
         let updated = self.registry.update(&wanted.urn, &id, &wanted.inputs).await;
-        let response = updated.map_err(|error| StepError::Failed {
-            message: error.to_string(),
-        })?;
+        let response = updated.map_err(|error| StepError::refused(&error))?;
         let inputs = wanted.inputs.clone();
         let updated = Updated {
             response,

@@ -22,9 +22,7 @@ pub(crate) struct Misconfigured {
 impl Misconfigured {
     /// It was never asked, so it did nothing: the outcome is known.
     fn refuse<T>(&self) -> Result<T, ProviderError> {
-        Err(ProviderError::Failed {
-            message: self.message.clone(),
-        })
+        Err(ProviderError::failed(self.message.clone()))
     }
 }
 

@@ -6,6 +6,7 @@
 //! from the record.
 
 mod misconfigured;
+mod traced;
 mod unconfigured;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use parking_lot::Mutex;
 use crate::known::Base;
 use crate::time::IdSource;
 use misconfigured::Misconfigured;
+use traced::TracedProvider;
 use unconfigured::Unconfigured;
 
 pub(crate) struct Registry {
@@ -157,8 +159,8 @@ impl Registry {
                 .get(&reference)
                 .map(|handle| Arc::clone(&handle.provider))
         };
-        waiting.or_else(ready).ok_or_else(|| ProviderError::Failed {
-            message: "a provider was compared before it was checked".to_owned(),
+        waiting.or_else(ready).ok_or_else(|| {
+            ProviderError::failed("a provider was compared before it was checked".to_owned())
         })
     }
 
@@ -230,9 +232,9 @@ impl Registry {
             return Ok(());
         }
         let Some(recorded) = base.provider(&reference).cloned() else {
-            return Err(ProviderError::Failed {
-                message: format!("the recorded state has no provider {reference}"),
-            });
+            return Err(ProviderError::failed(format!(
+                "the recorded state has no provider {reference}"
+            )));
         };
         self.load_recorded(&recorded).await
     }
@@ -314,11 +316,12 @@ impl Registry {
         let package = provider_package(urn.type_()).unwrap_or_default();
         let descriptor =
             provider_inputs::descriptor(package, inputs).map_err(LoadRefusal::Inputs)?;
-        let provider = self.host.load(&descriptor).await.map_err(|error| {
-            LoadRefusal::Provider(ProviderError::Failed {
-                message: error.to_string(),
-            })
-        })?;
+        let provider = self
+            .host
+            .load(&descriptor)
+            .await
+            .map_err(|error| LoadRefusal::Provider(ProviderError::failed(error.to_string())))?;
+        let provider: Arc<dyn Provider> = Arc::new(TracedProvider::new(package, provider));
         self.state.lock().loaded.push(Arc::clone(&provider));
         Ok(provider)
     }
@@ -402,9 +405,9 @@ enum LoadRefusal {
 impl From<LoadRefusal> for ProviderError {
     fn from(refusal: LoadRefusal) -> Self {
         match refusal {
-            LoadRefusal::Inputs(failure) => Self::Failed {
-                message: format!("{}: {}", failure.property, failure.reason),
-            },
+            LoadRefusal::Inputs(failure) => {
+                Self::failed(format!("{}: {}", failure.property, failure.reason))
+            }
             LoadRefusal::Provider(error) => error,
         }
     }
@@ -424,9 +427,9 @@ fn keep_reserved(
         return Ok(());
     };
     match checked.get(VERSION) {
-        Some(changed) if changed != version => Err(ProviderError::Failed {
-            message: format!("the provider {urn} tried to change its own version"),
-        }),
+        Some(changed) if changed != version => Err(ProviderError::failed(format!(
+            "the provider {urn} tried to change its own version"
+        ))),
         _ => {
             checked.insert(VERSION.to_owned(), version.clone());
             Ok(())

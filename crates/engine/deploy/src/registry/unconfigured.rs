@@ -87,7 +87,5 @@ impl Provider for Unconfigured {
 }
 
 fn unknown_configuration() -> ProviderError {
-    ProviderError::Failed {
-        message: "the provider's configuration is not known in this preview".to_owned(),
-    }
+    ProviderError::failed("the provider's configuration is not known in this preview".to_owned())
 }

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use nimbus_engine_display::EventLog;
 use nimbus_engine_model::{Archive, Asset, PropertyValue, ResourceState, StepOp};
 use nimbus_engine_ports::{
-    Diagnostic, DiffKind, EnforcementLevel, EngineEvent, PolicyViolation, Severity, Summary,
+    Diagnostic, DiffKind, EnforcementLevel, EngineEvent, FailureCause, PolicyViolation, Severity,
+    Summary,
 };
 
 use crate::support::{
@@ -56,6 +57,7 @@ fn an_update_from_prelude_to_summary() {
         EngineEvent::ResourceFailed {
             step: step(failed, Some(bucket("c")), None),
             planning: false,
+            cause: FailureCause::Other,
         },
         summary(false, [(StepOp::Update, 1), (StepOp::Same, 2)]),
     ];

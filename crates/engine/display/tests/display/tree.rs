@@ -6,7 +6,8 @@ use insta::assert_snapshot;
 use nimbus_engine_display::{DisplayState, LineStyle, TerminalSize, event_lines};
 use nimbus_engine_model::{PropertyValue, ResourceState, StepOp};
 use nimbus_engine_ports::{
-    Diagnostic, EnforcementLevel, EngineEvent, PolicyViolation, Severity, StepEvent, Summary,
+    Diagnostic, EnforcementLevel, EngineEvent, FailureCause, PolicyViolation, Severity, StepEvent,
+    Summary,
 };
 
 use crate::support::{
@@ -152,6 +153,7 @@ fn the_end_has_the_tree_messages_outputs_counts_and_time() {
                 EngineEvent::ResourceFailed {
                     step: create(&cdn),
                     planning: false,
+                    cause: FailureCause::Other,
                 },
             ),
             (

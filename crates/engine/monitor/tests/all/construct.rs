@@ -119,11 +119,8 @@ async fn transforms_of_a_remote_component_apply_where_it_is_made() {
 
 #[tokio::test]
 async fn a_construction_that_fails_ends_the_deployment() {
-    let provider = AnsweringProvider::default().on_construct(|_| {
-        Err(ProviderError::Failed {
-            message: "cannot build".to_owned(),
-        })
-    });
+    let provider = AnsweringProvider::default()
+        .on_construct(|_| Err(ProviderError::failed("cannot build".to_owned())));
     let registrar = registrar().with_provider("comp", Arc::new(provider));
     let rig = rig_with(registrar, settings());
     assert_eq!(rig.monitor.register(remote("site")).await, Err(Ending));

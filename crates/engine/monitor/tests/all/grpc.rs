@@ -221,9 +221,7 @@ async fn requests_that_make_no_sense_are_shown_and_turned_away() {
 async fn a_failed_invoke_is_an_ordinary_error_with_its_message() {
     let provider = AnsweringProvider::default().on_invoke(|request| {
         if request.args.is_empty() {
-            Err(ProviderError::Failed {
-                message: "not found".to_owned(),
-            })
+            Err(ProviderError::failed("not found".to_owned()))
         } else {
             Ok(InvokeResponse {
                 properties: request.args,

@@ -127,11 +127,8 @@ async fn an_invoke_that_depends_on_a_planned_resource_is_unknown() {
 
 #[tokio::test]
 async fn a_failed_invoke_is_the_programs_to_handle() {
-    let provider = AnsweringProvider::default().on_invoke(|_| {
-        Err(ProviderError::Failed {
-            message: "not found".to_owned(),
-        })
-    });
+    let provider = AnsweringProvider::default()
+        .on_invoke(|_| Err(ProviderError::failed("not found".to_owned())));
     let registrar = registrar().with_provider("aws", Arc::new(provider));
     let rig = rig_with(registrar, settings());
     let Err(InvokeError::Failed(error)) = rig.monitor.invoke(call()).await else {

@@ -40,6 +40,7 @@ use crate::request::{Action, Mode, OperationRequest};
 use crate::restore::RecordedProgram;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 use crate::scratch::NoJournal;
+use crate::spans;
 use crate::stacks::BackendStacks;
 use crate::unknown::refuse_unknown;
 use crate::workspace::StackWorkspace;
@@ -90,6 +91,17 @@ impl Default for EmbeddedEngine {
 #[async_trait]
 impl Engine for EmbeddedEngine {
     async fn run(
+        &self,
+        request: &OperationRequest,
+        events: Arc<dyn EventSink>,
+        cancellation: &Cancellation,
+    ) -> Result<RunReport> {
+        spans::operation(request, self.carry_out(request, events, cancellation)).await
+    }
+}
+
+impl EmbeddedEngine {
+    async fn carry_out(
         &self,
         request: &OperationRequest,
         events: Arc<dyn EventSink>,

@@ -13,8 +13,8 @@ use nimbus_engine_model::{
     PropertyMap, PropertyPath, PropertyValue, REDACTED, ResourceState, StepOp, Urn,
 };
 use nimbus_engine_ports::{
-    Diagnostic, DiffKind, EnforcementLevel, EngineEvent, PolicyViolation, PropertyDiff, Severity,
-    StepEvent, Summary,
+    Diagnostic, DiffKind, EnforcementLevel, EngineEvent, FailureCause, PolicyViolation,
+    PropertyDiff, Severity, StepEvent, Summary,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -54,7 +54,12 @@ fn event(line: LoggedLine) -> Option<EngineEvent> {
     }
     if let Some(Envelope { metadata, planning }) = line.res_op_failed_event {
         let step = step(metadata)?;
-        return Some(EngineEvent::ResourceFailed { step, planning });
+        return Some(EngineEvent::ResourceFailed {
+            step,
+            planning,
+            // The log does not have it; whoever hears the errors before it fills it in.
+            cause: FailureCause::Other,
+        });
     }
     if let Some(message) = line.diagnostic_event {
         return diagnostic(message).map(EngineEvent::Diagnostic);

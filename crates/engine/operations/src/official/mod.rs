@@ -20,6 +20,7 @@ mod reap;
 mod simulated_providers;
 mod tokens;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ use nimbus_engine_backend::{
     BackendError, DeclaredSecrets, Environment, Keyring, Owner, PASSPHRASE, PASSPHRASE_FILE, Stack,
     StackSecrets,
 };
-use nimbus_engine_model::{PropertyMap, PropertyValue, ROOT_STACK_TYPE, Snapshot};
-use nimbus_engine_ports::{EngineEvent, EventSink, ProviderHost, Summary};
+use nimbus_engine_model::{PropertyMap, PropertyValue, ROOT_STACK_TYPE, Snapshot, Urn};
+use nimbus_engine_ports::{EngineEvent, EventSink, FailureCause, ProviderHost, Severity, Summary};
 use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Tail};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -46,6 +47,7 @@ use crate::notices;
 use crate::redact;
 use crate::report::RunReport;
 use crate::request::{Action, Mode, OperationRequest};
+use crate::spans;
 use crate::stacks::stack_outputs;
 use crate::unknown::refuse_unknown;
 use crate::workspace::{BACKEND_VARIABLE, StackWorkspace, backend_address};
@@ -114,6 +116,17 @@ impl Default for OfficialEngine {
 #[async_trait]
 impl Engine for OfficialEngine {
     async fn run(
+        &self,
+        request: &OperationRequest,
+        events: Arc<dyn EventSink>,
+        cancellation: &Cancellation,
+    ) -> Result<RunReport> {
+        spans::operation(request, self.carry_out(request, events, cancellation)).await
+    }
+}
+
+impl OfficialEngine {
+    async fn carry_out(
         &self,
         request: &OperationRequest,
         events: Arc<dyn EventSink>,
@@ -453,6 +466,8 @@ struct EventLogState {
     /// Kept until the exit code is known.
     summary: Option<Summary>,
     outputs: PropertyMap,
+    /// Of resources, by what their errors say. The log has no cause of its own.
+    causes: HashMap<Urn, FailureCause>,
 }
 
 impl EventLogState {
@@ -464,6 +479,26 @@ impl EventLogState {
             self.seen.note(&event);
             match event {
                 EngineEvent::Summary(summary) => self.summary = Some(summary),
+                // What is wrong with a resource is said before that its step failed.
+                EngineEvent::Diagnostic(said) => {
+                    if let Some(urn) = said
+                        .urn
+                        .as_ref()
+                        .filter(|_| said.severity == Severity::Error)
+                    {
+                        let cause = FailureCause::of_provider_text(&said.message);
+                        self.causes.insert(urn.clone(), cause);
+                    }
+                    events.emit(EngineEvent::Diagnostic(said));
+                }
+                EngineEvent::ResourceFailed { step, planning, .. } => {
+                    let cause = self.causes.get(&step.urn).copied().unwrap_or_default();
+                    events.emit(EngineEvent::ResourceFailed {
+                        step,
+                        planning,
+                        cause,
+                    });
+                }
                 EngineEvent::ResourceOutputs { step, planning } => {
                     if let Some(new) = step.new.as_ref().filter(|new| is_root(&new.type_)) {
                         self.outputs = new.outputs.clone();

@@ -24,9 +24,7 @@ impl CallContext {
     ) -> Result<ConstructResponse, ProviderError> {
         if !self.protocol.accepts_secrets {
             let message = "a provider of components must accept secrets, and this one does not";
-            return Err(ProviderError::Failed {
-                message: message.to_owned(),
-            });
+            return Err(ProviderError::failed(message.to_owned()));
         }
         let dry_run = request.context.dry_run;
         let inputs = request.inputs.clone();
@@ -110,7 +108,7 @@ impl CallContext {
 pub(crate) async fn construct_unconfigured(
     request: ConstructRequest,
 ) -> Result<ConstructResponse, ProviderError> {
-    let failed = |message: String| ProviderError::Failed { message };
+    let failed = |message: String| ProviderError::failed(message);
     let channel = connect(&request.context.monitor_endpoint)
         .await
         .map_err(failed)?;

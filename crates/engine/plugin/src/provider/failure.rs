@@ -1,6 +1,6 @@
 //! From a failed call to what the deployment can conclude from it.
 
-use nimbus_engine_ports::ProviderError;
+use nimbus_engine_ports::{FailureCause, ProviderError};
 use nimbus_engine_proto::{ConfigureErrorMissingKeys, InputPropertiesError, status_detail};
 use nimbus_engine_wire::WireError;
 use tonic::{Code, Status};
@@ -11,7 +11,7 @@ use crate::link::CallError;
 /// needs the provider's own word.
 pub(crate) fn failure(method: &'static str, error: CallError) -> ProviderError {
     match error {
-        CallError::Gone { message } => ProviderError::Failed { message },
+        CallError::Gone { message } => ProviderError::failed(message),
         CallError::Abandoned => ProviderError::Cancelled,
         CallError::Lost { message } => ProviderError::Unknown { message },
         CallError::Answered(status) => match status.code() {
@@ -24,9 +24,26 @@ pub(crate) fn failure(method: &'static str, error: CallError) -> ProviderError {
             }
             // Most providers report every ordinary error as `Unknown`.
             _ => ProviderError::Failed {
+                cause: cause(&status),
                 message: explain(&status),
             },
         },
+    }
+}
+
+/// What the provider's status says, or else the code of its cloud in the text. Most providers only
+/// pass the text of their cloud's client on.
+fn cause(status: &Status) -> FailureCause {
+    let said = FailureCause::of_provider_text(status.message());
+    match status.code() {
+        _ if said != FailureCause::Other => said,
+        // The library of calls itself answers so to a message that is too long for it.
+        Code::ResourceExhausted if !status.message().contains("larger than max") => {
+            FailureCause::ServiceLimit
+        }
+        Code::PermissionDenied | Code::Unauthenticated => FailureCause::AccessDenied,
+        Code::NotFound => FailureCause::NotFound,
+        _ => FailureCause::Other,
     }
 }
 
@@ -50,14 +67,51 @@ fn explain(status: &Status) -> String {
 
 /// A value that cannot be sent: nothing was asked.
 pub(crate) fn unsendable(error: WireError) -> ProviderError {
-    ProviderError::Failed {
-        message: error.to_string(),
-    }
+    ProviderError::failed(error.to_string())
 }
 
 /// An answer that makes no sense: nobody knows what was done.
 pub(crate) fn nonsense(method: &str, error: impl std::fmt::Display) -> ProviderError {
     ProviderError::Unknown {
         message: format!("the answer to {method} is not valid: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause_of(code: Code, message: &str) -> FailureCause {
+        let answered = CallError::Answered(Status::new(code, message));
+        failure("Create", answered).cause()
+    }
+
+    #[test]
+    fn the_status_and_the_clouds_own_code_say_the_cause() {
+        let text = "creating VPC: api error VpcLimitExceeded: the maximum number";
+        assert_eq!(cause_of(Code::Unknown, text), FailureCause::ServiceLimit);
+        assert_eq!(
+            cause_of(Code::ResourceExhausted, "no more"),
+            FailureCause::ServiceLimit
+        );
+        assert_eq!(
+            cause_of(Code::PermissionDenied, "no"),
+            FailureCause::AccessDenied
+        );
+        assert_eq!(cause_of(Code::NotFound, "no"), FailureCause::NotFound);
+    }
+
+    #[test]
+    fn words_and_the_limits_of_calls_are_no_cause() {
+        for (code, text) in [
+            (Code::Unknown, "the tag quota-exceeded is not valid"),
+            (Code::InvalidArgument, "quota exceeded"),
+            (
+                Code::ResourceExhausted,
+                "grpc: received message larger than max (5 vs. 4)",
+            ),
+        ] {
+            assert_eq!(cause_of(code, text), FailureCause::Other, "{text}");
+        }
     }
 }

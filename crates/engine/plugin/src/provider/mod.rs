@@ -210,9 +210,7 @@ impl GrpcProvider {
 
     fn unusable(&self, reason: &str) -> ProviderError {
         let package = self.package.package();
-        ProviderError::Failed {
-            message: format!("the provider of {package} cannot act: {reason}"),
-        }
+        ProviderError::failed(format!("the provider of {package} cannot act: {reason}"))
     }
 
     /// A process with this configuration.

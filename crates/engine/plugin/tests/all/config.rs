@@ -315,7 +315,8 @@ async fn missing_configuration_is_named_and_the_provider_stays_unusable() {
         ..Fake::default()
     })
     .await;
-    let Err(ProviderError::Failed { message }) = rig.provider.configure(configuration([])).await
+    let Err(ProviderError::Failed { message, .. }) =
+        rig.provider.configure(configuration([])).await
     else {
         panic!("it must fail")
     };

@@ -137,7 +137,7 @@ async fn only_the_providers_own_word_makes_a_failure_of_a_failure() {
         })
         .await;
         let found = match rig.provider.create(CreateRequest::default()).await {
-            Err(ProviderError::Failed { message }) => {
+            Err(ProviderError::Failed { message, .. }) => {
                 assert_eq!(message, "because");
                 "failed"
             }
@@ -175,7 +175,7 @@ async fn refused_inputs_are_named_one_by_one() {
     })
     .await;
     let failed = rig.provider.create(CreateRequest::default()).await;
-    let Err(ProviderError::Failed { message }) = failed else {
+    let Err(ProviderError::Failed { message, .. }) = failed else {
         panic!("{failed:?}")
     };
     assert_eq!(message, "invalid\nname: too long\ntags[0]: too long");

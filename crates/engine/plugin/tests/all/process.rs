@@ -274,7 +274,7 @@ async fn a_plugin_that_dies_during_a_call_leaves_the_outcome_unknown() {
             ..Default::default()
         })
         .await;
-    let Err(ProviderError::Failed { message }) = read else {
+    let Err(ProviderError::Failed { message, .. }) = read else {
         panic!("{read:?}")
     };
     assert!(

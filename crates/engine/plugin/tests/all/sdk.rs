@@ -93,7 +93,7 @@ async fn lifecycle(provider: &Arc<dyn Provider>, code: PropertyValue) {
     assert_eq!(created.properties["name"], secret("abc"));
     assert_eq!(created.properties["__provider"], secret(code.clone()));
     let failed = provider.create(create(inputs("broken"), false)).await;
-    let Err(ProviderError::Failed { message }) = failed else {
+    let Err(ProviderError::Failed { message, .. }) = failed else {
         panic!("{failed:?}")
     };
     assert!(message.contains("no such luck"), "{message}");

@@ -65,9 +65,7 @@ impl Fake {
 }
 
 pub(in crate::tests) fn failed(message: &str) -> ProviderError {
-    ProviderError::Failed {
-        message: message.to_owned(),
-    }
+    ProviderError::failed(message.to_owned())
 }
 
 pub(in crate::tests) fn unknown(message: &str) -> ProviderError {

@@ -1,0 +1,79 @@
+//! Puts an engine together for whoever runs a single program.
+//!
+//! Commands say what they want and get an [`Engine`]; how one is made, and what a simulated cloud
+//! needs besides, is known here alone.
+
+use std::sync::Arc;
+
+use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::project::ResolvedConfig;
+use nimbus_engine_ports::ProviderHost;
+
+use crate::embedded::EmbeddedEngine;
+use crate::engine::Engine;
+use crate::given::GivenConfig;
+use crate::official::OfficialEngine;
+use crate::processes::Processes;
+
+/// Who carries an operation out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    Embedded,
+    /// An installed `pulumi`.
+    Official,
+}
+
+/// Where providers come from.
+pub enum ProviderSource {
+    /// Plugins of this machine, in the environment of this process.
+    Installed {
+        /// Packages whose providers are shared between folders; the reviewed ones when absent.
+        shared: Option<Vec<String>>,
+    },
+    /// One that stands in for all of them. Its states have keys of their own, so what the
+    /// configuration's secrets are is given resolved.
+    Simulated {
+        host: Arc<dyn ProviderHost>,
+        environment: Environment,
+        config: ResolvedConfig,
+    },
+}
+
+/// An engine of this kind over these providers.
+pub fn engine_for(kind: EngineKind, providers: ProviderSource) -> Box<dyn Engine> {
+    match (kind, providers) {
+        (EngineKind::Embedded, ProviderSource::Installed { shared }) => {
+            let processes = match shared {
+                Some(packages) => Processes::new().sharing(packages),
+                None => Processes::new(),
+            };
+            let environment = Environment::process();
+            Box::new(EmbeddedEngine::with(environment, Arc::new(processes)))
+        }
+        // Which processes it shares is its own business.
+        (EngineKind::Official, ProviderSource::Installed { .. }) => Box::new(OfficialEngine::new()),
+        (
+            EngineKind::Embedded,
+            ProviderSource::Simulated {
+                host,
+                environment,
+                config,
+            },
+        ) => {
+            let processes = Arc::new(Processes::simulating(host));
+            Box::new(EmbeddedEngine::with(environment, processes).given_resolved(config))
+        }
+        (
+            EngineKind::Official,
+            ProviderSource::Simulated {
+                host,
+                environment,
+                config,
+            },
+        ) => Box::new(
+            OfficialEngine::with(environment)
+                .given(GivenConfig::of_resolved(&config))
+                .simulating(Some(host)),
+        ),
+    }
+}
