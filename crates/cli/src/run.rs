@@ -145,6 +145,8 @@ fn execute(
         ));
     }
     let weight = cli.command.weight();
+    let trace = cli.command.trace_file();
+    let trace = trace.map(|file| context.directory.join(file));
     let runtime = match weight {
         Weight::Light => tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -159,7 +161,7 @@ fn execute(
     runtime.block_on(async {
         let guard = match weight {
             Weight::Light => None,
-            Weight::Heavy => Some(start_telemetry(&context)?),
+            Weight::Heavy => Some(start_telemetry(&context, trace.as_deref())?),
         };
         let outcome = cli.command.run(&context).await;
         if let Err(error) = &outcome {
@@ -198,7 +200,7 @@ fn enter(directory: Option<&Path>) -> Result<PathBuf> {
 
 /// Logs of a command are for the person in front of it: warnings, in plain lines, unless the
 /// settings say otherwise.
-fn start_telemetry(context: &CommandContext) -> Result<Guard> {
+fn start_telemetry(context: &CommandContext, trace: Option<&Path>) -> Result<Guard> {
     let LoadedSettings {
         settings,
         unknown_variables,
@@ -226,6 +228,7 @@ fn start_telemetry(context: &CommandContext) -> Result<Guard> {
         },
         trace_id: context.trace_id,
         otlp_endpoint: endpoint.map(|endpoint| endpoint.url().to_string()),
+        trace: trace.map(trace_writer).transpose()?,
         writer: Box::new(io::stderr()),
     })?;
     for (variable, nearest) in unknown_variables {
@@ -235,6 +238,15 @@ fn start_telemetry(context: &CommandContext) -> Result<Guard> {
         tracing::warn!("the variable {variable} means nothing to Nimbus{hint}");
     }
     Ok(guard)
+}
+
+/// Refused before anything happens: a run of an hour without its trace would be for nothing.
+fn trace_writer(path: &Path) -> Result<Box<dyn io::Write + Send>> {
+    let file = std::fs::File::create(path).map_err(|error| {
+        let message = format!("cannot write the trace {}: {error}", path.display());
+        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+    })?;
+    Ok(Box::new(io::BufWriter::new(file)))
 }
 
 fn level_filter(level: LogLevel) -> LevelFilter {

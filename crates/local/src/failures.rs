@@ -1,29 +1,14 @@
 //! What an operation did to which resource, and what kind of failure ended it: some undo a run by
-//! themselves.
+//! themselves. That is decided by typed causes of failed steps, never by words in what was said.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_model::StepOp;
-use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
+use nimbus_engine_ports::{EngineEvent, EventSink, FailureCause};
 use nimbus_orchestrator::RollbackTrigger;
 use parking_lot::Mutex;
-
-/// Words by which clouds say that they allow no more of something.
-const LIMIT_WORDS: &[&str] = &[
-    "limitexceeded",
-    "limit exceeded",
-    "quotaexceeded",
-    "quota exceeded",
-    "servicequota",
-    "toomany",
-    "insufficientcapacity",
-    "insufficientinstancecapacity",
-    "exceeds the limit",
-    "limit reached",
-    "quota",
-];
 
 /// Passes events on and remembers what was done and what says why a unit failed.
 pub(crate) struct FailureWatch {
@@ -85,15 +70,14 @@ impl EventSink for FailureWatch {
                 let (urn, op) = (step.urn.to_string(), step.op.to_string());
                 self.seen.lock().steps.insert(urn, op);
             }
-            EngineEvent::ResourceFailed { step, .. } => {
+            EngineEvent::ResourceFailed { step, cause, .. } => {
                 let creates = matches!(
                     step.op,
                     StepOp::Create | StepOp::CreateReplacement | StepOp::Replace
                 );
-                self.seen.lock().failed_create |= creates;
-            }
-            EngineEvent::Diagnostic(said) if said.severity == Severity::Error => {
-                self.seen.lock().limit |= names_a_limit(&said.message);
+                let mut seen = self.seen.lock();
+                seen.failed_create |= creates;
+                seen.limit |= *cause == FailureCause::ServiceLimit;
             }
             EngineEvent::Summary(summary) => self.seen.lock().corrupt |= summary.maybe_corrupt,
             _ => {}
@@ -102,14 +86,9 @@ impl EventSink for FailureWatch {
     }
 }
 
-fn names_a_limit(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    LIMIT_WORDS.iter().any(|word| message.contains(word))
-}
-
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_ports::{Diagnostic, Summary};
+    use nimbus_engine_ports::{Diagnostic, Severity, StepEvent, Summary};
 
     use super::*;
 
@@ -137,12 +116,54 @@ mod tests {
         })
     }
 
+    fn failed(op: StepOp, cause: FailureCause) -> EngineEvent {
+        let urn = nimbus_engine_model::Urn::parse("urn:pulumi:dev::p::a:b:C::n").unwrap();
+        let step = StepEvent {
+            op,
+            type_: urn.type_().into(),
+            urn,
+            provider: String::new(),
+            old: None,
+            new: None,
+            replace_keys: Vec::new(),
+            changed_keys: Vec::new(),
+            detailed_diff: None,
+            logical: true,
+        };
+        EngineEvent::ResourceFailed {
+            step,
+            planning: false,
+            cause,
+        }
+    }
+
+    #[test]
+    fn words_undo_nothing() {
+        for words in [
+            "the quota of this team is described in quota.md",
+            "limit reached",
+            "QuotaExceeded",
+        ] {
+            assert_eq!(watch([said(words)]), None, "{words}");
+            let events = [said(words), failed(StepOp::Update, FailureCause::Other)];
+            assert_eq!(watch(events), None, "{words}");
+        }
+    }
+
     #[test]
     fn limits_and_damage_are_told_apart_from_other_failures() {
         assert_eq!(watch([said("the program threw")]), None);
         assert_eq!(
-            watch([said("creating VPC: VpcLimitExceeded: the maximum number …")]),
+            watch([failed(StepOp::Update, FailureCause::ServiceLimit)]),
             Some(RollbackTrigger::ServiceLimit)
+        );
+        assert_eq!(
+            watch([failed(StepOp::Update, FailureCause::Throttled)]),
+            None
+        );
+        assert_eq!(
+            watch([failed(StepOp::Create, FailureCause::Other)]),
+            Some(RollbackTrigger::Creation)
         );
         let summary = EngineEvent::Summary(Summary {
             is_preview: false,

@@ -30,8 +30,6 @@ use crate::version_files::VersionFiles;
 pub struct LocalRunOptions {
     pub choices: RunChoices,
     pub sandbox: Option<SandboxSettings>,
-    /// Packages whose providers units in different folders share; the reviewed ones when absent.
-    pub shared_providers: Option<Vec<String>>,
     /// What a simulated cloud is told to do, in a rehearsal.
     pub orders: FaultOrders,
     /// Sees what a rehearsal does.
@@ -56,7 +54,6 @@ pub fn local_ports(
     let LocalRunOptions {
         choices,
         sandbox,
-        shared_providers,
         orders,
         observer,
         listener,
@@ -88,7 +85,7 @@ pub fn local_ports(
         cancellation.clone(),
     )
     .sandboxed(sandbox)
-    .sharing(shared_providers)
+    .sharing(choices.shared_providers)
     .official(choices.engine == EngineChoice::Official);
     let values = MachineValues::new(rehearsal).with_keys(engine.keyring());
     let id = place.deployment.manifest.metadata.id.as_str();

@@ -149,6 +149,7 @@ fn describe(event: &RunEvent) -> Option<(DiagnosticLevel, String)> {
             let what = match (status, result) {
                 (RunStatus::Started, _) => "started".to_owned(),
                 (RunStatus::Resumed, _) => "resumed".to_owned(),
+                (RunStatus::Late, _) => "takes too long: nothing more starts".to_owned(),
                 (RunStatus::Undoing, _) => "Initiating automatic rollback...".to_owned(),
                 (RunStatus::Ended, Some(result)) => format!("ended: {}", result.word()),
                 (RunStatus::Ended, None) => "ended".to_owned(),
@@ -253,6 +254,7 @@ mod tests {
                 host: text("h"),
                 choices: RunChoices::default(),
                 manifest: String::new(),
+                manifest_parts: BTreeMap::new(),
                 plan: String::new(),
             },
         }

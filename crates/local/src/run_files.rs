@@ -4,11 +4,15 @@
 //! `run.json` is written once, before anything starts. `events.jsonl` only grows; a last line that was
 //! cut off by a crash is not an event. Beside it are logs for people, in the deployment's `logs`
 //! folder. Everything passes the redactor first.
+//!
+//! What waits for a disk runs on threads that are there for waiting: on a worker of the runtime it
+//! would hold up every step that happens to be polled there.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -26,19 +30,32 @@ const RECORD: &str = "run.json";
 const EVENTS: &str = "events.jsonl";
 
 /// The runs of a deployment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RunFiles {
     folder: PathBuf,
     /// Records that grow.
-    open: Mutex<HashMap<RunId, File>>,
+    open: Arc<Mutex<HashMap<RunId, File>>>,
 }
 
 impl RunFiles {
     pub fn new(records: &Records) -> Self {
         Self {
             folder: records.folder().join("runs"),
-            open: Mutex::default(),
+            open: Arc::default(),
         }
+    }
+
+    /// Does something that waits for a disk, off the runtime's workers.
+    async fn off_worker<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T> {
+        let files = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&files)).await;
+        done.map_err(|error| {
+            let message = "the record of a run was given up";
+            Error::new(ErrorCode::INTERNAL, message).with_source(error)
+        })
     }
 
     /// Where everything of one run is.
@@ -129,12 +146,7 @@ impl RunFiles {
         }
     }
 
-    fn write(&self, run: RunId, events: &[RunEvent], durable: bool) -> io::Result<()> {
-        let mut lines = Vec::new();
-        for event in events {
-            serde_json::to_writer(&mut lines, event)?;
-            lines.push(b'\n');
-        }
+    fn write(&self, run: RunId, lines: &[u8], durable: bool) -> io::Result<()> {
         let mut open = self.open.lock();
         let file = match open.entry(run) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -142,7 +154,7 @@ impl RunFiles {
                 entry.insert(appendable(&self.folder(run).join(EVENTS))?)
             }
         };
-        file.write_all(&lines)?;
+        file.write_all(lines)?;
         if durable { file.sync_data() } else { Ok(()) }
     }
 }
@@ -165,7 +177,8 @@ fn appendable(path: &Path) -> io::Result<File> {
 #[async_trait]
 impl RunStore for RunFiles {
     async fn begin(&self, request: RunRequest) -> Result<RunRecord> {
-        self.record(request).map_err(|error| {
+        let recorded = self.off_worker(|files| files.record(request)).await?;
+        recorded.map_err(|error| {
             let message = format!("cannot write a run's record in {}", self.folder.display());
             Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
         })
@@ -213,7 +226,20 @@ impl RunStore for RunFiles {
     }
 
     async fn append(&self, run: RunId, events: &[RunEvent], durable: bool) -> Result<()> {
-        self.write(run, events, durable).map_err(|error| {
+        let mut lines = Vec::new();
+        let encoded = events.iter().try_for_each(|event| {
+            serde_json::to_writer(&mut lines, event)?;
+            lines.push(b'\n');
+            Ok::<(), io::Error>(())
+        });
+        let written = match encoded {
+            Ok(()) => {
+                self.off_worker(move |files| files.write(run, &lines, durable))
+                    .await?
+            }
+            Err(error) => Err(error),
+        };
+        written.map_err(|error| {
             let message = format!("the run's record cannot be written: {error}");
             Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
         })
@@ -229,7 +255,8 @@ impl RunStore for RunFiles {
         {
             let events = self.events(record.run).await;
             let over = events.is_ok_and(|events| progress_of(&events).result.is_some());
-            if over && fs::remove_dir_all(self.folder(record.run)).is_ok() {
+            let clear = move |files: &Self| fs::remove_dir_all(files.folder(record.run));
+            if over && self.off_worker(clear).await?.is_ok() {
                 gone += 1;
             }
         }
@@ -250,4 +277,43 @@ fn no_run(message: &str) -> Error {
 fn damaged(path: &Path, error: &serde_json::Error) -> Error {
     let message = format!("{} is damaged: {error}", path.display());
     Error::new(ErrorCode::RUN_DAMAGED, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// One thread for everything, and a disk that takes its time: somebody holds the file until
+    /// another task of the same thread says so.
+    #[tokio::test]
+    async fn a_slow_disk_holds_up_no_other_task() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = RunFiles::new(&Records::real(folder.path()));
+        fs::create_dir_all(files.folder(RunId(1))).unwrap();
+        let (held, is_held) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel();
+        let open = Arc::clone(&files.open);
+        let disk = std::thread::spawn(move || {
+            let guard = open.lock();
+            held.send(()).unwrap();
+            let told = goes_on.recv_timeout(Duration::from_secs(5));
+            drop(guard);
+            told
+        });
+        is_held.recv().unwrap();
+        let other = tokio::spawn(async move { go_on.send(()).unwrap() });
+        let event = RunEvent::Diagnostic {
+            at: String::new(),
+            unit: None,
+            level: nimbus_orchestrator::DiagnosticLevel::Info,
+            message: "x".to_owned(),
+        };
+        files.append(RunId(1), &[event], true).await.unwrap();
+        other.await.unwrap();
+        assert_eq!(disk.join().unwrap(), Ok(()), "the other task had to wait");
+        assert_eq!(files.events(RunId(1)).await.unwrap().len(), 1);
+    }
 }

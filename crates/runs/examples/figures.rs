@@ -15,7 +15,7 @@ use nimbus_orchestrator::{
     GraphUnit, OnFailure, Run, RunCommand, RunDirection, RunPlan, RunReason, RunResult, UnitGraph,
     UnitOutcome, UnitState,
 };
-use nimbus_runs::{RunLimits, RunListener, UnitWorker, execute};
+use nimbus_runs::scheduler::{RunLimits, RunListener, UnitWorker, execute};
 
 /// A minute of a unit in the executor.
 const MINUTE: Duration = Duration::from_millis(10);
@@ -55,6 +55,39 @@ async fn main() {
         let ms = started.elapsed().as_secs_f64() * 1e3;
         println!("{{\"figure\":\"order\",\"way\":\"{way}\",\"ms\":{ms:.1}}}");
     }
+    println!(
+        "{{\"figure\":\"unheard_spans\",\"thousand_ms\":{:.6}}}",
+        unheard_spans()
+    );
+}
+
+/// Milliseconds for a thousand spans of a trace, with the subscriber of the command and nobody who
+/// listens to it.
+fn unheard_spans() -> f64 {
+    const THOUSANDS: u32 = 1_000;
+    let options = nimbus_telemetry::TelemetryOptions {
+        level: tracing::level_filters::LevelFilter::WARN,
+        format: nimbus_telemetry::LogLineFormat::Json,
+        trace_id: nimbus_core::TraceId::random(),
+        otlp_endpoint: None,
+        writer: Box::new(std::io::sink()),
+        trace: None,
+    };
+    let (subscriber, _guard) = nimbus_telemetry::subscriber(options).unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        let started = Instant::now();
+        for number in 0..THOUSANDS * 1_000 {
+            let span = tracing::info_span!(
+                target: "nimbus_trace",
+                "step",
+                op = "create",
+                number,
+                outcome = tracing::field::Empty
+            );
+            std::hint::black_box(&span).record("outcome", "ok");
+        }
+        started.elapsed().as_secs_f64() * 1e3 / f64::from(THOUSANDS)
+    })
 }
 
 /// Every unit needs three others of the rows before it.

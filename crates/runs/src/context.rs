@@ -173,12 +173,23 @@ impl RunContext {
 
     /// Deletes what a unit has and forgets its last run.
     pub async fn destroy(&self, component: &ComponentName) -> Result<UnitReport, UnitFailure> {
+        let mut memory = self.distrust(component).await?;
         let job = self.job(component, UnitOperation::Destroy, BTreeMap::new());
         let report = self.ports.engine.run(&job).await?;
-        let mut memory = self.memory(component).await?;
         memory.last_run = None;
         self.remember(component, &memory).await?;
         Ok(report)
+    }
+
+    /// Voids what would let the next deploy skip a unit, before the engine starts: neither a crash
+    /// nor a failure in the middle may leave a memory that calls what is half gone good.
+    async fn distrust(&self, component: &ComponentName) -> Result<UnitMemory> {
+        let mut memory = self.memory(component).await?;
+        if let Some(last) = memory.last_run.as_mut().filter(|last| last.succeeded) {
+            last.succeeded = false;
+            self.remember(component, &memory).await?;
+        }
+        Ok(memory)
     }
 
     /// Returns a unit to an earlier state. Its next deploy is not skipped: what it was deployed with
@@ -188,13 +199,7 @@ impl RunContext {
         component: &ComponentName,
         point: RestorePoint,
     ) -> Result<UnitReport, UnitFailure> {
-        let mut memory = self.memory(component).await?;
-        if let Some(last) = &mut memory.last_run {
-            // Before the engine starts, so that a crash in the middle cannot leave a memory that
-            // calls the half-restored state good.
-            last.succeeded = false;
-            self.remember(component, &memory).await?;
-        }
+        self.distrust(component).await?;
         let job = self.job(component, UnitOperation::Restore(point), BTreeMap::new());
         self.ports.engine.run(&job).await
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use nimbus_core::ComponentName;
 use nimbus_orchestrator::{RollbackTrigger, Run, RunCommand, RunResult, UnitOutcome, UnitState};
@@ -30,6 +31,8 @@ pub trait UnitWorker: Send + Sync {
 #[async_trait]
 pub trait RunListener: Send + Sync {
     async fn unit_changed(&self, component: &ComponentName, state: &UnitState);
+    /// The run takes too long. Told before anything happens because of it.
+    async fn late(&self) {}
 }
 
 /// How a run went, unit by unit.
@@ -99,7 +102,11 @@ pub async fn execute(
             }
             () = &mut overtime, if limits.overtime.is_some() && !late => {
                 late = true;
-                run.overtime()
+                let commands = run.overtime();
+                if run.trigger() == Some(RollbackTrigger::Overtime) {
+                    listener.late().await;
+                }
+                commands
             }
             Some((owner, done)) = tasks.next() => report(&mut run, &owner, done),
         };
@@ -126,17 +133,17 @@ impl RunningTasks {
                 RunCommand::Start(component) => {
                     let owner = TaskOwner::Unit(component.clone());
                     let work = async move { TaskOutcome::Started(worker.start(&component).await) };
-                    (owner, self.set.spawn(work))
+                    (owner, self.set.spawn(work.in_current_span()))
                 }
                 RunCommand::RollBack(component) => {
                     let owner = TaskOwner::Unit(component.clone());
                     let work =
                         async move { TaskOutcome::RolledBack(worker.roll_back(&component).await) };
-                    (owner, self.set.spawn(work))
+                    (owner, self.set.spawn(work.in_current_span()))
                 }
                 RunCommand::Check => {
                     let work = async move { TaskOutcome::Checked(worker.check().await) };
-                    (TaskOwner::Checks, self.set.spawn(work))
+                    (TaskOwner::Checks, self.set.spawn(work.in_current_span()))
                 }
                 RunCommand::Finish(result) => return Some(result),
             };

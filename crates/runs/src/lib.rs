@@ -10,6 +10,7 @@ mod bus;
 mod checks;
 mod context;
 mod execute;
+mod manifest_parts;
 mod planning;
 pub mod ports;
 mod preview;
@@ -19,25 +20,34 @@ mod readiness;
 mod record;
 mod resume;
 mod rollback;
+mod rotate;
 mod seal;
 mod session;
+mod spans;
 mod unit;
 mod versions;
 mod worker;
 
+/// The scheduler by itself, for whoever measures it. Runs go through [`RunSession`].
+#[doc(hidden)]
+pub mod scheduler {
+    pub use crate::execute::{ExecutionReport, RunLimits, RunListener, UnitWorker, execute};
+}
+
 pub use bus::{EventBus, RunObserver, timestamp};
 pub use checks::CheckResult;
 pub use context::RunContext;
-pub use execute::{ExecutionReport, RunLimits, RunListener, UnitWorker, execute};
 pub use planning::require_needs;
 pub use preview::{PreviewReport, PreviewRequest, preview};
 pub use progress::{FinishedRun, UnitSummary};
 pub use promotion::GateBook;
 pub use record::{
-    EngineChoice, PolicyPackChoice, RunChoices, RunRecord, RunRequest, SandboxChoice,
+    EngineChoice, NamedText, PolicyPackChoice, RehearsalChoice, RunChoices, RunRecord, RunRequest,
+    SandboxChoice, SandboxWalls,
 };
 pub use resume::{ResumeRequest, resume};
 pub use rollback::{RestoreTargets, restore_targets};
+pub use rotate::{RotateRequest, rotate};
 pub use seal::{SealedPlan, SealedUnit};
 pub use session::{LockWait, PlannedRun, RunSession, take_environment};
 pub use unit::{

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nimbus_core::{ComponentName, EnvironmentName, Result};
-use nimbus_orchestrator::{OnFailure, Run, RunDirection, RunResult, UnitGraph};
+use nimbus_orchestrator::{OnFailure, Run, RunAction, RunDirection, RunResult, UnitGraph};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::bus::{EventBus, timestamp};
 use crate::context::RunContext;
@@ -16,6 +17,7 @@ use crate::planning;
 use crate::ports::RunPorts;
 use crate::progress::{UnitSummary, UnitWork, summaries};
 use crate::seal::{SealedPlan, SealedUnit};
+use crate::spans;
 use crate::worker::{RunWork, RunWorker};
 
 /// What is to be previewed.
@@ -72,7 +74,10 @@ pub async fn preview(
         overtime: None,
     };
     let dyn_worker = Arc::clone(&worker);
-    let report = execute(run, dyn_worker, worker.as_ref(), &limits).await;
+    let span = spans::run(&context, RunAction::Preview, None, graph.len());
+    let carried_out = execute(run, dyn_worker, worker.as_ref(), &limits);
+    let report = carried_out.instrument(span.clone()).await;
+    spans::run_ended(&span, &report);
     let work = worker.done();
     let sealed = match report.result {
         RunResult::Succeeded => Some(seal(&graph, &context, &work, request).await?),

@@ -1,6 +1,7 @@
 //! What is recorded of a run before anything starts: the whole request, so that whoever goes on with
 //! it needs nothing but its number and keeps every promise of the first attempt.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use nimbus_core::{ComponentName, EnvironmentName};
@@ -25,6 +26,10 @@ pub struct RunRequest {
     /// Digest of the manifest that the run was planned from.
     #[serde(default)]
     pub manifest: String,
+    /// Digests of those parts of the manifest that the run depends on, by what people call them: what
+    /// another attempt must find as it was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub manifest_parts: BTreeMap<String, String>,
     /// Digest over every unit's decision.
     #[serde(default)]
     pub plan: String,
@@ -70,6 +75,12 @@ pub struct RunChoices {
     /// Rules that every unit is held to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_packs: Vec<PolicyPackChoice>,
+    /// Packages whose providers units in different folders share; the reviewed ones when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_providers: Option<Vec<String>>,
+    /// What the simulated cloud was told, in a rehearsal.
+    #[serde(default, skip_serializing_if = "RehearsalChoice::is_empty")]
+    pub rehearsal: RehearsalChoice,
     /// The plan that the run is held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_plan: Option<SealedPlan>,
@@ -98,6 +109,8 @@ impl Default for RunChoices {
             sandbox: SandboxChoice::default(),
             typecheck: true,
             policy_packs: Vec::new(),
+            shared_providers: None,
+            rehearsal: RehearsalChoice::default(),
             sealed_plan: None,
             skip_gate: None,
             message: None,
@@ -123,13 +136,82 @@ pub enum SandboxChoice {
     Off,
     BestEffort {
         network: String,
+        /// What older records lack is this machine's.
+        #[serde(default)]
+        walls: Option<SandboxWalls>,
     },
     Strict {
         network: String,
         /// The operator has said that less is acceptable.
         #[serde(default)]
         allow_weak: bool,
+        #[serde(default)]
+        walls: Option<SandboxWalls>,
     },
+}
+
+/// What a sandboxed program may use and open. Sizes are in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct SandboxWalls {
+    pub memory_bytes: u64,
+    pub processes: u64,
+    pub open_files: u64,
+    pub file_bytes: u64,
+    pub temporary_bytes: u64,
+    pub temporary_files: u64,
+    pub output_bytes: u64,
+    /// Names of variables that programs get beside the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<String>,
+    /// Folders of the operator that strangers' projects may lead into.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<PathBuf>,
+}
+
+/// What a simulated cloud is told, as it was written: files by name and text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct RehearsalChoice {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<NamedText>,
+    /// Single orders, in addition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_orders: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latencies: Option<NamedText>,
+    /// Seconds that every call takes unless something else is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_scale: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// What was ordered to go wrong has done so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub faults_over: bool,
+}
+
+impl RehearsalChoice {
+    /// The same cloud without anything that was ordered to go wrong.
+    #[must_use]
+    pub fn without_faults(mut self) -> Self {
+        self.faults_over = true;
+        self
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A text, and what complaints about it call it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct NamedText {
+    pub name: String,
+    pub text: String,
 }
 
 /// A policy pack, with what was in it when the run was asked for.
@@ -170,6 +252,20 @@ mod tests {
             sandbox: SandboxChoice::Strict {
                 network: "none".to_owned(),
                 allow_weak: false,
+                walls: Some(SandboxWalls {
+                    memory_bytes: 1 << 30,
+                    roots: vec!["shared".into()],
+                    ..SandboxWalls::default()
+                }),
+            },
+            shared_providers: Some(vec!["aws".to_owned()]),
+            rehearsal: RehearsalChoice {
+                orders: Some(NamedText {
+                    name: "orders.yaml".to_owned(),
+                    text: "account: 1".to_owned(),
+                }),
+                time_scale: Some(0.5),
+                ..RehearsalChoice::default()
             },
             typecheck: false,
             policy_packs: vec![PolicyPackChoice {

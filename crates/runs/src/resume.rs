@@ -3,6 +3,10 @@
 //! What the record says was done stays done. What was under way is looked up before anything is done
 //! again; the environment's lock and the units' leases keep two attempts apart. The request is the
 //! recorded one: nothing of it is given again, so nothing of it can be forgotten.
+//!
+//! What a run was promised to be held to must not have moved: its sealed plan, its policy packs, and
+//! its manifest, sealed or not. The code of programs may have: whoever goes on with a run that failed
+//! has mended something, and an unsealed run never said what its programs would be.
 
 use std::sync::Arc;
 
@@ -10,6 +14,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::{RunId, RunResult, progress_of};
 
 use crate::context::RunContext;
+use crate::manifest_parts::refuse_other_manifest;
 use crate::ports::RunPorts;
 use crate::record::RunRecord;
 use crate::session::{LockWait, PlannedRun, RunSession, take_environment};
@@ -42,6 +47,7 @@ pub async fn resume(
     refuse_over(&record, progress.result)?;
     refuse_followed(&ports, &record).await?;
     let context = RunContext::load(Arc::clone(&ports), environment).await?;
+    refuse_other_manifest(&record, &context)?;
     let session = RunSession {
         ports,
         request: record.request.clone(),

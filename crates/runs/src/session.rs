@@ -10,11 +10,13 @@ use nimbus_orchestrator::{
     RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::bus::{EventBus, timestamp};
 use crate::checks::RunChecks;
 use crate::context::{RunContext, allow};
 use crate::execute::{RunLimits, execute};
+use crate::manifest_parts::manifest_parts;
 use crate::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder, RunPorts};
 use crate::progress::{FinishedRun, attention, summaries};
 use crate::record::{RunRecord, RunRequest};
@@ -23,7 +25,7 @@ use crate::seal::{SealedPlan, moved};
 use crate::unit::Recovery;
 use crate::versions::{self, RunOutcome};
 use crate::worker::{RunWork, RunWorker};
-use crate::{planning, readiness};
+use crate::{planning, readiness, spans};
 
 /// Records of so many runs of an environment are kept.
 const RUNS_KEPT: usize = 100;
@@ -238,6 +240,8 @@ impl PlannedRun {
             context.ready(graph.names()).await?;
         }
         request.manifest = manifest_digest(&context);
+        let chosen = request.choices.components.as_deref();
+        request.manifest_parts = manifest_parts(&context, chosen);
         request.plan = plan.as_ref().map(RunPlan::digest).unwrap_or_default();
         let resumed = earlier.is_some();
         let (record, earlier) = match earlier {
@@ -280,7 +284,15 @@ impl PlannedRun {
             overtime: plan.and_then(|plan| plan.time_limit(choices.parallel)),
         };
         let dyn_worker = Arc::clone(&worker);
-        let report = execute(run, dyn_worker, worker.as_ref(), &limits).await;
+        let span = spans::run(
+            &context,
+            record.request.action,
+            Some(record.run),
+            graph.len(),
+        );
+        let carried_out = execute(run, dyn_worker, worker.as_ref(), &limits);
+        let report = carried_out.instrument(span.clone()).await;
+        spans::run_ended(&span, &report);
 
         let done = worker.done();
         let outcome = RunOutcome {

@@ -10,6 +10,7 @@ use nimbus_orchestrator::{
     RollbackTrigger, RunEvent, RunId, RunStatus, UnitOutcome, UnitState, must_run,
 };
 use parking_lot::Mutex;
+use tracing::Instrument as _;
 
 use crate::bus::{EventBus, timestamp};
 use crate::checks::RunChecks;
@@ -18,6 +19,7 @@ use crate::execute::{RunListener, UnitWorker};
 use crate::progress::UnitWork;
 use crate::rollback::RestoreTargets;
 use crate::seal::SealedPlan;
+use crate::spans;
 use crate::unit::{DeployedUnit, PreparedUnit, RestorePoint, UnitFailure};
 
 /// What is done with every unit of a run.
@@ -31,6 +33,18 @@ pub(crate) enum RunWork {
     Destroy,
     /// Back to these states of their histories.
     Restore(RestoreTargets),
+}
+
+impl RunWork {
+    /// The word for it in traces.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Deploy { .. } => "deploy",
+            Self::Preview => "preview",
+            Self::Destroy => "destroy",
+            Self::Restore(_) => "restore",
+        }
+    }
 }
 
 /// Carries out one run's work, unit by unit.
@@ -196,8 +210,9 @@ impl RunWorker {
 #[async_trait]
 impl UnitWorker for RunWorker {
     async fn start(&self, component: &ComponentName) -> UnitOutcome {
-        let ended = self.act(component).await;
-        ended.unwrap_or_else(|failed| {
+        let span = spans::unit(component, self.work.word());
+        let ended = self.act(component).instrument(span.clone()).await;
+        let outcome = ended.unwrap_or_else(|failed| {
             if let Some(trigger) = failed.trigger {
                 self.undoing.lock().trigger.get_or_insert(trigger);
             }
@@ -205,7 +220,9 @@ impl UnitWorker for RunWorker {
                 message: in_one_line(&failed.error),
                 trigger: failed.trigger,
             }
-        })
+        });
+        spans::unit_ended(&span, &outcome);
+        outcome
     }
 
     async fn roll_back(&self, component: &ComponentName) -> Result<(), String> {
@@ -214,10 +231,13 @@ impl UnitWorker for RunWorker {
             .settle()
             .await
             .map_err(|error| in_one_line(&error))?;
-        let ended = self
-            .context
-            .restore(component, RestorePoint::BeforeRun)
-            .await;
+        let span = spans::unit(component, "roll back");
+        let ended = self.context.restore(component, RestorePoint::BeforeRun);
+        let ended = ended.instrument(span.clone()).await;
+        span.record(
+            "outcome",
+            if ended.is_ok() { "succeeded" } else { "failed" },
+        );
         ended
             .map(|_| ())
             .map_err(|failed| in_one_line(&failed.error))
@@ -244,6 +264,21 @@ fn in_one_line(error: &Error) -> String {
 
 #[async_trait]
 impl RunListener for RunWorker {
+    async fn late(&self) {
+        let trigger = Some(RollbackTrigger::Overtime);
+        self.undoing.lock().trigger = trigger;
+        if let Some(run) = self.run {
+            self.bus.publish(RunEvent::Run {
+                at: self.now(),
+                run,
+                status: RunStatus::Late,
+                result: None,
+                message: None,
+                trigger,
+            });
+        }
+    }
+
     async fn unit_changed(&self, component: &ComponentName, state: &UnitState) {
         self.notice_undo(component, state);
         if *state == UnitState::Running {

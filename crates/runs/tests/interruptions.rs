@@ -44,6 +44,7 @@ fn request(action: RunAction, on_failure: OnFailure, to_version: Option<u32>) ->
             ..RunChoices::default()
         },
         manifest: String::new(),
+        manifest_parts: BTreeMap::new(),
         plan: String::new(),
     }
 }
@@ -155,14 +156,31 @@ fn ending(world: &RecordedWorld) -> Ending {
     }
 }
 
+/// Every write, or every fourth unless `NIMBUS_TEST_LONG` is set. Which ones differs from case to case,
+/// so that even the short form crashes everywhere.
+fn crash_points(writes: usize, what: &str) -> impl Iterator<Item = usize> {
+    let every = if std::env::var_os("NIMBUS_TEST_LONG").is_some() {
+        1
+    } else {
+        4
+    };
+    let first = what.bytes().map(usize::from).sum::<usize>() % every;
+    (first..writes).step_by(every)
+}
+
 /// Interrupts a run at every write, goes on with it, and compares the ends.
 async fn interrupted_everywhere(start_from: &RecordedWorld, request: &RunRequest, what: &str) {
+    interrupted(start_from, request, what, false).await;
+}
+
+/// With `again`, whoever goes on is interrupted too, at every write of the second attempt.
+async fn interrupted(start_from: &RecordedWorld, request: &RunRequest, what: &str, again: bool) {
     let whole = start_from.fork();
     let counted = Crash::never();
     start(&whole, request.clone(), &counted).await.unwrap();
     let expected = ending(&whole);
     let before = start_from.contents().runs.len();
-    for number in 0..counted.writes() {
+    for number in crash_points(counted.writes(), what) {
         let world = start_from.fork();
         let crash = Crash::before_write(number);
         if start(&world, request.clone(), &crash).await.is_some() {
@@ -177,6 +195,9 @@ async fn interrupted_everywhere(start_from: &RecordedWorld, request: &RunRequest
             if progress_of(events).result.is_some() {
                 continue;
             }
+            if again {
+                interrupted_again(&world, *run, &expected, &format!("{what}, {number}")).await;
+            }
             go_on(&world, *run, &Crash::never()).await
         };
         assert!(finished.is_some());
@@ -185,6 +206,21 @@ async fn interrupted_everywhere(start_from: &RecordedWorld, request: &RunRequest
             expected,
             "{what}, crash before write {number}"
         );
+    }
+}
+
+async fn interrupted_again(left: &RecordedWorld, run: RunId, expected: &Ending, what: &str) {
+    let counted = Crash::never();
+    go_on(&left.fork(), run, &counted).await.unwrap();
+    for number in crash_points(counted.writes(), what) {
+        let world = left.fork();
+        let finished = go_on(&world, run, &Crash::before_write(number)).await;
+        let events = world.contents().runs[&run].1.clone();
+        if finished.is_some() || progress_of(&events).result.is_some() {
+            continue;
+        }
+        go_on(&world, run, &Crash::never()).await.unwrap();
+        assert_eq!(ending(&world), *expected, "{what}, then before {number}");
     }
 }
 
@@ -198,8 +234,18 @@ const POLICIES: [OnFailure; 4] = [
 fn faults() -> Vec<(String, BTreeMap<&'static str, UnitFault>)> {
     let mut all = vec![("nothing fails".to_owned(), BTreeMap::new())];
     for name in ["network", "app", "edge", "extra"] {
-        for trigger in [None, Some(RollbackTrigger::Creation)] {
+        for trigger in [
+            None,
+            Some(RollbackTrigger::Creation),
+            Some(RollbackTrigger::ServiceLimit),
+            Some(RollbackTrigger::StateCorruption),
+        ] {
             for stuck in [None, Some("network"), Some("app")] {
+                let usual = matches!(trigger, None | Some(RollbackTrigger::Creation));
+                if !usual && (stuck.is_some() || name != "app") {
+                    // Which trigger it was changes nothing but what is told.
+                    continue;
+                }
                 let mut faults = BTreeMap::new();
                 if let Some(stuck) = stuck {
                     let fault = UnitFault {
@@ -273,6 +319,151 @@ async fn a_destroy_and_a_rollback_end_the_same_wherever_they_were_interrupted() 
     interrupted_everywhere(&world, &destroy, "destroy").await;
     let rollback = request(RunAction::Rollback, OnFailure::Hold, Some(1));
     interrupted_everywhere(&world, &rollback, "rollback").await;
+}
+
+#[tokio::test]
+async fn whoever_goes_on_may_be_interrupted_too() {
+    let deployed = deployed_and_changed().await;
+    for policy in [OnFailure::Automatic, OnFailure::Rollback, OnFailure::Hold] {
+        for (name, stuck) in [("app", None), ("edge", Some("network"))] {
+            let mut faults = BTreeMap::from([(
+                name,
+                UnitFault {
+                    deploy: true,
+                    trigger: Some(RollbackTrigger::ServiceLimit),
+                    ..UnitFault::default()
+                },
+            )]);
+            if let Some(stuck) = stuck {
+                let fault: &mut UnitFault = faults.entry(stuck).or_default();
+                fault.rollback = true;
+            }
+            let world = deployed.fork();
+            with_faults(&world, &faults);
+            let request = request(RunAction::Deploy, policy, None);
+            let what = format!("{policy:?}: {name} fails, stuck {stuck:?}");
+            interrupted(&world, &request, &what, true).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_destroy_that_fails_ends_the_same_wherever_it_was_interrupted() {
+    let deployed = deployed_and_changed().await;
+    for name in ["network", "app", "edge", "extra"] {
+        let world = deployed.fork();
+        let fault = UnitFault {
+            destroy: true,
+            ..UnitFault::default()
+        };
+        with_faults(&world, &BTreeMap::from([(name, fault)]));
+        let destroy = request(RunAction::Destroy, OnFailure::Hold, None);
+        interrupted(&world, &destroy, &format!("{name} stays"), true).await;
+    }
+}
+
+/// Time stands still but for who waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_too_long_ends_the_same_wherever_it_was_interrupted() {
+    let deployed = deployed_and_changed().await;
+    for policy in POLICIES {
+        for name in ["network", "app", "edge", "extra"] {
+            let world = deployed.fork();
+            let fault = UnitFault {
+                takes: Some(std::time::Duration::from_secs(1_000_000)),
+                ..UnitFault::default()
+            };
+            with_faults(&world, &BTreeMap::from([(name, fault)]));
+            let request = request(RunAction::Deploy, policy, None);
+            let what = format!("{policy:?}: {name} takes too long");
+            interrupted_everywhere(&world, &request, &what).await;
+        }
+    }
+}
+
+/// With several units at once it is a matter of time what has begun when one of them fails. How the run
+/// ends is not, and neither is what is there after one that succeeded or was undone.
+#[tokio::test]
+async fn units_at_once_end_the_same_wherever_they_were_interrupted() {
+    let deployed = deployed_and_changed().await;
+    for policy in POLICIES {
+        let alone = faults().into_iter().filter(|(_, faults)| faults.len() < 2);
+        for (what, faults) in alone {
+            let start_from = deployed.fork();
+            with_faults(&start_from, &faults);
+            let mut request = request(RunAction::Deploy, policy, None);
+            request.choices.parallel = 3;
+            let whole = start_from.fork();
+            let counted = Crash::never();
+            start(&whole, request.clone(), &counted).await.unwrap();
+            let expected = ending(&whole);
+            for number in crash_points(counted.writes(), &what) {
+                let world = start_from.fork();
+                let crash = Crash::before_write(number);
+                if start(&world, request.clone(), &crash).await.is_some() {
+                    continue;
+                }
+                let (run, (_, events)) = world.contents().runs.pop_last().unwrap();
+                if run != RunId(2) || progress_of(&events).result.is_some() {
+                    continue;
+                }
+                go_on(&world, run, &Crash::never()).await.unwrap();
+                let ended = ending(&world);
+                let what = format!("{policy:?}: {what}, crash before write {number}");
+                assert_eq!(ended.result, expected.result, "{what}");
+                assert_eq!(ended.trigger, expected.trigger, "{what}");
+                if matches!(
+                    ended.result,
+                    Some(RunResult::Succeeded | RunResult::RolledBack)
+                ) {
+                    assert_eq!(ended.resources, expected.resources, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_manifest_that_moved_is_refused_and_says_what_moved() {
+    let world = deployed_and_changed().await;
+    let crash = Crash::before_write(20);
+    let asked = request(RunAction::Deploy, OnFailure::Hold, None);
+    assert!(start(&world, asked, &crash).await.is_none());
+    let run = *world.contents().runs.last_key_value().unwrap().0;
+    let edited = |from: &str, to: &str| {
+        let edited = world.fork();
+        edited.change(|contents| contents.manifest = contents.manifest.replace(from, to));
+        edited
+    };
+    let resumption = ResumeRequest {
+        run,
+        forget_creates: false,
+    };
+    let refusal = async |world: RecordedWorld| {
+        let ports = Arc::new(world.ports(&Crash::never()));
+        resume(ports, resumption, "test", None).await.err()
+    };
+    for (from, to, said) in [
+        ("size: 1", "size: 2", "configuration of network is another"),
+        ("eu-west-1", "eu-west-2", "environment dev is another"),
+        (
+            "extra: {enabled: true}",
+            "extra: {enabled: false}",
+            "stack extra is gone",
+        ),
+    ] {
+        let error = refusal(edited(from, to)).await.expect(said);
+        assert_eq!(error.code(), nimbus_core::ErrorCode::PLAN_MOVED);
+        assert!(error.message().contains(said), "{error}");
+        assert!(error.help().unwrap().contains("nimbus deploy D1"));
+    }
+    // Nothing of the run was decided by these.
+    assert!(
+        refusal(edited("organization: o", "organization: other"))
+            .await
+            .is_none()
+    );
+    assert!(refusal(world.fork()).await.is_none());
 }
 
 #[tokio::test]

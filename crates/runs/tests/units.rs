@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, ErrorCode};
 use nimbus_orchestrator::{RunReason, UnitConfigValue};
-use nimbus_runs::{DeployedUnit, RestorePoint, RunContext};
+use nimbus_runs::{
+    DeployedUnit, RestorePoint, RotateRequest, RunContext, rotate, take_environment,
+};
 use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
 use serde_json::json;
 
@@ -178,4 +180,58 @@ async fn destroying_and_rolling_back_make_the_next_deploy_run() {
         .await;
     restored.unwrap();
     assert_eq!(platform.deploy().await, ["network"]);
+}
+
+#[tokio::test]
+async fn values_are_forgotten_only_while_nobody_deploys() {
+    let platform = Platform::new();
+    platform.deploy().await;
+    let ports = platform.0.ports(&Crash::never());
+    let app = component("app");
+    let request = RotateRequest {
+        component: &app,
+        environment: EnvironmentName::DEV,
+        only: Some("uuid"),
+    };
+    let forget = || {
+        rotate(
+            ports.memories.as_ref(),
+            ports.locks.as_ref(),
+            request,
+            "test",
+        )
+    };
+    // A deploy holds the environment, and would write its own memory afterwards.
+    let deploying = take_environment(ports.locks.as_ref(), EnvironmentName::DEV, "deploy", None);
+    let deploying = deploying.await.unwrap();
+    assert_eq!(
+        forget().await.unwrap_err().code(),
+        ErrorCode::ENVIRONMENT_LOCKED
+    );
+    drop(deploying);
+    assert_eq!(forget().await.unwrap(), ["uuid"]);
+    assert_eq!(
+        forget().await.unwrap_err().code(),
+        ErrorCode::CONFIG_NOT_SET
+    );
+}
+
+#[tokio::test]
+async fn a_destroy_that_failed_half_way_leaves_nothing_to_skip() {
+    let platform = Platform::new();
+    platform.deploy().await;
+    let fault = |destroy| UnitFault {
+        destroy,
+        ..UnitFault::default()
+    };
+    let set = |fault| {
+        platform
+            .0
+            .change(|contents| contents.faults.insert(component("app"), fault));
+    };
+    set(fault(true));
+    let failed = platform.context().await.destroy(&component("app")).await;
+    assert!(failed.is_err());
+    set(fault(false));
+    assert_eq!(platform.deploy().await, ["app"], "half of it is gone");
 }

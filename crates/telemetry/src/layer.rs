@@ -45,7 +45,13 @@ pub(crate) struct LogLayer {
 
 /// What a span or an event says about itself.
 #[derive(Clone, Default)]
-struct SpanFields(Map<String, Value>);
+pub(crate) struct SpanFields(Map<String, Value>);
+
+impl SpanFields {
+    pub(crate) fn into_map(self) -> Map<String, Value> {
+        self.0
+    }
+}
 
 impl LogLayer {
     pub(crate) fn new(

@@ -50,6 +50,7 @@ fn options(trace_id: TraceId, endpoint: String) -> TelemetryOptions {
         format: LogLineFormat::Json,
         trace_id,
         otlp_endpoint: Some(endpoint),
+        trace: None,
         writer: Box::new(io::sink()),
     }
 }
@@ -76,6 +77,27 @@ async fn spans_arrive_with_the_commands_trace_id_and_without_secrets() {
     let everything = format!("{request:?}");
     assert!(everything.contains("[secret]"), "{everything}");
     assert!(!everything.contains("exported-password"), "{everything}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_of_a_trace_arrive_below_each_other() {
+    let (address, mut received) = collector().await;
+    let mut options = options(TraceId::random(), format!("http://{address}"));
+    // What is logged does not decide what is traced.
+    options.level = LevelFilter::ERROR;
+    let (subscriber, guard) = subscriber(options).unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        let run = tracing::info_span!(target: "nimbus_trace", "run", units = 1);
+        let unit = tracing::info_span!(target: "nimbus_trace", parent: &run, "unit");
+        drop(unit);
+    });
+    tokio::task::spawn_blocking(|| guard.shutdown())
+        .await
+        .unwrap();
+    let request = received.recv().await.unwrap();
+    let spans = &request.resource_spans[0].scope_spans[0].spans;
+    let find = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+    assert_eq!(find("unit").parent_span_id, find("run").span_id);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,7 @@ fn logged(level: LevelFilter, format: LogLineFormat, body: impl FnOnce()) -> Str
         format,
         trace_id: TRACE.parse::<TraceId>().expect("a trace id"),
         otlp_endpoint: None,
+        trace: None,
         writer: Box::new(captured.clone()),
     };
     let (subscriber, _guard) = subscriber(options).expect("no export, no error");

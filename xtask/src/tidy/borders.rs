@@ -153,6 +153,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "nimbus-aws",
             "nimbus-core",
+            "nimbus-document",
             "nimbus-engine-backend",
             "nimbus-engine-model",
             "nimbus-engine-operations",

@@ -15,6 +15,8 @@ mod paths;
 mod sources;
 mod spec_rows;
 mod starts;
+mod subjects;
+mod thinness;
 
 use std::fmt;
 
@@ -101,9 +103,11 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
         findings.extend(sources::check(file));
         findings.extend(paths::check(file));
         findings.extend(starts::check(file));
+        findings.extend(thinness::check(file));
         findings.extend(lockfiles::check(file));
         findings.extend(markdown::check(file, &files));
     }
+    findings.extend(subjects::check(&subjects::unpublished(repo)));
     findings.extend(spec_rows::check(&files));
     findings.extend(error_pages::check(&files));
     findings.extend(generated::check(repo, &files)?);

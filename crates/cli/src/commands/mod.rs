@@ -251,6 +251,21 @@ impl NimbusCommand {
         matches!(self, Self::Program(Up(_) | Preview(_)))
     }
 
+    /// Where a trace of this command goes, if somebody wants one.
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        match self {
+            Self::Deploy(args) => args.trace_file(),
+            Self::DeployStack(args) => args.trace_file(),
+            Self::Preview(args) => args.trace_file(),
+            Self::Destroy(args) => args.trace_file(),
+            Self::DestroyStack(args) => args.trace_file(),
+            Self::Resume(args) => args.trace_file(),
+            Self::Rollback(args) => args.trace_file(),
+            // Only runs are traced; what else there is to say is in the log.
+            _ => None,
+        }
+    }
+
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Config(_)

@@ -315,3 +315,36 @@ fn a_log_is_followed_until_the_run_ends() {
     assert!(text.contains("Run R0001 ended: succeeded"), "{text}");
     assert!(run.wait_with_output().unwrap().status.success());
 }
+
+#[test]
+fn a_run_goes_on_by_its_number_alone_and_is_held_to_its_manifest() {
+    let Some(sdk) = node_sdk("a_run_goes_on_by_its_number_alone_and_is_held_to_its_manifest")
+    else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    let orders = site.orders("orders: [{on: create, name: b-first, do: fail, message: no}]\n");
+    let held = ["--json", "--orders", &orders, "--on-failure", "hold"];
+    site.rehearse("deploy", &held).with(1);
+
+    let path = site.deployment("Deployment_Manifest.yaml");
+    let manifest = std::fs::read_to_string(&path).unwrap();
+    let region = manifest.replacen("region: eu-west-1", "region: eu-west-2", 1);
+    assert_ne!(region, manifest);
+    std::fs::write(&path, region).unwrap();
+    let moved = site.run(&["resume", "R0001", "--json"]);
+    let error = &moved.summary()["error"];
+    assert_eq!(error["code"], "NIM-0601", "{error}");
+    assert!(
+        error["message"]
+            .to_string()
+            .contains("environment dev is another")
+    );
+    std::fs::write(&path, manifest).unwrap();
+
+    // No deployment, no environment, no --rehearse, no orders.
+    let ran = site.run(&["resume", "R0001", "--json"]).ok();
+    assert_eq!(ran.summary()["result"], "succeeded");
+    let unknown = site.run(&["resume", "R0009", "--json"]);
+    assert_eq!(unknown.summary()["error"]["code"], "NIM-0753");
+}

@@ -23,4 +23,5 @@ mod sharing;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;
+mod trace;
 mod words;

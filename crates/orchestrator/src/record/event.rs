@@ -104,6 +104,9 @@ pub struct PlannedEvent {
 pub enum RunStatus {
     Started,
     Resumed,
+    /// It takes too long: nothing more starts. Recorded at once, because whoever goes on with the run
+    /// has a new clock.
+    Late,
     Undoing,
     Ended,
 }

@@ -43,6 +43,7 @@ pub fn progress_of<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> RunPro
                     progress.ended_at = None;
                     progress.checks.clear();
                 }
+                RunStatus::Late => progress.earlier.trigger = trigger.or(progress.earlier.trigger),
                 RunStatus::Undoing => {
                     progress.earlier.undoing = true;
                     // An attempt that only goes on with the undo may not know what began it.

@@ -51,6 +51,9 @@ pub struct Run {
     changed: Vec<ComponentName>,
     /// Units that an earlier attempt had begun and not recorded as done.
     touched: BTreeSet<ComponentName>,
+    /// Places of units that are started although nothing new is: an earlier attempt was late, and
+    /// they had begun before it was.
+    begun: BTreeSet<usize>,
     /// Units that something which could not be undone may still use, and what that is.
     blocked: BTreeMap<ComponentName, ComponentName>,
     /// Changes that nobody was told of yet, in order. They are kept until the driver asks, because
@@ -101,6 +104,7 @@ impl Run {
             running: 0,
             changed: Vec::new(),
             touched: BTreeSet::new(),
+            begun: BTreeSet::new(),
             blocked: BTreeMap::new(),
             news: Vec::new(),
             trigger: None,
@@ -123,6 +127,8 @@ impl Run {
     /// way or failed is started again, unless the attempt was already undoing things: then that is
     /// what goes on.
     pub fn after(mut self, earlier: EarlierAttempt) -> Self {
+        let late = !earlier.undoing && earlier.trigger == Some(RollbackTrigger::Overtime);
+        let stops = late && !matches!(self.on_failure, OnFailure::Hold | OnFailure::Continue);
         for (name, state) in earlier.units {
             if !self.units.contains_key(&name) {
                 continue;
@@ -135,6 +141,11 @@ impl Run {
                     UnitState::Succeeded
                 }
                 UnitState::Skipped => UnitState::Skipped,
+                // It stays failed: a run that is late tries nothing again. Part of its work may be done.
+                UnitState::Failed { .. } if stops => {
+                    self.changed.push(name.clone());
+                    state
+                }
                 // Whether a unit that was under way or failed works is found out by running it. It may
                 // turn out to be done: the earlier attempt died before it could say so.
                 UnitState::Running | UnitState::Failed { .. } if !earlier.undoing => {
@@ -175,6 +186,17 @@ impl Run {
             }
         }
         self.count_open();
+        if late {
+            self.trigger = earlier.trigger;
+        }
+        if stops {
+            // What had begun is let finish, as it would have been without the interruption.
+            self.phase = RunPhase::Draining;
+            let touched = &self.touched;
+            let begun = self.ready.iter().copied();
+            let begun = begun.filter(|&place| touched.contains(self.graph.name_at(place)));
+            self.begun = begun.collect();
+        }
         self
     }
 
@@ -330,16 +352,33 @@ impl Run {
                     started
                 }
             }
-            RunPhase::Draining if self.running == 0 => self.settle(),
-            RunPhase::Draining | RunPhase::Checking | RunPhase::Ended(_) => Vec::new(),
+            RunPhase::Draining => {
+                let mut begun = std::mem::take(&mut self.begun);
+                let started = self.start(&mut begun);
+                self.begun = begun;
+                if started.is_empty() && self.running == 0 {
+                    self.settle()
+                } else {
+                    started
+                }
+            }
+            RunPhase::Checking | RunPhase::Ended(_) => Vec::new(),
             RunPhase::Undoing => self.undo(),
         }
     }
 
     fn start_ready(&mut self) -> Vec<RunCommand> {
+        let mut ready = std::mem::take(&mut self.ready);
+        let started = self.start(&mut ready);
+        self.ready = ready;
+        started
+    }
+
+    /// Starts as many of these as may run at once, best first.
+    fn start(&mut self, places: &mut BTreeSet<usize>) -> Vec<RunCommand> {
         let mut started = Vec::new();
         while self.running < self.parallel {
-            let Some(place) = self.ready.pop_first() else {
+            let Some(place) = places.pop_first() else {
                 break;
             };
             let name = self.graph.name_at(place).to_owned();

@@ -44,7 +44,7 @@ impl MemoryEngine {
         resources.into_iter().collect()
     }
 
-    /// Changes one resource after the other. With `stops` it fails after the first.
+    /// Changes one resource after the other. With `stops` it fails before the second, every time.
     async fn change(
         &self,
         job: &UnitJob,
@@ -55,8 +55,8 @@ impl MemoryEngine {
         let mut names: Vec<&String> = wanted.keys().chain(now.keys()).collect();
         names.sort();
         names.dedup();
-        for (at, name) in names.into_iter().enumerate() {
-            if stops && at == 1 {
+        for name in names {
+            if stops && name == "second" {
                 return Err(Error::new(ErrorCode::INTERNAL, "the cloud said no"));
             }
             if wanted.get(name) == now.get(name) {
@@ -140,6 +140,9 @@ impl UnitEngine for MemoryEngine {
             UnitOperation::Deploy => {
                 self.keep(job).await;
                 let wanted = self.wanted(job);
+                if let Some(time) = fault.takes {
+                    tokio::time::sleep(time).await;
+                }
                 let changed = self.change(job, &wanted, fault.deploy).await;
                 changed.map_err(|error| UnitFailure {
                     error,
@@ -147,7 +150,10 @@ impl UnitEngine for MemoryEngine {
                 })?;
                 report.resources = wanted.len() as u64;
             }
-            UnitOperation::Destroy => self.change(job, &UnitResources::new(), false).await?,
+            UnitOperation::Destroy => {
+                self.change(job, &UnitResources::new(), fault.destroy)
+                    .await?;
+            }
             UnitOperation::Refresh => {}
             UnitOperation::Restore(point) => {
                 if let Some(target) = self.target(job, point) {

@@ -64,6 +64,10 @@ pub struct UnitFault {
     pub trigger: Option<RollbackTrigger>,
     /// It cannot be returned to where it was.
     pub rollback: bool,
+    /// Its destroy fails in the middle.
+    pub destroy: bool,
+    /// Its deploy takes so long.
+    pub takes: Option<std::time::Duration>,
 }
 
 impl RecordedWorld {

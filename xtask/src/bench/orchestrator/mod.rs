@@ -37,6 +37,9 @@ const MINUTE: f64 = 0.25;
 
 pub(super) const INIT: &str = "init, 16 × 3 configs";
 pub(super) const ORDER: &str = "platform of 16, order";
+pub(super) const SPANS: &str = "spans that nobody hears";
+pub(super) const THOUSAND: &str = "a thousand of them";
+pub(super) const ONE_DEPLOY: &str = "those of the platform's first deploy";
 pub(super) const REAL: &str = "platform of 16, rehearsed";
 
 #[derive(Deserialize)]
@@ -50,6 +53,10 @@ enum OrchestratorFigure {
     Order {
         way: String,
         ms: f64,
+    },
+    /// Spans of traces that nobody listens to.
+    UnheardSpans {
+        thousand_ms: f64,
     },
 }
 
@@ -65,6 +72,7 @@ pub(super) fn run(repo: &Repo, nimbus: &Path, options: &OrchestratorBenchOptions
         decisions(repo, &mut report)?;
     }
     rehearsed(repo, nimbus, &mut report)?;
+    spans(repo, nimbus, &mut report)?;
     large(repo, nimbus, options.units, &mut report)?;
     let page = page::write(&report, options.units);
     println!("{page}");
@@ -114,6 +122,9 @@ fn decisions(repo: &Repo, report: &mut BenchReport) -> Result<()> {
                 report.add(&case, "no-op", time(no_op_decisions_ms));
             }
             OrchestratorFigure::Order { way, ms } => report.add(ORDER, &way, time(ms)),
+            OrchestratorFigure::UnheardSpans { thousand_ms } => {
+                report.add(SPANS, THOUSAND, time(thousand_ms));
+            }
         }
     }
     Ok(())
@@ -134,6 +145,22 @@ fn rehearsed(repo: &Repo, nimbus: &Path, report: &mut BenchReport) -> Result<()>
             report.add(REAL, "one unit changed", site.deploy(&[])?);
         }
     }
+    Ok(())
+}
+
+/// How many spans a first deploy has, and so what they cost when nobody listens.
+fn spans(repo: &Repo, nimbus: &Path, report: &mut BenchReport) -> Result<()> {
+    let Some(thousand) = report.wall(SPANS, THOUSAND) else {
+        return Ok(());
+    };
+    let site = Site::platform(repo, nimbus, MINUTE)?;
+    let file = site.log().with_extension("trace.json");
+    let path = file.display().to_string();
+    site.deploy(&["--parallel", "16", "--trace", &path])?;
+    let text = std::fs::read(&file).context("the trace is not there")?;
+    let spans: Vec<serde_json::Value> = serde_json::from_slice(&text)?;
+    let cost = thousand * spans.len() as f64 / 1000.0;
+    report.add(SPANS, ONE_DEPLOY, time(cost));
     Ok(())
 }
 

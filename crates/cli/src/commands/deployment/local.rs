@@ -3,11 +3,13 @@
 
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_engine_operations::{ProgramNetwork, SandboxSettings};
-use nimbus_engine_sandbox::IsolationMode;
+use nimbus_engine_sandbox::{IsolationMode, ResourceLimits};
 use nimbus_local::{DeploymentPlace, policy_pack_choice};
-use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice};
+use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice, SandboxWalls};
 
-use crate::commands::program::{EngineArgs, OrderArgs, PolicyArgs, sandbox_settings};
+use crate::commands::program::{
+    EngineArgs, OrderArgs, PolicyArgs, sandbox_settings, shared_providers,
+};
 use crate::context::CommandContext;
 
 /// How a deployment is run.
@@ -68,6 +70,8 @@ impl EngineRunArgs {
             policy_packs: packs
                 .map(|pack| policy_pack_choice(pack.folder, pack.config))
                 .collect(),
+            shared_providers: shared_providers(context)?,
+            rehearsal: self.orders.choice(context)?,
             ..RunChoices::default()
         })
     }
@@ -82,29 +86,43 @@ fn sandbox_choice(settings: Option<&SandboxSettings>) -> SandboxChoice {
         ProgramNetwork::Full => "full",
     };
     let network = network.to_owned();
+    let limits = settings.limits;
+    let walls = Some(SandboxWalls {
+        memory_bytes: limits.memory_bytes,
+        processes: limits.processes,
+        open_files: limits.open_files,
+        file_bytes: limits.file_bytes,
+        temporary_bytes: limits.temporary_bytes,
+        temporary_files: limits.temporary_files,
+        output_bytes: limits.output_bytes,
+        environment: settings.environment.clone(),
+        roots: settings.roots.clone(),
+    });
     match settings.mode {
-        IsolationMode::BestEffort => SandboxChoice::BestEffort { network },
+        IsolationMode::BestEffort => SandboxChoice::BestEffort { network, walls },
         IsolationMode::Strict { allow_weak } => SandboxChoice::Strict {
             network,
             allow_weak,
+            walls,
         },
     }
 }
 
-/// The sandbox of a recorded request. Limits are this machine's own.
+/// The sandbox of a recorded request. What an older record does not have is this machine's.
 pub(crate) fn sandbox_of(
     choice: &SandboxChoice,
     context: &CommandContext,
 ) -> Result<Option<SandboxSettings>> {
-    let (mode, network) = match choice {
+    let (mode, network, walls) = match choice {
         SandboxChoice::Off => return Ok(None),
-        SandboxChoice::BestEffort { network } => (IsolationMode::BestEffort, network),
+        SandboxChoice::BestEffort { network, walls } => (IsolationMode::BestEffort, network, walls),
         SandboxChoice::Strict {
             network,
             allow_weak,
+            walls,
         } => {
             let allow_weak = *allow_weak;
-            (IsolationMode::Strict { allow_weak }, network)
+            (IsolationMode::Strict { allow_weak }, network, walls)
         }
     };
     let network = match network.as_str() {
@@ -112,6 +130,23 @@ pub(crate) fn sandbox_of(
         // What cannot be understood is not allowed more than nothing.
         _ => ProgramNetwork::None,
     };
+    if let Some(walls) = walls.clone() {
+        return Ok(Some(SandboxSettings {
+            mode,
+            network,
+            limits: ResourceLimits {
+                memory_bytes: walls.memory_bytes,
+                processes: walls.processes,
+                open_files: walls.open_files,
+                file_bytes: walls.file_bytes,
+                temporary_bytes: walls.temporary_bytes,
+                temporary_files: walls.temporary_files,
+                output_bytes: walls.output_bytes,
+            },
+            roots: walls.roots,
+            environment: walls.environment,
+        }));
+    }
     let settings = sandbox_settings(context)?;
     Ok(Some(SandboxSettings {
         mode,

@@ -1,8 +1,8 @@
 //! `nimbus rotate`: forget values that were made up once, so that the next deploy makes new ones.
 
-use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_local::MemoryFiles;
-use nimbus_runs::ports::MemoryStore as _;
+use nimbus_core::{ComponentName, EnvironmentName, Result};
+use nimbus_local::{EnvironmentLockFiles, MemoryFiles};
+use nimbus_runs::{RotateRequest, rotate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,30 +38,15 @@ pub(crate) async fn run(args: RotateArgs, context: &CommandContext) -> Result<Co
     let Some(component) = component.filter(|name| manifest.stacks.contains_key(name)) else {
         return Err(super::unknown_stack(&args.id, &args.stack, manifest));
     };
-    let store = MemoryFiles::new(&place.records);
-    let mut memory = store.load(&component, args.environment).await?;
-    let is_meant = |name: &str| {
-        args.only.as_deref().is_none_or(|only| {
-            let rest = name.strip_prefix(only);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-        })
+    let command = format!("{} rotate {}", context.program, args.id);
+    let rotation = RotateRequest {
+        component: &component,
+        environment: args.environment,
+        only: args.only.as_deref(),
     };
-    let forgotten: Vec<String> = memory
-        .made
-        .keys()
-        .filter(|name| is_meant(name))
-        .cloned()
-        .collect();
-    if forgotten.is_empty() {
-        let message = format!(
-            "{} has no such made-up value in {}",
-            args.stack, args.environment
-        );
-        return Err(Error::new(ErrorCode::CONFIG_NOT_SET, message)
-            .with_help("a value is made up by the first deploy that needs it"));
-    }
-    memory.made.retain(|name, _| !is_meant(name));
-    store.save(&component, args.environment, &memory).await?;
+    let memories = MemoryFiles::new(&place.records);
+    let locks = EnvironmentLockFiles::new(&place.records);
+    let forgotten = rotate(&memories, &locks, rotation, &command).await?;
     let shown = |name: &String| name.trim_end_matches(':').to_owned();
     context.output.result(&RotateReport {
         deployment: args.id,

@@ -26,7 +26,7 @@ pub(crate) async fn run(args: WhyArgs, context: &CommandContext) -> Result<Comma
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
     let choices = run.how.choices(context)?;
-    let runner = LocalRunner::open(place, run.environment, choices, &run.how, None, context)?;
+    let runner = LocalRunner::open(place, run.environment, choices, None, context)?;
     let deployment = RunContext::load(Arc::clone(&runner.ports), run.environment).await?;
     let component = args.stack.parse::<ComponentName>().ok();
     let known = component.filter(|name| deployment.manifest.stacks.contains_key(name));

@@ -1,15 +1,7 @@
 //! `nimbus migrate-stack-naming`: states of Pulumi stacks under the names that units have now.
-//!
-//! A state is copied to the deployment's own place and renamed there, resources and all. The
-//! original stays where it was, so the old tool keeps working and there is nothing to lose.
 
-use std::path::Path;
-
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::{Environment as Variables, ImportOptions, Owner, StackRef};
-use nimbus_engine_operations::{StackAccess, StackLocation};
-use nimbus_workspace::migration::{AppliedMigration, CopiedState, StateMove};
-use nimbus_workspace::{Workspace, WorkspaceDeployment};
+use nimbus_core::Result;
+use nimbus_local::{OldStates, OldStatesRequest};
 
 use super::NamingMigrationReport;
 use crate::commands::deployment::{usage, workspace};
@@ -52,152 +44,21 @@ pub(crate) async fn run(
                 .with_help("the format is deployment-id-stack-env"),
         );
     }
-    let workspace = workspace(context)?;
-    let found = find(&args, &workspace, context).await?;
-    let mut copied = Vec::new();
-    if !args.dry_run {
-        for item in &found {
-            copied.push(copy(&args, item, context).await?);
-        }
-    }
-    let record = if copied.is_empty() {
+    let request = OldStatesRequest {
+        deployment: args.deployment,
+        backend: args.backend,
+        directory: context.directory.clone(),
+    };
+    let found = OldStates::find(workspace(context)?, request).await?;
+    let record = if args.dry_run {
         None
     } else {
-        let applied = AppliedMigration {
-            command: "migrate-stack-naming".to_owned(),
-            at: jiff::Timestamp::now().to_string(),
-            undone: false,
-            changes: Vec::new(),
-            states: copied,
-        };
-        Some(applied.keep(workspace.root())?)
+        found.copy().await?
     };
     context.output.result(&NamingMigrationReport {
         dry_run: args.dry_run,
-        changes: found.iter().map(LegacyStack::describe).collect(),
+        changes: found.describe(),
         record: record.map(|path| path.display().to_string()),
     })?;
     Ok(CommandOutcome::Done)
-}
-
-/// A stack of 2.3 that exists, and whose it is.
-struct LegacyStack {
-    deployment: WorkspaceDeployment,
-    names: StateMove,
-}
-
-impl LegacyStack {
-    fn describe(&self) -> String {
-        let StateMove { from, to } = &self.names;
-        format!("copy state {}/{} → {}/{}", from.0, from.1, to.0, to.1)
-    }
-}
-
-async fn find(
-    args: &MigrateNamingArgs,
-    workspace: &Workspace,
-    context: &CommandContext,
-) -> Result<Vec<LegacyStack>> {
-    let ids: Vec<String> = match &args.deployment {
-        Some(id) => vec![id.clone()],
-        None => {
-            let manifests = workspace.readable_deployments()?;
-            manifests
-                .iter()
-                .map(|manifest| manifest.metadata.id.to_string())
-                .collect()
-        }
-    };
-    let mut found: Vec<LegacyStack> = Vec::new();
-    for id in ids {
-        let deployment = workspace.deployment(&id)?;
-        for names in StateMove::of_deployment(&deployment.manifest) {
-            if !old_stack(args, &names, context)
-                .await?
-                .stack()
-                .exists()
-                .await?
-            {
-                continue;
-            }
-            if let Some(other) = found
-                .iter()
-                .find(|f| f.names.from == names.from || f.names.to == names.to)
-            {
-                return Err(ambiguous(other, &names, &id));
-            }
-            let deployment = deployment.clone();
-            found.push(LegacyStack { deployment, names });
-        }
-    }
-    Ok(found)
-}
-
-fn ambiguous(other: &LegacyStack, names: &StateMove, id: &str) -> Error {
-    let message = format!(
-        "{}/{} could belong to {} and to {id}, or {} has two old names",
-        names.from.0, names.from.1, other.deployment.manifest.metadata.id, names.to.1
-    );
-    Error::new(ErrorCode::MIGRATION_CONFLICT, message)
-        .with_help("say whose it is with --deployment ID, or remove the stack that is not used")
-}
-
-async fn old_stack(
-    args: &MigrateNamingArgs,
-    names: &StateMove,
-    context: &CommandContext,
-) -> Result<StackAccess> {
-    open(&context.directory, &names.from, args.backend.clone()).await
-}
-
-async fn open(
-    directory: &Path,
-    name: &(String, String),
-    backend: Option<String>,
-) -> Result<StackAccess> {
-    let location = StackLocation {
-        directory: directory.to_owned(),
-        stack: format!("organization/{}/{}", name.0, name.1),
-        backend,
-    };
-    StackAccess::open(&location, &Variables::process()).await
-}
-
-/// Copies the state under its old name, then renames the copy: the backend knows how to rename
-/// everything inside of a state.
-async fn copy(
-    args: &MigrateNamingArgs,
-    item: &LegacyStack,
-    context: &CommandContext,
-) -> Result<CopiedState> {
-    let owner = Owner::current("nimbus migrate-stack-naming");
-    let old = old_stack(args, &item.names, context).await?;
-    let bytes = old.stack().export().await?;
-    let directory = item.deployment.directory.join(".nimbus/state");
-    std::fs::create_dir_all(&directory)
-        .map_err(|error| nimbus_workspace::files::unwritable(&directory, error))?;
-    let backend = format!("file://{}", directory.display());
-    let target = open(&context.directory, &item.names.to, Some(backend.clone())).await?;
-    if target.stack().exists().await? {
-        let message = format!("{} has a state already", target.name);
-        return Err(Error::new(ErrorCode::MIGRATION_CONFLICT, message)
-            .with_help("it was migrated or deployed before; nothing of it was touched"));
-    }
-    let draft = open(&context.directory, &item.names.from, Some(backend.clone())).await?;
-    draft.stack().create(owner.clone()).await?;
-    let options = ImportOptions {
-        accept_older: true,
-        accept_broken: false,
-        accept_other_stack: false,
-    };
-    draft
-        .stack()
-        .import(&bytes, options, owner.clone(), &draft.keyring)
-        .await?;
-    let new: &StackRef = &target.name;
-    draft.stack().rename(new, owner, &draft.keyring).await?;
-    Ok(CopiedState {
-        backend,
-        stack: target.name.to_string(),
-    })
 }

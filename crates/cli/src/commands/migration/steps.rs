@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::{BackendError, Environment as Variables, Owner};
-use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_core::Result;
+use nimbus_local::undo_newest_migration;
 use nimbus_workspace::migration::{
-    AppliedMigration, WorkspaceMigration, plan_tree, rename_environment, rename_scripts,
+    WorkspaceMigration, plan_tree, rename_environment, rename_scripts,
 };
 
 use super::NamingMigrationReport;
@@ -99,55 +98,13 @@ pub(crate) async fn undo(_: UndoArgs, context: &CommandContext) -> Result<Comman
     let mut roots: Vec<_> = here.into_iter().collect();
     roots.push(context.directory.clone());
     roots.dedup();
-    let found = roots
-        .iter()
-        .filter_map(|root| {
-            AppliedMigration::newest(root)
-                .ok()
-                .map(|(path, record)| (root, path, record))
-        })
-        .max_by(|a, b| a.2.at.cmp(&b.2.at));
-    let Some((root, path, record)) = found else {
-        let message = "no migration is recorded here";
-        return Err(Error::new(ErrorCode::MIGRATION_UNKNOWN, message));
-    };
-    for state in &record.states {
-        forget(&state.backend, &state.stack, root).await?;
-    }
-    record.undo(root, &path)?;
-    let states = record
-        .states
-        .iter()
-        .map(|state| format!("forgot the copy {}", state.stack));
-    let changes = record
-        .changes
-        .iter()
-        .rev()
-        .map(|change| format!("undid: {}", change.describe()));
+    let undone = undo_newest_migration(&roots).await?;
     context.output.result(&NamingMigrationReport {
         dry_run: false,
-        changes: states.chain(changes).collect(),
-        record: Some(path.display().to_string()),
+        changes: undone.changes,
+        record: Some(undone.record.display().to_string()),
     })?;
     Ok(CommandOutcome::Done)
-}
-
-/// Removes a copy of a state. Its original was never touched.
-async fn forget(backend: &str, stack: &str, root: &Path) -> Result<()> {
-    let location = StackLocation {
-        directory: root.to_owned(),
-        stack: stack.to_owned(),
-        backend: Some(backend.to_owned()),
-    };
-    let access = StackAccess::open(&location, &Variables::process()).await?;
-    let removed = access
-        .stack()
-        .remove(true, Owner::current("nimbus migrate-undo"), &access.keyring)
-        .await;
-    match removed {
-        Ok(()) | Err(BackendError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn finish(

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use nimbus_core::Result;
+use nimbus_document::Document;
+use nimbus_local::rehearsal_orders;
 use nimbus_rehearsal::{FaultOrders, Latencies};
+use nimbus_runs::{NamedText, RehearsalChoice};
 
 use crate::context::CommandContext;
 
@@ -39,31 +42,36 @@ pub(crate) struct OrderArgs {
 
 impl OrderArgs {
     pub(crate) fn read(&self, context: &CommandContext) -> Result<FaultOrders> {
-        let mut orders = match &self.orders {
-            Some(file) => FaultOrders::read(&context.directory.join(file))?,
-            None => FaultOrders::default(),
+        rehearsal_orders(&self.choice(context)?)
+    }
+
+    /// What is said here, as a request keeps it.
+    pub(crate) fn choice(&self, context: &CommandContext) -> Result<RehearsalChoice> {
+        let text = |file: &PathBuf| -> Result<NamedText> {
+            let document = Document::read(&context.directory.join(file))?;
+            Ok(NamedText {
+                name: document.name().to_owned(),
+                text: document.text().to_owned(),
+            })
         };
-        for order in &self.order {
-            orders.add(order)?;
-        }
-        if let Some(file) = &self.latencies {
-            let more = if file.as_os_str() == EXAMPLE {
-                Latencies::example()?
-            } else {
-                Latencies::read(&context.directory.join(file))?
-            };
-            orders.latencies = orders.latencies.or(more);
-        }
-        if let Some(seconds) = self.latency {
-            orders.latencies.or_seconds(seconds);
-        }
-        if let Some(factor) = self.time_scale {
-            orders.latencies.scale = Some(factor);
-        }
-        if let Some(seed) = self.seed {
-            orders.latencies.seed = Some(seed);
-        }
-        Ok(orders)
+        let latencies = |file: &PathBuf| {
+            if file.as_os_str() == EXAMPLE {
+                return Ok(NamedText {
+                    name: "the example".to_owned(),
+                    text: Latencies::example_text().to_owned(),
+                });
+            }
+            text(file)
+        };
+        Ok(RehearsalChoice {
+            orders: self.orders.as_ref().map(text).transpose()?,
+            more_orders: self.order.clone(),
+            latencies: self.latencies.as_ref().map(latencies).transpose()?,
+            latency: self.latency,
+            time_scale: self.time_scale,
+            seed: self.seed,
+            faults_over: false,
+        })
     }
 }
 

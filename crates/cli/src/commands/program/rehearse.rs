@@ -10,8 +10,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{Environment, Keyring};
 use nimbus_engine_operations::{
-    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, Processes, StackLocation, StackWorkspace,
-    backend_address,
+    Engine, EngineKind, ProviderSource, StackLocation, StackWorkspace, backend_address, engine_for,
 };
 use nimbus_engine_ports::ProviderHost;
 use nimbus_local::unit_environment;
@@ -19,7 +18,7 @@ use nimbus_rehearsal::{Answers, Declarations, Observer, Rehearsal, SimulatedWorl
 
 use super::engine::EngineArgs;
 use super::orders::OrderArgs;
-use super::processes::real_processes;
+use super::processes::shared_providers;
 use crate::context::CommandContext;
 
 /// Where rehearsals keep everything, in the folder of the program.
@@ -55,14 +54,15 @@ impl RehearsalArgs {
         if !self.rehearse {
             refuse_rehearsed(&real)?;
         }
-        match (self.rehearse, self.engine.is_official()) {
-            (false, false) => {
-                let processes = Arc::new(real_processes(context)?);
-                let engine = EmbeddedEngine::with(Environment::process(), processes);
-                return Ok((real, Box::new(engine)));
-            }
-            (false, true) => return Ok((real, Box::new(OfficialEngine::new()))),
-            (true, _) => {}
+        let kind = if self.engine.is_official() {
+            EngineKind::Official
+        } else {
+            EngineKind::Embedded
+        };
+        if !self.rehearse {
+            let shared = shared_providers(context)?;
+            let engine = engine_for(kind, ProviderSource::Installed { shared });
+            return Ok((real, engine));
         }
         let keys = Keyring::new(Environment::process());
         let project = Project::find(&real.directory)?;
@@ -87,16 +87,12 @@ impl RehearsalArgs {
         );
         let simulated: Arc<dyn ProviderHost> =
             Arc::new(rehearsal.map_err(unwritable)?.observed_by(observer.clone()));
-        let (environment, config) = (unit_environment(true), workspace.config()?);
-        if self.engine.is_official() {
-            let engine = OfficialEngine::with(environment)
-                .given(GivenConfig::of_resolved(&config))
-                .simulating(Some(simulated));
-            return Ok((location, Box::new(engine)));
-        }
-        let processes = Arc::new(Processes::simulating(simulated));
-        let engine = EmbeddedEngine::with(environment, processes).given_resolved(config);
-        Ok((location, Box::new(engine)))
+        let providers = ProviderSource::Simulated {
+            host: simulated,
+            environment: unit_environment(true),
+            config: workspace.config()?,
+        };
+        Ok((location, engine_for(kind, providers)))
     }
 }
 

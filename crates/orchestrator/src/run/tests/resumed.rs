@@ -116,3 +116,28 @@ fn a_rollback_that_goes_on_leaves_alone_what_a_stuck_unit_needs() {
         [RunCommand::Finish(RunResult::NeedsAttention)]
     );
 }
+
+#[test]
+fn a_run_that_was_late_lets_what_had_begun_finish_and_starts_nothing_else() {
+    let late = EarlierAttempt {
+        units: vec![
+            ("a".parse().unwrap(), UnitState::Succeeded),
+            ("b".parse().unwrap(), UnitState::Running),
+        ],
+        undoing: false,
+        trigger: Some(RollbackTrigger::Overtime),
+    };
+    let unit = |name: &str, needs: &[&str]| crate::graph::GraphUnit {
+        name: name.parse().unwrap(),
+        priority: 0,
+        needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
+    };
+    let graph = UnitGraph::new([unit("a", &[]), unit("b", &["a"]), unit("c", &["b"])]).unwrap();
+    let run = Run::new(graph, RunDirection::Forward, OnFailure::Automatic, 4);
+    let mut run = run.after(late);
+    assert_eq!(run.begin(), [RunCommand::Start("b".parse().unwrap())]);
+    let commands = run.unit_ended("b", UnitOutcome::Succeeded);
+    assert_eq!(commands, [RunCommand::RollBack("b".parse().unwrap())]);
+    assert!(matches!(run.units()["c"], UnitState::NotStarted { .. }));
+    assert_eq!(run.trigger(), Some(RollbackTrigger::Overtime));
+}

@@ -102,6 +102,46 @@ pub(crate) struct ChangeArgs {
     /// Why: recorded with the run and shown by `status`
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
+    #[command(flatten)]
+    trace: TraceArgs,
+}
+
+/// Where a trace of a run goes.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct TraceArgs {
+    /// Write a trace for Perfetto or chrome://tracing: run, stacks, operations, steps, provider calls
+    #[arg(long = "trace", value_name = "FILE")]
+    trace_file: Option<PathBuf>,
+}
+
+impl TraceArgs {
+    fn file(&self) -> Option<&std::path::Path> {
+        self.trace_file.as_deref()
+    }
+}
+
+impl DeployArgs {
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        self.change.trace.file()
+    }
+}
+
+impl DeployStackArgs {
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        self.deploy.trace_file()
+    }
+}
+
+impl DestroyArgs {
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        self.change.trace.file()
+    }
+}
+
+impl DestroyStackArgs {
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        self.destroy.trace_file()
+    }
 }
 
 /// For clap: the name of a component, or why it is none.
@@ -158,7 +198,7 @@ async fn deploy_chosen(
         ..run.how.choices(context)?
     };
     let environment = run.environment;
-    let runner = LocalRunner::open(place, environment, choices.clone(), &run.how, None, context)?;
+    let runner = LocalRunner::open(place, environment, choices.clone(), None, context)?;
     let request = runner.request(RunAction::Deploy, choices);
     let session = runner.session(request, args.change.wait, context).await?;
     runner.rehearsal_note(context);
@@ -210,7 +250,7 @@ async fn destroy_chosen(
         ..run.how.choices(context)?
     };
     let environment = run.environment;
-    let runner = LocalRunner::open(place, environment, choices.clone(), &run.how, None, context)?;
+    let runner = LocalRunner::open(place, environment, choices.clone(), None, context)?;
     // Nobody is asked about an environment that cannot be destroyed.
     nimbus_runs::RunContext::load(std::sync::Arc::clone(&runner.ports), environment).await?;
     if !args.change.yes && !run.how.rehearse {

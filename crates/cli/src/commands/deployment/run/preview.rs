@@ -15,6 +15,7 @@ use nimbus_orchestrator::{RunAction, UnitGraph};
 use nimbus_runs::{PreviewRequest, SealedPlan, preview as preview_environment};
 use parking_lot::Mutex;
 
+use super::TraceArgs;
 use super::runner::{LocalRunner, outcome};
 use super::summary::RunSummary;
 use crate::commands::deployment::local::{RunArgs, find_place};
@@ -34,6 +35,14 @@ pub(crate) struct PreviewArgs {
     /// Show every difference
     #[arg(long)]
     diff: bool,
+    #[command(flatten)]
+    trace: TraceArgs,
+}
+
+impl PreviewArgs {
+    pub(crate) fn trace_file(&self) -> Option<&Path> {
+        self.trace.file()
+    }
 }
 
 pub(crate) async fn preview(args: PreviewArgs, context: &CommandContext) -> Result<CommandOutcome> {
@@ -50,6 +59,7 @@ pub(super) async fn preview_chosen(
         save: None,
         parallel: 4,
         diff: true,
+        trace: TraceArgs::default(),
     };
     run(args, components, context).await
 }
@@ -64,7 +74,7 @@ async fn run(
     let choices = run.how.choices(context)?;
     let pages = DiffPages::default();
     let listener = args.diff.then(|| pages.listener(context));
-    let runner = LocalRunner::open(place, run.environment, choices, &run.how, listener, context)?;
+    let runner = LocalRunner::open(place, run.environment, choices, listener, context)?;
     let request = PreviewRequest {
         environment: run.environment,
         rehearsal: run.how.rehearse,

@@ -1,34 +1,42 @@
 //! `nimbus resume`: go on with a run that was interrupted, killed or stopped by a failure.
 //!
-//! The run's number is enough: what was asked for is recorded with it. Only what a simulated cloud is
-//! told to do is given anew.
+//! The run's number is enough: what was asked for is recorded with it, and nothing of it is asked
+//! again. A simulated cloud is the one that it was, without what was ordered to go wrong: whoever
+//! goes on has mended that, or orders it anew.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_core::{EnvironmentName, Result};
-use nimbus_local::RunFiles;
+use nimbus_local::{DeploymentPlace, RunFiles, find_run};
 use nimbus_orchestrator::RunId;
 use nimbus_runs::ports::{LockHolder, RunStore as _};
-use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, resume as resume_run};
+use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, RunRecord, resume as resume_run};
 
 use super::runner::{LocalRunner, Waiting};
-use super::{USUAL_WAIT, duration};
-use crate::commands::deployment::local::{EngineRunArgs, find_place};
+use super::{TraceArgs, USUAL_WAIT, duration};
+use crate::commands::deployment::local::find_place;
+use crate::commands::deployment::workspace;
+use crate::commands::program::OrderArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ResumeArgs {
-    /// Deployment
-    #[arg(value_name = "DEPLOYMENT-ID")]
+    /// Run to go on with, such as R0012; or a deployment, whose newest run is meant
+    #[arg(value_name = "RUN|DEPLOYMENT-ID")]
     id: String,
-    /// Environment whose last run goes on; that of the newest run when left out
+    /// Environment whose last run goes on, with a deployment
     #[arg(long, short, value_parser = super::super::environment)]
     environment: Option<EnvironmentName>,
-    /// Run to go on with, such as R0012; the environment's last one when left out
+    /// Run of the deployment, when its number alone is not clear
     #[arg(long = "run", value_name = "RUN")]
     number: Option<RunId>,
+    /// A run of a rehearsal, when its number alone is not clear
+    #[arg(long)]
+    rehearse: bool,
+    #[command(flatten)]
+    orders: OrderArgs,
     /// Creates of unknown outcome were looked for in the cloud, in vain: make those resources again
     #[arg(long)]
     forget_creates: bool,
@@ -37,7 +45,7 @@ pub(crate) struct ResumeArgs {
           value_parser = duration)]
     wait: Option<Duration>,
     #[command(flatten)]
-    how: EngineRunArgs,
+    trace: TraceArgs,
     /// Accepted for habit: nobody is asked
     #[arg(long, short, hide = true)]
     yes: bool,
@@ -46,19 +54,24 @@ pub(crate) struct ResumeArgs {
     parallel: Option<usize>,
 }
 
+impl ResumeArgs {
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        self.trace.file()
+    }
+}
+
 pub(crate) async fn resume(args: ResumeArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let place = find_place(&args.id, args.how.rehearse, context)?;
-    let runs = RunFiles::new(&place.records);
-    let record = match (args.number, args.environment) {
-        (Some(run), None) => runs.find(run).await?,
-        (run, Some(environment)) => runs.pick(environment, run).await?,
-        (None, None) => runs.newest().await?,
+    let (place, record) = find(&args, context).await?;
+    let mut choices = record.request.choices.clone();
+    let ordered = args.orders.choice(context)?;
+    choices.rehearsal = if ordered.is_empty() {
+        choices.rehearsal.without_faults()
+    } else {
+        ordered
     };
-    let request = &record.request;
-    let choices = request.choices.clone();
     let official = choices.engine == EngineChoice::Official;
-    let environment = request.environment;
-    let runner = LocalRunner::open(place, environment, choices, &args.how, None, context)?;
+    let environment = record.request.environment;
+    let runner = LocalRunner::open(place, environment, choices, None, context)?;
     let command = runner.command("resume", context);
     let resumption = ResumeRequest {
         run: record.run,
@@ -77,4 +90,19 @@ pub(crate) async fn resume(args: ResumeArgs, context: &CommandContext) -> Result
     let planned = planned?;
     runner.rehearsal_note(context);
     runner.carry_out(planned, official, context).await
+}
+
+/// The run that is meant, and where it is recorded.
+async fn find(args: &ResumeArgs, context: &CommandContext) -> Result<(DeploymentPlace, RunRecord)> {
+    if let Ok(run) = args.id.parse::<RunId>() {
+        return find_run(&workspace(context)?, run, args.rehearse).await;
+    }
+    let place = find_place(&args.id, args.rehearse, context)?;
+    let runs = RunFiles::new(&place.records);
+    let record = match (args.number, args.environment) {
+        (Some(run), None) => runs.find(run).await?,
+        (run, Some(environment)) => runs.pick(environment, run).await?,
+        (None, None) => runs.newest().await?,
+    };
+    Ok((place, record))
 }

@@ -33,6 +33,12 @@ pub(crate) struct RollbackArgs {
     list: bool,
 }
 
+impl RollbackArgs {
+    pub(crate) fn trace_file(&self) -> Option<&std::path::Path> {
+        self.change.trace.file()
+    }
+}
+
 pub(crate) async fn rollback(
     args: RollbackArgs,
     context: &CommandContext,
@@ -56,7 +62,7 @@ pub(crate) async fn rollback(
         ..run.how.choices(context)?
     };
     let environment = run.environment;
-    let runner = LocalRunner::open(place, environment, choices.clone(), &run.how, None, context)?;
+    let runner = LocalRunner::open(place, environment, choices.clone(), None, context)?;
     let request = runner.request(RunAction::Rollback, choices);
     let session = runner.session(request, args.change.wait, context).await?;
     let planned = session.plan().await?;

@@ -1,5 +1,6 @@
 //! A run of this command: its ports on files, who watches it, and the signals that stop it.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, ErrorKind, Result};
 use nimbus_engine_backend::Owner;
 use nimbus_engine_operations::{CancelStage, Cancellation, StackLocation};
-use nimbus_local::{DeploymentPlace, LocalRunOptions, UnitEvents, local_ports};
+use nimbus_local::{DeploymentPlace, LocalRunOptions, UnitEvents, local_ports, rehearsal_orders};
 use nimbus_orchestrator::{DiagnosticLevel, RunAction, RunEvent, RunResult, UnitGraph};
 use nimbus_rehearsal::Observer;
 use nimbus_runs::ports::{LockHolder, RunPorts};
@@ -22,8 +23,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::forecast;
 use super::summary::RunSummary;
 use super::view::{RunTitle, RunView};
-use crate::commands::deployment::local::{EngineRunArgs, sandbox_of};
-use crate::commands::program::{refuse_rehearsed, shared_providers};
+use crate::commands::deployment::local::sandbox_of;
+use crate::commands::program::refuse_rehearsed;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -44,7 +45,6 @@ impl LocalRunner {
         place: DeploymentPlace,
         environment: EnvironmentName,
         choices: RunChoices,
-        how: &EngineRunArgs,
         listener: Option<UnitEvents>,
         context: &CommandContext,
     ) -> Result<Self> {
@@ -63,8 +63,7 @@ impl LocalRunner {
         let observer = Observer::default();
         let options = LocalRunOptions {
             sandbox: sandbox_of(&choices.sandbox, context)?,
-            shared_providers: shared_providers(context)?,
-            orders: how.orders.read(context)?,
+            orders: rehearsal_orders(&choices.rehearsal)?,
             observer: observer.clone(),
             listener,
             choices,
@@ -93,6 +92,7 @@ impl LocalRunner {
             host: owner.hostname,
             choices,
             manifest: String::new(),
+            manifest_parts: BTreeMap::new(),
             plan: String::new(),
         }
     }

@@ -1,0 +1,106 @@
+//! The states of all stacks of an environment as one value.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, UnitName};
+use nimbus_engine_backend::{BackendError, Environment as Variables};
+use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_orchestrator::naming;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::kept_states::write_private;
+use crate::place::DeploymentPlace;
+
+/// What is recorded of an environment. Secrets in it are encrypted as they are in the states.
+#[derive(Clone, Debug, Serialize)]
+pub struct EnvironmentStates {
+    schema: &'static str,
+    deployment: String,
+    environment: String,
+    rehearsal: bool,
+    exported: String,
+    /// By stack, in the official export form; a stack that was never deployed is left out.
+    pub stacks: BTreeMap<String, Value>,
+}
+
+impl EnvironmentStates {
+    /// Reads the states of every enabled component; `backend` is where they are when not in the
+    /// deployment's own directory.
+    ///
+    /// # Errors
+    ///
+    /// When a state cannot be read.
+    pub async fn read(
+        place: &DeploymentPlace,
+        environment: EnvironmentName,
+        backend: Option<&str>,
+    ) -> Result<Self> {
+        let manifest = &place.deployment.manifest;
+        let mut stacks = BTreeMap::new();
+        for (component, _) in manifest.enabled() {
+            if let Some(state) = state(place, component, environment, backend).await? {
+                stacks.insert(component.to_string(), state);
+            }
+        }
+        Ok(Self {
+            schema: "nimbus/environment-state/1",
+            deployment: manifest.metadata.id.to_string(),
+            environment: environment.to_string(),
+            rehearsal: place.records.is_rehearsal(),
+            exported: Timestamp::now().to_string(),
+            stacks,
+        })
+    }
+
+    /// As it stands in a file.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Writes all of it or nothing, readable by its owner only.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        write_private(path, self.to_text().as_bytes()).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+        })
+    }
+}
+
+async fn state(
+    place: &DeploymentPlace,
+    component: &ComponentName,
+    environment: EnvironmentName,
+    backend: Option<&str>,
+) -> Result<Option<Value>> {
+    let folder = place.state_folder();
+    if backend.is_none() && !folder.is_dir() {
+        return Ok(None);
+    }
+    let metadata = &place.deployment.manifest.metadata;
+    let unit = UnitName::new(&metadata.id, component, environment);
+    let project = naming::sanitize(&metadata.project);
+    let own = || format!("file://{}", folder.display());
+    let location = StackLocation {
+        directory: place.workspace.stack_source(component),
+        stack: format!("organization/{project}/{unit}"),
+        backend: Some(backend.map_or_else(own, str::to_owned)),
+    };
+    let access = StackAccess::open(&location, &Variables::process()).await?;
+    let bytes = match access.stack().export().await {
+        Ok(bytes) => bytes,
+        Err(BackendError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let state = serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!("the state of {unit} has no JSON form");
+        Error::new(ErrorCode::STATE_UNREADABLE, message).with_source(error)
+    })?;
+    Ok(Some(state))
+}

@@ -1,0 +1,59 @@
+//! The command line has arguments, prompts and views: it makes no engine and drives no run itself.
+//!
+//! Whoever could put an engine together in a command would sooner or later do so a little differently
+//! from everybody else. The factory of `engine/operations` and the use cases of `crates/runs` are the
+//! only ways.
+
+use super::{BrokenRule, excused};
+use crate::repo::RepoFile;
+
+/// What only the layers below may name, and who has it instead.
+const BELOW: &[(&str, &str)] = &[
+    ("EmbeddedEngine", "`nimbus_engine_operations::engine`"),
+    ("OfficialEngine", "`nimbus_engine_operations::engine`"),
+    ("Processes::", "`nimbus_engine_operations::engine`"),
+    ("nimbus_engine_deploy", "`nimbus_engine_operations`"),
+    ("nimbus_engine_plugin", "`nimbus_engine_operations`"),
+    ("nimbus_engine_language", "`nimbus_engine_operations`"),
+    ("nimbus_runs::execute", "`RunSession` and `PlannedRun`"),
+    ("UnitWorker", "`RunSession` and `PlannedRun`"),
+];
+const REMEDY: &str =
+    "call the use case, or add one to `crates/runs`, `crates/local` or `engine/operations`";
+
+pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
+    if !file.path.starts_with("crates/cli/src/") || !file.path.ends_with(".rs") {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = file.text.lines().collect();
+    let mut findings = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        if line.trim_start().starts_with("//") || excused(&lines, index, "engine") {
+            continue;
+        }
+        let named = BELOW.iter().filter(|(name, _)| line.contains(name));
+        findings.extend(named.map(|(name, instead)| {
+            let what = format!("the command line names `{name}`; {instead} has it");
+            BrokenRule::at(&file.path, index + 1, what, REMEDY)
+        }));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::file;
+
+    #[test]
+    fn engines_are_made_below_the_command_line() {
+        let text = "//! x\nlet engine = EmbeddedEngine::new();\n";
+        let found = check(&file("crates/cli/src/commands/x.rs", text));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].line, 2);
+        assert_eq!(check(&file("crates/local/src/x.rs", text)), []);
+        assert_eq!(check(&file("crates/cli/tests/x.rs", text)), []);
+        let said = "// EmbeddedEngine is elsewhere\n";
+        assert_eq!(check(&file("crates/cli/src/x.rs", said)), []);
+    }
+}
