@@ -137,11 +137,12 @@ impl FaultOrders {
         Ok(orders)
     }
 
-    /// The same cloud without anything that was ordered to go wrong.
+    /// The same cloud without anything that was ordered to go wrong or to be slow.
     #[must_use]
     pub fn without_faults(mut self) -> Self {
         self.rules.clear();
         self.seen.lock().clear();
+        self.latencies = Latencies::default();
         self
     }
 

@@ -187,13 +187,13 @@ pub struct RehearsalChoice {
     pub time_scale: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What was ordered to go wrong has done so.
+    /// What was ordered to go wrong or to be slow has been so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub faults_over: bool,
 }
 
 impl RehearsalChoice {
-    /// The same cloud without anything that was ordered to go wrong.
+    /// The same cloud without anything that was ordered to go wrong or to be slow.
     #[must_use]
     pub fn without_faults(mut self) -> Self {
         self.faults_over = true;

@@ -328,10 +328,10 @@ fn a_run_goes_on_by_its_number_alone_and_is_held_to_its_manifest() {
     site.rehearse("deploy", &held).with(1);
 
     let path = site.deployment("Deployment_Manifest.yaml");
-    let manifest = std::fs::read_to_string(&path).unwrap();
+    let manifest = fs::read_to_string(&path).unwrap();
     let region = manifest.replacen("region: eu-west-1", "region: eu-west-2", 1);
     assert_ne!(region, manifest);
-    std::fs::write(&path, region).unwrap();
+    fs::write(&path, region).unwrap();
     let moved = site.run(&["resume", "R0001", "--json"]);
     let error = &moved.summary()["error"];
     assert_eq!(error["code"], "NIM-0601", "{error}");
@@ -340,7 +340,7 @@ fn a_run_goes_on_by_its_number_alone_and_is_held_to_its_manifest() {
             .to_string()
             .contains("environment dev is another")
     );
-    std::fs::write(&path, manifest).unwrap();
+    fs::write(&path, manifest).unwrap();
 
     // No deployment, no environment, no --rehearse, no orders.
     let ran = site.run(&["resume", "R0001", "--json"]).ok();

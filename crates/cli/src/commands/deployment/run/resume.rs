@@ -1,8 +1,8 @@
 //! `nimbus resume`: go on with a run that was interrupted, killed or stopped by a failure.
 //!
 //! The run's number is enough: what was asked for is recorded with it, and nothing of it is asked
-//! again. A simulated cloud is the one that it was, without what was ordered to go wrong: whoever
-//! goes on has mended that, or orders it anew.
+//! again. A simulated cloud is the one that it was, without what was ordered to go wrong or to
+//! be slow: whoever goes on has mended that, or orders it anew.
 
 use std::sync::Arc;
 use std::time::Duration;
