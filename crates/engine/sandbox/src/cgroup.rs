@@ -26,6 +26,13 @@ const LEAF: &str = "nimbus";
 /// What a group must be able to limit to be of use.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
+/// What is used where it is delegated too: neighbours that compute without end share the processors by
+/// groups, however many processes each of them has.
+const SHARES: &str = "cpu";
+
+/// A program's share beside that of the engine, which has 100.
+const CPU_WEIGHT: u64 = 50;
+
 impl Offer {
     /// Looks below `root`, which is `/` outside of tests.
     pub(crate) fn find(root: &Path) -> Self {
@@ -65,6 +72,7 @@ fn delegated(root: &Path) -> Result<PathBuf, String> {
         return Err("not delegated to this user".to_owned());
     }
     if missing(&group, "cgroup.subtree_control").is_empty() {
+        switch_on(&group)?;
         return Ok(group);
     }
     move_to_leaf(&group)?;
@@ -120,6 +128,8 @@ fn move_to_leaf(group: &Path) -> Result<(), String> {
 
 /// Lets groups below be limited.
 fn switch_on(group: &Path) -> Result<(), String> {
+    // Where it is not delegated there is nothing to be done about it.
+    let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{SHARES}"));
     if missing(group, "cgroup.subtree_control").is_empty() {
         return Ok(());
     }
@@ -147,6 +157,10 @@ impl Cgroup {
         // Without this the kernel would swap instead of refusing. Not every kernel has swap.
         let _ = group.write("memory.swap.max", 0);
         let _ = fs::write(group.path.join("memory.oom.group"), "1");
+        let weight = group.path.join("cpu.weight");
+        if weight.exists() {
+            fs::write(weight, CPU_WEIGHT.to_string())?;
+        }
         Ok(group)
     }
 

@@ -27,6 +27,17 @@ pub(super) fn clone_into(namespaces: CloneFlags, child: impl FnOnce() -> i32) ->
     Ok(pid?)
 }
 
+/// Lets everything else on this machine compute first. Nobody gets back what was given up.
+#[expect(unsafe_code, reason = "there is no safe wrapper")]
+pub(super) fn be_nice() -> io::Result<()> {
+    const NICE: i32 = 5;
+    // SAFETY: it takes and returns numbers.
+    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Runs `child` in a copy of this process.
 #[expect(
     unsafe_code,

@@ -48,6 +48,7 @@ fn temporary(plan: &HelperPlan) -> PathBuf {
 
 fn prepare(plan: &HelperPlan, identity: NamespaceUser) -> Result<(), SetupError> {
     limit(&plan.policy.limits, plan.measures.walls)?;
+    kernel::be_nice().step("let others compute first")?;
     identity.assume().step("give up privileges")?;
     prctl::set_no_new_privs().step("refuse new privileges")?;
     chdir(&plan.directory).step(format!("enter {}", plan.directory.display()))?;
