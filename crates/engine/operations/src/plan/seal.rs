@@ -1,7 +1,8 @@
 //! What a plan was made for: the parts of the world that must not move until it is carried out.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -138,8 +139,31 @@ fn content(entry: &DirEntry, except: Option<&PathBuf>) -> io::Result<Option<[u8;
     if except.is_some() && entry.path().canonicalize().ok().as_ref() == except {
         return Ok(None);
     }
-    let bytes = std::fs::read(entry.path())?;
-    Ok(Some(Sha256::digest(bytes).into()))
+    // A file may be as large as it likes to be, and cost nothing: it is never held as a whole.
+    let mut file = File::open(entry.path())?.take(LARGEST_FILE + 1);
+    let mut digest = Digesting(Sha256::new());
+    if io::copy(&mut file, &mut digest)? > LARGEST_FILE {
+        return Err(io::Error::other(
+            "a file of the program has more than 4 GiB",
+        ));
+    }
+    Ok(Some(digest.0.finalize().into()))
+}
+
+/// What belongs to a program and is larger than this is no program.
+const LARGEST_FILE: u64 = 4 << 30;
+
+struct Digesting(Sha256);
+
+impl io::Write for Digesting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
