@@ -17,18 +17,19 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     let path = &file.path;
     let source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
     let free = path.starts_with(STARTER) || TOOLS.iter().any(|tool| path.starts_with(tool));
-    if !source || free || path.ends_with("tests.rs") || !file.text.contains("Command::new(") {
+    // However a command was made, whoever has one says so: a path, an import, the type of a parameter.
+    if !source || free || path.ends_with("tests.rs") || !file.text.contains("Command") {
         return Vec::new();
     }
     let lines: Vec<&str> = file.text.lines().collect();
-    let tests = lines.iter().position(|line| line.trim() == "#[cfg(test)]");
-    let code = &lines[..tests.unwrap_or(lines.len())];
+    let test = test_lines(&lines);
     let starts = |line: &str| {
         let line = line.split("//").next().unwrap_or_default();
         STARTS.iter().any(|start| line.contains(start))
     };
-    let found = code.iter().enumerate().filter(|(_, line)| starts(line));
+    let found = lines.iter().enumerate().filter(|(_, line)| starts(line));
     found
+        .filter(|(index, _)| !test[*index])
         .filter(|(index, _)| !excused(&lines, *index, "start"))
         .map(|(index, _)| {
             BrokenRule::at(
@@ -40,6 +41,32 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
             )
         })
         .collect()
+}
+
+/// Which lines belong to tests: each item below `#[cfg(test)]`, to its closing brace, and not what follows.
+fn test_lines(lines: &[&str]) -> Vec<bool> {
+    let mut test = vec![false; lines.len()];
+    let mut index = 0;
+    while index < lines.len() {
+        let line = lines[index];
+        if line.trim() != "#[cfg(test)]" {
+            index += 1;
+            continue;
+        }
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let closing = format!("{indent}}}");
+        let rest = lines[index..].iter().position(|line| {
+            let one_line = line.starts_with(indent)
+                && !line.trim_start().starts_with('#')
+                && (line.ends_with(';') || line.ends_with('}'))
+                && !line[indent.len()..].starts_with(' ');
+            *line == closing || one_line
+        });
+        let end = rest.map_or(lines.len(), |rest| index + rest + 1);
+        test[index..end].fill(true);
+        index = end;
+    }
+    test
 }
 
 #[cfg(test)]
@@ -73,6 +100,10 @@ mod tests {
         let text = "let c = Command::new(x);\n// tidy-allow(start): the operator's\nc.spawn();\n\
                     #[cfg(test)]\nmod tests { fn f() { Command::new(x).spawn(); } }\n";
         assert_eq!(found("crates/engine/x/src/a.rs", text), Vec::<usize>::new());
+        let after = "#[cfg(test)]\nuse x::Y;\nfn f(c: &mut Command) {\n    c.spawn();\n}\n";
+        assert_eq!(found("crates/engine/x/src/a.rs", after), [4]);
+        let made_elsewhere = "let c = tokio::process::Command::from(x);\nc.output();\n";
+        assert_eq!(found("crates/engine/x/src/a.rs", made_elsewhere), [2]);
         let other = "response.status()\n";
         assert_eq!(
             found("crates/engine/x/src/a.rs", other),
