@@ -6,8 +6,8 @@
 
 use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
-    EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel, PackageNames,
-    Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel, NameList, Rate,
+    RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };
 use crate::value::SettingValue as _;
 
@@ -235,6 +235,20 @@ settings! {
         /// packages that several projects share, installations of interpreters, the root of a
         /// workspace. With `strict` nothing else outside of a project's own folder is read for it.
         sandbox_roots: Option<Folders> = None, "NIMBUS_ENGINE_SANDBOX_ROOTS";
+        /// Packages whose providers strangers' programs may use with `strict`, or `none`. One that is
+        /// named here may also be given parameters, which can make it fetch and run anything. Not
+        /// set: every plugin that is installed, without parameters, and none that hands out the
+        /// machine it runs on (docs/sandbox.md lists them).
+        sandbox_providers: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_PROVIDERS";
+        /// Variables of the engine that placeholders (`RUNTIME:env`) in strangers' manifests may read
+        /// with `strict`.
+        sandbox_env: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_ENV";
+        /// Queries that placeholders (`RUNTIME:aws`) in strangers' manifests may ask with `strict`, which
+        /// are answered with the operator's credentials: names such as `latestAmiId`.
+        sandbox_lookups: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_LOOKUPS";
+        /// Projects whose stacks a stranger's program may read through a stack reference with
+        /// `strict`, beside its own project's.
+        sandbox_references: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_REFERENCES";
         /// Memory that a program in a sandbox may use, all its processes together, in MiB.
         sandbox_memory_mib: u32 = 4096, "NIMBUS_ENGINE_SANDBOX_MEMORY_MIB";
         /// Processes and threads that a program in a sandbox may have at a time.
@@ -254,7 +268,7 @@ settings! {
         plugin_mirror_url: Option<Endpoint> = None, "NIMBUS_ENGINE_PLUGIN_MIRROR_URL";
         /// Packages whose provider processes are shared by programs in different folders, instead of
         /// those that were reviewed for it (docs/plugins.md lists them), or `none`.
-        shared_providers: Option<PackageNames> = None, "NIMBUS_ENGINE_SHARED_PROVIDERS";
+        shared_providers: Option<NameList> = None, "NIMBUS_ENGINE_SHARED_PROVIDERS";
     }
 
     /// Comparison of the recorded state with the cloud.

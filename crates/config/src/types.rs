@@ -326,19 +326,19 @@ impl JsonSchema for Schedule {
     }
 }
 
-/// Packages by name, or the word `none`.
+/// Names with commas between them, or the word `none`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackageNames(Vec<String>);
+pub struct NameList(Vec<String>);
 
-impl PackageNames {
+impl NameList {
     pub fn names(&self) -> &[String] {
         &self.0
     }
 }
 
-impl SettingValue for PackageNames {
+impl SettingValue for NameList {
     fn parse(text: &str) -> Result<Self, String> {
-        const WANTED: &str = "write names of packages with commas between them, or `none`";
+        const WANTED: &str = "write names with commas between them, or `none`";
         if text.trim() == "none" {
             return Ok(Self(Vec::new()));
         }
@@ -360,9 +360,9 @@ impl SettingValue for PackageNames {
     }
 }
 
-impl JsonSchema for PackageNames {
+impl JsonSchema for NameList {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "PackageNames".into()
+        "NameList".into()
     }
 
     fn inline_schema() -> bool {
@@ -479,14 +479,14 @@ mod tests {
 
     #[test]
     fn packages_are_names_with_commas_between_them_or_none() {
-        let packages = PackageNames::parse(" aws, azure-native ,gcp").unwrap();
+        let packages = NameList::parse(" aws, azure-native ,gcp").unwrap();
         assert_eq!(packages.names(), ["aws", "azure-native", "gcp"]);
         assert_eq!(packages.show(), "aws,azure-native,gcp");
-        let none = PackageNames::parse("none").unwrap();
+        let none = NameList::parse("none").unwrap();
         assert!(none.names().is_empty());
         assert_eq!(none.show(), "none");
         for text in ["", "aws,", "aws gcp", "aws;gcp"] {
-            assert!(PackageNames::parse(text).is_err(), "{text}");
+            assert!(NameList::parse(text).is_err(), "{text}");
         }
     }
 

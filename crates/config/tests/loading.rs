@@ -208,6 +208,22 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.sandbox_roots", json!(null)),
         ),
         (
+            "NIMBUS_ENGINE_SANDBOX_PROVIDERS",
+            ("engine.sandbox_providers", json!(null)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_ENV",
+            ("engine.sandbox_env", json!(null)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_LOOKUPS",
+            ("engine.sandbox_lookups", json!(null)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_REFERENCES",
+            ("engine.sandbox_references", json!(null)),
+        ),
+        (
             "NIMBUS_ENGINE_SANDBOX_PROCESSES",
             ("engine.sandbox_processes", json!(512)),
         ),

@@ -134,6 +134,7 @@ codes! {
     OFFICIAL_CLI_UNSUPPORTED = 311, Invalid, final, "The official Pulumi command line cannot do this";
     OFFICIAL_CLI_FAILED = 312, Failed, final, "The official Pulumi command line failed";
     PLUGIN_NOT_OPERATORS = 313, Refused, final, "A plugin is not the operator's";
+    PROVIDER_NOT_ALLOWED = 314, Refused, final, "Programs of strangers may not use a provider";
 
     // Programs and their launchers.
     RUNTIME_UNSUPPORTED = 400, Invalid, final, "Programs of this runtime cannot be run";

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
 use nimbus_engine_backend::{Keyring, StackSecrets};
 use nimbus_engine_model::secrets::Crypter;
+use nimbus_engine_operations::{Allowances, SandboxSettings};
 use nimbus_orchestrator::calculate::{Calculated, Entropy, calculate, is_remembered};
 use nimbus_orchestrator::{LookupValue, UnitMemory, ValueLookupError};
 use nimbus_runs::ports::ExternalValues;
@@ -17,6 +18,8 @@ use crate::passphrase::environment;
 /// The process's environment, this machine's chance, and the AWS account of its credentials.
 pub(crate) struct MachineValues {
     rehearsing: bool,
+    /// What strangers' manifests may ask for; `None` for one's own, which may ask for everything.
+    allowances: Option<Allowances>,
     variables: AwsVariables,
     /// Set up when the first value comes from there: most deployments never ask.
     aws: OnceCell<Aws>,
@@ -36,10 +39,18 @@ impl MachineValues {
         self
     }
 
+    /// For manifests of strangers, if programs are strangers': variables and credentials are the operator's.
+    pub(crate) fn sandboxed(mut self, sandbox: Option<&SandboxSettings>) -> Self {
+        let strict = sandbox.filter(|sandbox| sandbox.is_strict());
+        self.allowances = strict.map(|strict| strict.allowances.clone());
+        self
+    }
+
     /// With AWS set up by these variables instead of the process's own.
     pub(crate) fn with_variables(rehearsing: bool, variables: AwsVariables) -> Self {
         Self {
             rehearsing,
+            allowances: None,
             variables,
             aws: OnceCell::new(),
             keyring: Keyring::new(environment(rehearsing)),
@@ -81,6 +92,15 @@ impl MachineValues {
     }
 }
 
+/// Nothing is said about whether it exists.
+fn not_allowed(what: &str, name: &str, setting: &str) -> ValueLookupError {
+    ValueLookupError {
+        message: format!(
+            "{what} {name} is the operator's, and manifests of strangers get what {setting} names"
+        ),
+    }
+}
+
 fn unreadable(error: impl std::fmt::Display) -> ValueLookupError {
     ValueLookupError {
         message: format!("a remembered secret cannot be opened: {error}"),
@@ -95,6 +115,12 @@ impl ExternalValues for MachineValues {
         query: &str,
         parameters: &[String],
     ) -> Result<LookupValue, ValueLookupError> {
+        if let Some(allowances) = &self.allowances
+            && !self.rehearsing
+            && !allowances.lookups.contains(query)
+        {
+            return Err(not_allowed("the query", query, "engine.sandbox_lookups"));
+        }
         let answer = if self.rehearsing {
             rehearsed(region, query, parameters)
         } else {
@@ -106,6 +132,11 @@ impl ExternalValues for MachineValues {
     }
 
     async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError> {
+        if let Some(allowances) = &self.allowances
+            && !allowances.variables.contains(variable)
+        {
+            return Err(not_allowed("the variable", variable, "engine.sandbox_env"));
+        }
         Ok(std::env::var(variable).map_or(LookupValue::Absent, LookupValue::open))
     }
 

@@ -84,10 +84,12 @@ pub fn local_ports(
         unit_events(bus, &observer, listener),
         cancellation.clone(),
     )
-    .sandboxed(sandbox)
+    .sandboxed(sandbox.clone())
     .sharing(choices.shared_providers)
     .official(choices.engine == EngineChoice::Official);
-    let values = MachineValues::new(rehearsal).with_keys(engine.keyring());
+    let values = MachineValues::new(rehearsal)
+        .with_keys(engine.keyring())
+        .sandboxed(sandbox.as_ref());
     let id = place.deployment.manifest.metadata.id.as_str();
     Ok(RunPorts {
         deployment: Box::new(ManifestFile::new(&place.workspace, id)),
@@ -101,7 +103,7 @@ pub fn local_ports(
         engine: Box::new(engine),
         values: Box::new(values),
         accounts: Box::new(MachineAccounts),
-        checks: Box::new(ShellChecks::new(records)),
+        checks: Box::new(ShellChecks::new(records).sandboxed(sandbox, place.workspace.root())),
         clock: Box::new(SystemRunClock),
         key: digest_key(place.workspace.root())?,
     })

@@ -2,9 +2,11 @@
 //!
 //! A check is a command for a shell in the deployment's directory. Everything that it starts ends
 //! with it. It is told what it looks at by variables, and finds the outputs of all stacks in a file;
-//! secret ones are left out, so a check cannot give them away.
+//! secret ones are left out, so a check cannot give them away. Where programs run in a sandbox, checks do
+//! too: a manifest is as much a stranger's as a program is.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_engine_operations::{EnclosedCommand, SandboxSettings, enclose};
 use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Started};
 use nimbus_orchestrator::{CheckCommand, LookupValue};
 use nimbus_runs::ports::{CheckOutput, CheckRunner, CheckSubject};
@@ -29,14 +32,41 @@ pub(crate) struct ShellChecks {
     /// Where they run.
     directory: PathBuf,
     runs: PathBuf,
+    sandbox: Option<SandboxedChecks>,
 }
+
+/// How checks are kept from everything else.
+#[derive(Clone, Debug)]
+struct SandboxedChecks {
+    settings: SandboxSettings,
+    /// The workspace: nothing outside of it is shown because a deployment's folder is a link.
+    root: PathBuf,
+}
+
+/// Variables that a check is told things by.
+const TOLD: [&str; 4] = [
+    "NIMBUS_DEPLOYMENT",
+    "NIMBUS_ENVIRONMENT",
+    "NIMBUS_REHEARSAL",
+    "NIMBUS_OUTPUTS",
+];
 
 impl ShellChecks {
     pub(crate) fn new(records: &Records) -> Self {
         Self {
             directory: records.directory().to_owned(),
             runs: records.folder().join("runs"),
+            sandbox: None,
         }
+    }
+
+    /// Runs checks in the sandbox of programs.
+    pub(crate) fn sandboxed(mut self, settings: Option<SandboxSettings>, root: &Path) -> Self {
+        self.sandbox = settings.map(|settings| SandboxedChecks {
+            settings,
+            root: root.to_owned(),
+        });
+        self
     }
 
     /// File with the outputs of all components, in the folder of the run.
@@ -64,9 +94,20 @@ impl CheckRunner for ShellChecks {
         output: Arc<CheckOutput>,
     ) -> Result<()> {
         let command = self.command(check, subject);
-        run_check(name, check, command, stop, output)
-            .await
-            .map(drop)
+        let Some(sandbox) = &self.sandbox else {
+            let origin = CodeOrigin::Tenants(CodeIsolation::OwnProject);
+            return run_check(name, check, (command, origin), stop, output)
+                .await
+                .map(drop);
+        };
+        let shown = [self.directory.clone(), self.outputs(subject)];
+        let shown: Vec<PathBuf> = shown.into_iter().filter(|path| path.exists()).collect();
+        let EnclosedCommand { command, room } =
+            enclose(&sandbox.settings, &sandbox.root, &command, &shown, &TOLD).await?;
+        let origin = CodeOrigin::Tenants(CodeIsolation::Sandbox);
+        let ran = run_check(name, check, (command, origin), stop, output).await;
+        drop(room);
+        ran.map(drop)
     }
 }
 
@@ -78,7 +119,7 @@ impl CheckRunner for ShellChecks {
 async fn run_check(
     name: &str,
     check: &CheckCommand,
-    command: Command,
+    (command, origin): (Command, CodeOrigin),
     cancel: &CancellationToken,
     output: Arc<CheckOutput>,
 ) -> Result<Duration> {
@@ -87,7 +128,7 @@ async fn run_check(
         Error::new(ErrorCode::CHECK_FAILED, format!("check {name} {what}"))
             .with_help("its output is above and in the run's log")
     };
-    let child = ChildProcess::start(command, CodeOrigin::Tenants(CodeIsolation::OwnProject)).await;
+    let child = ChildProcess::start(command, origin).await;
     let Started {
         process,
         stdout,
@@ -127,10 +168,22 @@ impl ShellChecks {
             .env("NIMBUS_ENVIRONMENT", subject.environment.as_str())
             .env("NIMBUS_REHEARSAL", if subject.rehearsal { "1" } else { "" })
             .env("NIMBUS_OUTPUTS", self.outputs(subject))
-            // Whoever checks has no business with secrets of states.
-            .env_remove(nimbus_engine_backend::PASSPHRASE);
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // Whoever checks has no business with secrets of states, nor with our own settings.
+        for (name, _) in std::env::vars_os() {
+            if is_ours(&name) {
+                command.env_remove(name);
+            }
+        }
         command
     }
+}
+
+/// Whether a variable is about Nimbus itself, or opens states.
+fn is_ours(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let told = TOLD.contains(&&*name);
+    name.starts_with("PULUMI_") || (name.starts_with("NIMBUS_") && !told)
 }
 
 /// Writes the outputs that are known and not secret, by stack.
@@ -205,7 +258,8 @@ mod tests {
         let heard = Arc::clone(&lines);
         let output: Arc<CheckOutput> = Arc::new(move |text| heard.lock().push(text));
         let command = checks.command(&check, &subject());
-        let result = run_check("smoke", &check, command, cancel, output).await;
+        let origin = CodeOrigin::Tenants(CodeIsolation::OwnProject);
+        let result = run_check("smoke", &check, (command, origin), cancel, output).await;
         let lines = lines.lock().clone();
         CheckRun { result, lines }
     }

@@ -44,6 +44,7 @@ fn inside(site: &Site, room: u64, readable: &[&Path], arguments: &[&str]) -> Ran
             .map(str::to_owned)
             .collect(),
         roots: Vec::new(),
+        allowances: nimbus_engine_sandbox::Allowances::default(),
     };
     let sandbox = Sandbox::new(helper.clone(), &Probe::run(&helper), settings).unwrap();
     let mut room = sandbox.open().unwrap();

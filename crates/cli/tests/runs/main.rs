@@ -20,6 +20,7 @@ mod plans;
 mod promises;
 mod readiness;
 mod sharing;
+mod strict;
 mod terminal;
 #[path = "../shared/terminal.rs"]
 mod terminal_session;

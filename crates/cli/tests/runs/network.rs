@@ -23,7 +23,7 @@ fn connects(host: &str, port: u16) -> String {
 }
 
 /// Whether a program can be kept from the network here; says so if not.
-fn isolates(test: &str) -> bool {
+pub(crate) fn isolates(test: &str) -> bool {
     let doctor = Command::new(env!("CARGO_BIN_EXE_nimbus"))
         .args(["doctor", "--json"])
         .output()

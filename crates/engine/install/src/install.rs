@@ -311,6 +311,14 @@ impl Installer {
         }
     }
 
+    /// Where the overrides lead is the operator's word.
+    fn tokens_for(&self, source: &DownloadSource) -> DownloadTokens {
+        match self.overrides.leads_to(source) {
+            true => self.tokens.clone().trusting(source),
+            false => self.tokens.clone(),
+        }
+    }
+
     async fn newest(
         &self,
         source: &DownloadSource,
@@ -333,7 +341,7 @@ impl Installer {
             plugin: name.to_string(),
             place: source.address(name),
         };
-        let request = source.newest(name, &self.tokens, self.api);
+        let request = source.newest(name, &self.tokens_for(source), self.api);
         let request = request.ok_or_else(unknown)?;
         let text = self.fetcher.text(&request).await?.ok_or_else(unknown)?;
         let latest: Latest = read(&request, &text)?;
@@ -348,7 +356,8 @@ impl Installer {
         if let DownloadSource::Folder(folder) = source {
             return self.find_in(folder, release);
         }
-        let candidates = source.candidates(release, &self.platform, &self.tokens, self.api);
+        let tokens = self.tokens_for(source);
+        let candidates = source.candidates(release, &self.platform, &tokens, self.api);
         let mut places = Vec::new();
         let mut failure = None;
         for candidate in candidates {
@@ -423,10 +432,7 @@ impl Installer {
             return Ok(None);
         };
         let described: ReleaseDescription = read(request, &text)?;
-        let file = |asset: &ReleaseAsset| DownloadRequest {
-            token: request.token.clone(),
-            ..DownloadRequest::file(asset.url.clone())
-        };
+        let file = |asset: &ReleaseAsset| request.named_file(&asset.url);
         let name = release.archive(&self.platform);
         let archive = described.assets.iter().find(|asset| asset.name == name);
         let lists = described.assets.iter().filter(|asset| {

@@ -6,6 +6,7 @@
 use regex::Regex;
 
 use crate::error::InstallError;
+use crate::source::DownloadSource;
 
 #[derive(Clone, Debug, Default)]
 pub struct Overrides(Vec<(Regex, String)>);
@@ -29,6 +30,19 @@ impl Overrides {
         };
         let rules = text.split(',').map(rule).collect::<Option<Vec<_>>>();
         rules.map(Self).ok_or_else(malformed)
+    }
+
+    /// Whether a rule says this host in so many words, and not by way of what a pattern matched.
+    pub(crate) fn leads_to(&self, source: &DownloadSource) -> bool {
+        let (DownloadSource::Github { host, .. } | DownloadSource::Gitlab { host, .. }) = source
+        else {
+            return false;
+        };
+        let said = |address: &String| {
+            let rest = address.split_once("://").map_or("", |(_, rest)| rest);
+            rest.split('/').next() == Some(host)
+        };
+        self.0.iter().any(|(_, address)| said(address))
     }
 
     /// Where to go instead.

@@ -5,6 +5,7 @@
 //! get.pulumi.com. A folder of this machine is a source too. What is decided here is only where to
 //! ask; nothing is asked.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use crate::error::InstallError;
 use crate::name::{Platform, PluginName, Release};
 
 const GITHUB: &str = "api.github.com";
+const GITLAB: &str = "gitlab.com";
 const GET_PULUMI: &str = "https://get.pulumi.com/releases/plugins";
 
 /// Where to ask.
@@ -38,11 +40,45 @@ pub enum DownloadSource {
     Folder(PathBuf),
 }
 
-/// What private projects ask for, from the environment.
+/// What private projects ask for, from the environment. A package may name any host as the place of its
+/// plugin, so a token goes to the host that it is known to be for, and to those that the operator named.
 #[derive(Clone, Default)]
 pub struct DownloadTokens {
-    pub github: Option<String>,
-    pub gitlab: Option<String>,
+    github: Option<String>,
+    gitlab: Option<String>,
+    trusted: BTreeSet<String>,
+}
+
+impl DownloadTokens {
+    pub fn new(github: Option<String>, gitlab: Option<String>) -> Self {
+        Self {
+            github,
+            gitlab,
+            trusted: BTreeSet::new(),
+        }
+    }
+
+    /// Also for the host of a source that the operator named, and not a package.
+    #[must_use]
+    pub fn trusting(mut self, source: &DownloadSource) -> Self {
+        match source {
+            DownloadSource::Github { host, .. } | DownloadSource::Gitlab { host, .. } => {
+                self.trusted.insert(host.clone());
+            }
+            DownloadSource::Public | DownloadSource::Http(_) | DownloadSource::Folder(_) => {}
+        }
+        self
+    }
+
+    fn github_for(&self, host: &str) -> Option<&String> {
+        let known = host == GITHUB || self.trusted.contains(host);
+        self.github.as_ref().filter(|_| known)
+    }
+
+    fn gitlab_for(&self, host: &str) -> Option<&String> {
+        let known = host == GITLAB || self.trusted.contains(host);
+        self.gitlab.as_ref().filter(|_| known)
+    }
 }
 
 /// One GET.
@@ -148,18 +184,18 @@ impl DownloadSource {
             } => {
                 let repository = repository_of(repository, name);
                 let url = format!("{api}://{host}/repos/{owner}/{repository}/releases/latest");
-                (url, &tokens.github)
+                (url, tokens.github_for(host))
             }
             Self::Gitlab { host, project } => {
                 let path = format!("api/v4/projects/{project}/releases/permalink/latest");
-                (format!("{api}://{host}/{path}"), &tokens.gitlab)
+                (format!("{api}://{host}/{path}"), tokens.gitlab_for(host))
             }
             Self::Http(_) | Self::Folder(_) => return None,
         };
         Some(DownloadRequest {
             url,
             accept: "application/json",
-            token: token.clone(),
+            token: token.cloned(),
         })
     }
 
@@ -195,7 +231,7 @@ impl DownloadSource {
                         "{api}://{host}/repos/{owner}/{repository}/releases/tags/v{version}"
                     ),
                     accept: "application/json",
-                    token: tokens.github.clone(),
+                    token: tokens.github_for(host).cloned(),
                 })]
             }
             Self::Gitlab { host, project } => {
@@ -205,7 +241,7 @@ impl DownloadSource {
                 );
                 vec![with_token(
                     files(&base, release, platform),
-                    tokens.gitlab.as_ref(),
+                    tokens.gitlab_for(host),
                 )]
             }
             Self::Folder(_) => Vec::new(),
@@ -287,6 +323,23 @@ impl DownloadRequest {
             url,
             accept: "application/octet-stream",
             token: None,
+        }
+    }
+
+    /// A file that an answer to this request named. The token goes along to the same host only.
+    pub(crate) fn named_file(&self, url: &str) -> Self {
+        let host = |text: &str| {
+            let url = Url::parse(text).ok()?;
+            Some((
+                url.scheme().to_owned(),
+                url.host_str()?.to_owned(),
+                url.port(),
+            ))
+        };
+        let same = host(&self.url).is_some() && host(&self.url) == host(url);
+        Self {
+            token: self.token.clone().filter(|_| same),
+            ..Self::file(url.to_owned())
         }
     }
 
@@ -396,6 +449,56 @@ mod tests {
             "gitlab://h/a/b",
         ] {
             assert!(DownloadSource::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_to_the_host_that_it_is_for() {
+        let tokens = DownloadTokens::new(Some("hub".to_owned()), Some("lab".to_owned()));
+        let sent = |text: &str, tokens: &DownloadTokens| {
+            let source = DownloadSource::parse(text).expect(text);
+            let mut asked = source.candidates(&release(), &platform(), tokens, "https");
+            let newest = source.newest(&release().name, tokens, "https");
+            let token = match asked.remove(0) {
+                Candidate::Files { archive, .. } => archive.token,
+                Candidate::GithubRelease(request) => request.token,
+            };
+            assert_eq!(newest.expect("a place").token, token);
+            token
+        };
+        assert_eq!(
+            sent("github://api.github.com/me", &tokens).as_deref(),
+            Some("hub")
+        );
+        assert_eq!(
+            sent("gitlab://gitlab.com/42", &tokens).as_deref(),
+            Some("lab")
+        );
+        for evil in [
+            "github://evil.example/me",
+            "gitlab://evil.example/42",
+            "github://gitlab.com/me",
+            "github://api.github.com.evil.example/me",
+            "github://api.github.com:8443/me",
+        ] {
+            assert_eq!(sent(evil, &tokens), None, "{evil}");
+        }
+        let own = DownloadSource::parse("github://git.corp/me").expect("a source");
+        let trusting = tokens.trusting(&own);
+        assert!(sent("github://git.corp/other", &trusting).is_some());
+
+        let request = DownloadRequest {
+            token: Some("hub".to_owned()),
+            ..DownloadRequest::file("https://api.github.com/x".to_owned())
+        };
+        assert!(
+            request
+                .named_file("https://api.github.com/y")
+                .token
+                .is_some()
+        );
+        for elsewhere in ["https://evil.example/y", "http://api.github.com/y"] {
+            assert_eq!(request.named_file(elsewhere).token, None);
         }
     }
 

@@ -49,7 +49,7 @@ fn warning(probe: &Probe, settings: &SandboxSettings) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_sandbox::ResourceLimits;
+    use nimbus_engine_sandbox::{Allowances, ResourceLimits};
 
     use super::*;
 
@@ -63,6 +63,7 @@ mod tests {
             limits: ResourceLimits::default(),
             environment: Vec::new(),
             roots: Vec::new(),
+            allowances: Allowances::default(),
         };
         let accepted = settings(IsolationMode::Strict { allow_weak: true });
         let told = warning(&probe, &accepted).expect("a warning");

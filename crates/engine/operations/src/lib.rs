@@ -11,6 +11,7 @@ mod broadcast;
 mod callback_servers;
 mod cancel;
 mod embedded;
+mod enclosed;
 mod engine;
 mod factory;
 mod given;
@@ -37,12 +38,13 @@ mod workspace;
 pub use broadcast::BroadcastSink;
 pub use cancel::{CancelStage, Cancellation};
 pub use embedded::EmbeddedEngine;
+pub use enclosed::{EnclosedCommand, enclose};
 pub use engine::Engine;
 pub use factory::{EngineKind, ProviderSource, engine_for};
 pub use given::GivenConfig;
 /// How programs are kept from everything else.
 pub use nimbus_engine_language::translate_if_asked;
-pub use nimbus_engine_sandbox::{ProgramNetwork, SandboxSettings};
+pub use nimbus_engine_sandbox::{Allowances, ProgramNetwork, SandboxSettings};
 pub use notices::describe as describe_interruption;
 pub use official::OfficialEngine;
 pub use plan::{PlanError, SealedPart};
@@ -52,10 +54,11 @@ pub use request::{
     Action, ImportItem, Mode, OperationRequest, PolicyPackRequest, ResourceSelection, RunOptions,
     StackLocation,
 };
-pub use required::{plugin_folder, required_plugins};
+pub use required::{plugin_folder, refused_provider, required_plugins};
 pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 pub use stacks::stack_outputs;
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
     BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, StackWorkspace, backend_address, backend_of,
+    find_project,
 };

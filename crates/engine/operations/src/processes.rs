@@ -26,7 +26,7 @@ use nimbus_engine_plugin::{
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
 };
-use nimbus_engine_sandbox::{ProgramNetwork, Sandbox};
+use nimbus_engine_sandbox::{ProgramNetwork, Sandbox, SandboxSettings};
 use serde_json::Value;
 
 use crate::assets;
@@ -303,7 +303,7 @@ impl Processes {
             runtime_options: runtime_options(project),
             config_json: Some(config_json(&setup.config.values)),
             environment: self.environment.clone(),
-            tenancy: tenancy(&setup.request.options),
+            tenancy: tenancy(setup.request.options.sandbox.as_ref()),
             strangers: isolation.strangers_code(&setup.request.options),
             search,
             limits: self.limits,
@@ -357,11 +357,12 @@ fn shared_plugins(keep: KeepWarm) -> SharedPlugins {
 }
 
 /// A strict sandbox is for programs of strangers, and their plugins are treated accordingly.
-fn tenancy(options: &RunOptions) -> Tenancy {
-    let mode = options.sandbox.as_ref().map(|sandbox| sandbox.mode);
-    match mode {
-        Some(nimbus_engine_sandbox::IsolationMode::Strict { .. }) => Tenancy::Several,
-        Some(nimbus_engine_sandbox::IsolationMode::BestEffort) | None => Tenancy::Single,
+pub(crate) fn tenancy(sandbox: Option<&SandboxSettings>) -> Tenancy {
+    match sandbox {
+        Some(sandbox) if sandbox.is_strict() => Tenancy::Several {
+            providers: sandbox.allowances.providers.clone(),
+        },
+        Some(_) | None => Tenancy::Single,
     }
 }
 

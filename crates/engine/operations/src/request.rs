@@ -1,6 +1,7 @@
 //! What an operation is asked for.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use nimbus_engine_model::{Snapshot, Urn};
@@ -89,6 +90,15 @@ impl RunOptions {
     pub fn steps_at_once(&self) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.parallel.unwrap_or_else(|| cpus() * STEPS_PER_CPU)
+    }
+
+    /// The projects of others whose stacks the program may read; `None` for all of them.
+    pub(crate) fn readable_projects(&self) -> Option<BTreeSet<String>> {
+        let strict = self
+            .sandbox
+            .as_ref()
+            .filter(|sandbox| sandbox.is_strict())?;
+        Some(strict.allowances.references.clone())
     }
 }
 

@@ -11,7 +11,8 @@ use nimbus_engine_plugin::PluginSearch;
 use nimbus_engine_sandbox::SandboxSettings;
 
 use crate::isolation;
-use crate::processes::Language;
+use crate::processes::{Language, tenancy};
+use crate::workspace::find_project;
 
 /// The packages that a program has installed, as far as they have plugins. What could not be
 /// understood comes second.
@@ -19,7 +20,7 @@ pub async fn required_plugins(
     directory: &Path,
     sandbox: Option<&SandboxSettings>,
 ) -> Result<(Vec<PackageDescriptor>, Vec<String>)> {
-    let project = Project::find(directory)?;
+    let (project, _) = find_project(directory, sandbox)?;
     let trust = match sandbox {
         Some(settings) => {
             let decided = isolation::decide(settings.clone()).await?;
@@ -54,6 +55,11 @@ pub(crate) async fn packages_of(
         Err(_) if !needed => Ok(RequiredPackages::default()),
         found => Ok(found?),
     }
+}
+
+/// Why programs in a sandbox with these settings may not use a package, if they may not.
+pub fn refused_provider(sandbox: &SandboxSettings, package: &PackageDescriptor) -> Option<String> {
+    tenancy(Some(sandbox)).refuses(package)
 }
 
 /// The folder in which the engine looks for installed plugins.

@@ -1,5 +1,6 @@
 //! What other stacks offer, read from the same backend.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +14,8 @@ pub(crate) struct BackendStacks {
     pub(crate) keyring: Arc<Keyring>,
     /// The project that is meant where a name has none.
     pub(crate) project: String,
+    /// For a stranger's program, the projects of others that the operator lets it read.
+    pub(crate) others: Option<BTreeSet<String>>,
 }
 
 impl BackendStacks {
@@ -23,6 +26,17 @@ impl BackendStacks {
         };
         let stack =
             StackRef::parse(name, &self.project).map_err(|error| unreadable(error.to_string()))?;
+        // Whoever writes a program chooses the name, and a backend may hold the stacks of others.
+        let project = stack.project();
+        if let Some(others) = &self.others
+            && project != self.project
+            && !others.contains(project)
+        {
+            return Err(unreadable(format!(
+                "it is a stack of another project, and programs of strangers read those that the \
+                 operator names in engine.sandbox_references; {project} is not there"
+            )));
+        }
         match self.backend.stack(stack).load(&self.keyring).await {
             Ok(loaded) => Ok(loaded.snapshot),
             Err(BackendError::NotFound { .. }) => Err(StackReadError::NotFound {

@@ -180,6 +180,29 @@ fn project_folder(project: Option<&Project>, otherwise: &Path) -> PathBuf {
     project.map_or(otherwise, Project::directory).to_owned()
 }
 
+/// The project that a folder is in, and the reader of its files: of a stranger's project nothing is read
+/// but its own.
+pub fn find_project(
+    directory: &Path,
+    sandbox: Option<&SandboxSettings>,
+) -> Result<(Project, ProjectFiles)> {
+    let found = find_project_file(directory)?;
+    let root = found.parent().unwrap_or(directory);
+    let files = match sandbox {
+        Some(settings) => settings.files_of(&absolute(root)?)?,
+        None => ProjectFiles::UNRESTRICTED,
+    };
+    let project = match files.is_restricted() {
+        true => {
+            // Under its real name, by which everybody will know it.
+            let file = real(root)?.join(found.file_name().unwrap_or_default());
+            Project::read_with(&files, &file)?
+        }
+        false => Project::read(&found)?,
+    };
+    Ok((project, files))
+}
+
 impl StackWorkspace {
     /// With the settings of the sandbox that its program runs in: of a stranger's project nothing is
     /// read but its own files, and it does not decide where its state is.
@@ -188,20 +211,7 @@ impl StackWorkspace {
         keyring: &Arc<Keyring>,
         sandbox: Option<&SandboxSettings>,
     ) -> Result<Self> {
-        let found = find_project_file(&location.directory)?;
-        let root = found.parent().unwrap_or(&location.directory);
-        let files = match sandbox {
-            Some(settings) => settings.files_of(&absolute(root)?)?,
-            None => ProjectFiles::UNRESTRICTED,
-        };
-        let mut project = match files.is_restricted() {
-            true => {
-                // Under its real name, by which everybody will know it.
-                let file = real(root)?.join(found.file_name().unwrap_or_default());
-                Project::read_with(&files, &file)?
-            }
-            false => Project::read(&found)?,
-        };
+        let (mut project, files) = find_project(&location.directory, sandbox)?;
         if files.is_restricted() {
             refuse_backend(location, &project, keyring.environment())?;
         }

@@ -79,8 +79,8 @@ impl ProcessAllocator {
 
     /// The folder to which paths are relative, for a process that runs elsewhere.
     pub(crate) fn folder_for(&self, plan: &StartPlan) -> Option<PathBuf> {
-        let elsewhere = plan.reach() == SharingReach::Everywhere;
-        elsewhere.then(|| self.options.directory.clone())
+        plan.runs_elsewhere()
+            .then(|| self.options.directory.clone())
     }
 
     /// Any process of the package, to see that there can be one.
@@ -94,6 +94,7 @@ impl ProcessAllocator {
         plan: &StartPlan,
         configuration: &Configuration<'_>,
     ) -> Result<ProcessLease, ProviderError> {
+        refuse_inputs(plan, configuration)?;
         let launch = self.launch(plan);
         let digest = self.digest(plan, launch, "check", configuration)?;
         let lease = self.pool(plan).to_check(plan, launch, digest, &self.user);
@@ -107,6 +108,7 @@ impl ProcessAllocator {
         held: Option<&ProcessLease>,
         configure: impl FnOnce(crate::pool::Starting) -> Configuring,
     ) -> Result<(ProcessLease, Configuring), ProviderError> {
+        refuse_inputs(plan, configuration)?;
         let launch = self.launch(plan);
         let digest = self.digest(plan, launch, "configure", configuration)?;
         let pool = self.pool(plan);
@@ -169,6 +171,13 @@ impl ProcessAllocator {
             fields.add_named_file(&directory.join(text));
         });
         Ok(fields.digest())
+    }
+}
+
+fn refuse_inputs(plan: &StartPlan, configuration: &Configuration<'_>) -> Result<(), ProviderError> {
+    match plan.refuses_inputs(configuration.inputs) {
+        Some(message) => Err(ProviderError::Failed { message }),
+        None => Ok(()),
     }
 }
 

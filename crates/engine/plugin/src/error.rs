@@ -27,6 +27,9 @@ pub enum PluginError {
     /// Not the operator's, where only the operator's plugins run outside of the sandbox.
     #[error("{plugin} is not the operator's, and others run only in the sandbox here: {why}")]
     BroughtAlong { plugin: String, why: String },
+    /// The operator does not let programs of strangers use it.
+    #[error("{plugin} may not be used by programs of strangers: {why}")]
+    NotAllowed { plugin: String, why: String },
     #[error("nothing is started any more: the run is ending")]
     Ending,
     #[error("{plugin} did not start: {reason}")]
@@ -42,6 +45,7 @@ impl PluginError {
             Self::Manifest { source, .. } => source.code(),
             Self::Runtime { .. } => ErrorCode::PLUGIN_RUNTIME_MISSING,
             Self::BroughtAlong { .. } => ErrorCode::PLUGIN_NOT_OPERATORS,
+            Self::NotAllowed { .. } => ErrorCode::PROVIDER_NOT_ALLOWED,
             Self::NotStarted { .. } | Self::Ending => ErrorCode::PLUGIN_NOT_STARTED,
             Self::Refused { .. } => ErrorCode::PLUGIN_REFUSED,
         }
@@ -60,6 +64,10 @@ impl PluginError {
                 package,
                 reason: format!("{missing}; {help}"),
             },
+            Self::NotAllowed { .. } => LoadError::NotStarted {
+                package,
+                reason: format!("{self}; {HOW_TO_ALLOW}"),
+            },
             Self::Manifest { .. } | Self::BroughtAlong { .. } | Self::Ending => {
                 LoadError::NotStarted {
                     package,
@@ -73,6 +81,9 @@ impl PluginError {
         }
     }
 }
+
+const HOW_TO_ALLOW: &str = "an operator who accepts that names its package in \
+                            engine.sandbox_providers";
 
 /// The command that installs what is missing.
 fn how_to_install(package: &PackageDescriptor) -> String {
@@ -102,6 +113,9 @@ impl From<PluginError> for Error {
                 "install it with `nimbus plugin install`, or name its folder under `plugins` in \
                      Pulumi.yaml",
             ),
+            PluginError::NotAllowed { .. } => {
+                Error::new(error.code(), error.to_string()).with_help(HOW_TO_ALLOW)
+            }
             PluginError::BroughtAlong { .. } => Error::new(error.code(), error.to_string())
                 .with_help(
                     "install it with `nimbus plugin install`, or run without engine.sandbox: strict",

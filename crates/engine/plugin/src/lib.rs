@@ -36,5 +36,5 @@ pub use options::{HostOptions, PluginTimeouts};
 pub use policy::{PolicyPack, PolicyPackOptions};
 pub use pool::{CallbackServer, CallbackServers, KeepWarm, ProviderPool};
 pub use sharing::{SHARED_EVERYWHERE, SharedPlugins};
-pub use tenancy::Tenancy;
+pub use tenancy::{HAND_OUT_THE_MACHINE, Tenancy};
 pub use untrusted::UntrustedCode;

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use nimbus_engine_files::{ProjectFiles, is_outside};
+
 use crate::error::PluginError;
 use crate::manifest::PluginManifest;
-use crate::process::PluginLaunch;
+use crate::process::{PluginLaunch, Program};
 
 type PluginEnvironment = BTreeMap<OsString, OsString>;
 
@@ -51,6 +53,8 @@ pub(crate) struct Runtimes<'a> {
     /// Where plugins run.
     pub(crate) directory: &'a Path,
     pub(crate) environment: &'a PluginEnvironment,
+    /// Reads the folder of source: a stranger's only as far as it is its own.
+    pub(crate) files: &'a ProjectFiles,
 }
 
 impl Runtimes<'_> {
@@ -61,7 +65,8 @@ impl Runtimes<'_> {
     ) -> Result<PluginLaunch, PluginError> {
         let (program, arguments) = match language {
             Dynamic::Node => {
-                let script = node_module(self.program_folder, "cmd/dynamic-provider", plugin)?;
+                let script =
+                    self.node_module(self.program_folder, "cmd/dynamic-provider", plugin)?;
                 (self.node(plugin)?, vec![script.into(), self.engine.into()])
             }
             Dynamic::Python => {
@@ -101,7 +106,7 @@ impl Runtimes<'_> {
             PluginSource::Provider => "cmd/run-plugin",
             PluginSource::PolicyPack => "cmd/run-policy-pack",
         };
-        let script = node_module(folder, module, plugin)?;
+        let script = self.node_module(folder, module, plugin)?;
         let flags = manifest.options.get("nodeargs").map_or("", String::as_str);
         let mut arguments: Vec<OsString> = flags.split_whitespace().map(OsString::from).collect();
         arguments.push(script.into());
@@ -133,15 +138,17 @@ impl Runtimes<'_> {
         let program = match &virtualenv {
             Some(virtualenv) => {
                 environment.insert("VIRTUAL_ENV".into(), virtualenv.into());
-                virtualenv.join("bin/python")
+                Program::Named(virtualenv.join("bin/python"))
             }
-            None => self.on_path("python3", plugin)?,
+            None => Program::OnPath(self.on_path("python3", plugin)?),
         };
         let mut arguments: Vec<OsString> = match what {
             PluginSource::PolicyPack => ["-u", "-m", "pulumi.policy"].map(OsString::from).into(),
-            PluginSource::Provider if folder.join("__main__.py").is_file() => vec!["-u".into()],
+            PluginSource::Provider if self.files.is_file(&folder.join("__main__.py")) => {
+                vec!["-u".into()]
+            }
             PluginSource::Provider => {
-                let name = pyproject_name(folder, plugin)?;
+                let name = self.pyproject_name(folder, plugin)?;
                 let module = ["-u", "-m", "pulumi.run.plugin", &name].map(OsString::from);
                 let arguments = module.into_iter().chain([self.engine.into()]).collect();
                 return Ok(self.launch(program, arguments, self.directory, environment));
@@ -189,33 +196,61 @@ impl Runtimes<'_> {
             help: "create it and install the plugin's requirements into it".to_owned(),
         };
         if let Some(named) = named {
-            let usable = named.join("bin/python").is_file();
-            return if usable {
-                Ok(Some(named))
-            } else {
-                Err(missing(&named))
+            return match self.has_interpreter(&named, plugin)? {
+                true => Ok(Some(named)),
+                false => Err(missing(&named)),
             };
         }
-        let usual = ["venv", ".venv"].map(|name| folder.join(name));
-        match usual
-            .into_iter()
-            .find(|candidate| candidate.join("bin/python").is_file())
-        {
-            Some(found) => Ok(Some(found)),
-            None if what == PluginSource::PolicyPack => Ok(None),
-            None => Err(missing(folder)),
+        for candidate in ["venv", ".venv"].map(|name| folder.join(name)) {
+            if self.has_interpreter(&candidate, plugin)? {
+                return Ok(Some(candidate));
+            }
+        }
+        match what {
+            PluginSource::PolicyPack => Ok(None),
+            PluginSource::Provider => Err(missing(folder)),
         }
     }
 
-    fn node(&self, plugin: &str) -> Result<PathBuf, PluginError> {
-        self.on_path("node", plugin)
+    /// Whether a folder is a virtual environment. A stranger's has to be one of its own or of the
+    /// operator's roots; where its interpreter leads from there is checked when it is shown.
+    fn has_interpreter(&self, folder: &Path, plugin: &str) -> Result<bool, PluginError> {
+        let interpreter = folder.join("bin/python");
+        if !self.files.is_restricted() {
+            return Ok(interpreter.is_file());
+        }
+        match self.files.symlink_metadata(&interpreter) {
+            Ok(_) => Ok(true),
+            Err(error) if is_outside(&error) => Err(PluginError::Runtime {
+                plugin: plugin.to_owned(),
+                missing: error.to_string(),
+                help: "put the virtual environment into the folder".to_owned(),
+            }),
+            Err(_) => Ok(false),
+        }
     }
 
-    fn python(&self, plugin: &str) -> Result<PathBuf, PluginError> {
-        self.python.map_or_else(
-            || self.on_path("python3", plugin),
-            |path| Ok(path.to_owned()),
-        )
+    fn node(&self, plugin: &str) -> Result<Program, PluginError> {
+        self.on_path("node", plugin).map(Program::OnPath)
+    }
+
+    /// The program's interpreter is the project's choice, unless it is the one that the search path
+    /// has.
+    fn python(&self, plugin: &str) -> Result<Program, PluginError> {
+        let Some(python) = self.python else {
+            return self.on_path("python3", plugin).map(Program::OnPath);
+        };
+        let name = python
+            .file_name()
+            .and_then(OsStr::to_str)
+            .unwrap_or_default();
+        let operators = self
+            .on_path(name, plugin)
+            .is_ok_and(|found| found == python);
+        Ok(match operators {
+            true => Program::OnPath(python.to_owned()),
+            false => Program::Named(python.to_owned()),
+        })
     }
 
     fn on_path(&self, program: &str, plugin: &str) -> Result<PathBuf, PluginError> {
@@ -232,7 +267,7 @@ impl Runtimes<'_> {
 
     fn launch(
         &self,
-        program: PathBuf,
+        program: Program,
         arguments: Vec<OsString>,
         directory: &Path,
         additions: PluginEnvironment,
@@ -246,36 +281,44 @@ impl Runtimes<'_> {
             environment,
         }
     }
-}
 
-/// The folder of a module of the Node SDK, as Node itself would find it from `start`.
-fn node_module(start: &Path, module: &str, plugin: &str) -> Result<PathBuf, PluginError> {
-    let sdk = Path::new("node_modules/@pulumi/pulumi");
-    let mut candidates = start
-        .ancestors()
-        .map(|folder| folder.join(sdk).join(module));
-    let found = candidates.find(|candidate| candidate.join("index.js").is_file());
-    found.ok_or_else(|| PluginError::Runtime {
-        plugin: plugin.to_owned(),
-        missing: format!(
-            "@pulumi/pulumi/{module} is not installed for {}",
-            start.display()
-        ),
-        help: format!("run npm install in {}", start.display()),
-    })
-}
+    /// The folder of a module of the Node SDK, as Node itself would find it from `start`.
+    fn node_module(
+        &self,
+        start: &Path,
+        module: &str,
+        plugin: &str,
+    ) -> Result<PathBuf, PluginError> {
+        let sdk = Path::new("node_modules/@pulumi/pulumi");
+        let mut candidates = start
+            .ancestors()
+            .map(|folder| folder.join(sdk).join(module));
+        let found = candidates.find(|candidate| self.files.is_file(&candidate.join("index.js")));
+        found.ok_or_else(|| PluginError::Runtime {
+            plugin: plugin.to_owned(),
+            missing: format!(
+                "@pulumi/pulumi/{module} is not installed for {}",
+                start.display()
+            ),
+            help: format!("run npm install in {}", start.display()),
+        })
+    }
 
-/// The name under which a Python plugin's own package is installed.
-fn pyproject_name(folder: &Path, plugin: &str) -> Result<String, PluginError> {
-    let name = std::fs::read_to_string(folder.join("pyproject.toml"))
-        .ok()
-        .and_then(|text| text.parse::<toml::Table>().ok())
-        .and_then(|table| Some(table.get("project")?.get("name")?.as_str()?.to_owned()));
-    name.ok_or_else(|| PluginError::Runtime {
-        plugin: plugin.to_owned(),
-        missing: "it has neither __main__.py nor a pyproject.toml with a project name".to_owned(),
-        help: format!("complete the plugin in {}", folder.display()),
-    })
+    /// The name under which a Python plugin's own package is installed.
+    fn pyproject_name(&self, folder: &Path, plugin: &str) -> Result<String, PluginError> {
+        let name = self
+            .files
+            .read_to_string(&folder.join("pyproject.toml"))
+            .ok()
+            .and_then(|text| text.parse::<toml::Table>().ok())
+            .and_then(|table| Some(table.get("project")?.get("name")?.as_str()?.to_owned()));
+        name.ok_or_else(|| PluginError::Runtime {
+            plugin: plugin.to_owned(),
+            missing: "it has neither __main__.py nor a pyproject.toml with a project name"
+                .to_owned(),
+            help: format!("complete the plugin in {}", folder.display()),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -324,9 +367,10 @@ mod tests {
             program_folder: Path::new("/program"),
             directory: Path::new("/project"),
             environment,
+            files: &ProjectFiles::UNRESTRICTED,
         };
         let launch = runtimes.source(what, folder.path(), manifest, "it")?;
-        let words = [launch.program.into_os_string()]
+        let words = [launch.program.path().to_owned().into_os_string()]
             .into_iter()
             .chain(launch.arguments);
         let line = words

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_model::{PackageDescriptor, PropertyMap};
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
 use nimbus_engine_process::CodeOrigin;
 use semver::Version;
@@ -23,7 +23,7 @@ use crate::manifest::PluginManifest;
 use crate::options::{HostOptions, PluginTimeouts};
 use crate::plugin::{Greeting, Plugin};
 use crate::pool::{DigestFields, KeyDigest};
-use crate::process::{PluginLaunch, PluginOutput, PluginProcess};
+use crate::process::{PluginLaunch, PluginOutput, PluginProcess, Program};
 use crate::runtime::{Dynamic, PluginSource, Runtimes};
 use crate::sharing::SharingReach;
 use crate::tenancy::{self, Tenancy};
@@ -66,6 +66,8 @@ pub(crate) struct StartPlan {
     package: PackageDescriptor,
     found: PluginStart,
     reach: SharingReach,
+    /// It runs where no file of the program is.
+    away: bool,
     tenancy: Tenancy,
     limits: PluginTimeouts,
 }
@@ -79,13 +81,24 @@ impl StartPlan {
         widest: SharingReach,
     ) -> Result<Self, PluginError> {
         let label = label(package);
+        if let Some(why) = options.tenancy.refuses(package) {
+            let plugin = label;
+            return Err(PluginError::NotAllowed { plugin, why });
+        }
         let (found, reach) = locate(options, package, &label, widest)?;
+        let away = match &found {
+            PluginStart::Running(_) => false,
+            PluginStart::Start(start) => {
+                reach == SharingReach::Everywhere || start.is_kept_away(options)
+            }
+        };
         Ok(Self {
+            away,
             label,
             package: package.clone(),
             found,
             reach,
-            tenancy: options.tenancy,
+            tenancy: options.tenancy.clone(),
             limits: options.limits,
         })
     }
@@ -99,6 +112,16 @@ impl StartPlan {
 
     pub(crate) fn reach(&self) -> SharingReach {
         self.reach
+    }
+
+    /// Whether it runs in another folder than the program's.
+    pub(crate) fn runs_elsewhere(&self) -> bool {
+        self.away
+    }
+
+    /// Why its provider may not be given these inputs.
+    pub(crate) fn refuses_inputs(&self, inputs: &PropertyMap) -> Option<String> {
+        self.tenancy.refuses_inputs(&self.package.name, inputs)
     }
 
     /// Everything that makes the process what it is, before it is configured.
@@ -120,8 +143,8 @@ impl StartPlan {
                 fields.add("running").add(port.get().to_le_bytes());
             }
             PluginStart::Start(start) => {
-                fields.add("start").add_path(&start.launch.program);
-                fields.add_stamp(&start.launch.program);
+                fields.add("start").add_path(start.launch.program.path());
+                fields.add_stamp(start.launch.program.path());
                 fields.add_path(&start.launch.directory);
                 for argument in &start.launch.arguments {
                     fields.add(argument.as_bytes());
@@ -222,7 +245,15 @@ fn locate(
     let version = package.version.as_ref();
     let located = options.search.locate(kind, &package.name, version);
     let environment = environment(options, package, dynamic);
-    let runtimes = runtimes(options, &environment);
+    let files = match (dynamic, &options.strangers) {
+        (Some(_), Some(strangers)) => strangers.files_of(&options.directory),
+        _ => Ok(ProjectFiles::UNRESTRICTED),
+    };
+    let files = files.map_err(|reason| PluginError::NotStarted {
+        plugin: label.to_owned(),
+        reason,
+    })?;
+    let runtimes = runtimes(options, &environment, &files);
     let start = match (located, dynamic) {
         (Ok(Located::Running { port }), _) => {
             return Ok((PluginStart::Running(port), SharingReach::Operation));
@@ -238,7 +269,7 @@ fn locate(
         (Ok(Located::Program { path }), None) => StartCommand {
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             launch: PluginLaunch {
-                program: path,
+                program: Program::OnPath(path),
                 arguments: Vec::new(),
                 directory: options.directory.clone(),
                 environment,
@@ -249,7 +280,6 @@ fn locate(
         },
         (Ok(Located::Source { folder }), None) => {
             let file = folder.join("PulumiPlugin.yaml");
-            let files = ProjectFiles::UNRESTRICTED;
             let manifest =
                 PluginManifest::read(&files, &file).map_err(|source| PluginError::Manifest {
                     manifest: file,
@@ -275,12 +305,21 @@ fn locate(
     let reach = reach(options, package, &start).min(widest);
     let start = match reach {
         SharingReach::Everywhere => start.anywhere(options),
+        SharingReach::Operation | SharingReach::Folder if start.is_kept_away(options) => {
+            start.anywhere(options)
+        }
         SharingReach::Operation | SharingReach::Folder => start,
     };
     Ok((PluginStart::Start(Box::new(start)), reach))
 }
 
 impl StartCommand {
+    /// Interpreters and tools take settings and modules from the folder that they run in. A plugin that
+    /// runs outside of the sandbox does not run where a stranger's files are.
+    fn is_kept_away(&self, options: &HostOptions) -> bool {
+        options.tenancy != Tenancy::Single && self.strangers.is_none()
+    }
+
     /// Runs where no file of a program is, and without knowing of any program.
     fn anywhere(mut self, options: &HostOptions) -> Self {
         self.launch.directory.clone_from(&self.folder);
@@ -340,8 +379,8 @@ fn refuse_strangers(
     let project = [options.directory.as_path(), &options.program_folder];
     // Of a plugin in source its folder counts: what interprets it is found on the search path.
     let plugin = match start.compiled {
-        true => &start.launch.program,
-        false => &start.folder,
+        true => start.launch.program.path(),
+        false => start.folder.as_path(),
     };
     tenancy::check_operators(plugin, &options.search, &project).map_err(refused)
 }
@@ -349,6 +388,7 @@ fn refuse_strangers(
 pub(crate) fn runtimes<'a>(
     options: &'a HostOptions,
     environment: &'a BTreeMap<OsString, OsString>,
+    files: &'a ProjectFiles,
 ) -> Runtimes<'a> {
     Runtimes {
         python: options.python.as_deref(),
@@ -356,6 +396,7 @@ pub(crate) fn runtimes<'a>(
         program_folder: &options.program_folder,
         directory: &options.directory,
         environment,
+        files,
     }
 }
 
@@ -366,9 +407,13 @@ fn environment(
     package: &PackageDescriptor,
     dynamic: Option<Dynamic>,
 ) -> BTreeMap<OsString, OsString> {
-    let own = tenancy::environment(&options.environment, &package.name, options.tenancy);
+    let own = tenancy::environment(&options.environment, &package.name, &options.tenancy);
     let mut environment = own.clone();
     for (ours, theirs) in &package.environment {
+        // Programs say this, and a name such as LD_PRELOAD is not theirs to give.
+        if !tenancy::may_have(OsStr::new(theirs), &package.name, &options.tenancy) {
+            continue;
+        }
         if let Some(value) = own.get(OsStr::new(ours)) {
             environment.insert(theirs.into(), value.clone());
         }

@@ -3,21 +3,101 @@
 //! A provider holds credentials, so it gets those that are its own and no others. And it runs
 //! outside of any sandbox, so it must not be code that a tenant brought along.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use nimbus_engine_model::{PackageDescriptor, PropertyMap};
+
 use crate::lookup::PluginSearch;
+use crate::runtime::Dynamic;
 
 /// Whether this machine runs programs of strangers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tenancy {
     /// Everything is the user's own: plugins get the whole environment, as with any tool.
     #[default]
     Single,
     /// Plugins get what they need and their own credentials.
-    Several,
+    Several {
+        /// Packages that the operator lets strangers use, whatever they can do. `None`: every one
+        /// that is installed, apart from those that hand out the machine.
+        providers: Option<BTreeSet<String>>,
+    },
+}
+
+/// Packages whose providers run commands, change files or start programs that whoever uses them names:
+/// the machine itself, with the rights of the engine. `kubernetes` runs the command that a kubeconfig
+/// names under `exec`.
+pub const HAND_OUT_THE_MACHINE: &[&str] = &[
+    "command",
+    "docker",
+    "docker-build",
+    "kubernetes",
+    "local",
+    "terraform",
+    "terraform-module",
+    "terraform-provider",
+];
+
+/// Inputs of providers by which a program chooses other credentials of the operator, or a file that says
+/// which program to run for them (`credential_process`).
+const OPERATORS_INPUTS: &[(&str, &[&str])] = &[
+    (
+        "aws",
+        &["profile", "sharedConfigFiles", "sharedCredentialsFiles"],
+    ),
+    (
+        "aws-native",
+        &["profile", "sharedConfigFile", "sharedCredentialsFile"],
+    ),
+];
+
+impl Tenancy {
+    fn names(&self, package: &str) -> bool {
+        match self {
+            Self::Single | Self::Several { providers: None } => false,
+            Self::Several {
+                providers: Some(named),
+            } => named.contains(package),
+        }
+    }
+
+    /// Why a program may not use a package.
+    pub fn refuses(&self, package: &PackageDescriptor) -> Option<String> {
+        let Self::Several { providers } = self else {
+            return None;
+        };
+        let name = package.name.as_str();
+        // Dynamic providers are the program's own code and run in its sandbox.
+        if self.names(name) || Dynamic::of_package(name).is_some() {
+            return None;
+        }
+        if providers.is_some() {
+            return Some("the operator has named others".to_owned());
+        }
+        if package.parameterization.is_some() {
+            let why = "its parameters could make it fetch and run anything";
+            return Some(why.to_owned());
+        }
+        let hands_out = HAND_OUT_THE_MACHINE.contains(&name);
+        hands_out.then(|| "it hands out the machine that it runs on".to_owned())
+    }
+
+    /// Why a provider may not be configured so.
+    pub(crate) fn refuses_inputs(&self, package: &str, inputs: &PropertyMap) -> Option<String> {
+        if *self == Self::Single || self.names(package) {
+            return None;
+        }
+        let (_, reserved) = OPERATORS_INPUTS.iter().find(|(name, _)| *name == package)?;
+        let given = reserved.iter().find(|input| inputs.contains_key(**input))?;
+        Some(format!(
+            "{given} of a provider is the operator's to say where programs are strangers'; name \
+             {package} in engine.sandbox_providers to leave it to them"
+        ))
+    }
 }
 
 /// Variables that every plugin may have: where things are and how to get out.
@@ -64,24 +144,28 @@ const OURS: &[&str] = &["NIMBUS_", "PULUMI_"];
 pub(crate) fn environment(
     all: &BTreeMap<OsString, OsString>,
     package: &str,
-    tenancy: Tenancy,
+    tenancy: &Tenancy,
 ) -> BTreeMap<OsString, OsString> {
-    if tenancy == Tenancy::Single {
-        return all.clone();
+    let kept = all
+        .iter()
+        .filter(|(name, _)| may_have(name, package, tenancy));
+    kept.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// Whether a provider of this package may have a variable of this name.
+pub(crate) fn may_have(name: &OsStr, package: &str, tenancy: &Tenancy) -> bool {
+    if *tenancy == Tenancy::Single {
+        return true;
     }
     let named = format!("{}_", package.replace('-', "_").to_uppercase());
     let family = FAMILIES.iter().find(|(name, _)| *name == package);
     let family = family.map_or(&[] as &[&str], |(_, family)| family);
-    let own = |name: &OsStr| {
-        let name = name.to_string_lossy();
-        COMMON.contains(&&*name)
-            || name.starts_with("LC_")
-            || (name.starts_with(&named) && !OURS.iter().any(|ours| name.starts_with(ours)))
-            || family.iter().any(|beginning| name.starts_with(beginning))
-    };
-    let kept = all.iter().filter(|(name, _)| own(name));
-    kept.map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    let name = name.to_string_lossy();
+    COMMON.contains(&&*name)
+        || name.starts_with("LC_")
+        || (name.starts_with(&named) && !OURS.iter().any(|ours| name.starts_with(ours)))
+        || family.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Whether a plugin at this place was brought along by the program.
@@ -120,20 +204,75 @@ pub(crate) fn check_operators(
             "{place} lies in no folder of the operator's plugins"
         ));
     }
-    let own = nix::unistd::geteuid().as_raw();
-    for changed in [place.as_path(), place.parent().unwrap_or(&place)] {
-        let found = changed.metadata().map_err(unreadable)?;
-        let changed = changed.display();
-        if found.uid() != 0 && found.uid() != own {
-            return Err(format!("{changed} belongs to user {}", found.uid()));
-        }
-        // A folder in which everybody may write and nobody may replace what is another's.
-        let sticky = found.is_dir() && found.mode() & 0o1000 != 0;
-        if found.mode() & 0o002 != 0 && !sticky {
-            return Err(format!("everybody can write to {changed}"));
+    // By its name too: whoever can change a link on the way can make it lead elsewhere.
+    check_owners(plugin)?;
+    check_owners(&place)?;
+    match place.is_dir() {
+        true => check_contents(&place),
+        false => Ok(()),
+    }
+}
+
+/// Everything in a folder of source is code.
+fn check_contents(folder: &Path) -> Result<(), String> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let unreadable = |error: std::io::Error| format!("{}: {error}", folder.display());
+        for entry in folder.read_dir().map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let found = entry.metadata().map_err(unreadable)?;
+            // What links lead to is theirs who may write there; the operator made the link.
+            if !found.is_symlink() {
+                check_owner(&entry.path(), &found)?;
+            }
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
         }
     }
     Ok(())
+}
+
+/// Nobody but the operator and the superuser may be able to change a file, or to put another one in its
+/// place: it and every folder above it are theirs.
+fn check_owners(place: &Path) -> Result<(), String> {
+    for changed in place.ancestors() {
+        let found = changed.metadata();
+        let found = found.map_err(|error| format!("{}: {error}", changed.display()))?;
+        check_owner(changed, &found)?;
+    }
+    Ok(())
+}
+
+fn check_owner(changed: &Path, found: &Metadata) -> Result<(), String> {
+    let own = nix::unistd::geteuid().as_raw();
+    let changed = changed.display();
+    if found.uid() != 0 && found.uid() != own {
+        return Err(format!("{changed} belongs to user {}", found.uid()));
+    }
+    // A folder in which others may write and nobody may replace what is another's.
+    let sticky = found.is_dir() && found.mode() & 0o1000 != 0;
+    if found.mode() & 0o002 != 0 && !sticky {
+        return Err(format!("everybody can write to {changed}"));
+    }
+    if found.mode() & 0o020 != 0 && !sticky && !is_private(found.gid()) {
+        return Err(format!("group {} can write to {changed}", found.gid()));
+    }
+    Ok(())
+}
+
+/// Whether a group has nobody in it but the superuser, or but us: many systems give each user a group of
+/// the same name.
+fn is_private(group: u32) -> bool {
+    if group == 0 {
+        return true;
+    }
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid());
+    let group = nix::unistd::Group::from_gid(group.into());
+    let (Ok(Some(user)), Ok(Some(group))) = (user, group) else {
+        return false;
+    };
+    group.name == user.name && group.mem.iter().all(|member| *member == user.name)
 }
 
 fn is_below(place: &Path, folder: &Path) -> bool {
@@ -146,7 +285,38 @@ fn is_below(place: &Path, folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn kept(package: &str, tenancy: Tenancy) -> Vec<String> {
+    const SEVERAL: Tenancy = Tenancy::Several { providers: None };
+
+    fn package(name: &str) -> PackageDescriptor {
+        PackageDescriptor {
+            name: name.to_owned(),
+            ..PackageDescriptor::default()
+        }
+    }
+
+    #[test]
+    fn what_hands_out_the_machine_has_to_be_named() {
+        assert_eq!(SEVERAL.refuses(&package("random")), None);
+        assert!(SEVERAL.refuses(&package("command")).is_some());
+        let named = Tenancy::Several {
+            providers: Some(["command".to_owned()].into()),
+        };
+        assert_eq!(named.refuses(&package("command")), None);
+        assert!(named.refuses(&package("random")).is_some());
+        assert_eq!(Tenancy::Single.refuses(&package("command")), None);
+    }
+
+    #[test]
+    fn a_program_does_not_choose_among_the_operators_credentials() {
+        let inputs = |name: &str| PropertyMap::from([(name.to_owned(), "x".into())]);
+        for name in ["profile", "sharedConfigFiles"] {
+            assert!(SEVERAL.refuses_inputs("aws", &inputs(name)).is_some());
+            assert_eq!(Tenancy::Single.refuses_inputs("aws", &inputs(name)), None);
+        }
+        assert_eq!(SEVERAL.refuses_inputs("aws", &inputs("region")), None);
+    }
+
+    fn kept(package: &str, tenancy: &Tenancy) -> Vec<String> {
         let all = [
             "AWS_SECRET_ACCESS_KEY",
             "ARM_CLIENT_SECRET",
@@ -164,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_provider_gets_its_own_credentials_and_no_others() {
-        let several = |package| kept(package, Tenancy::Several);
+        let several = |package| kept(package, &SEVERAL);
         assert_eq!(several("aws"), ["AWS_SECRET_ACCESS_KEY", "PATH"]);
         assert_eq!(several("azure-native"), ["ARM_CLIENT_SECRET", "PATH"]);
         assert_eq!(several("gcp"), ["GOOGLE_CREDENTIALS", "PATH"]);
@@ -176,7 +346,7 @@ mod tests {
     #[test]
     fn nobody_gets_what_is_nimbus_own() {
         for package in ["nimbus", "pulumi", "random"] {
-            let kept = kept(package, Tenancy::Several);
+            let kept = kept(package, &SEVERAL);
             assert!(!kept.contains(&"NIMBUS_JWT_SECRET".to_owned()), "{package}");
             assert!(!kept.contains(&"PULUMI_CONFIG_PASSPHRASE".to_owned()));
         }
@@ -184,7 +354,7 @@ mod tests {
 
     #[test]
     fn alone_everything_is_ones_own() {
-        assert_eq!(kept("aws", Tenancy::Single).len(), 8);
+        assert_eq!(kept("aws", &Tenancy::Single).len(), 8);
     }
 
     #[test]
@@ -225,6 +395,21 @@ mod tests {
         }
         fs::set_permissions(path("bin/p"), Permissions::from_mode(0o757)).expect("a mode");
         assert!(check("bin/p").expect_err("writable").contains("everybody"));
+        fs::set_permissions(path("bin/p"), Permissions::from_mode(0o755)).expect("a mode");
+        if nix::unistd::geteuid().is_root() {
+            fs::set_permissions(path("bin/p"), Permissions::from_mode(0o775)).expect("a mode");
+            nix::unistd::chown(&path("bin/p"), None, Some(100.into())).expect("a group");
+            assert!(check("bin/p").expect_err("writable").contains("group 100"));
+        }
+        // Of source, every file counts.
+        fs::write(path("plugins/resource-x-v1.0.0/index.js"), "").expect("a file");
+        let mode = Permissions::from_mode(0o666);
+        fs::set_permissions(path("plugins/resource-x-v1.0.0/index.js"), mode).expect("a mode");
+        assert!(check("plugins/resource-x-v1.0.0").is_err());
+        // Whoever can write to a folder far above can put another one in its place.
+        fs::set_permissions(path("plugins"), Permissions::from_mode(0o777)).expect("a mode");
+        let refused = check("plugins/resource-x-v1.0.0/p").expect_err("writable");
+        assert!(refused.contains("everybody"), "{refused}");
     }
 
     #[test]

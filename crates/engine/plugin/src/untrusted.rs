@@ -17,7 +17,7 @@ use nimbus_engine_sandbox::{
 };
 
 use crate::pool::{CallbackServer, CallbackServers};
-use crate::process::{PluginLaunch, PluginOutput, PluginProcess, StartError};
+use crate::process::{PluginLaunch, PluginOutput, PluginProcess, Program, StartError};
 
 /// Where untrusted code runs.
 #[derive(Clone)]
@@ -59,11 +59,9 @@ impl UntrustedCode {
         let mut room = self.sandbox.open().map_err(|error| error.to_string())?;
         let server = self.servers.open_at(room.socket(), audience).await;
         let CallbackServer { address, server } = server.map_err(|error| error.to_string())?;
-        // What lies among the files that may be read was named by the project, a virtual
-        // environment's interpreter for example. What does not is on the operator's search path.
-        let interpreter = match files.symlink_metadata(&launch.program) {
-            Ok(_) => Interpreter::Projects(&launch.program),
-            Err(_) => Interpreter::Operators(&launch.program),
+        let interpreter = match &launch.program {
+            Program::Named(path) => Interpreter::Projects(path),
+            Program::OnPath(path) => Interpreter::Operators(path),
         };
         let readable = readable_by_program(&files, &root, &root, interpreter);
         let readable = readable.map_err(|error| error.to_string())?;
@@ -71,7 +69,7 @@ impl UntrustedCode {
             argument if *argument == *engine => address.clone().into(),
             argument => argument.clone(),
         });
-        let mut command = Command::new(&launch.program);
+        let mut command = Command::new(launch.program.path());
         command
             .args(arguments)
             .current_dir(&launch.directory)

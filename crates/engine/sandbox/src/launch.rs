@@ -23,7 +23,7 @@ use crate::environment;
 use crate::error::SandboxError;
 use crate::paths::Readable;
 use crate::plan::{HelperPlan, Measures};
-use crate::policy::{IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
+use crate::policy::{Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
 use crate::probe::{Probe, Tried};
 use crate::verdict::{ExceededLimit, HelperReport, explain};
 
@@ -80,9 +80,16 @@ pub struct SandboxSettings {
     pub environment: Vec<String>,
     /// Folders of the operator that strangers' projects may lead into.
     pub roots: Vec<PathBuf>,
+    /// What else of the operator's they may use.
+    pub allowances: Allowances,
 }
 
 impl SandboxSettings {
+    /// Whether programs are strangers'.
+    pub fn is_strict(&self) -> bool {
+        matches!(self.mode, IsolationMode::Strict { .. })
+    }
+
     /// Opens files for a project: for a stranger's only its own and those in the operator's roots.
     pub fn files_of(&self, project: &Path) -> Result<ProjectFiles, SandboxError> {
         match self.mode {
@@ -139,7 +146,7 @@ impl Sandbox {
 
     /// Whether its programs are strangers'.
     pub fn is_strict(&self) -> bool {
-        matches!(self.settings.mode, IsolationMode::Strict { .. })
+        self.settings.is_strict()
     }
 
     pub fn limits(&self) -> &ResourceLimits {

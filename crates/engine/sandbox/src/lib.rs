@@ -28,7 +28,7 @@ pub use error::SandboxError;
 pub use launch::{Dialer, Helper, Intervention, Room, Sandbox, SandboxSettings};
 pub use observe::{Observation, ObservedPlace};
 pub use paths::{Interpreter, Readable, code_of_program, readable_by_program};
-pub use policy::{IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
+pub use policy::{Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
 pub use probe::{Primitive, Probe};
 pub use verdict::{ExceededLimit, explain};
 

@@ -1,5 +1,6 @@
 //! What a program may see, reach and use: a plain value, computed before anything is started.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,20 @@ pub enum IsolationMode {
         /// The operator has said that less is acceptable.
         allow_weak: bool,
     },
+}
+
+/// What the operator lets programs of strangers use that is not theirs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowances {
+    /// Packages whose providers they may use, with parameters too. `None`: those that are installed,
+    /// without parameters, apart from those that hand out the machine.
+    pub providers: Option<BTreeSet<String>>,
+    /// Variables of the engine that their placeholders may read.
+    pub variables: BTreeSet<String>,
+    /// Queries that their placeholders may ask with the operator's credentials.
+    pub lookups: BTreeSet<String>,
+    /// Projects of others whose stacks they may read.
+    pub references: BTreeSet<String>,
 }
 
 /// What a program may use at most.

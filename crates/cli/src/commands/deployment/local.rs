@@ -159,6 +159,10 @@ pub(crate) fn sandbox_of(
             .as_ref()
             .map(|settings| settings.roots.clone())
             .unwrap_or_default(),
+        allowances: settings
+            .as_ref()
+            .map(|settings| settings.allowances.clone())
+            .unwrap_or_default(),
         environment: settings
             .map(|settings| settings.environment)
             .unwrap_or_default(),

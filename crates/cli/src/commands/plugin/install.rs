@@ -4,12 +4,14 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use nimbus_core::Result;
+use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_install::{
     Checksum, DownloadSource, DownloadTokens, InstallKind, InstallOutcome as Ended, Installed,
     Installer, Order, Overrides, PluginName, Proof, UnpackLimits,
 };
-use nimbus_engine_operations::required_plugins;
+use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_operations::{refused_provider, required_plugins};
+use nimbus_engine_sandbox::SandboxSettings;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,8 +64,12 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let follower = InstallObserver::new(context.output);
+    let tokens = match args.source(context)? {
+        Some(source) => tokens().trusting(&source),
+        None => tokens(),
+    };
     let installer = Installer::new(store()?, UnpackLimits::default())?
-        .with_tokens(tokens())
+        .with_tokens(tokens)
         .with_overrides(overrides()?)
         .watched_by(follower.watcher());
     let orders = args.orders(&installer, context).await?;
@@ -133,10 +139,15 @@ impl PluginInstallArgs {
             context.output.note(&problem);
         }
         let mut orders = Vec::new();
+        let strict = sandbox.as_ref().filter(|sandbox| sandbox.is_strict());
         for package in packages {
+            if let Some(strict) = strict {
+                strangers_package(&package, strict)?;
+            }
             let source = match (&source, package.download_url.as_str()) {
                 (Some(source), _) => source.clone(),
                 (None, "") => DownloadSource::Public,
+                (None, url) if strict.is_some() => return Err(strangers_source(&package, url)),
                 (None, url) => DownloadSource::parse(url)?,
             };
             orders.push(Order {
@@ -153,16 +164,37 @@ impl PluginInstallArgs {
     }
 }
 
+/// Plugins run outside of the sandbox, so a stranger's package gets only those installed that its program
+/// may use.
+fn strangers_package(package: &PackageDescriptor, strict: &SandboxSettings) -> Result<()> {
+    match refused_provider(strict, package) {
+        Some(why) => {
+            let message = format!("{} is not installed for a stranger: {why}", package.name);
+            Err(Error::new(ErrorCode::PROVIDER_NOT_ALLOWED, message)
+                .with_help("an operator who wants it names it: nimbus plugin install NAME"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn strangers_source(package: &PackageDescriptor, url: &str) -> Error {
+    let message = format!(
+        "a stranger's package says that the plugin {} is at {url}, and it would run outside of the \
+         sandbox",
+        package.name
+    );
+    Error::new(ErrorCode::PLUGIN_NOT_OPERATORS, message).with_help(
+        "say where it is with --server, --from or engine.plugin_mirror_url, or install it by name",
+    )
+}
+
 fn tokens() -> DownloadTokens {
     let token = |name: &str| {
         let value = env::var(name).ok().filter(|value| !value.is_empty())?;
         nimbus_telemetry::register_secret(&value);
         Some(value)
     };
-    DownloadTokens {
-        github: token("GITHUB_TOKEN"),
-        gitlab: token("GITLAB_TOKEN"),
-    }
+    DownloadTokens::new(token("GITHUB_TOKEN"), token("GITLAB_TOKEN"))
 }
 
 fn overrides() -> Result<Overrides> {

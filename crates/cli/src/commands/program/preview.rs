@@ -44,7 +44,6 @@ pub(crate) async fn run(
     args: ProgramPreviewArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    save_assignments(&args.location, context)?;
     let mut options = RunOptions {
         save_plan: args.save_plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()
@@ -53,6 +52,7 @@ pub(crate) async fn run(
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     args.program.apply(&mut options, context)?;
+    save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
         location: &args.location,
         action: Action::Update,

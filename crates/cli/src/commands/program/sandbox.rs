@@ -1,11 +1,14 @@
 //! How a program is kept from everything else: flags first, then the settings.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use nimbus_config::{Engine, SandboxMode, SandboxNetwork};
+use nimbus_config::{Engine, NameList, SandboxMode, SandboxNetwork};
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_sandbox::{IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings};
+use nimbus_engine_sandbox::{
+    Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings,
+};
 
 use crate::context::CommandContext;
 
@@ -66,6 +69,7 @@ impl SandboxArgs {
         Ok(decided.map(|settings| SandboxSettings {
             limits: limits(chosen),
             roots: roots(chosen),
+            allowances: allowances(chosen),
             ..settings
         }))
     }
@@ -105,6 +109,7 @@ impl SandboxArgs {
             limits: ResourceLimits::default(),
             environment: Vec::new(),
             roots: Vec::new(),
+            allowances: Allowances::default(),
         }))
     }
 }
@@ -114,6 +119,17 @@ fn roots(chosen: &Engine) -> Vec<PathBuf> {
     roots
         .map(|roots| roots.paths().to_vec())
         .unwrap_or_default()
+}
+
+fn allowances(chosen: &Engine) -> Allowances {
+    let names = |list: &NameList| -> BTreeSet<String> { list.names().iter().cloned().collect() };
+    let listed = |list: &Option<NameList>| list.as_ref().map(names);
+    Allowances {
+        providers: listed(&chosen.sandbox_providers.value),
+        variables: listed(&chosen.sandbox_env.value).unwrap_or_default(),
+        lookups: listed(&chosen.sandbox_lookups.value).unwrap_or_default(),
+        references: listed(&chosen.sandbox_references.value).unwrap_or_default(),
+    }
 }
 
 fn limits(chosen: &Engine) -> ResourceLimits {

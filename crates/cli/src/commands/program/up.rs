@@ -41,7 +41,6 @@ pub(crate) struct ProgramUpArgs {
 }
 
 pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    save_assignments(&args.location, context)?;
     let mut options = RunOptions {
         plan: args.plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()
@@ -50,6 +49,7 @@ pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result
     args.targets.apply(&mut options);
     args.effort.apply(&mut options);
     args.program.apply(&mut options, context)?;
+    save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
         location: &args.location,
         action: Action::Update,

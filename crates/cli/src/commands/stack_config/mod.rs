@@ -13,9 +13,11 @@ use nimbus_engine_backend::project::{
 };
 use nimbus_engine_backend::{BackendError, Environment, Keyring, StackRef, StackSecrets};
 use nimbus_engine_model::{PathSegment, PropertyPath, REDACTED};
+use nimbus_engine_operations::find_project;
+use nimbus_engine_sandbox::SandboxSettings;
 use serde_json::Value;
 
-use crate::commands::program::LocationArgs;
+use crate::commands::program::{LocationArgs, sandbox_settings};
 use crate::commands::values::shown;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -48,11 +50,15 @@ impl StackConfigCommand {
 }
 
 /// Saves what `--config KEY=VALUE` gave, as the official command line does before it runs.
-pub(crate) fn save_assignments(location: &LocationArgs, context: &CommandContext) -> Result<()> {
+pub(crate) fn save_assignments(
+    location: &LocationArgs,
+    sandbox: Option<&SandboxSettings>,
+    context: &CommandContext,
+) -> Result<()> {
     if context.assignments.is_empty() {
         return Ok(());
     }
-    let mut opened = OpenedStackConfig::new(location, context)?;
+    let mut opened = OpenedStackConfig::in_sandbox(location, sandbox, context)?;
     for assignment in &context.assignments {
         let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
         let (key, path) = parse_key(key, &opened.project.name, false)?;
@@ -72,11 +78,22 @@ struct OpenedStackConfig {
 
 impl OpenedStackConfig {
     fn new(location: &LocationArgs, context: &CommandContext) -> Result<Self> {
+        let sandbox = sandbox_settings(context)?;
+        Self::in_sandbox(location, sandbox.as_ref(), context)
+    }
+
+    /// With the settings of the sandbox: a stranger's project does not say which file is read or written.
+    fn in_sandbox(
+        location: &LocationArgs,
+        sandbox: Option<&SandboxSettings>,
+        context: &CommandContext,
+    ) -> Result<Self> {
         let location = location.location(context);
-        let mut project = Project::find(&location.directory)?;
+        let (mut project, files) = find_project(&location.directory, sandbox)?;
         let name = StackRef::parse(&location.stack, &project.name).map_err(BackendError::from)?;
         project.name = name.project().to_owned();
-        let settings = StackSettings::read(&project.stack_file(name.stack()), &project.name)?;
+        let file = project.stack_file(name.stack());
+        let settings = StackSettings::read_with(&files, &file, &project.name)?;
         let keyring = Keyring::new(Environment::process());
         let secrets = StackSecrets::declared(&keyring, &settings.secrets()?, None);
         Ok(Self {

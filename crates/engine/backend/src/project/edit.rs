@@ -7,9 +7,10 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::secrets::PassphraseManager;
 use nimbus_engine_model::{PathSegment, SecretsProvider};
 use serde_json::Value;
@@ -112,7 +113,14 @@ impl StackSettings {
     }
 
     /// Writes the file whole, or not at all.
+    ///
+    /// Where projects are strangers' it is written where they may be read from and nowhere else: a link,
+    /// or a folder that the project names, could lead to anybody's file.
     pub fn save(&self) -> Result<()> {
+        if self.files.is_restricted() {
+            check_place(&self.files, &self.path)
+                .map_err(|source| super::file::unreadable(&self.path, source))?;
+        }
         replace_file(&self.path, self.text().as_bytes()).map_err(|source| {
             let message = format!("cannot write {}: {source}", self.path.display());
             Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(source)
@@ -220,7 +228,8 @@ impl StackSettings {
                 && read.keys() == wanted.keys
                 && read.everything_else() == self.everything_else()
             {
-                *self = read;
+                let files = self.files.clone();
+                *self = Self { files, ..read };
                 return Ok(());
             }
         }
@@ -273,6 +282,33 @@ fn misplaced(key: &ConfigKey, error: &PlaceError) -> Error {
         ErrorCode::CONFIG_KEY,
         format!("`{key}` cannot be changed: {error}"),
     )
+}
+
+/// Refuses a file that leads, or whose folder leads, out of what may be read. Folders that are not there
+/// yet are made, so they must not go up again.
+fn check_place(files: &ProjectFiles, path: &Path) -> std::io::Result<()> {
+    match files.symlink_metadata(path) {
+        Ok(_) => return files.canonicalize(path).map(drop),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut existing = path;
+    while let Some(folder) = existing.parent() {
+        let new = existing.strip_prefix(folder).unwrap_or(existing);
+        if new.components().any(|part| part == Component::ParentDir) {
+            let message = "a folder that is not there cannot be left again";
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::PermissionDenied,
+                message,
+            ));
+        }
+        match files.symlink_metadata(folder) {
+            Ok(_) => return files.canonicalize(folder).map(drop),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => existing = folder,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::ErrorKind::NotFound.into())
 }
 
 /// Writes beside, syncs, renames over, syncs the folder. A link stays a link.

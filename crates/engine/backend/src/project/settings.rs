@@ -22,6 +22,8 @@ pub struct StackSettings {
     /// The file's text; empty when there is no file yet.
     pub(super) text: String,
     pub(super) document: Option<Document>,
+    /// Where it may be read and written.
+    pub(super) files: ProjectFiles,
 }
 
 impl StackSettings {
@@ -32,13 +34,17 @@ impl StackSettings {
 
     /// The same through the reader of the project's files.
     pub fn read_with(files: &ProjectFiles, path: &Path, project: &str) -> Result<Self> {
-        match files.read_to_string(path) {
-            Ok(text) => Self::parse(path, project, text),
+        let read = match files.read_to_string(path) {
+            Ok(text) => Self::parse(path, project, text)?,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                Ok(Self::empty(path, project))
+                Self::empty(path, project)
             }
-            Err(source) => Err(super::file::unreadable(path, source)),
-        }
+            Err(source) => return Err(super::file::unreadable(path, source)),
+        };
+        Ok(Self {
+            files: files.clone(),
+            ..read
+        })
     }
 
     /// The settings that a text says, as if it were in the file at `path`.
@@ -77,6 +83,7 @@ impl StackSettings {
             project: project.to_owned(),
             text: String::new(),
             document: None,
+            files: ProjectFiles::UNRESTRICTED,
         }
     }
 

@@ -313,13 +313,10 @@ async fn the_newest_release_of_a_github_project_is_found_with_a_token() {
     server.serve("/assets/1", redirect);
     elsewhere.serve("/blob", Served::file(archive()));
     let place = Place::new();
-    let tokens = DownloadTokens {
-        github: Some("hush".to_owned()),
-        gitlab: None,
-    };
-    let installer = place.installer().with_tokens(tokens).over_plain_http();
     let source =
         DownloadSource::parse(&format!("github://{}/me", server.host())).expect("a project");
+    let tokens = DownloadTokens::new(Some("hush".to_owned()), None).trusting(&source);
+    let installer = place.installer().with_tokens(tokens).over_plain_http();
     let newest = Order {
         version: None,
         ..order(source)

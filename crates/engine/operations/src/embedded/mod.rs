@@ -256,6 +256,7 @@ impl EmbeddedOperation<'_> {
                     backend: self.workspace.access.backend.clone(),
                     keyring: Arc::clone(&self.workspace.access.keyring),
                     project: self.workspace.project.name.clone(),
+                    others: self.request.options.readable_projects(),
                 }),
                 events: Arc::clone(&self.events),
                 cancellation: self.cancellation,

@@ -79,7 +79,7 @@ impl PolicyPack {
                 source,
             })?;
         let environment = environment(options, &pack);
-        let launch = runtimes(options, &environment).source(
+        let launch = runtimes(options, &environment, &files).source(
             PluginSource::PolicyPack,
             &pack.folder,
             &manifest,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,10 +30,27 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// How long a plugin that closed its output may take to be gone.
 const CLOSED: Duration = Duration::from_secs(5);
 
+/// A program to run, and who chose it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Found by the operator's search path, or a plugin of the operator's.
+    OnPath(PathBuf),
+    /// Named by a folder of source: the interpreter of its virtual environment.
+    Named(PathBuf),
+}
+
+impl Program {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::OnPath(path) | Self::Named(path) => path,
+        }
+    }
+}
+
 /// What to run. Its environment may hold credentials, so it cannot be printed.
 #[derive(Clone)]
 pub(crate) struct PluginLaunch {
-    pub(crate) program: PathBuf,
+    pub(crate) program: Program,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: PathBuf,
     /// The whole environment: nothing is inherited beside it.
@@ -215,7 +232,7 @@ impl fmt::Debug for PluginProcess {
 
 impl PluginLaunch {
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.program.path());
         command
             .args(&self.arguments)
             .current_dir(&self.directory)

@@ -72,6 +72,7 @@ pub(crate) fn strict() -> SandboxSettings {
         limits: ResourceLimits::default(),
         environment: Vec::new(),
         roots: Vec::new(),
+        allowances: nimbus_engine_sandbox::Allowances::default(),
     }
 }
 
