@@ -7,10 +7,12 @@ mod codes;
 mod error;
 mod ids;
 mod names;
+mod operation;
 mod values;
 
 pub use codes::{ErrorCode, ErrorKind};
 pub use error::{Error, InputSpan, Result, line_and_column};
 pub use ids::{DeploymentId, TenantId, TraceId, UserId};
 pub use names::{ComponentName, EnvironmentName, UnitName};
+pub use operation::StackOperation;
 pub use values::{Epoch, Malformed, Name, Serial};

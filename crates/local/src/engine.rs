@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_backend::{BackendError, Keyring};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, GivenConfig, Mode, OfficialEngine,
-    OperationRequest, PolicyPackRequest, Processes, ProgramNetwork, RunOptions, RunReport,
-    SandboxSettings, StackAccess, StackLocation, stack_outputs,
+    Cancellation, EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationAction,
+    OperationMode, OperationReport, OperationRequest, PolicyPackRequest, Processes, ProgramNetwork,
+    RunOptions, SandboxSettings, StackAccess, StackLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::{
@@ -139,11 +139,12 @@ impl LocalEngine {
 
     /// Rules say what may be made. What takes away or goes back is not held up by them.
     fn policy_packs(&self, operation: UnitOperation) -> Vec<PolicyPackRequest> {
-        match operation {
-            UnitOperation::Preview | UnitOperation::Deploy => self.options.policy_packs.clone(),
-            UnitOperation::Destroy | UnitOperation::Refresh | UnitOperation::Restore(_) => {
-                Vec::new()
-            }
+        match StackOperation::from(operation) {
+            StackOperation::Update => self.options.policy_packs.clone(),
+            StackOperation::Destroy
+            | StackOperation::Refresh
+            | StackOperation::Import
+            | StackOperation::Restore => Vec::new(),
         }
     }
 
@@ -163,8 +164,10 @@ impl LocalEngine {
     }
 
     fn engine(&self, request: &OperationRequest, config: GivenConfig) -> Box<dyn Engine> {
-        let only_ours = matches!(request.action, Action::Restore(_) | Action::Import(_))
-            || request.options.clear_pending_creates;
+        let only_ours = matches!(
+            request.action,
+            OperationAction::Restore(_) | OperationAction::Import(_)
+        ) || request.options.clear_pending_creates;
         if let Some(official) = self.official.as_ref().filter(|_| !only_ours) {
             return Box::new(official.clone().given(config));
         }
@@ -177,9 +180,9 @@ impl LocalEngine {
     async fn operate(
         &self,
         job: &UnitJob,
-        action: Action,
-        mode: Mode,
-    ) -> Result<OperationOutcome, UnitFailure> {
+        action: OperationAction,
+        mode: OperationMode,
+    ) -> Result<OperationEffects, UnitFailure> {
         let location = self.location(&job.unit);
         let options = RunOptions {
             parallel: self.options.parallel,
@@ -206,7 +209,7 @@ impl LocalEngine {
         };
         let mut report = ended.map_err(failed)?;
         match std::mem::replace(&mut report.result, Ok(())) {
-            Ok(()) => Ok(OperationOutcome {
+            Ok(()) => Ok(OperationEffects {
                 report,
                 steps: watch.steps(),
             }),
@@ -220,12 +223,15 @@ impl LocalEngine {
         &self,
         recovery: Recovery,
         location: &StackLocation,
-        action: &Action,
-        mode: Mode,
+        action: &OperationAction,
+        mode: OperationMode,
     ) -> Result<RunOptions> {
         let mut options = RunOptions::default();
-        let undoes = matches!(action, Action::Restore(_) | Action::Destroy);
-        if mode == Mode::Preview || !(recovery.look_up || undoes) {
+        let undoes = matches!(
+            action,
+            OperationAction::Restore(_) | OperationAction::Destroy
+        );
+        if mode == OperationMode::Preview || !(recovery.look_up || undoes) {
             return Ok(options);
         }
         let open = self.unfinished(location).await?;
@@ -277,8 +283,8 @@ impl LocalEngine {
             return Ok(UnitReport::default());
         }
         let wanted = urns(&target);
-        let action = Action::Restore(Box::new(target));
-        let report = self.operate(job, action, Mode::Apply).await?;
+        let action = OperationAction::Restore(Box::new(target));
+        let report = self.operate(job, action, OperationMode::Apply).await?;
         let recorded = self.recorded(&location).await?.unwrap_or_default();
         let unproved = |what: String| {
             let message = format!("{} was rolled back, but {what}", job.unit.component);
@@ -293,7 +299,9 @@ impl LocalEngine {
             return Err(unproved(format!("{urn} is not as it was")));
         }
         if !recorded.resources.is_empty() {
-            let look = self.operate(job, Action::Refresh, Mode::Preview).await?;
+            let look = self
+                .operate(job, OperationAction::Refresh, OperationMode::Preview)
+                .await?;
             let look = look.report;
             if look.has_changes() {
                 let changes = look.changes.iter().filter(|(op, _)| **op != StepOp::Same);
@@ -303,7 +311,7 @@ impl LocalEngine {
                 )));
             }
         }
-        Ok(unit_report(report))
+        Ok(report.into())
     }
 
     /// A state of a unit's history.
@@ -337,19 +345,19 @@ impl UnitEngine for LocalEngine {
     async fn run(&self, job: &UnitJob) -> Result<UnitReport, UnitFailure> {
         let location = self.location(&job.unit);
         let (action, mode) = match job.operation {
-            UnitOperation::Preview => (Action::Update, Mode::Preview),
+            UnitOperation::Preview => (OperationAction::Update, OperationMode::Preview),
             UnitOperation::Deploy => {
                 let access = self.access(&location).await?;
                 self.kept
                     .keep(job.run, &job.unit.unit, &access.stack())
                     .await?;
-                (Action::Update, Mode::Apply)
+                (OperationAction::Update, OperationMode::Apply)
             }
             UnitOperation::Destroy if self.recorded(&location).await?.is_none() => {
                 return Ok(UnitReport::default());
             }
-            UnitOperation::Destroy => (Action::Destroy, Mode::Apply),
-            UnitOperation::Refresh => (Action::Refresh, Mode::Apply),
+            UnitOperation::Destroy => (OperationAction::Destroy, OperationMode::Apply),
+            UnitOperation::Refresh => (OperationAction::Refresh, OperationMode::Apply),
             UnitOperation::Restore(point) => {
                 return match self.restore_target(job, point).await? {
                     Some(target) => self.put_back(job, target).await,
@@ -358,7 +366,7 @@ impl UnitEngine for LocalEngine {
                 };
             }
         };
-        Ok(unit_report(self.operate(job, action, mode).await?))
+        Ok(self.operate(job, action, mode).await?.into())
     }
 
     async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>> {
@@ -429,23 +437,25 @@ pub(crate) fn pack_digest(folder: &Path, config: Option<&Path>) -> String {
 }
 
 /// What came of an operation, and what it did to which resource.
-struct OperationOutcome {
-    report: RunReport,
+struct OperationEffects {
+    report: OperationReport,
     steps: BTreeMap<String, String>,
 }
 
-fn unit_report(operation: OperationOutcome) -> UnitReport {
-    let OperationOutcome { report, steps } = operation;
-    UnitReport {
-        steps,
-        outputs: lookup_values(&report.outputs),
-        resources: left(&report.changes),
-        changes: report
-            .changes
-            .into_iter()
-            .map(|(op, count)| (op.to_string(), count as u64))
-            .collect(),
-        seconds: report.duration.as_secs_f64().ceil() as u64,
+impl From<OperationEffects> for UnitReport {
+    fn from(operation: OperationEffects) -> Self {
+        let OperationEffects { report, steps } = operation;
+        Self {
+            steps,
+            outputs: lookup_values(&report.outputs),
+            resources: left(&report.changes),
+            changes: report
+                .changes
+                .into_iter()
+                .map(|(op, count)| (op.to_string(), count as u64))
+                .collect(),
+            seconds: report.duration.as_secs_f64().ceil() as u64,
+        }
     }
 }
 

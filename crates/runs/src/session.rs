@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, StackOperation};
 use nimbus_orchestrator::{
     EarlierAttempt, Fingerprint, FingerprintInput, Run, RunAction, RunDirection, RunEvent, RunId,
     RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
@@ -204,9 +204,11 @@ impl PlannedRun {
     }
 
     fn direction(&self) -> RunDirection {
-        match self.request.action {
-            RunAction::Deploy | RunAction::Preview | RunAction::Refresh => RunDirection::Forward,
-            RunAction::Destroy | RunAction::Rollback => RunDirection::Reverse,
+        match StackOperation::from(self.request.action) {
+            StackOperation::Update | StackOperation::Refresh | StackOperation::Import => {
+                RunDirection::Forward
+            }
+            StackOperation::Destroy | StackOperation::Restore => RunDirection::Reverse,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_core::{ComponentName, Error, UnitName};
+use nimbus_core::{ComponentName, Error, StackOperation, UnitName};
 use nimbus_orchestrator::{
     Fingerprint, LookupValue, NetworkAccess, RollbackTrigger, RunId, RunReason, UnitConfigValue,
     UnitMemory,
@@ -41,6 +41,17 @@ pub enum UnitOperation {
     Refresh,
     /// Back to an earlier state, proved by a look at what is there.
     Restore(RestorePoint),
+}
+
+impl From<UnitOperation> for StackOperation {
+    fn from(operation: UnitOperation) -> Self {
+        match operation {
+            UnitOperation::Preview | UnitOperation::Deploy => Self::Update,
+            UnitOperation::Destroy => Self::Destroy,
+            UnitOperation::Refresh => Self::Refresh,
+            UnitOperation::Restore(_) => Self::Restore,
+        }
+    }
 }
 
 /// A state to go back to.

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
+use nimbus_core::StackOperation;
 use nimbus_engine_model::HookKind;
 use nimbus_engine_ports::{Program, ProgramError};
 
-use crate::deployment::{Deployment, ProgramEnd, RefreshScope, RegistrationGate};
+use crate::deployment::{Deployment, KnownTargets, ProgramEnd, RefreshScope, RegistrationGate};
 use crate::error::DeployError;
 use crate::import::ImportSpec;
 use crate::outcome::DeploymentOutcome;
-use crate::spec::{DeploymentSpec, Purpose};
+use crate::spec::DeploymentSpec;
 
 /// Brings the stack to what the program asks for; a preview when `options.dry_run` is set.
 pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> DeploymentOutcome {
-    operate(spec, Purpose::Update, async |deployment| {
+    operate(spec, StackOperation::Update, async |deployment| {
         deployment.tell_policies();
         prepare(deployment).await?;
         deployment
-            .refuse_unknown_targets(&[false, false, true])
+            .refuse_unknown_targets(KnownTargets::REPLACED)
             .await?;
         run_program(deployment, program.as_ref()).await;
         if !deployment.failures.is_stopped()
@@ -36,9 +37,9 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Deployme
 
 /// Deletes what the stack has, or its targets.
 pub async fn destroy(spec: DeploymentSpec) -> DeploymentOutcome {
-    operate(spec, Purpose::Destroy, async |deployment| {
+    operate(spec, StackOperation::Destroy, async |deployment| {
         deployment
-            .refuse_unknown_targets(&[true, true, false])
+            .refuse_unknown_targets(KnownTargets::CHOSEN)
             .await?;
         refuse_lost_hooks(deployment)?;
         prepare(deployment).await?;
@@ -57,12 +58,12 @@ pub async fn destroy_with_program(
     spec: DeploymentSpec,
     program: Arc<dyn Program>,
 ) -> DeploymentOutcome {
-    operate(spec, Purpose::Destroy, async |deployment| {
+    operate(spec, StackOperation::Destroy, async |deployment| {
         prepare(deployment).await?;
         listen_to(deployment, program.as_ref()).await?;
         if !deployment.failures.is_stopped() {
             deployment
-                .refuse_unknown_targets(&[true, true, false])
+                .refuse_unknown_targets(KnownTargets::CHOSEN)
                 .await?;
             refuse_lost_hooks(deployment)?;
             deployment.delete_unwanted(ProgramEnd::NoProgram).await?;
@@ -77,7 +78,7 @@ pub async fn refresh_with_program(
     spec: DeploymentSpec,
     program: Arc<dyn Program>,
 ) -> DeploymentOutcome {
-    operate(spec, Purpose::Refresh, async |deployment| {
+    operate(spec, StackOperation::Refresh, async |deployment| {
         listen_to(deployment, program.as_ref()).await?;
         if !deployment.failures.is_stopped() {
             deployment.refresh_base(RefreshScope::Chosen).await?;
@@ -98,7 +99,7 @@ async fn listen_to(deployment: &Arc<Deployment>, program: &dyn Program) -> Resul
 
 /// Records what is really there.
 pub async fn refresh(spec: DeploymentSpec) -> DeploymentOutcome {
-    operate(spec, Purpose::Refresh, async |deployment| {
+    operate(spec, StackOperation::Refresh, async |deployment| {
         deployment.refresh_base(RefreshScope::Chosen).await
     })
     .await
@@ -106,7 +107,7 @@ pub async fn refresh(spec: DeploymentSpec) -> DeploymentOutcome {
 
 /// Takes existing objects under management.
 pub async fn import(spec: DeploymentSpec, imports: Vec<ImportSpec>) -> DeploymentOutcome {
-    operate(spec, Purpose::Update, async |deployment| {
+    operate(spec, StackOperation::Import, async |deployment| {
         deployment.import_all(imports).await
     })
     .await
@@ -115,10 +116,10 @@ pub async fn import(spec: DeploymentSpec, imports: Vec<ImportSpec>) -> Deploymen
 /// What all operations have in common.
 async fn operate(
     spec: DeploymentSpec,
-    purpose: Purpose,
+    operation: StackOperation,
     work: impl AsyncFnOnce(&Arc<Deployment>) -> Result<(), DeployError>,
 ) -> DeploymentOutcome {
-    let deployment = match Deployment::new(spec, purpose) {
+    let deployment = match Deployment::new(spec, operation) {
         Ok(deployment) => deployment,
         Err(failed) => return (*failed).into(),
     };
@@ -187,7 +188,7 @@ async fn run_program(deployment: &Arc<Deployment>, program: &dyn Program) {
 
 async fn delete_unwanted(deployment: &Arc<Deployment>) -> Result<(), DeployError> {
     let known = deployment
-        .refuse_unknown_targets(&[true, false, false])
+        .refuse_unknown_targets(KnownTargets::TARGETS)
         .await;
     deployment.delete_unwanted(ProgramEnd::Ended).await?;
     known

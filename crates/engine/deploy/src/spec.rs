@@ -83,18 +83,6 @@ impl Default for DeploymentOptions {
     }
 }
 
-/// What becomes of a program's registrations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Resources become what it asks for.
-    Update,
-    /// Everything is going to be deleted: providers and components become what it asks for, and
-    /// other resources only take over its options, of which hooks are one.
-    Destroy,
-    /// Everything is going to be looked at: providers become what it asks for, and nothing else.
-    Refresh,
-}
-
 /// A choice of resources, by URN or by pattern: `*` stands for anything but `:`, `**` for anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {

@@ -7,7 +7,7 @@ use nimbus_core::Result;
 use nimbus_engine_ports::EventSink;
 
 use crate::cancel::Cancellation;
-use crate::report::RunReport;
+use crate::report::OperationReport;
 use crate::request::OperationRequest;
 
 /// Carries out operations on stacks. Engines take the same requests, emit the same events and
@@ -21,5 +21,5 @@ pub trait Engine: Send + Sync {
         request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
-    ) -> Result<RunReport>;
+    ) -> Result<OperationReport>;
 }

@@ -49,10 +49,10 @@ pub use notices::describe as describe_interruption;
 pub use official::OfficialEngine;
 pub use plan::{PlanError, SealedPart};
 pub use processes::Processes;
-pub use report::RunReport;
+pub use report::OperationReport;
 pub use request::{
-    Action, ImportItem, Mode, OperationRequest, PolicyPackRequest, ResourceSelection, RunOptions,
-    StackLocation,
+    ImportItem, OperationAction, OperationMode, OperationRequest, PolicyPackRequest,
+    ResourceSelection, RunOptions, StackLocation,
 };
 pub use required::{plugin_folder, refused_provider, required_plugins};
 pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};

@@ -33,7 +33,7 @@ use crate::assets;
 use crate::callback_servers::CallbackPorts;
 use crate::host::BuiltInHost;
 use crate::isolation;
-use crate::request::{Mode, PolicyPackRequest, RunOptions};
+use crate::request::{OperationMode, PolicyPackRequest, RunOptions};
 use crate::required::packages_of;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 
@@ -523,7 +523,7 @@ fn pack_options(
         stack: setup.context.stack.clone(),
         project: setup.context.project.clone(),
         organization: setup.context.organization.clone(),
-        dry_run: setup.request.mode == Mode::Preview,
+        dry_run: setup.request.mode == OperationMode::Preview,
         config: setup.config.values.clone(),
         config_secret_keys: setup.config.secret_keys.clone(),
         tags: setup.tags.clone(),

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use nimbus_core::Error;
 use nimbus_engine_backend::{RecoveryReport, StateVersion};
+use nimbus_engine_deploy::DeploymentOutcome;
 use nimbus_engine_model::{PendingOperation, PropertyMap, StepOp};
+
+use crate::stacks::stack_outputs;
 
 /// How an operation went. It was started; what stopped it before that is an error instead.
 #[derive(Debug)]
-pub struct RunReport {
+pub struct OperationReport {
     pub result: Result<(), Error>,
     /// How many steps of each kind ended well.
     pub changes: BTreeMap<StepOp, usize>,
@@ -24,7 +27,21 @@ pub struct RunReport {
     pub duration: Duration,
 }
 
-impl RunReport {
+impl From<DeploymentOutcome> for OperationReport {
+    fn from(outcome: DeploymentOutcome) -> Self {
+        Self {
+            outputs: stack_outputs(&outcome.snapshot),
+            result: outcome.result.map_err(Error::from),
+            changes: outcome.changes,
+            unknown: outcome.unknown,
+            recovered: Vec::new(),
+            version: None,
+            duration: Duration::ZERO,
+        }
+    }
+}
+
+impl OperationReport {
     /// Whether anything but unchanged resources was counted.
     pub fn has_changes(&self) -> bool {
         self.changes

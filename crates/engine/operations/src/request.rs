@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use nimbus_core::StackOperation;
 use nimbus_engine_model::{Snapshot, Urn};
 
 /// Where a stack is: its program and its state.
@@ -21,13 +22,13 @@ pub struct StackLocation {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationRequest {
     pub location: StackLocation,
-    pub action: Action,
-    pub mode: Mode,
+    pub action: OperationAction,
+    pub mode: OperationMode,
     pub options: RunOptions,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum OperationAction {
     /// Bring the stack to what its program wants.
     Update,
     /// Delete what the stack has.
@@ -42,7 +43,7 @@ pub enum Action {
 
 /// Whether anything happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum OperationMode {
     /// Shows what would happen: takes no lease and writes nothing.
     Preview,
     Apply,
@@ -142,25 +143,36 @@ pub struct ImportItem {
 }
 
 impl OperationRequest {
+    /// The command that asks for such an operation, by which others know who holds a stack.
+    pub(crate) fn command(&self) -> String {
+        let verb = match StackOperation::from(&self.action) {
+            StackOperation::Update => "up",
+            operation @ (StackOperation::Destroy
+            | StackOperation::Refresh
+            | StackOperation::Import
+            | StackOperation::Restore) => operation.as_str(),
+        };
+        format!("nimbus program {verb}")
+    }
+
     /// Whether the stack's program is run.
     pub fn needs_program(&self) -> bool {
         match self.action {
-            Action::Update => true,
-            Action::Destroy | Action::Refresh => self.options.run_program,
-            Action::Import(_) | Action::Restore(_) => false,
+            OperationAction::Update => true,
+            OperationAction::Destroy | OperationAction::Refresh => self.options.run_program,
+            OperationAction::Import(_) | OperationAction::Restore(_) => false,
         }
     }
 }
 
-impl Action {
-    /// The word for it in a stack's history.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Update => "update",
-            Self::Destroy => "destroy",
-            Self::Refresh => "refresh",
-            Self::Import(_) => "import",
-            Self::Restore(_) => "update",
+impl From<&OperationAction> for StackOperation {
+    fn from(action: &OperationAction) -> Self {
+        match action {
+            OperationAction::Update => Self::Update,
+            OperationAction::Destroy => Self::Destroy,
+            OperationAction::Refresh => Self::Refresh,
+            OperationAction::Import(_) => Self::Import,
+            OperationAction::Restore(_) => Self::Restore,
         }
     }
 }

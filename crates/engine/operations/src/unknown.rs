@@ -3,12 +3,12 @@
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_model::{OperationKind, Snapshot};
 
-use crate::request::{Action, OperationRequest};
+use crate::request::{OperationAction, OperationRequest};
 
 /// Goes on only if there are none, if they are looked up first, or if somebody said so.
 pub(crate) fn refuse_unknown(request: &OperationRequest, snapshot: &Snapshot) -> Result<()> {
     let asked = &request.options;
-    let looks_up = asked.refresh || request.action == Action::Refresh;
+    let looks_up = asked.refresh || request.action == OperationAction::Refresh;
     if snapshot.pending_operations.is_empty() || looks_up || asked.allow_unknown {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod version;
 use std::fmt;
 use std::str::FromStr;
 
+use nimbus_core::StackOperation;
 use serde::{Deserialize, Serialize};
 
 pub use event::{CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
@@ -58,7 +59,7 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// What a run does with its units.
+/// What a run does with its units, in the words of a run's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunAction {
@@ -78,6 +79,17 @@ impl RunAction {
             Self::Destroy => "destroy",
             Self::Refresh => "refresh",
             Self::Rollback => "rollback",
+        }
+    }
+}
+
+impl From<RunAction> for StackOperation {
+    fn from(action: RunAction) -> Self {
+        match action {
+            RunAction::Preview | RunAction::Deploy => Self::Update,
+            RunAction::Destroy => Self::Destroy,
+            RunAction::Refresh => Self::Refresh,
+            RunAction::Rollback => Self::Restore,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! asked for.
 
 use nimbus_core::Result;
-use nimbus_engine_operations::{Action, RunOptions};
+use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
         location: &args.location,
-        action: Action::Destroy,
+        action: OperationAction::Destroy,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_model::Urn;
-use nimbus_engine_operations::{Action, ImportItem, RunOptions};
+use nimbus_engine_operations::{ImportItem, OperationAction, RunOptions};
 use serde::Deserialize;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs};
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
         location: &args.location,
-        action: Action::Import(items),
+        action: OperationAction::Import(items),
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

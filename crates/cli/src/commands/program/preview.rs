@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_operations::{Action, RunOptions};
+use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
@@ -55,7 +55,7 @@ pub(crate) async fn run(
     save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
         location: &args.location,
-        action: Action::Update,
+        action: OperationAction::Update,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

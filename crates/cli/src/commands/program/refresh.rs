@@ -1,7 +1,7 @@
 //! `nimbus program refresh`: record what is really there. The program runs only if asked for.
 
 use nimbus_core::Result;
-use nimbus_engine_operations::{Action, RunOptions};
+use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
         location: &args.location,
-        action: Action::Refresh,
+        action: OperationAction::Refresh,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

@@ -3,7 +3,8 @@
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_display::DisplaySubject;
 use nimbus_engine_operations::{
-    Action, Cancellation, Mode, OperationRequest, RunOptions, RunReport, StackLocation,
+    Cancellation, OperationAction, OperationMode, OperationReport, OperationRequest, RunOptions,
+    StackLocation,
 };
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_rehearsal::Observer;
@@ -20,7 +21,7 @@ use crate::exit::CommandOutcome;
 /// What a verb asks for.
 pub(super) struct ProgramRequest<'a> {
     pub(super) location: &'a LocationArgs,
-    pub(super) action: Action,
+    pub(super) action: OperationAction,
     pub(super) options: RunOptions,
     pub(super) show: ShowArgs,
     pub(super) rehearsal: &'a RehearsalArgs,
@@ -28,10 +29,15 @@ pub(super) struct ProgramRequest<'a> {
 
 impl ProgramRequest<'_> {
     /// Shows what would happen.
-    pub(super) async fn preview(&self, context: &CommandContext) -> Result<RunReport> {
+    pub(super) async fn preview(&self, context: &CommandContext) -> Result<OperationReport> {
         let options = self.options.clone();
-        self.operate(context, Mode::Preview, options, &Cancellation::new())
-            .await
+        self.operate(
+            context,
+            OperationMode::Preview,
+            options,
+            &Cancellation::new(),
+        )
+        .await
     }
 
     /// Shows what would happen, asks, and does it.
@@ -46,7 +52,7 @@ impl ProgramRequest<'_> {
         if self.previews_first(context, consent) {
             let options = self.options.clone();
             let preview = self
-                .operate(context, Mode::Preview, options, &cancellation)
+                .operate(context, OperationMode::Preview, options, &cancellation)
                 .await?;
             if let Err(error) = preview.result {
                 return ended(context, Err(error));
@@ -61,7 +67,7 @@ impl ProgramRequest<'_> {
         }
         let options = self.options.clone();
         let report = self
-            .operate(context, Mode::Apply, options, &cancellation)
+            .operate(context, OperationMode::Apply, options, &cancellation)
             .await?;
         ended(context, report.result)
     }
@@ -77,10 +83,10 @@ impl ProgramRequest<'_> {
     async fn operate(
         &self,
         context: &CommandContext,
-        mode: Mode,
+        mode: OperationMode,
         options: RunOptions,
         cancellation: &Cancellation,
-    ) -> Result<RunReport> {
+    ) -> Result<OperationReport> {
         let location = self.location.location(context);
         let observer = Observer::default();
         let stage = self.rehearsal.engine(location, context, &observer);
@@ -105,7 +111,7 @@ impl ProgramRequest<'_> {
         }
     }
 
-    fn subject(&self, mode: Mode, location: &StackLocation) -> DisplaySubject {
+    fn subject(&self, mode: OperationMode, location: &StackLocation) -> DisplaySubject {
         let stack = location.stack.rsplit('/').next().unwrap_or_default();
         DisplaySubject {
             title: format!("{}{}", self.mark(), title(&self.action, mode)),
@@ -126,11 +132,13 @@ impl ProgramRequest<'_> {
     fn question(&self) -> String {
         let stack = self.location.stack();
         let question = match &self.action {
-            Action::Update => format!("Update {stack}?"),
-            Action::Destroy => format!("Delete what is listed above from {stack}?"),
-            Action::Refresh => format!("Record what was found in the state of {stack}?"),
-            Action::Restore(_) => format!("Bring {stack} back to the recorded state?"),
-            Action::Import(items) => format!("Import {} resources into {stack}?", items.len()),
+            OperationAction::Update => format!("Update {stack}?"),
+            OperationAction::Destroy => format!("Delete what is listed above from {stack}?"),
+            OperationAction::Refresh => format!("Record what was found in the state of {stack}?"),
+            OperationAction::Restore(_) => format!("Bring {stack} back to the recorded state?"),
+            OperationAction::Import(items) => {
+                format!("Import {} resources into {stack}?", items.len())
+            }
         };
         format!("{}{question}", self.mark())
     }
@@ -158,18 +166,18 @@ fn project_name(location: &StackLocation) -> String {
         .unwrap_or_default()
 }
 
-fn title(action: &Action, mode: Mode) -> &'static str {
+fn title(action: &OperationAction, mode: OperationMode) -> &'static str {
     match (action, mode) {
-        (Action::Update, Mode::Preview) => "Previewing update",
-        (Action::Update, Mode::Apply) => "Updating",
-        (Action::Destroy, Mode::Preview) => "Previewing destroy",
-        (Action::Destroy, Mode::Apply) => "Destroying",
-        (Action::Refresh, Mode::Preview) => "Previewing refresh",
-        (Action::Refresh, Mode::Apply) => "Refreshing",
-        (Action::Import(_), Mode::Preview) => "Previewing import",
-        (Action::Import(_), Mode::Apply) => "Importing",
-        (Action::Restore(_), Mode::Preview) => "Previewing restore",
-        (Action::Restore(_), Mode::Apply) => "Restoring",
+        (OperationAction::Update, OperationMode::Preview) => "Previewing update",
+        (OperationAction::Update, OperationMode::Apply) => "Updating",
+        (OperationAction::Destroy, OperationMode::Preview) => "Previewing destroy",
+        (OperationAction::Destroy, OperationMode::Apply) => "Destroying",
+        (OperationAction::Refresh, OperationMode::Preview) => "Previewing refresh",
+        (OperationAction::Refresh, OperationMode::Apply) => "Refreshing",
+        (OperationAction::Import(_), OperationMode::Preview) => "Previewing import",
+        (OperationAction::Import(_), OperationMode::Apply) => "Importing",
+        (OperationAction::Restore(_), OperationMode::Preview) => "Previewing restore",
+        (OperationAction::Restore(_), OperationMode::Apply) => "Restoring",
     }
 }
 

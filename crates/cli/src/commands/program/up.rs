@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nimbus_core::Result;
-use nimbus_engine_operations::{Action, RunOptions};
+use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{
     ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs,
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result
     save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
         location: &args.location,
-        action: Action::Update,
+        action: OperationAction::Update,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,

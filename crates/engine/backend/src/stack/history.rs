@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
+use nimbus_core::StackOperation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,6 +38,7 @@ pub struct UpdateInfo {
     pub resource_changes: Option<BTreeMap<String, i64>>,
 }
 
+/// What an update was, in the words of Pulumi's history files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpdateKind {
@@ -51,6 +53,18 @@ pub enum UpdateKind {
     ResourceImport,
     #[serde(untagged)]
     Other(String),
+}
+
+/// Pulumi has no word for going back to a recorded state: it is an update like any other.
+impl From<StackOperation> for UpdateKind {
+    fn from(operation: StackOperation) -> Self {
+        match operation {
+            StackOperation::Update | StackOperation::Restore => Self::Update,
+            StackOperation::Destroy => Self::Destroy,
+            StackOperation::Refresh => Self::Refresh,
+            StackOperation::Import => Self::ResourceImport,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,6 +19,7 @@ mod registrar;
 
 use std::sync::Arc;
 
+use nimbus_core::StackOperation;
 use nimbus_engine_model::{PropertyMap, ResourceState, Snapshot, Urn};
 use nimbus_engine_ports::{Analyzer, EngineEvent, JournalError, Severity, Summary};
 use parking_lot::{Mutex, RwLock};
@@ -33,16 +34,16 @@ use crate::known::Base;
 use crate::outcome::DeploymentOutcome;
 use crate::recorder::JournalRecorder;
 use crate::registry::Registry;
-use crate::spec::{DeploymentOptions, DeploymentSpec, Purpose};
+use crate::spec::{DeploymentOptions, DeploymentSpec};
 use crate::time::IdSource;
 
 pub(crate) use failures::OperationFailures;
 pub(crate) use finish::ProgramEnd;
-pub(crate) use refreshing::RefreshScope;
+pub(crate) use refreshing::{KnownTargets, RefreshScope};
 pub(crate) use registrar::RegistrationGate;
 
 pub(crate) struct Deployment {
-    purpose: Purpose,
+    operation: StackOperation,
     pub(crate) options: DeploymentOptions,
     pub(crate) executor: Executor,
     pub(crate) failures: OperationFailures,
@@ -65,7 +66,10 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    pub(crate) fn new(spec: DeploymentSpec, purpose: Purpose) -> Result<Arc<Self>, Box<Failed>> {
+    pub(crate) fn new(
+        spec: DeploymentSpec,
+        operation: StackOperation,
+    ) -> Result<Arc<Self>, Box<Failed>> {
         let DeploymentSpec {
             project,
             stack,
@@ -86,7 +90,7 @@ impl Deployment {
         let rules = ExecutorRules {
             dry_run,
             ignore_protect: options.ignore_protect,
-            refresh_only: purpose == Purpose::Refresh,
+            refresh_only: operation == StackOperation::Refresh,
         };
         let started = spec.clock.now();
         let executor = Executor::new(
@@ -97,10 +101,10 @@ impl Deployment {
             spec.clock,
             rules,
         );
-        let generator = Generator::new(&project, &stack, &options, purpose, Arc::clone(&base));
+        let generator = Generator::new(&project, &stack, &options, operation, Arc::clone(&base));
         let parallel = options.parallel.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Arc::new(Self {
-            purpose,
+            operation,
             executor,
             failures: OperationFailures::new(spec.cancel, options.continue_on_error),
             generator: tokio::sync::Mutex::new(generator),

@@ -13,7 +13,6 @@ use super::register::NoAnswer;
 use crate::error::DeployError;
 use crate::executor::{AwaitedOutputs, Views};
 use crate::known::RecordedResource;
-use crate::spec::Purpose;
 
 impl Deployment {
     pub(super) async fn register_outputs(
@@ -24,7 +23,7 @@ impl Deployment {
         if self.failures.is_stopped() {
             return Err(NoAnswer::Stopped);
         }
-        if self.purpose != Purpose::Update {
+        if !self.operation.follows_program() {
             // The program is only listened to: what it computes is not for the record.
             return Ok(());
         }

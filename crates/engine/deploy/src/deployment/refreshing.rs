@@ -33,7 +33,7 @@ impl Deployment {
     /// being looked at, but then nothing is removed: who could not look has seen nothing.
     pub(crate) async fn refresh_base(&self, scope: RefreshScope) -> Result<(), DeployError> {
         let base = self.base();
-        self.refuse_unknown_targets(&[true, true, false]).await?;
+        self.refuse_unknown_targets(KnownTargets::CHOSEN).await?;
         let states = base.resources.iter().map(|state| &**state);
         let chosen = refreshed(&self.options, states);
         let selected: Vec<usize> = (0..base.resources.len())
@@ -252,17 +252,17 @@ impl Deployment {
     /// Targets, excludes and replace targets that are named exactly must exist.
     pub(crate) async fn refuse_unknown_targets(
         &self,
-        which: &[bool; 3],
+        known: KnownTargets,
     ) -> Result<(), DeployError> {
         let generator = self.generator.lock().await;
         let choices = [
-            generator.targets(),
-            generator.excludes(),
-            generator.replace_targets(),
+            (known.targets, generator.targets()),
+            (known.excludes, generator.excludes()),
+            (known.replace_targets, generator.replace_targets()),
         ];
-        let asked = choices.into_iter().zip(which).filter(|(_, asked)| **asked);
+        let asked = choices.into_iter().filter(|(asked, _)| *asked);
         let targets: Vec<String> = asked
-            .flat_map(|(choice, _)| generator.unknown_targets(choice))
+            .flat_map(|(_, choice)| generator.unknown_targets(choice))
             .collect();
         if targets.is_empty() {
             Ok(())
@@ -275,6 +275,34 @@ impl Deployment {
     pub(super) fn all_done(ends: &[ChainEnd]) -> bool {
         ends.iter().all(|end| matches!(end, ChainEnd::Done(_)))
     }
+}
+
+/// Which of the names that the operation was given must be in the record. A target of an update may
+/// be a resource that the program is about to register, so not every operation asks for all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownTargets {
+    targets: bool,
+    excludes: bool,
+    replace_targets: bool,
+}
+
+impl KnownTargets {
+    pub(crate) const TARGETS: Self = Self {
+        targets: true,
+        excludes: false,
+        replace_targets: false,
+    };
+    /// What limits the operation: targets and excludes.
+    pub(crate) const CHOSEN: Self = Self {
+        targets: true,
+        excludes: true,
+        replace_targets: false,
+    };
+    pub(crate) const REPLACED: Self = Self {
+        targets: false,
+        excludes: false,
+        replace_targets: true,
+    };
 }
 
 /// The record with what was found in place of what was. References to what is gone are dropped;

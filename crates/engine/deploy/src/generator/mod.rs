@@ -20,13 +20,14 @@ mod validate;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use nimbus_core::StackOperation;
 use nimbus_engine_model::{ProviderRef, ResourceState, StateRef, Urn};
 use nimbus_engine_ports::{Diagnostic, Severity};
 
 use crate::error::DeployError;
 use crate::known::Base;
 use crate::plan::Constraint;
-use crate::spec::{DeploymentOptions, Purpose};
+use crate::spec::DeploymentOptions;
 use crate::steps::{SameStep, Step};
 use crate::targets::TargetSet;
 
@@ -68,7 +69,7 @@ pub(crate) struct Generator {
 struct GeneratorRules {
     dry_run: bool,
     ignore_protect: bool,
-    purpose: Purpose,
+    operation: StackOperation,
 }
 
 /// URNs by what was decided for them.
@@ -118,7 +119,7 @@ impl Generator {
         project: &str,
         stack: &str,
         options: &DeploymentOptions,
-        purpose: Purpose,
+        operation: StackOperation,
         base: Arc<Base>,
     ) -> Self {
         Self {
@@ -127,7 +128,7 @@ impl Generator {
             rules: GeneratorRules {
                 dry_run: options.dry_run,
                 ignore_protect: options.ignore_protect,
-                purpose,
+                operation,
             },
             base,
             seen: DecidedUrns::default(),

@@ -3,8 +3,8 @@
 use super::Generator;
 use super::register::PendingRegistration;
 use crate::error::DeployError;
-use crate::spec::Purpose;
 use crate::steps::{SameStep, SkippedCreateStep, Step};
+use nimbus_core::StackOperation;
 
 impl Generator {
     /// Steps of a resource that stays as it is whatever the program says; `None` if the program's
@@ -14,10 +14,16 @@ impl Generator {
         registration: &PendingRegistration,
     ) -> Result<Option<Vec<Step>>, DeployError> {
         let PendingRegistration { new, old, .. } = registration;
-        let obeyed = match self.rules.purpose {
-            Purpose::Update => return Ok(None),
-            Purpose::Destroy => !new.custom || registration.is_provider(),
-            Purpose::Refresh => registration.is_provider(),
+        let obeyed = match self.rules.operation {
+            StackOperation::Update | StackOperation::Import | StackOperation::Restore => {
+                return Ok(None);
+            }
+            // Everything is going to be deleted: providers and components become what the program
+            // asks for, and other resources only take over its options, of which hooks are one.
+            StackOperation::Destroy => !new.custom || registration.is_provider(),
+            // Everything is going to be looked at: providers become what the program asks for, and
+            // nothing else.
+            StackOperation::Refresh => registration.is_provider(),
         };
         let incomplete = new
             .all_dependencies()
@@ -41,7 +47,7 @@ impl Generator {
         registration: &PendingRegistration,
         old: crate::known::RecordedResource,
     ) -> Result<SameStep, DeployError> {
-        if self.rules.purpose == Purpose::Refresh {
+        if self.rules.operation == StackOperation::Refresh {
             return SameStep::untargeted(old);
         }
         let mut new = registration.new.clone();

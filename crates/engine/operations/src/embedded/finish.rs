@@ -13,8 +13,7 @@ use nimbus_engine_model::{OperationKind, Snapshot};
 
 use super::EmbeddedOperation;
 use crate::notices;
-use crate::report::RunReport;
-use crate::stacks::stack_outputs;
+use crate::report::OperationReport;
 
 impl EmbeddedOperation<'_> {
     pub(super) async fn finish(
@@ -22,7 +21,7 @@ impl EmbeddedOperation<'_> {
         session: StackSession,
         mut outcome: DeploymentOutcome,
         recovered: Vec<RecoveryReport>,
-    ) -> Result<RunReport> {
+    ) -> Result<OperationReport> {
         // Without its journal an operation does not know what it may write.
         if let Err(DeployError::Journal(_)) = &outcome.result {
             let _ = session.end().await;
@@ -80,10 +79,10 @@ impl EmbeddedOperation<'_> {
         &self,
         session: StackSession,
         recovered: Vec<RecoveryReport>,
-    ) -> RunReport {
+    ) -> OperationReport {
         let _ = session.end().await;
         let message = "killed; what was running has an unknown outcome";
-        RunReport {
+        OperationReport {
             result: Err(Error::new(ErrorCode::CANCELLED, message)
                 .with_help("the next command on this stack says what is known and what is not")),
             changes: Default::default(),
@@ -122,15 +121,12 @@ impl EmbeddedOperation<'_> {
         outcome: DeploymentOutcome,
         recovered: Vec<RecoveryReport>,
         version: Option<StateVersion>,
-    ) -> RunReport {
-        RunReport {
-            outputs: stack_outputs(&outcome.snapshot),
-            result: outcome.result.map_err(Error::from),
-            changes: outcome.changes,
-            unknown: outcome.unknown,
+    ) -> OperationReport {
+        OperationReport {
             recovered,
             version,
             duration: self.started.elapsed(),
+            ..OperationReport::from(outcome)
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_backend::{
     Environment, Keyring, Owner, SessionRequest, StackSecrets, StackSession, StateVersion,
@@ -35,8 +35,8 @@ use crate::notices;
 use crate::plan;
 use crate::processes::Processes;
 use crate::redact;
-use crate::report::RunReport;
-use crate::request::{Action, Mode, OperationRequest};
+use crate::report::OperationReport;
+use crate::request::{OperationAction, OperationMode, OperationRequest};
 use crate::restore::RecordedProgram;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 use crate::scratch::NoJournal;
@@ -95,7 +95,7 @@ impl Engine for EmbeddedEngine {
         request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
-    ) -> Result<RunReport> {
+    ) -> Result<OperationReport> {
         spans::operation(request, self.carry_out(request, events, cancellation)).await
     }
 }
@@ -106,7 +106,7 @@ impl EmbeddedEngine {
         request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
-    ) -> Result<RunReport> {
+    ) -> Result<OperationReport> {
         let workspace = StackWorkspace::open(
             &request.location,
             &self.keyring,
@@ -129,8 +129,8 @@ impl EmbeddedEngine {
             started: Instant::now(),
         };
         match request.mode {
-            Mode::Preview => run.preview().await,
-            Mode::Apply => run.apply().await,
+            OperationMode::Preview => run.preview().await,
+            OperationMode::Apply => run.apply().await,
         }
     }
 }
@@ -157,7 +157,7 @@ struct StartState {
 }
 
 impl EmbeddedOperation<'_> {
-    async fn preview(&self) -> Result<RunReport> {
+    async fn preview(&self) -> Result<OperationReport> {
         let stack = self.workspace.access.stack();
         self.tell_others(&stack).await?;
         let start = self.look(&stack).await?;
@@ -169,9 +169,9 @@ impl EmbeddedOperation<'_> {
         Ok(self.report(outcome, Vec::new(), None))
     }
 
-    async fn apply(&self) -> Result<RunReport> {
+    async fn apply(&self) -> Result<OperationReport> {
         let stack = self.workspace.access.stack();
-        let owner = Owner::current(&format!("nimbus program {}", self.verb()));
+        let owner = Owner::current(&self.request.command());
         let keyring = &self.workspace.access.keyring;
         let declared = self.declared_secrets()?;
         self.try_keys(StackSecrets::declared(keyring, &declared, None).into())
@@ -223,7 +223,7 @@ impl EmbeddedOperation<'_> {
     /// Refuses keys that do not fit before anything changes: whatever an act brings that is secret
     /// has to be written down after it. A destroy brings nothing.
     async fn try_keys(&self, secrets: Arc<StackSecrets>) -> Result<()> {
-        let only_takes = self.request.action == Action::Destroy;
+        let only_takes = self.request.action == OperationAction::Destroy;
         if secrets.provider().is_none() || (only_takes && !self.request.options.run_program) {
             return Ok(());
         }
@@ -307,23 +307,23 @@ impl EmbeddedOperation<'_> {
         };
         let runs_program = self.request.options.run_program;
         Ok(match &self.request.action {
-            Action::Update => nimbus_engine_deploy::update(spec, program()?).await,
-            Action::Destroy if runs_program => {
+            OperationAction::Update => nimbus_engine_deploy::update(spec, program()?).await,
+            OperationAction::Destroy if runs_program => {
                 nimbus_engine_deploy::destroy_with_program(spec, program()?).await
             }
-            Action::Destroy => nimbus_engine_deploy::destroy(spec).await,
-            Action::Restore(snapshot) if snapshot.resources.is_empty() => {
+            OperationAction::Destroy => nimbus_engine_deploy::destroy(spec).await,
+            OperationAction::Restore(snapshot) if snapshot.resources.is_empty() => {
                 nimbus_engine_deploy::destroy(spec).await
             }
-            Action::Restore(snapshot) => {
+            OperationAction::Restore(snapshot) => {
                 let recorded = RecordedProgram::new(snapshot.as_ref().clone());
                 nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
             }
-            Action::Refresh if runs_program => {
+            OperationAction::Refresh if runs_program => {
                 nimbus_engine_deploy::refresh_with_program(spec, program()?).await
             }
-            Action::Refresh => nimbus_engine_deploy::refresh(spec).await,
-            Action::Import(items) => {
+            OperationAction::Refresh => nimbus_engine_deploy::refresh(spec).await,
+            OperationAction::Import(items) => {
                 let packages = tools.packages();
                 let imports = ImportScope { context, packages }.specs(items)?;
                 nimbus_engine_deploy::import(spec, imports).await
@@ -332,30 +332,16 @@ impl EmbeddedOperation<'_> {
     }
 
     fn kind(&self) -> UpdateKind {
-        match self.request.action {
-            Action::Update | Action::Restore(_) => UpdateKind::Update,
-            Action::Destroy => UpdateKind::Destroy,
-            Action::Refresh => UpdateKind::Refresh,
-            Action::Import(_) => UpdateKind::ResourceImport,
-        }
-    }
-
-    /// The word for it on the command line.
-    fn verb(&self) -> &'static str {
-        match self.request.action {
-            Action::Update => "up",
-            Action::Destroy => "destroy",
-            Action::Refresh => "refresh",
-            Action::Import(_) => "import",
-            Action::Restore(_) => "restore",
-        }
+        StackOperation::from(&self.request.action).into()
     }
 
     /// Whether a stack that does not exist is made, rather than missed.
     fn creates_stacks(&self) -> bool {
         match self.request.action {
-            Action::Update | Action::Import(_) => true,
-            Action::Destroy | Action::Refresh | Action::Restore(_) => false,
+            OperationAction::Update | OperationAction::Import(_) => true,
+            OperationAction::Destroy | OperationAction::Refresh | OperationAction::Restore(_) => {
+                false
+            }
         }
     }
 }

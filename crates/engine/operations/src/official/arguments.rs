@@ -5,7 +5,8 @@ use std::path::Path;
 use nimbus_core::{Error, ErrorCode, Result};
 
 use crate::request::{
-    Action, Mode, OperationRequest, PolicyPackRequest, ResourceSelection, RunOptions,
+    OperationAction, OperationMode, OperationRequest, PolicyPackRequest, ResourceSelection,
+    RunOptions,
 };
 
 /// Where the command line works.
@@ -43,19 +44,22 @@ pub(super) fn arguments(
     list.choice("--target", &options.targets);
     list.choice("--exclude", &options.excludes);
     match request.action {
-        Action::Update => list.update(options),
-        Action::Destroy => {
+        OperationAction::Update => list.update(options),
+        OperationAction::Destroy => {
             list.given("--refresh", options.refresh);
             list.given("--run-program", options.run_program);
         }
-        Action::Refresh => {
+        OperationAction::Refresh => {
             list.given("--run-program", options.run_program);
             list.given("--clear-pending-creates", options.clear_pending_creates);
         }
-        Action::Import(_) | Action::Restore(_) => {}
+        OperationAction::Import(_) | OperationAction::Restore(_) => {}
     }
-    let goes_on = matches!(request.action, Action::Update | Action::Destroy);
-    let applies = request.mode == Mode::Apply;
+    let goes_on = matches!(
+        request.action,
+        OperationAction::Update | OperationAction::Destroy
+    );
+    let applies = request.mode == OperationMode::Apply;
     list.given(
         "--continue-on-error",
         options.continue_on_error && goes_on && applies,
@@ -66,7 +70,7 @@ pub(super) fn arguments(
 /// What the official command line cannot do, or would do differently from what was asked.
 fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
     let options = &request.options;
-    let clears = options.clear_pending_creates && request.action != Action::Refresh;
+    let clears = options.clear_pending_creates && request.action != OperationAction::Refresh;
     let configs = options
         .policy_packs
         .iter()
@@ -74,11 +78,11 @@ fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
     let configs = configs.count();
     let refused = [
         (
-            matches!(request.action, Action::Import(_)),
+            matches!(request.action, OperationAction::Import(_)),
             "import resources this way",
         ),
         (
-            matches!(request.action, Action::Restore(_)),
+            matches!(request.action, OperationAction::Restore(_)),
             "bring a recorded state back",
         ),
         (
@@ -108,15 +112,19 @@ fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
 struct CliArguments(Vec<String>);
 
 impl CliArguments {
-    fn verb(&mut self, action: &Action, mode: Mode) -> Result<()> {
+    fn verb(&mut self, action: &OperationAction, mode: OperationMode) -> Result<()> {
         let words: &[&str] = match (action, mode) {
-            (Action::Update, Mode::Preview) => &["preview"],
-            (Action::Update, Mode::Apply) => &["up", "--yes", "--skip-preview"],
-            (Action::Destroy, Mode::Preview) => &["destroy", "--preview-only"],
-            (Action::Destroy, Mode::Apply) => &["destroy", "--yes", "--skip-preview"],
-            (Action::Refresh, Mode::Preview) => &["refresh", "--preview-only"],
-            (Action::Refresh, Mode::Apply) => &["refresh", "--yes", "--skip-preview"],
-            (Action::Import(_) | Action::Restore(_), _) => {
+            (OperationAction::Update, OperationMode::Preview) => &["preview"],
+            (OperationAction::Update, OperationMode::Apply) => &["up", "--yes", "--skip-preview"],
+            (OperationAction::Destroy, OperationMode::Preview) => &["destroy", "--preview-only"],
+            (OperationAction::Destroy, OperationMode::Apply) => {
+                &["destroy", "--yes", "--skip-preview"]
+            }
+            (OperationAction::Refresh, OperationMode::Preview) => &["refresh", "--preview-only"],
+            (OperationAction::Refresh, OperationMode::Apply) => {
+                &["refresh", "--yes", "--skip-preview"]
+            }
+            (OperationAction::Import(_) | OperationAction::Restore(_), _) => {
                 let message = "the official command line has no such operation";
                 return Err(Error::new(ErrorCode::OFFICIAL_CLI_UNSUPPORTED, message));
             }
@@ -166,7 +174,7 @@ mod tests {
     use super::*;
     use crate::request::StackLocation;
 
-    fn words(action: Action, mode: Mode, options: RunOptions) -> Result<String> {
+    fn words(action: OperationAction, mode: OperationMode, options: RunOptions) -> Result<String> {
         let request = OperationRequest {
             location: StackLocation::default(),
             action,
@@ -187,12 +195,32 @@ mod tests {
     #[test]
     fn every_operation_has_its_command() {
         for (action, mode, start) in [
-            (Action::Update, Mode::Preview, "preview"),
-            (Action::Update, Mode::Apply, "up --yes --skip-preview"),
-            (Action::Destroy, Mode::Preview, "destroy --preview-only"),
-            (Action::Destroy, Mode::Apply, "destroy --yes --skip-preview"),
-            (Action::Refresh, Mode::Preview, "refresh --preview-only"),
-            (Action::Refresh, Mode::Apply, "refresh --yes --skip-preview"),
+            (OperationAction::Update, OperationMode::Preview, "preview"),
+            (
+                OperationAction::Update,
+                OperationMode::Apply,
+                "up --yes --skip-preview",
+            ),
+            (
+                OperationAction::Destroy,
+                OperationMode::Preview,
+                "destroy --preview-only",
+            ),
+            (
+                OperationAction::Destroy,
+                OperationMode::Apply,
+                "destroy --yes --skip-preview",
+            ),
+            (
+                OperationAction::Refresh,
+                OperationMode::Preview,
+                "refresh --preview-only",
+            ),
+            (
+                OperationAction::Refresh,
+                OperationMode::Apply,
+                "refresh --yes --skip-preview",
+            ),
         ] {
             let words = words(action, mode, RunOptions::default()).expect("supported");
             assert_eq!(words, format!("{start} {COMMON}"));
@@ -213,7 +241,8 @@ mod tests {
             replace: vec!["urn:x".to_owned()],
             ..RunOptions::default()
         };
-        let words = words(Action::Update, Mode::Apply, options).expect("supported");
+        let words =
+            words(OperationAction::Update, OperationMode::Apply, options).expect("supported");
         let rest = "--parallel=3 --message=--yes --target=**a --target-dependents --refresh \
                     --replace=urn:x --continue-on-error";
         assert_eq!(words, format!("up --yes --skip-preview {COMMON} {rest}"));
@@ -234,12 +263,13 @@ mod tests {
             ..RunOptions::default()
         };
         for options in [plan, arguments, clears] {
-            let error = words(Action::Update, Mode::Apply, options).expect_err("refused");
+            let error =
+                words(OperationAction::Update, OperationMode::Apply, options).expect_err("refused");
             assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNSUPPORTED);
         }
         let import = words(
-            Action::Import(Vec::new()),
-            Mode::Apply,
+            OperationAction::Import(Vec::new()),
+            OperationMode::Apply,
             RunOptions::default(),
         );
         assert!(import.is_err());

@@ -45,8 +45,8 @@ use crate::engine::Engine;
 use crate::given::GivenConfig;
 use crate::notices;
 use crate::redact;
-use crate::report::RunReport;
-use crate::request::{Action, Mode, OperationRequest};
+use crate::report::OperationReport;
+use crate::request::{OperationAction, OperationMode, OperationRequest};
 use crate::spans;
 use crate::stacks::stack_outputs;
 use crate::unknown::refuse_unknown;
@@ -120,7 +120,7 @@ impl Engine for OfficialEngine {
         request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
-    ) -> Result<RunReport> {
+    ) -> Result<OperationReport> {
         spans::operation(request, self.carry_out(request, events, cancellation)).await
     }
 }
@@ -131,7 +131,7 @@ impl OfficialEngine {
         request: &OperationRequest,
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
-    ) -> Result<RunReport> {
+    ) -> Result<OperationReport> {
         let environment = self.keyring.environment();
         let directory = &request.location.directory;
         let find = || OfficialCli::find(environment, directory);
@@ -188,7 +188,7 @@ impl OfficialOperation<'_> {
         Ok(())
     }
 
-    async fn carry_out(&self) -> Result<RunReport> {
+    async fn carry_out(&self) -> Result<OperationReport> {
         let stack = self.workspace.access.stack();
         let recorded = self.prepare(&stack).await?;
         let made = recorded.is_none();
@@ -202,7 +202,7 @@ impl OfficialOperation<'_> {
             stack.create(self.owner()).await?;
         }
         let ended = self.run_child(copy.as_ref(), stage.as_ref()).await;
-        if made && self.request.mode == Mode::Preview {
+        if made && self.request.mode == OperationMode::Preview {
             self.unmake(&stack).await?;
         }
         self.report(&stack, ended?).await
@@ -212,8 +212,10 @@ impl OfficialOperation<'_> {
     async fn prepare(&self, stack: &Stack) -> Result<Option<Snapshot>> {
         let recorded = match stack.load(&self.workspace.access.keyring).await {
             Ok(loaded) => loaded.snapshot.unwrap_or_default(),
-            Err(BackendError::NotFound { .. }) if self.request.action == Action::Update => {
-                if self.request.mode == Mode::Preview {
+            Err(BackendError::NotFound { .. })
+                if self.request.action == OperationAction::Update =>
+            {
+                if self.request.mode == OperationMode::Preview {
                     notices::new_stack(self.events.as_ref(), &self.workspace.access.name);
                 }
                 return Ok(None);
@@ -222,8 +224,10 @@ impl OfficialOperation<'_> {
         };
         match (self.request.mode, stack.interrupted().await?) {
             (_, None) => {}
-            (Mode::Preview, Some(report)) => notices::interrupted(self.events.as_ref(), &report),
-            (Mode::Apply, Some(report)) => {
+            (OperationMode::Preview, Some(report)) => {
+                notices::interrupted(self.events.as_ref(), &report)
+            }
+            (OperationMode::Apply, Some(report)) => {
                 return Err(
                     Error::new(ErrorCode::OUTCOMES_UNKNOWN, notices::describe(&report)).with_help(
                         "its journal is known to the embedded engine only: run `nimbus program \
@@ -232,7 +236,7 @@ impl OfficialOperation<'_> {
                 );
             }
         }
-        if self.request.mode == Mode::Apply {
+        if self.request.mode == OperationMode::Apply {
             refuse_unknown(self.request, &recorded)?;
         }
         Ok(Some(recorded))
@@ -413,11 +417,11 @@ impl OfficialOperation<'_> {
         Ok(stack.remove(false, self.owner(), keyring).await?)
     }
 
-    async fn report(&self, stack: &Stack, ended: ExitedChild) -> Result<RunReport> {
+    async fn report(&self, stack: &Stack, ended: ExitedChild) -> Result<OperationReport> {
         let stopped = self.cancellation.is_stopping();
         let result = outcome(ended.exit, &ended.seen, &ended.written, stopped);
         let summary = ended.summary.unwrap_or_else(|| Summary {
-            is_preview: self.request.mode == Mode::Preview,
+            is_preview: self.request.mode == OperationMode::Preview,
             duration: self.started.elapsed(),
             changes: Default::default(),
             maybe_corrupt: ended.killed,
@@ -432,7 +436,7 @@ impl OfficialOperation<'_> {
             succeeded: result.is_ok(),
             ..summary
         }));
-        let mut report = RunReport {
+        let mut report = OperationReport {
             result,
             changes,
             outputs: PropertyMap::new(),
@@ -442,8 +446,8 @@ impl OfficialOperation<'_> {
             duration: self.started.elapsed(),
         };
         match self.request.mode {
-            Mode::Preview => report.outputs = unblanked(ended.outputs),
-            Mode::Apply => {
+            OperationMode::Preview => report.outputs = unblanked(ended.outputs),
+            OperationMode::Apply => {
                 let loaded = stack.load(&self.workspace.access.keyring).await?;
                 let snapshot = loaded.snapshot.unwrap_or_default();
                 report.outputs = stack_outputs(&snapshot);
@@ -455,7 +459,7 @@ impl OfficialOperation<'_> {
     }
 
     fn owner(&self) -> Owner {
-        Owner::current(&format!("nimbus program {}", self.request.action.name()))
+        Owner::current(&self.request.command())
     }
 }
 

@@ -8,7 +8,7 @@ use nimbus_core::ErrorCode;
 use nimbus_engine_backend::Environment;
 use nimbus_engine_model::StepOp;
 use nimbus_engine_operations::{
-    Action, Cancellation, Engine as _, GivenConfig, Mode, OfficialEngine,
+    Cancellation, Engine as _, GivenConfig, OfficialEngine, OperationAction, OperationMode,
 };
 use nimbus_engine_ports::{EngineEvent, EventSink};
 use serde_json::json;
@@ -40,7 +40,7 @@ async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
     let place = Place::new("");
     let home = place.path("home").display().to_string();
     let nowhere = Environment::fixed([("PATH", &home), ("PULUMI_CONFIG_PASSPHRASE", "x")]);
-    let request = place.request("dev", Action::Update, Mode::Apply);
+    let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
     let engine = OfficialEngine::with(nowhere);
     let (report, _) = run(&engine, &request).await;
     let error = report.expect_err("there is none");
@@ -54,7 +54,7 @@ async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
 
     let (place, environment) = prepared("", "", 0).await;
     place.write("home/version", "v3.100.0\n");
-    let request = place.request("dev", Action::Update, Mode::Apply);
+    let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
     let (report, _) = run(&OfficialEngine::with(environment), &request).await;
     let error = report.expect_err("it is too old");
     assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNUSABLE);
@@ -71,7 +71,7 @@ async fn events_are_passed_on_and_the_exit_code_has_the_last_word() {
     let events = format!("{warning}\n{SUMMARY}");
     for (exit, succeeded) in [(0, true), (1, false)] {
         let (place, environment) = prepared(&events, "error: something else", exit).await;
-        let request = place.request("dev", Action::Update, Mode::Apply);
+        let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
         let (report, events) = run(&OfficialEngine::with(environment), &request).await;
         let report = report.expect("it was started");
         assert_eq!(report.changes[&StepOp::Create], 2);
@@ -104,7 +104,7 @@ async fn causes_that_we_know_become_our_errors() {
         ("", "error: unknown flag", 2, ErrorCode::OFFICIAL_CLI_FAILED),
     ] {
         let (place, environment) = prepared(events, errors, exit).await;
-        let request = place.request("dev", Action::Destroy, Mode::Apply);
+        let request = place.request("dev", OperationAction::Destroy, OperationMode::Apply);
         let (report, _) = run(&OfficialEngine::with(environment), &request).await;
         let error = report
             .expect("it was started")
@@ -122,7 +122,7 @@ async fn secrets_are_encrypted_in_a_private_file_and_never_arguments() {
     config.set("own:zones", json!(["a", "b"]), false);
     config.set("own:size", json!("large"), false);
     let stack = "organization/business/D1-network-dev";
-    let request = place.request(stack, Action::Update, Mode::Apply);
+    let request = place.request(stack, OperationAction::Update, OperationMode::Apply);
     let engine = OfficialEngine::with(environment).given(config);
     let (report, _) = run(&engine, &request).await;
     report
@@ -154,7 +154,7 @@ async fn secrets_are_encrypted_in_a_private_file_and_never_arguments() {
 #[tokio::test]
 async fn a_preview_of_a_stack_that_does_not_exist_leaves_none_behind() {
     let (place, environment) = prepared(SUMMARY, "", 0).await;
-    let request = place.request("new", Action::Update, Mode::Preview);
+    let request = place.request("new", OperationAction::Update, OperationMode::Preview);
     let (report, _) = run(&OfficialEngine::with(environment.clone()), &request).await;
     report
         .expect("it was started")
@@ -192,7 +192,7 @@ async fn a_request_to_stop_is_one_interrupt_and_a_second_one_ends_everything() {
         let (place, cancellation) = (Arc::clone(&place), cancellation.clone());
         let sink = Arc::clone(&listener) as Arc<dyn EventSink>;
         async move {
-            let request = place.request("dev", Action::Update, Mode::Apply);
+            let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
             let engine = OfficialEngine::with(environment);
             engine.run(&request, sink, &cancellation).await
         }
@@ -237,7 +237,7 @@ async fn a_command_line_that_obeys_the_interrupt_is_not_killed() {
     let running = tokio::spawn({
         let (place, cancellation) = (Arc::clone(&place), cancellation.clone());
         async move {
-            let request = place.request("dev", Action::Update, Mode::Apply);
+            let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
             let engine = OfficialEngine::with(environment);
             let sink = Arc::new(Listener::default());
             engine.run(&request, sink, &cancellation).await

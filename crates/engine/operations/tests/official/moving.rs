@@ -7,7 +7,8 @@ use std::sync::Arc;
 use nimbus_engine_backend::Environment;
 use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_operations::{
-    Action, EmbeddedEngine, Engine, GivenConfig, Mode, OfficialEngine, Processes, RunReport,
+    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationAction, OperationMode,
+    OperationReport, Processes,
 };
 use nimbus_engine_ports::EngineEvent;
 use nimbus_test_tools::{Tool, tool_or_skip};
@@ -87,9 +88,9 @@ async fn apply(
     engine: &dyn Engine,
     place: &Place,
     stack: &str,
-    action: Action,
-) -> (RunReport, Vec<EngineEvent>) {
-    let request = place.request(stack, action, Mode::Apply);
+    action: OperationAction,
+) -> (OperationReport, Vec<EngineEvent>) {
+    let request = place.request(stack, action, OperationMode::Apply);
     let (report, events) = run(engine, &request).await;
     let report = report.expect("it was started");
     let said: Vec<_> = events
@@ -104,7 +105,7 @@ async fn apply(
 }
 
 /// How many steps of each kind there were, without those that change nothing.
-fn changes(report: &RunReport) -> Vec<(StepOp, usize)> {
+fn changes(report: &OperationReport) -> Vec<(StepOp, usize)> {
     let all = report.changes.iter().map(|(op, count)| (*op, *count));
     all.filter(|(op, count)| *op != StepOp::Same && *count > 0)
         .collect()
@@ -133,7 +134,7 @@ async fn a_stack_is_continued_by_either_engine() {
     let (place, engines) = place(&pulumi, &sdk);
     let (official, embedded) = (engines.official(), engines.embedded());
 
-    let (made, events) = apply(&official, &place, "dev", Action::Update).await;
+    let (made, events) = apply(&official, &place, "dev", OperationAction::Update).await;
     assert_eq!(changes(&made), [(StepOp::Create, 3)]);
     assert_eq!(told(&events).len(), 3, "{:?}", told(&events));
     let secret = PropertyValue::secret("made-up-word".into());
@@ -146,7 +147,7 @@ async fn a_stack_is_continued_by_either_engine() {
         "events have no secrets"
     );
 
-    let (same, _) = apply(&embedded, &place, "dev", Action::Update).await;
+    let (same, _) = apply(&embedded, &place, "dev", OperationAction::Update).await;
     assert_eq!(
         changes(&same),
         [],
@@ -161,12 +162,12 @@ async fn a_stack_is_continued_by_either_engine() {
             place.read("program/Pulumi.dev.yaml")
         ),
     );
-    let (updated, _) = apply(&embedded, &place, "dev", Action::Update).await;
+    let (updated, _) = apply(&embedded, &place, "dev", OperationAction::Update).await;
     assert_eq!(changes(&updated), [(StepOp::Update, 1)]);
 
-    let (same, _) = apply(&official, &place, "dev", Action::Update).await;
+    let (same, _) = apply(&official, &place, "dev", OperationAction::Update).await;
     assert_eq!(changes(&same), [], "the official one finds nothing to do");
-    let (gone, _) = apply(&official, &place, "dev", Action::Destroy).await;
+    let (gone, _) = apply(&official, &place, "dev", OperationAction::Destroy).await;
     assert_eq!(changes(&gone), [(StepOp::Delete, 3)]);
 }
 
@@ -182,20 +183,22 @@ async fn a_unit_keeps_its_name_and_its_configuration_on_either_engine() {
     engines.given = Some(given);
     let stack = "organization/business/D1-network-dev";
 
-    let (made, told_first) = apply(&engines.embedded(), &place, stack, Action::Update).await;
-    let (same, told_then) = apply(&engines.official(), &place, stack, Action::Update).await;
+    let (made, told_first) =
+        apply(&engines.embedded(), &place, stack, OperationAction::Update).await;
+    let (same, told_then) =
+        apply(&engines.official(), &place, stack, OperationAction::Update).await;
     assert_eq!(changes(&same), [], "{:?}", told(&told_then));
     assert_eq!(same.outputs, made.outputs);
     assert_eq!(same.outputs["project"], PropertyValue::from("business"));
     assert_eq!(told(&told_first).len(), told(&told_then).len());
 
-    let request = place.request(stack, Action::Update, Mode::Preview);
+    let request = place.request(stack, OperationAction::Update, OperationMode::Preview);
     let (preview, _) = run(&engines.official(), &request).await;
     let preview = preview.expect("it was started");
     assert!(preview.result.is_ok() && !preview.has_changes());
     assert_eq!(preview.outputs["size"], PropertyValue::from("medium"));
 
-    let (gone, _) = apply(&engines.embedded(), &place, stack, Action::Destroy).await;
+    let (gone, _) = apply(&engines.embedded(), &place, stack, OperationAction::Destroy).await;
     assert_eq!(changes(&gone), [(StepOp::Delete, 3)]);
     assert!(!place.path("program/Pulumi.D1-network-dev.yaml").exists());
 }
@@ -211,7 +214,7 @@ async fn a_program_that_fails_is_told_alike() {
     );
     let mut codes = Vec::new();
     for engine in [&engines.official() as &dyn Engine, &engines.embedded()] {
-        let request = place.request("dev", Action::Update, Mode::Preview);
+        let request = place.request("dev", OperationAction::Update, OperationMode::Preview);
         let (report, events) = run(engine, &request).await;
         let error = report
             .expect("it was started")

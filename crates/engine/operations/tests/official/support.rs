@@ -7,8 +7,8 @@ use std::sync::Arc;
 use nimbus_core::Result;
 use nimbus_engine_backend::{Environment, Owner};
 use nimbus_engine_operations::{
-    Action, Cancellation, Engine, Mode, OperationRequest, RunOptions, RunReport, StackAccess,
-    StackLocation,
+    Cancellation, Engine, OperationAction, OperationMode, OperationReport, OperationRequest,
+    RunOptions, StackAccess, StackLocation,
 };
 use nimbus_engine_ports::{EngineEvent, EventSink};
 use parking_lot::Mutex;
@@ -64,7 +64,12 @@ impl Place {
         }
     }
 
-    pub(crate) fn request(&self, stack: &str, action: Action, mode: Mode) -> OperationRequest {
+    pub(crate) fn request(
+        &self,
+        stack: &str,
+        action: OperationAction,
+        mode: OperationMode,
+    ) -> OperationRequest {
         OperationRequest {
             location: self.location(stack),
             action,
@@ -117,7 +122,7 @@ impl EventSink for Listener {
 pub(crate) async fn run(
     engine: &dyn Engine,
     request: &OperationRequest,
-) -> (Result<RunReport>, Vec<EngineEvent>) {
+) -> (Result<OperationReport>, Vec<EngineEvent>) {
     let listener = Arc::new(Listener::default());
     let sink = Arc::clone(&listener) as Arc<dyn EventSink>;
     let report = engine.run(request, sink, &Cancellation::new()).await;

@@ -6,7 +6,7 @@ use nimbus_core::ErrorCode;
 use nimbus_engine_backend::{UpdateKind, UpdateResult};
 use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_monitor::StackReadError;
-use nimbus_engine_operations::{Action, ImportItem, Mode, RunOptions};
+use nimbus_engine_operations::{ImportItem, OperationAction, OperationMode, RunOptions};
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_engine_testing::ScriptedResource;
 
@@ -82,8 +82,10 @@ async fn what_was_done_before_a_failure_is_kept() {
 #[tokio::test]
 async fn destroy_and_refresh_need_no_program_and_miss_a_missing_stack() {
     let site = Site::new();
-    for action in [Action::Destroy, Action::Refresh] {
-        let ran = site.run(action, Mode::Apply, RunOptions::default()).await;
+    for action in [OperationAction::Destroy, OperationAction::Refresh] {
+        let ran = site
+            .run(action, OperationMode::Apply, RunOptions::default())
+            .await;
         assert_eq!(ran.error().code(), ErrorCode::STACK_NOT_FOUND);
     }
     site.program([bucket("a")]);
@@ -96,10 +98,16 @@ async fn destroy_and_refresh_need_no_program_and_miss_a_missing_stack() {
         allow_mass_removal: true,
         ..RunOptions::default()
     };
-    let ran = site.run(Action::Refresh, Mode::Apply, options).await;
+    let ran = site
+        .run(OperationAction::Refresh, OperationMode::Apply, options)
+        .await;
     assert_eq!(ran.succeeded().changes[&StepOp::Delete], 1);
     let ran = site
-        .run(Action::Destroy, Mode::Apply, RunOptions::default())
+        .run(
+            OperationAction::Destroy,
+            OperationMode::Apply,
+            RunOptions::default(),
+        )
         .await;
     ran.succeeded();
     let state = site
@@ -129,8 +137,8 @@ async fn existing_objects_are_imported_by_type_name_and_id() {
     };
     let ran = site
         .run(
-            Action::Import(vec![item]),
-            Mode::Apply,
+            OperationAction::Import(vec![item]),
+            OperationMode::Apply,
             RunOptions::default(),
         )
         .await;

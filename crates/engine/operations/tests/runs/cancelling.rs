@@ -1,7 +1,7 @@
 //! Operations that were asked to stop.
 
 use nimbus_core::ErrorCode;
-use nimbus_engine_operations::{Action, Cancellation, Mode, RunOptions};
+use nimbus_engine_operations::{Cancellation, OperationAction, OperationMode, RunOptions};
 use nimbus_engine_ports::EngineEvent;
 
 use crate::support::{Ran, Site, bucket};
@@ -22,8 +22,8 @@ async fn stopped(site: &Site, requests: usize) -> Ran {
     let on_event = Box::new(on_event);
     let options = RunOptions::default();
     site.watched(
-        Action::Update,
-        Mode::Apply,
+        OperationAction::Update,
+        OperationMode::Apply,
         options,
         &cancellation,
         Some(on_event),
@@ -73,6 +73,8 @@ async fn the_second_request_leaves_the_journal_to_the_next_run() {
         allow_unknown: true,
         ..RunOptions::default()
     };
-    let ran = site.run(Action::Update, Mode::Apply, options).await;
+    let ran = site
+        .run(OperationAction::Update, OperationMode::Apply, options)
+        .await;
     assert_eq!(ran.succeeded().recovered.len(), 1);
 }

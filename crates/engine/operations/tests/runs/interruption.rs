@@ -7,7 +7,7 @@ use nimbus_core::ErrorCode;
 use nimbus_engine_model::{
     ActId, JournalEntry, OperationKind, PendingOperation, ResourceState, Urn,
 };
-use nimbus_engine_operations::{Action, Mode, RunOptions};
+use nimbus_engine_operations::{OperationAction, OperationMode, RunOptions};
 
 use crate::support::{Site, bucket};
 
@@ -71,7 +71,7 @@ async fn an_unknown_outcome_stops_the_next_update_until_somebody_decides() {
         allow_unknown: true,
         ..RunOptions::default()
     };
-    site.run(Action::Update, Mode::Apply, options)
+    site.run(OperationAction::Update, OperationMode::Apply, options)
         .await
         .succeeded();
     let state = stack.load_unverified().await.unwrap().snapshot.unwrap();
@@ -85,7 +85,13 @@ async fn a_refresh_keeps_unknown_creates_until_somebody_has_looked() {
         clear_pending_creates: clear,
         ..RunOptions::default()
     };
-    let ran = site.run(Action::Refresh, Mode::Apply, refresh(false)).await;
+    let ran = site
+        .run(
+            OperationAction::Refresh,
+            OperationMode::Apply,
+            refresh(false),
+        )
+        .await;
     assert_eq!(ran.succeeded().recovered.len(), 1);
     let stack = site.stack().await;
     let pending = async || {
@@ -93,9 +99,13 @@ async fn a_refresh_keeps_unknown_creates_until_somebody_has_looked() {
         state.pending_operations.len()
     };
     assert_eq!(pending().await, 1);
-    site.run(Action::Refresh, Mode::Apply, refresh(true))
-        .await
-        .succeeded();
+    site.run(
+        OperationAction::Refresh,
+        OperationMode::Apply,
+        refresh(true),
+    )
+    .await
+    .succeeded();
     assert_eq!(pending().await, 0);
     site.up().await.succeeded();
 }

@@ -2,7 +2,7 @@
 
 use nimbus_core::ErrorCode;
 use nimbus_engine_model::StepOp;
-use nimbus_engine_operations::{Action, Mode, RunOptions};
+use nimbus_engine_operations::{OperationAction, OperationMode, RunOptions};
 
 use crate::support::{Ran, Site, bucket};
 
@@ -11,7 +11,8 @@ async fn save(site: &Site) -> Ran {
         save_plan: Some(site.path("plan.json")),
         ..RunOptions::default()
     };
-    site.run(Action::Update, Mode::Preview, options).await
+    site.run(OperationAction::Update, OperationMode::Preview, options)
+        .await
 }
 
 async fn apply(site: &Site) -> Ran {
@@ -19,7 +20,8 @@ async fn apply(site: &Site) -> Ran {
         plan: Some(site.path("plan.json")),
         ..RunOptions::default()
     };
-    site.run(Action::Update, Mode::Apply, options).await
+    site.run(OperationAction::Update, OperationMode::Apply, options)
+        .await
 }
 
 #[tokio::test]

@@ -13,8 +13,9 @@ use nimbus_engine_backend::{
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::StackReader;
 use nimbus_engine_operations::{
-    Action, Cancellation, EmbeddedEngine, Engine, Mode, OperationRequest, OperationRuntime,
-    RunOptions, RunReport, RuntimeLauncher, RuntimeSetup, StackAccess, StackLocation,
+    Cancellation, EmbeddedEngine, Engine, OperationAction, OperationMode, OperationReport,
+    OperationRequest, OperationRuntime, RunOptions, RuntimeLauncher, RuntimeSetup, StackAccess,
+    StackLocation,
 };
 use nimbus_engine_ports::{Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, ProviderHost};
 use nimbus_engine_testing::{
@@ -115,7 +116,7 @@ pub(crate) struct Site {
 
 /// What one run gave.
 pub(crate) struct Ran {
-    pub(crate) report: Result<RunReport>,
+    pub(crate) report: Result<OperationReport>,
     pub(crate) events: Vec<EngineEvent>,
 }
 
@@ -209,24 +210,37 @@ impl Site {
     }
 
     pub(crate) async fn up(&self) -> Ran {
-        self.run(Action::Update, Mode::Apply, RunOptions::default())
-            .await
+        self.run(
+            OperationAction::Update,
+            OperationMode::Apply,
+            RunOptions::default(),
+        )
+        .await
     }
 
     pub(crate) async fn preview(&self) -> Ran {
-        self.run(Action::Update, Mode::Preview, RunOptions::default())
-            .await
+        self.run(
+            OperationAction::Update,
+            OperationMode::Preview,
+            RunOptions::default(),
+        )
+        .await
     }
 
-    pub(crate) async fn run(&self, action: Action, mode: Mode, options: RunOptions) -> Ran {
+    pub(crate) async fn run(
+        &self,
+        action: OperationAction,
+        mode: OperationMode,
+        options: RunOptions,
+    ) -> Ran {
         self.watched(action, mode, options, &Cancellation::new(), None)
             .await
     }
 
     pub(crate) async fn watched(
         &self,
-        action: Action,
-        mode: Mode,
+        action: OperationAction,
+        mode: OperationMode,
         options: RunOptions,
         cancellation: &Cancellation,
         on_event: Option<OnEvent>,
@@ -255,12 +269,12 @@ impl Site {
 }
 
 impl Ran {
-    pub(crate) fn report(&self) -> &RunReport {
+    pub(crate) fn report(&self) -> &OperationReport {
         self.report.as_ref().expect("the operation started")
     }
 
     /// The report of an operation that went well.
-    pub(crate) fn succeeded(&self) -> &RunReport {
+    pub(crate) fn succeeded(&self) -> &OperationReport {
         let report = self.report();
         assert!(report.result.is_ok(), "{:?}", report.result);
         report
