@@ -5,20 +5,20 @@ use nimbus_engine_model::StepOp;
 use tracing::field::Empty;
 use tracing::{Instrument as _, info_span};
 
-use crate::report::RunReport;
-use crate::request::{Mode, OperationRequest};
+use crate::report::OperationReport;
+use crate::request::{OperationMode, OperationRequest};
 
 /// Runs an operation inside its span.
 pub(crate) async fn operation(
     request: &OperationRequest,
-    work: impl Future<Output = Result<RunReport>>,
-) -> Result<RunReport> {
+    work: impl Future<Output = Result<OperationReport>>,
+) -> Result<OperationReport> {
     let span = info_span!(
         target: "nimbus_trace",
         "operation",
         stack = %request.location.stack,
         action = request.action.name(),
-        preview = request.mode == Mode::Preview,
+        preview = request.mode == OperationMode::Preview,
         steps = Empty,
         unchanged = Empty,
         outcome = Empty,
