@@ -271,6 +271,14 @@ settings! {
         shared_providers: Option<NameList> = None, "NIMBUS_ENGINE_SHARED_PROVIDERS";
     }
 
+    /// Runs that a server carries out for its tenants.
+    runs: Runs at "runs" {
+        /// Runs at once, of all tenants together.
+        at_once: u32 = 4, "NIMBUS_RUNS_AT_ONCE";
+        /// Folder with packages of Node.js (`node_modules`) that programs of tenants find.
+        node_modules: Option<String> = None, "NIMBUS_RUNS_NODE_MODULES";
+    }
+
     /// Comparison of the recorded state with the cloud.
     drift_detection: DriftDetection at "drift_detection" {
         /// When it runs unless a stack says otherwise, in the five fields of cron, UTC.

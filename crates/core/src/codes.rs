@@ -268,6 +268,16 @@ codes! {
     AUDIT_ARCHIVE = 869, Unavailable, final, "The archive of the audit trail cannot be used";
     METHOD_NOT_ALLOWED = 870, Invalid, final, "The path does not take this HTTP method";
     LAST_ADMINISTRATOR = 871, Forbidden, final, "Nobody would be left to administer";
+
+    // Deployments on a server.
+    NOT_ON_SERVER = 880, Refused, final, "A server does not do this for a tenant";
+    RUN_TAKEN_OVER = 881, Conflict, final, "Another worker has the run";
+    REQUEST_KEY_REUSED = 882, Conflict, final, "The idempotency key was used for another request";
+    DEPLOYMENT_BUSY = 883, Conflict, retry, "Runs of the deployment are not over";
+    RUN_NOT_OPEN = 884, Conflict, final, "The run is not in a state in which this can be done";
+    WORKSPACE_FILE_INVALID = 885, Invalid, final, "A file of the workspace is not acceptable";
+
+    // Durable workflows.
     WORKFLOW_UNKNOWN = 900, NotFound, final, "There is no such workflow";
     WORKFLOW_CONFLICT = 901, Conflict, final, "The workflow was started before with something else";
     WORKFLOW_INVALID = 902, Invalid, final, "A workflow's name, input, signal or schedule is not understood";

@@ -1,12 +1,12 @@
 //! A unit on the embedded engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
-use nimbus_engine_backend::{BackendError, Keyring};
+use nimbus_engine_backend::{BackendError, Environment, Keyring, passphrase};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
     Cancellation, EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationAction,
@@ -27,7 +27,6 @@ use serde_json::Value;
 use crate::conversion::{UNKNOWN_TEXT, lookup_values};
 use crate::failures::FailureWatch;
 use crate::kept_states::{self, KeptStates};
-use crate::passphrase::{environment, require_passphrase};
 
 /// Who hears what a unit's engine says.
 pub type UnitEvents = Arc<dyn Fn(&ComponentName) -> Arc<dyn EventSink> + Send + Sync>;
@@ -36,6 +35,10 @@ pub type UnitEvents = Arc<dyn Fn(&ComponentName) -> Arc<dyn EventSink> + Send + 
 pub(crate) struct LocalOptions {
     /// Address of the state; that of a rehearsal must be another than the real one.
     pub(crate) backend: String,
+    /// Where passphrases are looked up, and storage that has no address.
+    pub(crate) environment: Environment,
+    /// Where states of before a run are kept.
+    pub(crate) kept: KeptStates,
     /// Stands in for every provider: a rehearsal.
     pub(crate) simulated: Option<Arc<dyn ProviderHost>>,
     /// Skip type-checking of TypeScript.
@@ -54,7 +57,6 @@ pub(crate) struct LocalEngine {
     /// One for all units, so that they share what can be shared.
     keyring: Arc<Keyring>,
     processes: Arc<Processes>,
-    kept: KeptStates,
     workspace: Workspace,
     /// How programs are kept from everything else; `None`: not at all.
     sandbox: Option<SandboxSettings>,
@@ -63,26 +65,22 @@ pub(crate) struct LocalEngine {
 }
 
 impl LocalEngine {
-    /// `runs` is the folder in which each run has one of its own.
     pub(crate) fn new(
         options: LocalOptions,
         workspace: Workspace,
-        runs: PathBuf,
         events: UnitEvents,
         cancellation: Cancellation,
     ) -> Self {
-        let rehearsing = options.simulated.is_some();
         let processes = match &options.simulated {
             Some(simulated) => Processes::simulating(Arc::clone(simulated)),
             None => Processes::new(),
         };
         Self {
-            options,
             events,
             cancellation,
-            keyring: Keyring::new(environment(rehearsing)),
+            keyring: Keyring::new(options.environment.clone()),
             processes: Arc::new(processes),
-            kept: KeptStates::new(runs),
+            options,
             workspace,
             sandbox: None,
             official: None,
@@ -334,7 +332,8 @@ impl LocalEngine {
             RestorePoint::Version(number) => self.historic(job, number).await.map(Some),
             RestorePoint::BeforeRun => {
                 let keyring = self.access(&self.location(&job.unit)).await?.keyring;
-                self.kept.find(job.run, &job.unit.unit, &keyring)
+                let kept = &self.options.kept;
+                kept.find(job.run, &job.unit.unit, &keyring).await
             }
         }
     }
@@ -348,9 +347,8 @@ impl UnitEngine for LocalEngine {
             UnitOperation::Preview => (OperationAction::Update, OperationMode::Preview),
             UnitOperation::Deploy => {
                 let access = self.access(&location).await?;
-                self.kept
-                    .keep(job.run, &job.unit.unit, &access.stack())
-                    .await?;
+                let kept = &self.options.kept;
+                kept.keep(job.run, &job.unit.unit, &access.stack()).await?;
                 (OperationAction::Update, OperationMode::Apply)
             }
             UnitOperation::Destroy if self.recorded(&location).await?.is_none() => {
@@ -391,7 +389,7 @@ impl UnitEngine for LocalEngine {
 
     /// One passphrase protects all units, so it is tried on the first that has secrets.
     async fn ready(&self, units: &[UnitAddress]) -> Result<()> {
-        require_passphrase(self.options.simulated.is_some())?;
+        passphrase(self.keyring.environment())?;
         for unit in units {
             let access = self.access(&self.location(unit)).await?;
             let bytes = match access.stack().export().await {

@@ -20,6 +20,7 @@ pub(crate) struct MachineValues {
     rehearsing: bool,
     /// What strangers' manifests may ask for; `None` for one's own, which may ask for everything.
     allowances: Option<Allowances>,
+    served: bool,
     variables: AwsVariables,
     /// Set up when the first value comes from there: most deployments never ask.
     aws: OnceCell<Aws>,
@@ -46,11 +47,19 @@ impl MachineValues {
         self
     }
 
+    /// For somebody else's deployment: neither the machine's variables nor its credentials are theirs
+    /// to read.
+    pub(crate) fn served(mut self) -> Self {
+        self.served = true;
+        self
+    }
+
     /// With AWS set up by these variables instead of the process's own.
     pub(crate) fn with_variables(rehearsing: bool, variables: AwsVariables) -> Self {
         Self {
             rehearsing,
             allowances: None,
+            served: false,
             variables,
             aws: OnceCell::new(),
             keyring: Keyring::new(environment(rehearsing)),
@@ -123,6 +132,10 @@ impl ExternalValues for MachineValues {
         }
         let answer = if self.rehearsing {
             rehearsed(region, query, parameters)
+        } else if self.served {
+            return Err(ValueLookupError {
+                message: "a server has no AWS account to ask for a tenant".to_owned(),
+            });
         } else {
             self.ask_aws(region, query, parameters).await
         };
@@ -136,6 +149,11 @@ impl ExternalValues for MachineValues {
             && !allowances.variables.contains(variable)
         {
             return Err(not_allowed("the variable", variable, "engine.sandbox_env"));
+        }
+        if self.served {
+            return Err(ValueLookupError {
+                message: format!("a server does not give `{variable}` of its environment away"),
+            });
         }
         Ok(std::env::var(variable).map_or(LookupValue::Absent, LookupValue::open))
     }

@@ -1,6 +1,6 @@
-//! What units were before a run first touched them, kept in the run's folder.
+//! What units were before a run first touched them, kept in the run's folder or in a server's storage.
 //!
-//! A rollback needs it even if the run was killed in between, so it is on disk before the unit
+//! A rollback needs it even if the run was killed in between, so it is on a disk before the unit
 //! starts. Secrets in it are encrypted as they were in the state.
 
 use std::fs;
@@ -9,35 +9,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
+use nimbus_engine_backend::store::{Storage, WriteCondition};
 use nimbus_engine_backend::{BackendError, Keyring, Stack};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_model::format::read_unverified;
 use nimbus_engine_model::secrets::{Crypter, NoSecrets};
 use nimbus_orchestrator::RunId;
 
-/// Where they are kept: a folder for each run.
+/// Where they are kept.
 #[derive(Clone, Debug)]
-pub(crate) struct KeptStates {
-    runs: PathBuf,
+pub(crate) enum KeptStates {
+    /// In a folder for each run.
+    Files { runs: PathBuf },
+    /// In a server's storage, below a key for each run.
+    Objects { storage: Arc<dyn Storage> },
 }
 
 impl KeptStates {
     pub(crate) fn new(runs: PathBuf) -> Self {
-        Self { runs }
+        Self::Files { runs }
     }
 
-    /// Keeps a stack's state unless the run has already done so. An empty file stands for a stack
-    /// that did not exist. Without a run nothing is kept and nothing can be rolled back.
+    /// Keeps a stack's state unless the run has already done so. Nothing in it stands for a stack that
+    /// did not exist. Without a run nothing is kept and nothing can be rolled back.
     pub(crate) async fn keep(
         &self,
         run: Option<RunId>,
         unit: &UnitName,
         stack: &Stack,
     ) -> Result<()> {
-        let Some(path) = self.path(run, unit) else {
+        let Some(run) = run else {
             return Ok(());
         };
-        if path.exists() {
+        if self.read(run, unit).await?.is_some() {
             return Ok(());
         }
         let bytes = match stack.export().await {
@@ -45,37 +49,72 @@ impl KeptStates {
             Err(BackendError::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        write_private(&path, &bytes).map_err(|error| {
-            let message = format!("cannot keep the state of {unit} in {}", path.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })
+        match self {
+            Self::Files { runs } => {
+                let path = path_in(runs, run, unit);
+                write_private(&path, &bytes).map_err(|error| {
+                    let message = format!("cannot keep the state of {unit} in {}", path.display());
+                    Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+                })
+            }
+            Self::Objects { storage } => {
+                let key = key_of(run, unit);
+                let put = storage
+                    .put(&key, bytes.into(), WriteCondition::Absent)
+                    .await;
+                // Refused means that it was kept meanwhile, which is as good.
+                put.map(drop)
+                    .map_err(|error| BackendError::from(error).into())
+            }
+        }
     }
 
     /// What was kept; `None` when this run never touched the unit.
-    pub(crate) fn find(
+    pub(crate) async fn find(
         &self,
         run: Option<RunId>,
         unit: &UnitName,
         keyring: &Arc<Keyring>,
     ) -> Result<Option<Snapshot>> {
-        let Some(path) = self.path(run, unit) else {
+        let Some(run) = run else {
             return Ok(None);
         };
-        match fs::read(&path) {
-            Ok(bytes) if bytes.is_empty() => Ok(Some(Snapshot::default())),
-            Ok(bytes) => open(&bytes, keyring).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => {
-                let message = format!("cannot read {}", path.display());
-                Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error))
-            }
+        match self.read(run, unit).await? {
+            Some(bytes) if bytes.is_empty() => Ok(Some(Snapshot::default())),
+            Some(bytes) => open(&bytes, keyring).map(Some),
+            None => Ok(None),
         }
     }
 
-    fn path(&self, run: Option<RunId>, unit: &UnitName) -> Option<PathBuf> {
-        let folder = self.runs.join(run?.to_string()).join("before");
-        Some(folder.join(format!("{unit}.json")))
+    async fn read(&self, run: RunId, unit: &UnitName) -> Result<Option<Vec<u8>>> {
+        match self {
+            Self::Files { runs } => {
+                let path = path_in(runs, run, unit);
+                match fs::read(&path) {
+                    Ok(bytes) => Ok(Some(bytes)),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => {
+                        let message = format!("cannot read {}", path.display());
+                        Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error))
+                    }
+                }
+            }
+            Self::Objects { storage } => {
+                let found = storage.get(&key_of(run, unit)).await;
+                let found = found.map_err(BackendError::from)?;
+                Ok(found.map(|object| object.bytes.to_vec()))
+            }
+        }
     }
+}
+
+fn path_in(runs: &Path, run: RunId, unit: &UnitName) -> PathBuf {
+    let folder = runs.join(run.to_string()).join("before");
+    folder.join(format!("{unit}.json"))
+}
+
+fn key_of(run: RunId, unit: &UnitName) -> String {
+    format!(".nimbus/runs/{run}/before/{unit}.json")
 }
 
 /// Whether a state names how its secrets are protected, and we can open them.

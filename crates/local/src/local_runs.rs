@@ -15,9 +15,11 @@ use crate::engine::{LocalEngine, LocalOptions, UnitEvents, pack_digest};
 use crate::environment_lock::EnvironmentLockFiles;
 use crate::external_values::MachineValues;
 use crate::gate_file::GateFile;
+use crate::kept_states::KeptStates;
 use crate::key::digest_key;
 use crate::logs::RunLogFiles;
 use crate::memory_files::MemoryFiles;
+use crate::passphrase;
 use crate::place::DeploymentPlace;
 use crate::run_files::RunFiles;
 use crate::shell_checks::ShellChecks;
@@ -71,6 +73,8 @@ pub fn local_ports(
             .backend
             .clone()
             .unwrap_or_else(|| format!("file://{}", state.display())),
+        environment: passphrase::environment(rehearsal),
+        kept: KeptStates::new(place.records.folder().join("runs")),
         simulated,
         transpile_only: !choices.typecheck,
         parallel: None,
@@ -80,7 +84,6 @@ pub fn local_ports(
     let engine = LocalEngine::new(
         local,
         place.workspace.clone(),
-        records.folder().join("runs"),
         unit_events(bus, &observer, listener),
         cancellation.clone(),
     )
@@ -141,7 +144,7 @@ fn policy_packs(choices: &[PolicyPackChoice]) -> Result<Vec<PolicyPackRequest>> 
 }
 
 /// Units are heard by the bus, by the observer of a rehearsal and by whoever else listens.
-fn unit_events(
+pub(crate) fn unit_events(
     bus: &Arc<EventBus>,
     observer: &Observer,
     listener: Option<UnitEvents>,
@@ -166,7 +169,7 @@ impl EventSink for BothSinks {
     }
 }
 
-fn simulated_cloud(
+pub(crate) fn simulated_cloud(
     workspace: &Workspace,
     folder: &Path,
     environment: EnvironmentName,

@@ -197,6 +197,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-core",
         ],
     ),
+    // Asks for runs and knows their requests; carries none out.
     (
         "nimbus-control-app",
         &[
@@ -205,6 +206,28 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-store",
             "nimbus-control-vault",
             "nimbus-core",
+            "nimbus-document",
+            "nimbus-library",
+            "nimbus-orchestrator",
+            "nimbus-runs",
+        ],
+    ),
+    // The ports of runs on the database, and the workers of a server.
+    (
+        "nimbus-control-runs",
+        &[
+            "nimbus-control-store",
+            "nimbus-control-vault",
+            "nimbus-core",
+            "nimbus-document",
+            "nimbus-engine-backend",
+            "nimbus-engine-operations",
+            "nimbus-library",
+            "nimbus-local",
+            "nimbus-orchestrator",
+            "nimbus-rehearsal",
+            "nimbus-runs",
+            "nimbus-workspace",
         ],
     ),
     (
@@ -217,6 +240,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-api",
             "nimbus-control-app",
             "nimbus-control-postgres",
+            "nimbus-control-runs",
             "nimbus-control-store",
             "nimbus-core",
         ],

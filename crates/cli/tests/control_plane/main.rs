@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 
 mod administration;
+mod deployments;
 mod ends;
 mod secrets;
 mod settings;

@@ -7,8 +7,10 @@
 
 mod caller;
 mod cookies;
+mod deployment_wire;
 mod extract;
 mod front;
+mod headers;
 mod limits;
 mod openapi;
 mod pipeline;

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-fn time(timestamp: app::Timestamp) -> String {
+pub(crate) fn time(timestamp: app::Timestamp) -> String {
     timestamp.0.to_string()
 }
 
-fn maybe_time(timestamp: Option<app::Timestamp>) -> Option<String> {
+pub(crate) fn maybe_time(timestamp: Option<app::Timestamp>) -> Option<String> {
     timestamp.map(time)
 }
 

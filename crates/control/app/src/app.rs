@@ -19,7 +19,7 @@ use nimbus_control_store::{RoleAssignment, Store, TenantTx};
 use nimbus_control_vault::KeyRing;
 use nimbus_core::{Error, ErrorCode, ErrorKind, TenantId, UserId};
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::archive::{ArchiveAddress, AuditArchive};
 use crate::call::{Call, RequestContext};
@@ -88,6 +88,8 @@ pub(crate) struct AppInner {
     pub(crate) engine: PolicyEngine,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) archive: Option<AuditArchive>,
+    /// Rings when there may be a run to carry out.
+    pub(crate) bell: Arc<Notify>,
 }
 
 /// The answer that an operation may go ahead, and what its record begins with.
@@ -131,6 +133,7 @@ impl App {
                     .as_ref()
                     .map(AuditArchive::open)
                     .transpose()?,
+                bell: Arc::default(),
                 store,
                 keys,
                 settings,
@@ -144,6 +147,16 @@ impl App {
 
     pub fn store(&self) -> &Store {
         &self.inner.store
+    }
+
+    /// Rings when there may be a run to carry out.
+    pub fn run_bell(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.bell)
+    }
+
+    /// The keys to the data keys of tenants, for whoever carries out their runs.
+    pub fn key_ring(&self) -> KeyRing {
+        self.inner.keys.vault.clone()
     }
 
     pub fn server_keys(&self) -> &ServerKeys {
@@ -163,6 +176,17 @@ impl App {
         operation: Operation,
         tenant: TenantId,
     ) -> Result<Permit> {
+        self.permit_in(call, operation, tenant, None).await
+    }
+
+    /// As [`permit`](Self::permit), in an environment.
+    pub(crate) async fn permit_in(
+        &self,
+        call: &Call,
+        operation: Operation,
+        tenant: TenantId,
+        environment: Option<&str>,
+    ) -> Result<Permit> {
         let Need::Permission(key) = operation.need else {
             return Err(Failure::new(
                 ErrorCode::INTERNAL,
@@ -171,7 +195,8 @@ impl App {
         };
         let path = self.path(call, tenant).await?;
         let kind = operation.id.split('.').next().unwrap_or_default();
-        let resource = Resource::in_tenant(&path, kind).ok_or_else(Failure::not_found)?;
+        let mut resource = Resource::in_tenant(&path, kind).ok_or_else(Failure::not_found)?;
+        resource.environment = environment.map(str::to_owned);
         let record = self
             .record_of(call, operation.id, kind)
             .priority(priority_of(operation));

@@ -12,14 +12,17 @@ mod archive;
 mod audit;
 mod call;
 mod checkpoint;
+mod deployments;
 mod failure;
 mod groups;
 mod input;
 mod key_files;
 mod keys;
+mod library;
 mod recover;
 mod retention;
 mod roles;
+mod runs;
 mod secrets;
 mod setup;
 mod sign_in;
@@ -30,12 +33,15 @@ pub use app::{App, AppKeys, AppSettings};
 pub use archive::ArchiveAddress;
 pub use audit::{AuditExport, AuditVerification, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
+pub use deployments::{DeploymentEnvironment, DeploymentInput, RequestKey};
 pub use failure::{Failure, FieldProblem, Result};
 pub use groups::{GroupPatch, NewGroup};
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
+pub use library::{StackEntry, TemplateEntry};
 pub use recover::{RecoverInput, Recovered};
 pub use roles::{AssignmentInput, PermissionQuestion, RoleInput, RoleView};
+pub use runs::{QueuedRun, RunInput, RunSignal};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
@@ -45,6 +51,7 @@ pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
 pub use nimbus_control_auth::{operation, permission};
 pub use nimbus_control_store::{
-    ApiKey, AuditFilter, Group, ListPage, RoleAssignment, RowPlace, Session, SetupStatus, Tenant,
-    TenantFilter, Timestamp, User,
+    ApiKey, AuditFilter, DeploymentFilter, Group, ListPage, RoleAssignment, RowPlace, RunFilter,
+    Session, SetupStatus, StoredDeployment, StoredEvent, StoredRun, Tenant, TenantFilter,
+    Timestamp, User,
 };

@@ -13,7 +13,7 @@ pub enum Need {
     Nothing,
     /// Somebody who is signed in, about themselves.
     SignIn,
-    /// This permission, in the tenant that the path names.
+    /// This permission, in the tenant that the path names, or the query where the path names none.
     Permission(&'static str),
 }
 
@@ -28,6 +28,14 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// Whether the query names the tenant, as for the resources of document 004; without a name it is the
+    /// caller's own.
+    pub fn chooses_tenant(&self) -> bool {
+        ["deployments", "runs", "stacks", "templates"]
+            .iter()
+            .any(|resource| self.path.split('/').nth(3) == Some(resource))
+    }
+
     /// Whether it changes nothing.
     pub fn is_read(&self) -> bool {
         self.method == "GET"
@@ -106,6 +114,40 @@ operations! {
     UNASSIGN_ROLE = "roles.unassign" DELETE "/api/v1/tenants/{tenant}/role-assignments/{assignment}" Permission("rbac:assignment:manage");
     EXPLAIN = "roles.explain" POST "/api/v1/tenants/{tenant}/explain" Permission("rbac:decision:explain");
 
+    LIST_DEPLOYMENTS = "deployments.list" GET "/api/v1/deployments" Permission("deployment:definition:read");
+    CREATE_DEPLOYMENT = "deployments.create" POST "/api/v1/deployments" Permission("deployment:definition:create");
+    GET_DEPLOYMENT = "deployments.get" GET "/api/v1/deployments/{deployment}" Permission("deployment:definition:read");
+    UPDATE_DEPLOYMENT = "deployments.update" PUT "/api/v1/deployments/{deployment}" Permission("deployment:definition:update");
+    DELETE_DEPLOYMENT = "deployments.delete" DELETE "/api/v1/deployments/{deployment}" Permission("deployment:definition:delete");
+    GET_MANIFEST = "deployments.manifest" GET "/api/v1/deployments/{deployment}/manifest" Permission("deployment:definition:read");
+    DEPLOYMENT_STATUS = "deployments.status" GET "/api/v1/deployments/{deployment}/status" Permission("deployment:definition:read");
+    DEPLOY = "deployments.deploy" POST "/api/v1/deployments/{deployment}/deploy" Permission("stack:instance:deploy");
+    DESTROY = "deployments.destroy" POST "/api/v1/deployments/{deployment}/destroy" Permission("stack:instance:destroy");
+    PREVIEW = "deployments.preview" POST "/api/v1/deployments/{deployment}/preview" Permission("component:preview");
+    ROLL_BACK = "deployments.rollback" POST "/api/v1/deployments/{deployment}/rollback" Permission("stack:instance:deploy");
+    LIST_ENVIRONMENTS = "environments.list" GET "/api/v1/deployments/{deployment}/environments" Permission("deployment:definition:read");
+    ENABLE_ENVIRONMENT = "environments.enable" POST "/api/v1/deployments/{deployment}/environments/{environment}/enable" Permission("deployment:environment:manage");
+    DISABLE_ENVIRONMENT = "environments.disable" POST "/api/v1/deployments/{deployment}/environments/{environment}/disable" Permission("deployment:environment:manage");
+
+    LIST_RUNS = "runs.list" GET "/api/v1/runs" Permission("deployment:definition:read");
+    GET_RUN = "runs.get" GET "/api/v1/runs/{run}" Permission("deployment:definition:read");
+    RUN_EVENTS = "runs.events" GET "/api/v1/runs/{run}/events" Permission("deployment:log:read");
+    CANCEL_RUN = "runs.cancel" POST "/api/v1/runs/{run}/cancel" Permission("workflow:run:signal");
+    PAUSE_RUN = "runs.pause" POST "/api/v1/runs/{run}/pause" Permission("workflow:run:signal");
+    RESUME_RUN = "runs.resume" POST "/api/v1/runs/{run}/resume" Permission("workflow:run:signal");
+
+    LIST_STACKS = "stacks.list" GET "/api/v1/stacks" Permission("component:definition:read");
+    REGISTER_STACK = "stacks.register" POST "/api/v1/stacks" Permission("registry:stack:manage");
+    GET_STACK = "stacks.get" GET "/api/v1/stacks/{stack}" Permission("component:definition:read");
+    UPDATE_STACK = "stacks.update" PUT "/api/v1/stacks/{stack}" Permission("registry:stack:manage");
+    UNREGISTER_STACK = "stacks.unregister" DELETE "/api/v1/stacks/{stack}" Permission("registry:stack:manage");
+    DEPLOY_STACK = "stacks.deploy" POST "/api/v1/stacks/{stack}/deploy" Permission("component:deploy");
+
+    LIST_TEMPLATES = "templates.list" GET "/api/v1/templates" Permission("template:definition:read");
+    CREATE_TEMPLATE = "templates.create" POST "/api/v1/templates" Permission("template:definition:manage");
+    GET_TEMPLATE = "templates.get" GET "/api/v1/templates/{template}" Permission("template:definition:read");
+    DELETE_TEMPLATE = "templates.delete" DELETE "/api/v1/templates/{template}" Permission("template:definition:manage");
+
     LIST_AUDIT = "audit.list" GET "/api/v1/tenants/{tenant}/audit" Permission("audit:log:read");
     EXPORT_AUDIT = "audit.export" GET "/api/v1/tenants/{tenant}/audit/export" Permission("audit:log:export");
     VERIFY_AUDIT = "audit.verify" GET "/api/v1/tenants/{tenant}/audit/verify" Permission("audit:log:verify");
@@ -136,7 +178,8 @@ mod tests {
         for operation in OPERATIONS {
             if let Permission(key) = operation.need {
                 assert!(permission::find(key).is_some(), "{}", operation.id);
-                assert!(operation.path.contains("{tenant}"), "{}", operation.id);
+                let named = operation.path.contains("{tenant}");
+                assert!(named != operation.chooses_tenant(), "{}", operation.id);
             }
         }
     }

@@ -10,11 +10,13 @@ mod connections;
 mod database;
 mod http;
 mod readiness;
+mod runs;
 mod server;
 
 pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
 pub use connections::ConnectionLimits;
 pub use database::{Database, DatabaseLocation, DatabaseOptions};
+pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};
 
 pub use nimbus_control_api::{Front, Limit, openapi};

@@ -19,6 +19,7 @@ use crate::connections::{self, ConnectionLimits};
 use crate::database::{Database, DatabaseLocation, DatabaseOptions};
 use crate::http::{self, ServerState};
 use crate::readiness::Readiness;
+use crate::runs::{self, RunOptions};
 
 /// How long requests may take to finish once the server was told to stop.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
@@ -34,6 +35,7 @@ pub struct ServerOptions {
     pub operator: String,
     pub api: ApiOptions,
     pub connections: ConnectionLimits,
+    pub runs: RunOptions,
 }
 
 /// A server that is ready. Requests are answered by [`serve`](Self::serve).
@@ -45,6 +47,8 @@ pub struct ControlServer {
     app: App,
     api: ApiOptions,
     connections: ConnectionLimits,
+    runs: RunOptions,
+    data_dir: PathBuf,
     /// Where a private database is.
     private: Option<PathBuf>,
     setup_token: Option<String>,
@@ -64,6 +68,8 @@ impl ControlServer {
                 app,
                 api: options.api.clone(),
                 connections: options.connections.within_open_files(),
+                runs: options.runs.clone(),
+                data_dir: options.database.data_dir.clone(),
                 private: match options.database.place {
                     DatabaseLocation::Private { .. } => Some(options.database.data_dir.clone()),
                     DatabaseLocation::External(_) => None,
@@ -107,6 +113,7 @@ impl ControlServer {
         let probes = http::router(ServerState::new(readiness, drained.clone()));
         let router = probes.merge(api::router(&self.app, &self.api, self.address));
         let chores = tokio::spawn(api::look_after(self.app.clone()));
+        let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
         let stopping = tokio::spawn(async move {
             stop.await;
             info!("stopping: new requests are refused, those under way are finished");
@@ -133,6 +140,7 @@ impl ControlServer {
         stopping.abort();
         looking.abort();
         chores.abort();
+        driver.stop().await;
         self.app.checkpoint_audit(jiff::Timestamp::now()).await;
         self.database.close().await;
         Ok(())

@@ -49,6 +49,7 @@ impl fmt::Debug for KekId {
 }
 
 /// An outer key. Erased from memory when dropped; never shown.
+#[derive(Clone)]
 pub struct KeyEncryptionKey {
     id: KekId,
     bytes: Zeroizing<[u8; KEY_BYTES]>,
@@ -174,7 +175,7 @@ fn readable_by_others(_metadata: &fs::Metadata) -> bool {
 }
 
 /// The active key, with which everything new is wrapped, and older ones that still open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyRing {
     active: KeyEncryptionKey,
     older: Vec<KeyEncryptionKey>,

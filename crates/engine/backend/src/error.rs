@@ -168,9 +168,10 @@ fn store_code(error: &StorageError) -> ErrorCode {
             ErrorCode::BACKEND_UNSUPPORTED
         }
         StorageError::Full { .. } => ErrorCode::BACKEND_FULL,
-        StorageError::Io { .. } | StorageError::Remote { .. } | StorageError::NotStored { .. } => {
-            ErrorCode::BACKEND_UNAVAILABLE
-        }
+        StorageError::Io { .. }
+        | StorageError::Remote { .. }
+        | StorageError::Given { .. }
+        | StorageError::NotStored { .. } => ErrorCode::BACKEND_UNAVAILABLE,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::environment::Environment;
-use crate::store::{LocalStorage, RemoteStorage, Storage, StorageAddress, StorageError};
+use crate::store::{GIVEN, LocalStorage, RemoteStorage, Storage, StorageAddress, StorageError};
 
 #[derive(Clone, Debug)]
 pub(crate) enum BackendLocation {
@@ -19,6 +19,13 @@ impl BackendLocation {
     ) -> Result<Self, StorageError> {
         Ok(match address {
             StorageAddress::Local(root) => Self::Local(LocalStorage::new(root)),
+            StorageAddress::Given => match environment.storage() {
+                Some(storage) => Self::Remote(Arc::clone(storage)),
+                None => {
+                    let scheme = GIVEN.to_owned();
+                    return Err(StorageError::Unsupported { scheme });
+                }
+            },
             StorageAddress::S3(s3) => Self::Remote(Arc::new(RemoteStorage::s3(s3, environment)?)),
         })
     }

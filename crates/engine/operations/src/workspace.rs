@@ -102,7 +102,7 @@ pub fn backend_address(
     Ok(match address {
         StorageAddress::Local(_) => address.to_string(),
         // Its parameters are part of it.
-        StorageAddress::S3(_) => text,
+        StorageAddress::S3(_) | StorageAddress::Given => text,
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, Front, GivenKeys, Limit,
-    ServerOptions,
+    RunOptions, ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use zeroize::Zeroizing;
 
 use super::installation::InstallationArgs;
+use crate::commands::program::tenant_sandbox;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -45,6 +46,7 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
         operator: context.settings()?.settings.app.name.value.clone(),
         api: api_options(&context.settings()?.settings)?,
         connections: ConnectionLimits::default(),
+        runs: run_options(context)?,
     };
     // Heard from the beginning, so that a start can be given up.
     let stop = stop_requested()?;
@@ -61,6 +63,16 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
     })?;
     server.serve(stop).await?;
     Ok(CommandOutcome::Done)
+}
+
+fn run_options(context: &CommandContext) -> Result<RunOptions> {
+    let settings = &context.settings()?.settings.runs;
+    let modules = settings.node_modules.value.as_ref();
+    Ok(RunOptions {
+        at_once: usize::try_from(settings.at_once.value).unwrap_or(usize::MAX),
+        node_modules: modules.map(|folder| context.directory.join(folder)),
+        sandbox: Some(tenant_sandbox(context)?),
+    })
 }
 
 fn api_options(settings: &Settings) -> Result<ApiOptions> {

@@ -37,7 +37,9 @@ pub(crate) use orders::OrderArgs;
 pub(crate) use outputs::OutputsReport;
 pub(crate) use processes::shared_providers;
 pub(crate) use rehearse::refuse_rehearsed;
-pub(crate) use sandbox::{SandboxArgs, from_settings as sandbox_settings};
+pub(crate) use sandbox::{
+    SandboxArgs, for_tenants as tenant_sandbox, from_settings as sandbox_settings,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProgramCommand {

@@ -57,6 +57,19 @@ pub(crate) fn from_settings(context: &CommandContext) -> Result<Option<SandboxSe
     no_flags.settings(context)
 }
 
+/// What a server does with programs of its tenants: they are strangers', so without a word of the operator
+/// they are isolated completely or not run. The setting `off` is for programs of one's own.
+pub(crate) fn for_tenants(context: &CommandContext) -> Result<SandboxSettings> {
+    let chosen = &context.settings()?.settings.engine;
+    let strict = SandboxArgs {
+        sandbox: (chosen.sandbox.value == SandboxMode::Off).then_some(ModeArg::Strict),
+        network: None,
+        allow_weak_isolation: false,
+    };
+    let settings = strict.settings(context)?;
+    settings.ok_or_else(|| Error::new(ErrorCode::INTERNAL, "a server has a sandbox"))
+}
+
 impl SandboxArgs {
     /// What is asked of the sandbox; `None` for none.
     pub(crate) fn settings(&self, context: &CommandContext) -> Result<Option<SandboxSettings>> {

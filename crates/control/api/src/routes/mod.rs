@@ -2,9 +2,12 @@
 
 mod audit;
 mod auth;
+mod deployments;
 mod groups;
 mod keys;
+mod library;
 mod roles;
+mod runs;
 mod tenants;
 mod users;
 
@@ -25,6 +28,9 @@ pub(crate) fn all() -> Vec<Route> {
         keys::routes(),
         roles::routes(),
         audit::routes(),
+        deployments::routes(),
+        runs::routes(),
+        library::routes(),
     ]
     .into_iter()
     .flatten()

@@ -35,7 +35,26 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "groups.update" => json!({"name": unique}),
         "roles.assign" => json!({"role": "viewer", "user_id": nobody}),
         "roles.explain" => json!({"user_id": nobody, "permission": "users:read"}),
-        "auth.logout" | "groups.members.add" | "tenants.restore" => return None,
+        "deployments.create" => json!({"organization": "o", "project": "p", "template": "minimal"}),
+        "deployments.update" => json!({"manifest": "x: 1"}),
+        "deployments.deploy"
+        | "deployments.destroy"
+        | "deployments.preview"
+        | "deployments.rollback" => json!({"environment": "dev", "rehearsal": true}),
+        "stacks.register" => json!({"name": unique, "template": format!("name: {unique}\n")}),
+        "stacks.update" => json!({"template": "name: no-such-stack\n"}),
+        "stacks.deploy" => {
+            json!({"deployment": "D0NONE", "environment": "dev", "rehearsal": true})
+        }
+        "templates.create" => json!({"content": format!("name: {unique}\ndescription: x\n")}),
+        "auth.logout"
+        | "groups.members.add"
+        | "tenants.restore"
+        | "environments.enable"
+        | "environments.disable"
+        | "runs.cancel"
+        | "runs.pause"
+        | "runs.resume" => return None,
         other => {
             assert!(
                 matches!(operation.method, "GET" | "DELETE"),
@@ -55,10 +74,22 @@ pub(crate) fn path(operation: Operation, tenant: &str) -> String {
         "{key}",
         "{assignment}",
         "{deleted}",
+        "{run}",
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
-    let path = path.replace("{role}", "no-such-role");
+    let mut path = path.replace("{role}", "no-such-role");
+    for (name, value) in [
+        ("{deployment}", "D0NONE"),
+        ("{environment}", "dev"),
+        ("{stack}", "no-such-stack"),
+        ("{template}", "no-such-template"),
+    ] {
+        path = path.replace(name, value);
+    }
+    if operation.chooses_tenant() {
+        path.push_str(&format!("?tenant={tenant}"));
+    }
     assert!(
         !path.contains('{'),
         "{path} has a segment without a row in the matrix"

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use nimbus_control_server::{
-    ApiOptions, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions, ServerOptions,
+    ApiOptions, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions, RunOptions,
+    ServerOptions,
 };
 use nimbus_control_store::{Isolation, Store};
 use tempfile::TempDir;
@@ -37,6 +38,11 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
         keys: None,
         api: ApiOptions::default(),
         connections: ConnectionLimits::default(),
+        runs: RunOptions {
+            at_once: 2,
+            node_modules: None,
+            sandbox: None,
+        },
         operator: "Operator".to_owned(),
     }
 }

@@ -14,7 +14,12 @@ use crate::environment::Environment;
 pub enum StorageAddress {
     Local(PathBuf),
     S3(S3Address),
+    /// The storage that the environment brings along.
+    Given,
 }
+
+/// The address of the storage that an environment brings along.
+pub const GIVEN: &str = "given://";
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct S3Address {
@@ -55,6 +60,7 @@ impl StorageAddress {
                 local(text, &path, directory, environment)
             }
             Some(("s3", _)) => s3(text).map(Self::S3),
+            Some(("given", "")) if environment.storage().is_some() => Ok(Self::Given),
             Some((scheme, _)) => Err(StorageError::Unsupported {
                 scheme: format!("{scheme}://"),
             }),
@@ -69,6 +75,7 @@ impl fmt::Display for StorageAddress {
             Self::Local(path) => write!(f, "file://{}", path.display()),
             Self::S3(s3) if s3.prefix.is_empty() => write!(f, "s3://{}", s3.bucket),
             Self::S3(s3) => write!(f, "s3://{}/{}", s3.bucket, s3.prefix),
+            Self::Given => f.write_str(GIVEN),
         }
     }
 }

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-pub use address::{S3Address, StorageAddress};
+pub use address::{GIVEN, S3Address, StorageAddress};
 pub use local::LocalStorage;
 pub(crate) use local::{blocking, create_folders, sync_folder};
 pub use memory::MemoryStorage;
@@ -149,6 +149,13 @@ pub enum StorageError {
         key: String,
         #[source]
         source: object_store::Error,
+    },
+    #[error("cannot {act} {key} in the server's storage")]
+    Given {
+        act: StorageAct,
+        key: String,
+        #[source]
+        source: nimbus_core::Error,
     },
     #[error("{key} was not stored as it was sent: {detail}")]
     NotStored { key: String, detail: String },

@@ -1,0 +1,304 @@
+//! Deployments and their environments.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use nimbus_control_app::operation::{self, Operation};
+use nimbus_control_app::{DeploymentFilter, StoredDeployment};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::ApiResult;
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::deployment_wire::{Deployment, Environment, ManifestText, NewDeployment, Run, StartRun};
+use crate::extract::{JsonBody, ListFilter, Segments, page};
+use crate::headers::{IfMatch, RepeatKey, etag};
+use crate::route::Route;
+use crate::wire::Page;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_DEPLOYMENTS, list)
+            .asks::<DeploymentQuery>()
+            .gives::<Page<Deployment>>(),
+        Route::new(operation::CREATE_DEPLOYMENT, create)
+            .asks::<TenantChoice>()
+            .takes::<NewDeployment>()
+            .gives::<Deployment>(),
+        Route::new(operation::GET_DEPLOYMENT, get)
+            .asks::<TenantChoice>()
+            .gives::<Deployment>(),
+        Route::new(operation::UPDATE_DEPLOYMENT, update)
+            .asks::<TenantChoice>()
+            .takes::<ManifestText>()
+            .gives::<Deployment>(),
+        Route::new(operation::DELETE_DEPLOYMENT, delete).asks::<TenantChoice>(),
+        Route::new(operation::GET_MANIFEST, manifest)
+            .asks::<TenantChoice>()
+            .gives::<ManifestText>(),
+        Route::new(operation::DEPLOYMENT_STATUS, status)
+            .asks::<TenantChoice>()
+            .gives::<Page<Environment>>(),
+        Route::new(operation::LIST_ENVIRONMENTS, environments)
+            .asks::<TenantChoice>()
+            .gives::<Page<Environment>>(),
+        Route::new(operation::ENABLE_ENVIRONMENT, enable)
+            .asks::<TenantChoice>()
+            .gives::<Deployment>(),
+        Route::new(operation::DISABLE_ENVIRONMENT, disable)
+            .asks::<TenantChoice>()
+            .gives::<Deployment>(),
+        run_route(operation::DEPLOY, deploy),
+        run_route(operation::DESTROY, destroy),
+        run_route(operation::PREVIEW, preview),
+        run_route(operation::ROLL_BACK, roll_back),
+    ]
+}
+
+fn run_route<H, T>(operation: Operation, handler: H) -> Route
+where
+    H: axum::handler::Handler<T, ApiState>,
+    T: 'static,
+{
+    Route::new(operation, handler)
+        .asks::<TenantChoice>()
+        .takes::<StartRun>()
+        .gives::<Run>()
+}
+
+/// Whose.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TenantChoice {
+    /// Id or slug of the tenant; your own when absent.
+    pub(super) tenant: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DeploymentQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    organization: Option<String>,
+    project: Option<String>,
+    template: Option<String>,
+    /// Also those that were taken out of use.
+    #[serde(default)]
+    archived: bool,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    ListFilter(query): ListFilter<DeploymentQuery>,
+) -> ApiResult<Json<Page<Deployment>>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let filter = DeploymentFilter {
+        organization: query.organization,
+        project: query.project,
+        template: query.template,
+        archived: query.archived,
+    };
+    let page = page(query.after, query.limit)?;
+    let limit = page.limit;
+    let found = app.deployment_list(&call, tenant, filter, page).await?;
+    Ok(Json(Page::part(found, limit, |one| one.id.clone())))
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    ListFilter(query): ListFilter<TenantChoice>,
+    key: RepeatKey,
+    JsonBody(body): JsonBody<NewDeployment>,
+) -> ApiResult<impl IntoResponse> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let key = key.of(&body);
+    let made = app
+        .deployment_create(&call, tenant, body.into(), key)
+        .await?;
+    Ok((StatusCode::CREATED, tagged(made)))
+}
+
+/// With its entity tag.
+fn tagged(deployment: StoredDeployment) -> impl IntoResponse {
+    let tag = etag(deployment.revision);
+    (tag, Json(Deployment::from(deployment)))
+}
+
+async fn get(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(id): Segments<String>,
+    ListFilter(query): ListFilter<TenantChoice>,
+) -> ApiResult<impl IntoResponse> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let found = app
+        .deployment_get(&call, operation::GET_DEPLOYMENT, tenant, &id)
+        .await?;
+    Ok(tagged(found))
+}
+
+async fn manifest(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(id): Segments<String>,
+    ListFilter(query): ListFilter<TenantChoice>,
+) -> ApiResult<impl IntoResponse> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let found = app
+        .deployment_get(&call, operation::GET_MANIFEST, tenant, &id)
+        .await?;
+    let text = ManifestText {
+        manifest: found.manifest,
+    };
+    Ok((etag(found.revision), Json(text)))
+}
+
+async fn update(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(id): Segments<String>,
+    ListFilter(query): ListFilter<TenantChoice>,
+    IfMatch(revision): IfMatch,
+    JsonBody(body): JsonBody<ManifestText>,
+) -> ApiResult<impl IntoResponse> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let written = app
+        .deployment_write(&call, tenant, &id, revision, body.manifest)
+        .await?;
+    Ok(tagged(written))
+}
+
+async fn delete(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(id): Segments<String>,
+    ListFilter(query): ListFilter<TenantChoice>,
+) -> ApiResult<StatusCode> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    app.deployment_delete(&call, tenant, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn status(
+    state: State<ApiState>,
+    call: SignedCall,
+    id: Segments<String>,
+    query: ListFilter<TenantChoice>,
+) -> ApiResult<Json<Page<Environment>>> {
+    overview(operation::DEPLOYMENT_STATUS, state, call, id, query).await
+}
+
+async fn environments(
+    state: State<ApiState>,
+    call: SignedCall,
+    id: Segments<String>,
+    query: ListFilter<TenantChoice>,
+) -> ApiResult<Json<Page<Environment>>> {
+    overview(operation::LIST_ENVIRONMENTS, state, call, id, query).await
+}
+
+async fn overview(
+    operation: Operation,
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(id): Segments<String>,
+    ListFilter(query): ListFilter<TenantChoice>,
+) -> ApiResult<Json<Page<Environment>>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let found = app
+        .deployment_environments(&call, operation, tenant, &id)
+        .await?;
+    Ok(Json(Page::whole(
+        found.into_iter().map(Environment::from).collect(),
+    )))
+}
+
+async fn enable(
+    state: State<ApiState>,
+    call: SignedCall,
+    segments: Segments<(String, String)>,
+    query: ListFilter<TenantChoice>,
+) -> ApiResult<impl IntoResponse> {
+    switch(true, state, call, segments, query).await
+}
+
+async fn disable(
+    state: State<ApiState>,
+    call: SignedCall,
+    segments: Segments<(String, String)>,
+    query: ListFilter<TenantChoice>,
+) -> ApiResult<impl IntoResponse> {
+    switch(false, state, call, segments, query).await
+}
+
+async fn switch(
+    enabled: bool,
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((id, environment)): Segments<(String, String)>,
+    ListFilter(query): ListFilter<TenantChoice>,
+) -> ApiResult<impl IntoResponse> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let written = app
+        .environment_switch(&call, tenant, &id, &environment, enabled)
+        .await?;
+    Ok(tagged(written))
+}
+
+/// The parts of a request for a run.
+type Asked = (
+    State<ApiState>,
+    SignedCall,
+    Segments<String>,
+    ListFilter<TenantChoice>,
+    RepeatKey,
+    JsonBody<StartRun>,
+);
+
+async fn start(operation: Operation, asked: Asked) -> ApiResult<(StatusCode, Json<Run>)> {
+    let (State(state), SignedCall(call), Segments(id), ListFilter(query), key, JsonBody(body)) =
+        asked;
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let key = key.of(&(&id, &body));
+    let queued = app
+        .run_start(&call, operation, tenant, &id, body.into(), key)
+        .await?;
+    Ok((StatusCode::ACCEPTED, Json(queued.into())))
+}
+
+macro_rules! starts {
+    ($($name:ident $operation:ident;)*) => {
+        $(async fn $name(
+            state: State<ApiState>,
+            call: SignedCall,
+            id: Segments<String>,
+            query: ListFilter<TenantChoice>,
+            key: RepeatKey,
+            body: JsonBody<StartRun>,
+        ) -> ApiResult<(StatusCode, Json<Run>)> {
+            start(operation::$operation, (state, call, id, query, key, body)).await
+        })*
+    };
+}
+
+starts! {
+    deploy DEPLOY;
+    destroy DESTROY;
+    preview PREVIEW;
+    roll_back ROLL_BACK;
+}

@@ -1,0 +1,151 @@
+//! Runs of deployments.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use nimbus_control_app::{Failure, RunFilter, RunSignal, operation};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::ApiResult;
+use super::deployments::TenantChoice;
+use crate::ApiState;
+use crate::caller::SignedCall;
+use crate::deployment_wire::{NumberedEvent, Run, RunEvents};
+use crate::extract::{ListFilter, Segments, page, page_size};
+use crate::route::Route;
+use crate::wire::{Page, place};
+
+/// Events of one answer.
+const USUAL_EVENTS: u32 = 500;
+const MOST_EVENTS: u32 = 1000;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(operation::LIST_RUNS, list)
+            .asks::<RunQuery>()
+            .gives::<Page<Run>>(),
+        Route::new(operation::GET_RUN, get)
+            .asks::<TenantChoice>()
+            .gives::<Run>(),
+        Route::new(operation::RUN_EVENTS, events)
+            .asks::<EventQuery>()
+            .gives::<RunEvents>(),
+        Route::new(operation::CANCEL_RUN, cancel)
+            .asks::<TenantChoice>()
+            .gives::<Run>(),
+        Route::new(operation::PAUSE_RUN, pause)
+            .asks::<TenantChoice>()
+            .gives::<Run>(),
+        Route::new(operation::RESUME_RUN, resume)
+            .asks::<TenantChoice>()
+            .gives::<Run>(),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    deployment: Option<String>,
+    environment: Option<String>,
+    action: Option<String>,
+    status: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EventQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    /// Only events after this one.
+    #[serde(default)]
+    after: i64,
+    /// So many at once, 1 to 1000.
+    limit: Option<u32>,
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    ListFilter(query): ListFilter<RunQuery>,
+) -> ApiResult<Json<Page<Run>>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let filter = RunFilter {
+        deployment: query.deployment,
+        environment: query.environment,
+        action: query.action,
+        status: query.status,
+    };
+    let page = page(query.after, query.limit)?;
+    let limit = page.limit;
+    let runs = app.run_list(&call, tenant, filter, page).await?;
+    Ok(Json(Page::part(runs, limit, |run| {
+        place(run.queued_at, run.id)
+    })))
+}
+
+async fn get(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(run): Segments<Uuid>,
+    ListFilter(query): ListFilter<TenantChoice>,
+) -> ApiResult<Json<Run>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    Ok(Json(app.run_get(&call, tenant, run).await?.into()))
+}
+
+async fn events(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments(run): Segments<Uuid>,
+    ListFilter(query): ListFilter<EventQuery>,
+) -> ApiResult<Json<RunEvents>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    if query.after < 0 {
+        return Err(Failure::field("after", "give 0 or the number of an event").into());
+    }
+    let limit = page_size(query.limit, USUAL_EVENTS, MOST_EVENTS)?;
+    let (run, found) = app
+        .run_events(&call, tenant, run, query.after, limit)
+        .await?;
+    let next = found.last().map_or(query.after, |last| last.seq);
+    let items = found.into_iter().map(|stored| NumberedEvent {
+        seq: stored.seq,
+        event: stored.event,
+    });
+    Ok(Json(RunEvents {
+        items: items.collect(),
+        next,
+        complete: run.status == "ended" && next >= run.last_seq,
+    }))
+}
+
+macro_rules! signals {
+    ($($name:ident $signal:ident;)*) => {
+        $(async fn $name(
+            State(state): State<ApiState>,
+            SignedCall(call): SignedCall,
+            Segments(run): Segments<Uuid>,
+            ListFilter(query): ListFilter<TenantChoice>,
+        ) -> ApiResult<(StatusCode, Json<Run>)> {
+            let app = &state.app;
+            let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+            let run = app.run_signal(&call, tenant, run, RunSignal::$signal).await?;
+            Ok((StatusCode::ACCEPTED, Json(run.into())))
+        })*
+    };
+}
+
+signals! {
+    cancel Cancel;
+    pause Pause;
+    resume Resume;
+}

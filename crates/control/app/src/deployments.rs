@@ -1,0 +1,437 @@
+//! Deployments: made from a template, changed by their manifest, taken out of use.
+
+use std::collections::BTreeMap;
+
+use nimbus_control_auth::operation::{self, Operation};
+use nimbus_control_store::{
+    DeploymentFilter, ListPage, NewDeployment, StoreError, StoredDeployment, StoredRun, TenantTx,
+};
+use nimbus_core::{DeploymentId, EnvironmentName, Error, ErrorCode, TenantId};
+use nimbus_document::Document;
+use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, edit, init_file, render};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::failure::{Failure, Result};
+
+/// The largest manifest that is kept.
+const MOST_MANIFEST_BYTES: usize = 512 * 1024;
+/// So many seconds are tried for an id that nobody has.
+const ID_ATTEMPTS: u64 = 120;
+
+/// What a deployment is made from.
+#[derive(Clone, Debug, Default)]
+pub struct DeploymentInput {
+    pub id: Option<String>,
+    pub organization: String,
+    pub project: String,
+    pub domain: String,
+    pub template: Option<String>,
+    pub description: Option<String>,
+    /// Account of each environment.
+    pub accounts: BTreeMap<String, String>,
+    pub variables: BTreeMap<String, String>,
+    /// Also stacks that the template leaves off.
+    pub all_stacks: bool,
+}
+
+/// A request that may come twice.
+#[derive(Clone, Debug)]
+pub struct RequestKey {
+    pub key: String,
+    /// Everything that was asked.
+    pub request: Value,
+}
+
+impl RequestKey {
+    fn digest(&self, operation: Operation) -> Vec<u8> {
+        let text = format!("{}\n{}", operation.id, self.request);
+        Sha256::digest(text).to_vec()
+    }
+}
+
+/// One environment of a deployment.
+#[derive(Clone, Debug)]
+pub struct DeploymentEnvironment {
+    pub name: EnvironmentName,
+    pub enabled: bool,
+    pub account: String,
+    pub region: String,
+    /// The newest run that began, for real or rehearsed.
+    pub last_run: Option<StoredRun>,
+}
+
+impl App {
+    /// The tenant that a request names by id or slug; the caller's own without one.
+    pub async fn choose_tenant(&self, call: &Call, named: Option<&str>) -> Result<TenantId> {
+        let Some(named) = named else {
+            return Ok(call.who.home);
+        };
+        if let Ok(id) = named.parse() {
+            return Ok(id);
+        }
+        let filter = nimbus_control_store::TenantFilter {
+            slug: Some(named.to_owned()),
+            ..Default::default()
+        };
+        let home = call.who.home;
+        let found = self.inner.store.tenant_tx(home, async |tx| {
+            let mut found = tx.tenant_list(&filter).await?;
+            Ok::<_, StoreError>(if found.len() == 1 { found.pop() } else { None })
+        });
+        found
+            .await?
+            .map(|tenant| tenant.id)
+            .ok_or_else(Failure::not_found)
+    }
+
+    pub async fn deployment_list(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        filter: DeploymentFilter,
+        page: ListPage<String>,
+    ) -> Result<Vec<StoredDeployment>> {
+        let permit = self
+            .permit(call, operation::LIST_DEPLOYMENTS, tenant)
+            .await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let found = tx.deployment_list(&filter, &page).await?;
+                self.audit(tx, &call.context, permit.record()).await?;
+                Ok(found)
+            })
+            .await
+    }
+
+    pub async fn deployment_create(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        input: DeploymentInput,
+        key: Option<RequestKey>,
+    ) -> Result<StoredDeployment> {
+        let operation = operation::CREATE_DEPLOYMENT;
+        let permit = self.permit(call, operation, tenant).await?;
+        let answers = answers(call, &input)?;
+        let given = input
+            .id
+            .as_deref()
+            .map(str::parse::<DeploymentId>)
+            .transpose();
+        let given = given.map_err(|error| Failure::field("id", error.to_string()))?;
+        let user = call.who.user;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                if let Some(earlier) = self.answered(tx, call, operation, key.as_ref()).await? {
+                    let id = earlier["deployment"].as_str().unwrap_or_default();
+                    return Ok(tx.deployment_get(id).await?);
+                }
+                let library = self.library_in(tx).await?;
+                let id = match given {
+                    Some(id) => id,
+                    None => free_id(tx, call).await?,
+                };
+                let rendered = render(&library, &id, &answers)?;
+                let new = NewDeployment {
+                    id: id.to_string(),
+                    organization: answers.organization.clone(),
+                    project: answers.project.clone(),
+                    template: answers.template.clone(),
+                    manifest: rendered.manifest.write(),
+                    created_by: user,
+                };
+                let made = tx.deployment_create(&new).await?;
+                let answer = json!({"deployment": made.id});
+                self.keep_answer(tx, call, operation, key.as_ref(), &answer).await?;
+                let record = permit.record().on(&made.id).after(
+                    json!({"template": made.template, "organization": made.organization, "project": made.project}),
+                );
+                self.audit(tx, &call.context, record).await?;
+                Ok(made)
+            })
+            .await
+    }
+
+    pub async fn deployment_get(
+        &self,
+        call: &Call,
+        operation: Operation,
+        tenant: TenantId,
+        id: &str,
+    ) -> Result<StoredDeployment> {
+        let permit = self.permit(call, operation, tenant).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let found = tx.deployment_get(id).await?;
+                self.audit(tx, &call.context, permit.record().on(id))
+                    .await?;
+                Ok(found)
+            })
+            .await
+    }
+
+    /// Replaces the manifest, if it is still the one of `revision`.
+    pub async fn deployment_write(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        id: &str,
+        revision: Option<i64>,
+        manifest: String,
+    ) -> Result<StoredDeployment> {
+        let operation = operation::UPDATE_DEPLOYMENT;
+        let permit = self.permit(call, operation, tenant).await?;
+        let parsed = read_manifest(&manifest)?;
+        if parsed.metadata.id.as_str() != id {
+            return Err(Failure::field(
+                "manifest",
+                "it is the manifest of another deployment",
+            ));
+        }
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let before = tx.deployment_lock(id).await?;
+                let revision = revision.unwrap_or(before.revision);
+                let written = tx.deployment_write(id, revision, &manifest).await?;
+                let record = permit
+                    .record()
+                    .on(id)
+                    .before(json!({"revision": before.revision}))
+                    .after(json!({"revision": written.revision}));
+                self.audit(tx, &call.context, record).await?;
+                Ok(written)
+            })
+            .await
+    }
+
+    /// Takes a deployment out of use. One that something is still deployed of is refused: destroy it first.
+    pub async fn deployment_delete(&self, call: &Call, tenant: TenantId, id: &str) -> Result<()> {
+        let operation = operation::DELETE_DEPLOYMENT;
+        let permit = self.permit(call, operation, tenant).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let deployment = tx.deployment_lock(id).await?;
+                if !tx.runs_open(id).await?.is_empty() {
+                    return Err(busy(id));
+                }
+                let manifest = read_manifest(&deployment.manifest)?;
+                for environment in manifest.environments.keys() {
+                    let runs = tx.runs_begun(id, environment.as_str(), false).await?;
+                    if runs.first().is_some_and(|run| !is_gone(run)) {
+                        let message = format!("{environment} of {id} is deployed");
+                        return Err(Error::new(ErrorCode::DEPLOYMENT_BUSY, message)
+                            .with_help("destroy it first")
+                            .into());
+                    }
+                }
+                tx.deployment_archive(id).await?;
+                self.audit(tx, &call.context, permit.record().on(id))
+                    .await?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// The environments of a deployment in the order of promotion, with the newest run of each.
+    pub async fn deployment_environments(
+        &self,
+        call: &Call,
+        operation: Operation,
+        tenant: TenantId,
+        id: &str,
+    ) -> Result<Vec<DeploymentEnvironment>> {
+        let permit = self.permit(call, operation, tenant).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let deployment = tx.deployment_get(id).await?;
+                let manifest = read_manifest(&deployment.manifest)?;
+                let mut environments = Vec::new();
+                for (name, target) in &manifest.environments {
+                    let mut newest: Option<StoredRun> = None;
+                    for rehearsal in [false, true] {
+                        let runs = tx.runs_begun(id, name.as_str(), rehearsal).await?;
+                        let candidate = runs.into_iter().next();
+                        newest = newest
+                            .into_iter()
+                            .chain(candidate)
+                            .max_by_key(|run| run.number);
+                    }
+                    environments.push(DeploymentEnvironment {
+                        name: *name,
+                        enabled: target.enabled,
+                        account: target.account.clone(),
+                        region: target.region.clone(),
+                        last_run: newest,
+                    });
+                }
+                self.audit(tx, &call.context, permit.record().on(id))
+                    .await?;
+                Ok(environments)
+            })
+            .await
+    }
+
+    /// Switches an environment on or off: one word of the manifest.
+    pub async fn environment_switch(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        id: &str,
+        environment: &str,
+        enabled: bool,
+    ) -> Result<StoredDeployment> {
+        let operation = if enabled {
+            operation::ENABLE_ENVIRONMENT
+        } else {
+            operation::DISABLE_ENVIRONMENT
+        };
+        let permit = self.permit(call, operation, tenant).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let deployment = tx.deployment_lock(id).await?;
+                let document = parse(&deployment.manifest)?;
+                let manifest = Manifest::read(&document)?;
+                let name: EnvironmentName =
+                    environment.parse().map_err(|_| Failure::not_found())?;
+                if !manifest.environments.contains_key(&name) {
+                    return Err(Failure::not_found());
+                }
+                let path = ["environments", name.as_str(), "enabled"];
+                let text = edit::set(&document, &path, &Value::Bool(enabled))?;
+                let written = tx.deployment_write(id, deployment.revision, &text).await?;
+                let record = permit
+                    .record()
+                    .on(id)
+                    .after(json!({"environment": name.as_str(), "enabled": enabled}));
+                self.audit(tx, &call.context, record).await?;
+                Ok(written)
+            })
+            .await
+    }
+
+    /// What was answered to the same request before.
+    pub(crate) async fn answered(
+        &self,
+        tx: &mut TenantTx,
+        call: &Call,
+        operation: Operation,
+        key: Option<&RequestKey>,
+    ) -> Result<Option<Value>> {
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        match tx.answer_find(call.who.user, &key.key).await? {
+            Some(earlier) if earlier.request == key.digest(operation) => Ok(Some(earlier.answer)),
+            Some(_) => Err(Error::new(
+                ErrorCode::REQUEST_KEY_REUSED,
+                "the idempotency key came with another request before",
+            )
+            .with_help("use a new key for each request")
+            .into()),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) async fn keep_answer(
+        &self,
+        tx: &mut TenantTx,
+        call: &Call,
+        operation: Operation,
+        key: Option<&RequestKey>,
+        answer: &Value,
+    ) -> Result<()> {
+        if let Some(key) = key {
+            let digest = key.digest(operation);
+            tx.answer_keep(call.who.user, &key.key, &digest, answer)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+fn answers(call: &Call, input: &DeploymentInput) -> Result<InitAnswers> {
+    for (field, text) in [
+        ("organization", &input.organization),
+        ("project", &input.project),
+    ] {
+        if text.trim().is_empty() {
+            return Err(Failure::field(field, "it is missing"));
+        }
+    }
+    let mut accounts = BTreeMap::new();
+    for (name, account) in &input.accounts {
+        let name = name
+            .parse::<EnvironmentName>()
+            .map_err(|_| Failure::field("accounts", "this is not the name of an environment"))?;
+        accounts.insert(name, account.clone());
+    }
+    let answers = InitAnswers {
+        organization: input.organization.clone(),
+        project: input.project.clone(),
+        domain: input.domain.clone(),
+        template: input
+            .template
+            .clone()
+            .unwrap_or_else(|| "default".to_owned()),
+        description: input.description.clone(),
+        accounts,
+        variables: input.variables.clone(),
+        all_stacks: input.all_stacks,
+        timestamp: call.context.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        ..InitAnswers::default()
+    };
+    init_file::check(&answers)?;
+    Ok(answers)
+}
+
+async fn free_id(tx: &mut TenantTx, call: &Call) -> Result<DeploymentId> {
+    let now = u64::try_from(call.context.now.as_second()).unwrap_or_default();
+    for second in now..now + ID_ATTEMPTS {
+        let id = DeploymentId::first_free(second, |_| false);
+        if !tx.deployment_taken(id.as_str()).await? {
+            return Ok(id);
+        }
+    }
+    Err(Failure::new(
+        ErrorCode::RESOURCE_EXISTS,
+        "no id is free; give one",
+    ))
+}
+
+fn parse(manifest: &str) -> Result<Document> {
+    if manifest.len() > MOST_MANIFEST_BYTES {
+        return Err(Failure::field(
+            "manifest",
+            "it is larger than this server accepts",
+        ));
+    }
+    Ok(Document::parse_bytes(FILE_NAME, manifest.as_bytes())?)
+}
+
+pub(crate) fn read_manifest(manifest: &str) -> Result<Manifest> {
+    Ok(Manifest::read(&parse(manifest)?)?)
+}
+
+fn busy(id: &str) -> Failure {
+    Error::new(
+        ErrorCode::DEPLOYMENT_BUSY,
+        format!("runs of {id} are not over"),
+    )
+    .with_help("wait for them, or cancel them")
+    .into()
+}
+
+/// Whether nothing is left after this run.
+fn is_gone(run: &StoredRun) -> bool {
+    run.action == "destroy" && run.result.as_deref() == Some("succeeded")
+}

@@ -1,0 +1,293 @@
+//! Workers of a server: they take runs, tenant by tenant, a limited number at once.
+//!
+//! Tenants have turns, and inside a tenant the oldest run goes first whose environment is free. A worker
+//! gives signs of life, and hears with them what somebody wants of its run. When the server stops, runs stop
+//! between two steps and go on after its next start.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nimbus_control_store::{HeldRun, RunEnd, Store, StoreError, StoredRun};
+use nimbus_core::{Error, ErrorCode, Result, TenantId};
+use nimbus_engine_operations::Cancellation;
+use nimbus_orchestrator::RunResult;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+use uuid::Uuid;
+
+use crate::carrier::{RunCarrier, RunVerdict, problem};
+
+/// How often workers look for runs that nobody rang for: those of other servers that died.
+const LOOK: Duration = Duration::from_secs(2);
+/// How often a worker gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_millis(1000);
+/// How long runs may take to stop between two steps when the server stops.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How runs are carried out on this server.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSettings {
+    /// Names this server; an earlier process of the same name is gone.
+    pub server: Uuid,
+    /// So many runs at once.
+    pub at_once: usize,
+}
+
+impl DriverSettings {
+    /// The name of the server whose data directory this is, made when there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it can be neither read nor written.
+    pub fn of_folder(folder: &Path, at_once: usize) -> Result<Self> {
+        let path = folder.join("server-id");
+        let unusable = |error: std::io::Error| {
+            let message = format!("cannot use {}: {error}", path.display());
+            Error::new(ErrorCode::FILE_UNWRITABLE, message)
+        };
+        let server = match fs::read_to_string(&path).map(|text| text.trim().parse()) {
+            Ok(Ok(server)) => server,
+            Ok(Err(_)) | Err(_) => {
+                let made = Uuid::new_v4();
+                fs::create_dir_all(folder).map_err(unusable)?;
+                fs::write(&path, made.to_string()).map_err(unusable)?;
+                made
+            }
+        };
+        Ok(Self { server, at_once })
+    }
+}
+
+/// The workers of this server.
+pub struct RunDriver {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+struct Shared {
+    store: Store,
+    carrier: Arc<dyn RunCarrier>,
+    settings: DriverSettings,
+    bell: Arc<Notify>,
+    stop: CancellationToken,
+}
+
+impl RunDriver {
+    /// Goes on with what an earlier process of this server left, and takes what comes. `bell` rings when
+    /// there may be a run.
+    pub fn start(
+        store: Store,
+        carrier: Arc<dyn RunCarrier>,
+        settings: DriverSettings,
+        bell: Arc<Notify>,
+    ) -> Self {
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            store,
+            carrier,
+            settings,
+            bell,
+            stop: stop.clone(),
+        });
+        let task = tokio::spawn(work(shared));
+        Self { stop, task }
+    }
+
+    /// Takes no more runs, stops those under way between two steps, and waits for them.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.task.await {
+            error!(%error, "the workers ended by themselves");
+        }
+    }
+}
+
+impl fmt::Debug for RunDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunDriver(..)")
+    }
+}
+
+async fn work(shared: Arc<Shared>) {
+    if let Err(error) = shared.take_back().await {
+        warn!(error = %error.log_text(), "runs of an earlier process were not looked for");
+    }
+    let slots = Arc::new(Semaphore::new(shared.settings.at_once.max(1)));
+    let mut running = JoinSet::new();
+    while !shared.stop.is_cancelled() {
+        while let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+            match shared.take().await {
+                Ok(Some((tenant, run))) => {
+                    let shared = Arc::clone(&shared);
+                    running.spawn(async move {
+                        shared.carry(tenant, run).await;
+                        drop(slot);
+                        shared.bell.notify_one();
+                    });
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    warn!(error = %error.log_text(), "no run could be taken");
+                    break;
+                }
+            }
+        }
+        while running.try_join_next().is_some() {}
+        tokio::select! {
+            () = shared.stop.cancelled() => {}
+            () = shared.bell.notified() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+    let all = async { while running.join_next().await.is_some() {} };
+    if tokio::time::timeout(PATIENCE * 2, all).await.is_err() {
+        warn!("runs that did not stop in time were left; they go on after the next start");
+    }
+}
+
+impl Shared {
+    /// Runs of an earlier process of this server are nobody's.
+    async fn take_back(&self) -> Result<()> {
+        self.store.work_note_all().await?;
+        for tenant in self.store.work_tenants().await? {
+            match self.store.runs_orphan(tenant, self.settings.server).await {
+                Ok(0) => {}
+                Ok(count) => info!(%tenant, count, "runs go on that an earlier process left"),
+                Err(StoreError::TenantUnknown) => self.store.work_forget(tenant).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&self) -> Result<Option<(TenantId, StoredRun)>> {
+        for tenant in self.store.work_tenants().await? {
+            let taken = self.store.tenant_tx(tenant, async |tx| {
+                if !tx.work_turn().await? {
+                    return Ok(None);
+                }
+                let taken = tx.run_take(self.settings.server).await?;
+                if taken.is_none() && !tx.runs_unfinished().await? {
+                    tx.work_none().await?;
+                }
+                Ok(taken)
+            });
+            match taken.await {
+                Ok(None) => {}
+                Ok(Some(run)) => return Ok(Some((tenant, run))),
+                Err(StoreError::TenantUnknown) => self.store.work_forget(tenant).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn carry(&self, tenant: TenantId, run: StoredRun) {
+        let held = HeldRun {
+            deployment: run.deployment.clone(),
+            number: run.number,
+            epoch: run.epoch,
+        };
+        let cancellation = Cancellation::new();
+        let paused = AtomicBool::new(false);
+        let lost = AtomicBool::new(false);
+        let verdict = {
+            let carried = self.carrier.carry(tenant, &run, &cancellation);
+            let looked_after = self.look_after(tenant, &held, &cancellation, &paused, &lost);
+            tokio::select! {
+                verdict = carried => verdict,
+                never = looked_after => match never {},
+            }
+        };
+        if lost.load(Ordering::Relaxed) {
+            return;
+        }
+        let stopped = self.stop.is_cancelled();
+        let end = end_of(&verdict, paused.load(Ordering::Relaxed), stopped);
+        if let RunVerdict::Refused(error) = &verdict {
+            info!(%tenant, run = %run.id, error = %error.log_text(), "a run could not go on");
+        }
+        let released = self
+            .store
+            .tenant_tx(tenant, async |tx| tx.run_release(&held, &end).await);
+        if let Err(error) = released.await {
+            let error = Error::from(error);
+            warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
+        }
+    }
+
+    /// Gives signs of life and passes on what somebody wants, until the run is over.
+    async fn look_after(
+        &self,
+        tenant: TenantId,
+        held: &HeldRun,
+        cancellation: &Cancellation,
+        paused: &AtomicBool,
+        lost: &AtomicBool,
+    ) -> std::convert::Infallible {
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    cancellation.request();
+                }
+                () = tokio::time::sleep(HEARTBEAT) => {}
+            }
+            let renewed = self
+                .store
+                .tenant_tx(tenant, async |tx| tx.run_renew(held).await)
+                .await;
+            match renewed {
+                Ok(Some(wish)) if wish != "resume" && !cancellation.is_stopping() => {
+                    paused.store(wish == "pause", Ordering::Relaxed);
+                    cancellation.request();
+                }
+                Ok(_) => {}
+                Err(StoreError::Stale(_) | StoreError::TenantUnknown) => {
+                    // Somebody else has it: nothing of ours may go on.
+                    lost.store(true, Ordering::Relaxed);
+                    cancellation.request();
+                    cancellation.request();
+                }
+                Err(error) => {
+                    let error = Error::from(error);
+                    warn!(%tenant, error = %error.log_text(), "no sign of life was given");
+                }
+            }
+        }
+    }
+}
+
+/// How a run's row is left.
+fn end_of(verdict: &RunVerdict, paused: bool, stopped: bool) -> RunEnd {
+    match verdict {
+        RunVerdict::Ended(RunResult::Interrupted) if stopped => RunEnd {
+            status: "running",
+            wish: Some("resume"),
+            result: None,
+            problem: None,
+        },
+        RunVerdict::Ended(result) => RunEnd {
+            status: match result {
+                RunResult::Interrupted if paused => "paused",
+                _ => "ended",
+            },
+            wish: None,
+            result: Some(result.word().to_owned()),
+            problem: None,
+        },
+        RunVerdict::Refused(error) => RunEnd {
+            status: "ended",
+            wish: None,
+            result: Some(RunResult::Failed.word().to_owned()),
+            problem: Some(problem(error)),
+        },
+    }
+}

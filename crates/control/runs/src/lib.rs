@@ -1,0 +1,24 @@
+//! Runs on a server: the ports of `crates/runs` on the database, and the workers that carry runs out.
+//!
+//! A request is a row before anything starts ([`nimbus_control_store::NewRun`]); a worker takes it with an
+//! epoch, which also takes its environment, and drives the same run core as the command line does. A worker
+//! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
+//!
+//! Reading order: `vault`, `storage`, `tables`, `programs`, `room`, `carrier`, `driver`.
+
+mod carrier;
+mod driver;
+mod programs;
+mod room;
+mod storage;
+mod tables;
+mod vault;
+
+pub use carrier::{RunCarrier, RunVerdict};
+pub use driver::{DriverSettings, RunDriver};
+pub use programs::{ProgramSettings, TenantPrograms};
+pub use room::{RunRoom, RunRooms};
+pub use storage::DatabaseStorage;
+pub use vault::TenantVault;
+
+pub use nimbus_engine_operations::SandboxSettings;

@@ -1,0 +1,129 @@
+//! A tenant's templates and programs as files, for programs are run from files.
+//!
+//! What the tenant has lies over the shipped library. A folder is named by a digest over all of it and
+//! never changes once it is there, so that runs share it and a change makes another one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use nimbus_control_store::StoreError;
+use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_operations::SandboxSettings;
+use nimbus_workspace::Workspace;
+use sha2::{Digest as _, Sha256};
+
+use crate::vault::TenantVault;
+
+/// How programs of tenants are run.
+#[derive(Clone, Debug)]
+pub struct ProgramSettings {
+    /// Where files are written out.
+    pub folder: PathBuf,
+    /// Packages of Node.js that the operator has for programs.
+    pub node_modules: Option<PathBuf>,
+    pub sandbox: Option<SandboxSettings>,
+}
+
+/// Programs of tenants on this machine.
+#[derive(Clone, Debug)]
+pub struct TenantPrograms {
+    settings: ProgramSettings,
+}
+
+impl TenantPrograms {
+    pub fn new(settings: ProgramSettings) -> Self {
+        Self { settings }
+    }
+
+    /// How programs are kept from everything else. They may lead into their own workspace and into the
+    /// operator's packages.
+    pub(crate) fn sandbox(&self, workspace: &Workspace) -> Option<SandboxSettings> {
+        let mut sandbox = self.settings.sandbox.clone()?;
+        sandbox.roots.push(workspace.root().to_owned());
+        sandbox.roots.extend(self.settings.node_modules.clone());
+        Some(sandbox)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.settings.folder
+    }
+
+    /// The tenant's workspace as it is now, written out.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read or written.
+    pub async fn write_out(&self, vault: &TenantVault) -> Result<Workspace> {
+        let index = vault.tx(async |tx| tx.workspace_index().await).await?;
+        let mut whole = Sha256::new();
+        whole.update(LIBRARY.as_slice());
+        if let Some(modules) = &self.settings.node_modules {
+            whole.update(modules.as_os_str().as_encoded_bytes());
+        }
+        for file in &index {
+            whole.update(file.path.as_bytes());
+            whole.update([0]);
+            whole.update(&file.digest);
+        }
+        let tenant = self.settings.folder.join(vault.tenant().to_string());
+        let target = tenant.join(hex(&whole.finalize()));
+        if !target.is_dir() {
+            fs::create_dir_all(&tenant).map_err(|error| unwritable(&tenant, &error))?;
+            let draft = tempfile::Builder::new()
+                .prefix("draft-")
+                .tempdir_in(&tenant);
+            let draft = draft.map_err(|error| unwritable(&tenant, &error))?;
+            for file in &index {
+                let content = vault.tx(async |tx| tx.blob_get(&file.digest).await).await?;
+                let content = content.ok_or(StoreError::NotFound("content"))?;
+                write(&draft.path().join(&file.path), &content)
+                    .map_err(|error| unwritable(&target, &error))?;
+            }
+            self.finish(draft.path(), &target)
+                .map_err(|error| unwritable(&target, &error))?;
+        }
+        Workspace::find(&target)
+    }
+
+    fn finish(&self, draft: &Path, target: &Path) -> io::Result<()> {
+        nimbus_library::write_missing(draft)?;
+        let modules = draft.join("stacks/node_modules");
+        if let Some(given) = &self.settings.node_modules {
+            std::os::unix::fs::symlink(given, modules)?;
+        }
+        match fs::rename(draft, target) {
+            // Another run was faster and wrote the same.
+            Err(_) if target.is_dir() => Ok(()),
+            renamed => renamed,
+        }
+    }
+}
+
+/// What is shipped, as one digest.
+static LIBRARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut whole = Sha256::new();
+    for (path, content) in nimbus_library::files() {
+        whole.update(path.as_bytes());
+        whole.update([0]);
+        whole.update(Sha256::digest(content));
+    }
+    whole.finalize().to_vec()
+});
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, content)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    let message = format!("cannot write {}: {error}", path.display());
+    Error::new(ErrorCode::FILE_UNWRITABLE, message)
+}

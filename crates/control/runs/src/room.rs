@@ -1,0 +1,152 @@
+//! Everything that a run on the server needs, put together once for each run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use nimbus_control_store::{HeldRun, Store, StoredRun};
+use nimbus_control_vault::KeyRing;
+use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, TenantId};
+use nimbus_engine_backend::store::Storage;
+use nimbus_engine_backend::{Backend, BackendOptions};
+use nimbus_engine_operations::Cancellation;
+use nimbus_local::{ServedRun, served_ports};
+use nimbus_orchestrator::DigestKey;
+use nimbus_rehearsal::FaultOrders;
+use nimbus_runs::ports::{RunPorts, SystemRunClock};
+use nimbus_runs::{EventBus, RunRequest};
+
+use crate::programs::TenantPrograms;
+use crate::storage::DatabaseStorage;
+use crate::tables::{DeploymentTables, NoLogs};
+use crate::vault::TenantVault;
+
+/// Where runs of all tenants are carried out. Cheap to clone.
+#[derive(Clone)]
+pub struct RunRooms {
+    store: Store,
+    ring: Arc<KeyRing>,
+    programs: TenantPrograms,
+}
+
+/// One run with its tenant's keys and tables.
+pub struct RunRoom {
+    pub(crate) tables: DeploymentTables,
+    pub(crate) request: RunRequest,
+    storage: Arc<dyn Storage>,
+    programs: TenantPrograms,
+}
+
+/// Where the state of a deployment is.
+fn state_root(deployment: &str, rehearsal: bool) -> String {
+    let kind = if rehearsal { "rehearsal" } else { "state" };
+    format!("deployments/{deployment}/{kind}")
+}
+
+impl RunRooms {
+    pub fn new(store: Store, ring: KeyRing, programs: TenantPrograms) -> Self {
+        Self {
+            store,
+            ring: Arc::new(ring),
+            programs,
+        }
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// # Errors
+    ///
+    /// When the tenant's keys do not open, or the request cannot be read.
+    pub async fn enter(&self, tenant: TenantId, run: &StoredRun) -> Result<RunRoom> {
+        let vault = TenantVault::open(&self.store, &self.ring, tenant).await?;
+        let request: RunRequest = serde_json::from_value(run.request.clone()).map_err(|error| {
+            let message = format!("the request of run {} cannot be read: {error}", run.number);
+            Error::new(ErrorCode::INTERNAL, message)
+        })?;
+        let root = state_root(&run.deployment, run.rehearsal);
+        Ok(RunRoom {
+            storage: Arc::new(DatabaseStorage::new(vault.clone(), &root)),
+            tables: DeploymentTables {
+                vault,
+                held: HeldRun {
+                    deployment: run.deployment.clone(),
+                    number: run.number,
+                    epoch: run.epoch,
+                },
+                rehearsal: run.rehearsal,
+            },
+            request,
+            programs: self.programs.clone(),
+        })
+    }
+}
+
+impl RunRoom {
+    /// The ports of the run core.
+    pub(crate) async fn ports(
+        &self,
+        bus: &Arc<EventBus>,
+        cancellation: &Cancellation,
+    ) -> Result<RunPorts> {
+        let tables = &self.tables;
+        let vault = &tables.vault;
+        let workspace = self.programs.write_out(vault).await?;
+        let passphrase = vault.secret("passphrase").await?;
+        let digests = vault.secret("digests").await?;
+        let worlds = self.programs.folder().join("worlds");
+        let world = worlds
+            .join(vault.tenant().to_string())
+            .join(&tables.held.deployment);
+        let served = ServedRun {
+            sandbox: self.programs.sandbox(&workspace),
+            workspace,
+            environment: self.request.environment,
+            typecheck: self.request.choices.typecheck,
+            storage: Arc::clone(&self.storage),
+            passphrase: passphrase
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            rehearsal: tables.rehearsal.then_some(world),
+            orders: FaultOrders::default(),
+        };
+        let served = served_ports(served, bus, cancellation)?;
+        Ok(RunPorts {
+            deployment: Box::new(tables.clone()),
+            components: served.components,
+            runs: Arc::new(tables.clone()),
+            memories: Box::new(tables.clone()),
+            locks: Box::new(tables.clone()),
+            versions: Box::new(tables.clone()),
+            gates: Box::new(tables.clone()),
+            logs: Box::new(NoLogs),
+            engine: served.engine,
+            values: served.values,
+            accounts: served.accounts,
+            checks: served.checks,
+            clock: Box::new(SystemRunClock),
+            key: DigestKey::new(digests),
+        })
+    }
+
+    /// Ends the leases of units that a worker left when it died. The run is ours, and its epoch says so;
+    /// whoever had the leases finds its journals shut.
+    pub(crate) async fn end_leases(&self, environment: EnvironmentName) -> Result<()> {
+        let storage = Arc::clone(&self.storage);
+        let backend = Backend::in_storage(storage, BackendOptions::default()).await?;
+        let of_environment = format!("-{environment}");
+        for name in backend.stacks().await? {
+            if name.stack().ends_with(&of_environment) {
+                backend.stack(name).unlock().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RunRooms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunRooms(..)")
+    }
+}

@@ -1,0 +1,342 @@
+//! The records of a run in tables: what `crates/local` keeps in files.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use async_trait::async_trait;
+use nimbus_control_store::{EnvironmentKey, HeldRun, StoreError, StoredRun};
+use nimbus_control_vault::FieldPath;
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_document::Document;
+use nimbus_orchestrator::{FILE_NAME, Manifest, RunEvent, RunId, UnitMemory, VersionRecord};
+use nimbus_runs::ports::{
+    DeploymentSource, EnvironmentGuard, EnvironmentLocks, GateSignature, GateStore, LoadedManifest,
+    LockAttempt, MemoryStore, RunLog, RunLogs, RunStore, VersionStore,
+};
+use nimbus_runs::{RunRecord, RunRequest};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::vault::TenantVault;
+
+/// So many events are read at once.
+const EVENTS_AT_ONCE: u32 = 1000;
+
+/// The tables of one deployment, for the worker that has a run of it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct DeploymentTables {
+    pub(crate) vault: TenantVault,
+    pub(crate) held: HeldRun,
+    pub(crate) rehearsal: bool,
+}
+
+impl DeploymentTables {
+    fn environment(&self, environment: EnvironmentName) -> EnvironmentKey {
+        EnvironmentKey {
+            deployment: self.held.deployment.clone(),
+            environment: environment.to_string(),
+            rehearsal: self.rehearsal,
+        }
+    }
+
+    fn memory_field(of: &EnvironmentKey, component: &ComponentName) -> FieldPath {
+        let kind = if of.rehearsal { "rehearsal" } else { "real" };
+        let row = format!("{}/{}/{kind}/{component}", of.deployment, of.environment);
+        FieldPath::new("unit_memories", &row, "sealed")
+    }
+
+    /// Appends events of the run that this worker has.
+    pub(crate) async fn append_events(&self, events: &[RunEvent]) -> Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut values = Vec::with_capacity(events.len());
+        for event in events {
+            values.push(storable(event)?);
+        }
+        let appended = self
+            .vault
+            .tx(async |tx| tx.events_append(&self.held, &values).await);
+        appended.await.map(drop).map_err(taken_over)
+    }
+}
+
+/// An event as the database keeps it.
+///
+/// # Errors
+///
+/// Never; the type does not know.
+pub(crate) fn storable(event: &RunEvent) -> Result<Value> {
+    let mut value = serde_json::to_value(event).map_err(|error| damaged("an event", &error))?;
+    without_nul(&mut value);
+    Ok(value)
+}
+
+/// Programs print what they like; the database stores every character but one.
+fn without_nul(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{fffd}"),
+        Value::Array(items) => items.iter_mut().for_each(without_nul),
+        Value::Object(entries) => entries.values_mut().for_each(without_nul),
+        _ => {}
+    }
+}
+
+/// Whoever writes with an old epoch is told that the run is somebody else's now.
+fn taken_over(error: Error) -> Error {
+    match error.code() {
+        ErrorCode::RESOURCE_CHANGED => {
+            Error::new(ErrorCode::RUN_TAKEN_OVER, "another worker has the run").with_source(error)
+        }
+        _ => error,
+    }
+}
+
+fn read<T: DeserializeOwned>(what: &str, value: Value) -> Result<T> {
+    serde_json::from_value(value).map_err(|error| damaged(what, &error))
+}
+
+fn damaged(what: &str, error: &serde_json::Error) -> Error {
+    Error::new(
+        ErrorCode::INTERNAL,
+        format!("{what} cannot be read: {error}"),
+    )
+}
+
+/// A stored run as the run core knows it.
+pub(crate) fn record_of(run: StoredRun) -> Result<RunRecord> {
+    let started: jiff::Timestamp = run.began_at.unwrap_or(run.queued_at).into();
+    Ok(RunRecord {
+        run: RunId(run.number.unsigned_abs()),
+        started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        stamp: started.strftime("%Y%m%d-%H%M%S").to_string(),
+        request: read("the request of a run", run.request)?,
+    })
+}
+
+#[async_trait]
+impl DeploymentSource for DeploymentTables {
+    async fn load(&self) -> Result<LoadedManifest> {
+        let deployment = &self.held.deployment;
+        let found = self
+            .vault
+            .tx(async |tx| tx.deployment_get(deployment).await);
+        let document = Document::parse_bytes(FILE_NAME, found.await?.manifest.as_bytes())?;
+        let manifest = Manifest::read(&document)?;
+        Ok(LoadedManifest { manifest, document })
+    }
+}
+
+#[async_trait]
+impl RunStore for DeploymentTables {
+    /// The run was recorded when it was asked for; now it begins.
+    async fn begin(&self, request: RunRequest) -> Result<RunRecord> {
+        let request =
+            serde_json::to_value(&request).map_err(|error| damaged("a request", &error))?;
+        let begun = self
+            .vault
+            .tx(async |tx| tx.run_begin(&self.held, &request).await);
+        record_of(begun.await.map_err(taken_over)?)
+    }
+
+    async fn find(&self, run: RunId) -> Result<RunRecord> {
+        let number = run.0.cast_signed();
+        let found =
+            self.vault.tx(
+                async |tx| match tx.run_get(&self.held.deployment, number).await {
+                    Err(StoreError::NotFound(_)) => Ok(None),
+                    found => found.map(Some),
+                },
+            );
+        match found.await? {
+            Some(found) => record_of(found),
+            None => {
+                let message = format!("there is no run {run}");
+                Err(Error::new(ErrorCode::RUN_UNKNOWN, message))
+            }
+        }
+    }
+
+    async fn of_environment(&self, environment: EnvironmentName) -> Result<Vec<RunRecord>> {
+        let EnvironmentKey {
+            deployment,
+            environment,
+            rehearsal,
+        } = self.environment(environment);
+        let found = self
+            .vault
+            .tx(async |tx| tx.runs_begun(&deployment, &environment, rehearsal).await);
+        found.await?.into_iter().map(record_of).collect()
+    }
+
+    async fn events(&self, run: RunId) -> Result<Vec<RunEvent>> {
+        let number = run.0.cast_signed();
+        let mut events = Vec::new();
+        let mut after = 0;
+        loop {
+            let page = self
+                .vault
+                .tx(async |tx| {
+                    tx.events_after(&self.held.deployment, number, after, EVENTS_AT_ONCE)
+                        .await
+                })
+                .await?;
+            let Some(last) = page.last() else {
+                return Ok(events);
+            };
+            after = last.seq;
+            for stored in page {
+                events.push(read("an event", stored.event)?);
+            }
+        }
+    }
+
+    /// Every commit is on a disk.
+    async fn append(&self, _run: RunId, events: &[RunEvent], _durable: bool) -> Result<()> {
+        self.append_events(events).await
+    }
+
+    async fn prune(&self, environment: EnvironmentName, keep: usize) -> Result<usize> {
+        let EnvironmentKey {
+            deployment,
+            environment,
+            rehearsal,
+        } = self.environment(environment);
+        let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+        let removed = self.vault.tx(async |tx| {
+            tx.runs_prune(&deployment, &environment, rehearsal, keep)
+                .await
+        });
+        Ok(usize::try_from(removed.await?).unwrap_or(usize::MAX))
+    }
+}
+
+#[async_trait]
+impl MemoryStore for DeploymentTables {
+    async fn load(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+    ) -> Result<UnitMemory> {
+        let of = self.environment(environment);
+        let found = self
+            .vault
+            .tx(async |tx| tx.memory_get(&of, component.as_str()).await);
+        let Some(sealed) = found.await? else {
+            return Ok(UnitMemory::default());
+        };
+        let field = Self::memory_field(&of, component);
+        let bytes = self.vault.open_sealed(&field, &sealed)?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| damaged(&format!("what is remembered of {component}"), &error))
+    }
+
+    async fn save(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+        memory: &UnitMemory,
+    ) -> Result<()> {
+        let of = self.environment(environment);
+        let bytes = serde_json::to_vec(memory).map_err(|error| damaged("a memory", &error))?;
+        let sealed = self
+            .vault
+            .seal(&Self::memory_field(&of, component), &bytes)?;
+        let saved = self
+            .vault
+            .tx(async |tx| tx.memory_put(&of, component.as_str(), &sealed).await);
+        saved.await
+    }
+}
+
+#[async_trait]
+impl VersionStore for DeploymentTables {
+    async fn all(&self, environment: EnvironmentName) -> Result<Vec<VersionRecord>> {
+        let of = self.environment(environment);
+        let found = self.vault.tx(async |tx| tx.version_list(&of).await);
+        let records = found.await?.into_iter();
+        records.map(|record| read("a version", record)).collect()
+    }
+
+    async fn add(&self, environment: EnvironmentName, version: &VersionRecord) -> Result<()> {
+        let of = self.environment(environment);
+        let record = serde_json::to_value(version).map_err(|error| damaged("a version", &error))?;
+        let number = version.version.cast_signed();
+        let added = self
+            .vault
+            .tx(async |tx| tx.version_add(&of, number, &record).await);
+        added.await
+    }
+}
+
+#[async_trait]
+impl GateStore for DeploymentTables {
+    async fn signatures(
+        &self,
+        environment: EnvironmentName,
+    ) -> Result<BTreeMap<String, GateSignature>> {
+        let of = self.environment(environment);
+        let found = self.vault.tx(async |tx| tx.signature_list(&of).await);
+        let mut signatures = BTreeMap::new();
+        for stored in found.await? {
+            signatures.insert(stored.item, read("a signature", stored.signature)?);
+        }
+        Ok(signatures)
+    }
+
+    async fn sign(
+        &self,
+        environment: EnvironmentName,
+        item: &str,
+        signature: GateSignature,
+    ) -> Result<()> {
+        let of = self.environment(environment);
+        let value =
+            serde_json::to_value(&signature).map_err(|error| damaged("a signature", &error))?;
+        let signed = self
+            .vault
+            .tx(async |tx| tx.signature_put(&of, item, &value).await);
+        signed.await
+    }
+}
+
+#[async_trait]
+impl EnvironmentLocks for DeploymentTables {
+    /// Whoever has the run has its environment: both were taken at once.
+    async fn try_lock(&self, _environment: EnvironmentName, _command: &str) -> Result<LockAttempt> {
+        let renewed = self.vault.tx(async |tx| tx.run_renew(&self.held).await);
+        renewed.await.map_err(taken_over)?;
+        Ok(LockAttempt::Taken(Box::new(HeldEnvironment)))
+    }
+}
+
+/// Given back together with the run.
+struct HeldEnvironment;
+
+#[async_trait]
+impl EnvironmentGuard for HeldEnvironment {
+    async fn name_run(&mut self, _run: RunId) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// On a server the record is the log: what people read is made from it when they ask.
+pub(crate) struct NoLogs;
+
+impl RunLogs for NoLogs {
+    fn open(&self, _record: &RunRecord) -> Result<Box<dyn RunLog>> {
+        Ok(Box::new(NoLog))
+    }
+}
+
+struct NoLog;
+
+impl RunLog for NoLog {
+    fn event(&mut self, _event: &RunEvent) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn text(&mut self, _component: &str, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
+}

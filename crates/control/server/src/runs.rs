@@ -1,0 +1,41 @@
+//! The workers of a server: what they run, where, and how many at once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nimbus_control_app::App;
+use nimbus_control_runs::{
+    DriverSettings, ProgramSettings, RunDriver, RunRooms, SandboxSettings, TenantPrograms,
+};
+use nimbus_core::Result;
+
+/// What an operator may set about runs.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// So many at once, of all tenants together.
+    pub at_once: usize,
+    /// Packages of Node.js that programs of tenants find.
+    pub node_modules: Option<PathBuf>,
+    /// How programs are kept from everything else; `None` runs them among everything else, which is only
+    /// for tests of the server.
+    pub sandbox: Option<SandboxSettings>,
+}
+
+/// Goes on with runs that an earlier process left, and carries out what comes.
+pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<RunDriver> {
+    let folder = data_dir.join("runs");
+    let settings = DriverSettings::of_folder(&folder, options.at_once)?;
+    let programs = TenantPrograms::new(ProgramSettings {
+        folder,
+        node_modules: options.node_modules.clone(),
+        sandbox: options.sandbox.clone(),
+    });
+    let store = app.store().clone();
+    let rooms = RunRooms::new(store.clone(), app.key_ring(), programs);
+    Ok(RunDriver::start(
+        store,
+        Arc::new(rooms),
+        settings,
+        app.run_bell(),
+    ))
+}
