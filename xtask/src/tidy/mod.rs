@@ -17,6 +17,7 @@ mod spec_rows;
 mod starts;
 mod subjects;
 mod thinness;
+mod words;
 
 use std::fmt;
 
@@ -109,6 +110,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
     }
     findings.extend(subjects::check(&subjects::unpublished(repo)));
     findings.extend(spec_rows::check(&files));
+    findings.extend(words::check(&files));
     findings.extend(error_pages::check(&files));
     findings.extend(generated::check(repo, &files)?);
     findings.sort();

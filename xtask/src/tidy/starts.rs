@@ -36,7 +36,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
                 path,
                 index + 1,
                 "a process is started without saying whose code it runs",
-                "use nimbus_engine_process with an Origin, or give the origin with \
+                "use nimbus_engine_process with a CodeOrigin, or give the origin with \
                  tidy-allow(start)",
             )
         })
