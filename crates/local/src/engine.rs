@@ -481,7 +481,7 @@ fn given(config: &BTreeMap<String, UnitConfigValue>) -> GivenConfig {
     for (key, value) in config {
         match value {
             UnitConfigValue::Known { value, secret } => {
-                given.set(key.as_str(), value.clone(), *secret)
+                given.set(key.as_str(), value.clone(), *secret);
             }
             UnitConfigValue::Unknown => given.set(key.as_str(), Value::from(UNKNOWN_TEXT), false),
         }

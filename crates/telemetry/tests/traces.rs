@@ -1,5 +1,7 @@
 //! Spans of traces: in a file that Perfetto opens, at a collector, and nowhere when nobody listens.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 

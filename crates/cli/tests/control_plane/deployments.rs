@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::support::{PATIENCE, Site, Up, body_of, request};
 
 /// A server, and somebody who is signed in at it.
-struct Desk {
+struct ApiCaller {
     address: String,
     token: String,
 }
 
-impl Desk {
+impl ApiCaller {
     fn new(server: &Up) -> Self {
         let (status, answer) = server.login("");
         assert_eq!(status, 200, "{answer}");
@@ -96,7 +96,7 @@ module.exports = (async () => {{
     )
 }
 
-fn register(desk: &Desk, name: &str, needs: &str, milliseconds: u32) {
+fn register(caller: &ApiCaller, name: &str, needs: &str, milliseconds: u32) {
     let template = format!(
         "name: {name}\ndependencies: [{needs}]\nconfig:\n  size: '1'\noutputs: {{first: }}\n"
     );
@@ -105,7 +105,7 @@ fn register(desk: &Desk, name: &str, needs: &str, milliseconds: u32) {
         "src/package.json": "{\"main\":\"index.js\"}\n",
         "src/index.js": program(milliseconds),
     });
-    desk.post(
+    caller.post(
         "/stacks",
         &json!({"name": name, "template": template, "files": files}),
     );
@@ -130,31 +130,39 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
         .with("NIMBUS_RUNS_NODE_MODULES", &modules);
     let mut server = site.up();
     site.set_up(&server);
-    let desk = Desk::new(&server);
-    register(&desk, "first", "", 1);
-    register(&desk, "second", "first", 1);
+    let caller = ApiCaller::new(&server);
+    register(&caller, "first", "", 1);
+    register(&caller, "second", "first", 1);
     let template = "name: pair\ndescription: Two stacks\nenvironments:\n  dev: {enabled: true, \
                     account: '111111111111', region: eu-west-1}\nstacks: {first: , second: }\n";
-    desk.post("/templates", &json!({"content": template}));
+    caller.post("/templates", &json!({"content": template}));
     let wanted = json!({"id": "D1PAIR", "organization": "o", "project": "p", "template": "pair"});
     let key = "Idempotency-Key: once\r\n";
-    let (status, made) = desk.ask("POST", "/deployments", key, &wanted);
+    let (status, made) = caller.ask("POST", "/deployments", key, &wanted);
     assert_eq!(status, 201, "{made}");
-    let (status, again) = desk.ask("POST", "/deployments", key, &wanted);
+    let (status, again) = caller.ask("POST", "/deployments", key, &wanted);
     assert_eq!((status, body_of(&again)), (201, body_of(&made)));
 
+    let (status, refused) = caller.ask(
+        "POST",
+        "/deployments/D1PAIR/deploy",
+        "",
+        &json!({"environment": "dev"}),
+    );
+    assert_ne!(status / 100, 2, "{refused}");
+    assert!(refused.contains("NIM-0880"), "{refused}");
     let rehearse = json!({"environment": "dev", "rehearsal": true, "transpile_only": true});
-    let run = desk.post("/deployments/D1PAIR/deploy", &rehearse);
-    let (ended, events) = desk.finish(&run);
+    let run = caller.post("/deployments/D1PAIR/deploy", &rehearse);
+    let (ended, events) = caller.finish(&run);
     assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
     assert_eq!(statuses(&events, "second"), ["running", "succeeded"]);
-    let second = desk.post("/deployments/D1PAIR/deploy", &rehearse);
-    let (ended, events) = desk.finish(&second);
+    let second = caller.post("/deployments/D1PAIR/deploy", &rehearse);
+    let (ended, events) = caller.finish(&second);
     assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
     assert_eq!(statuses(&events, "first"), ["skipped"]);
 
     // A program that takes its time is at it when the server is killed.
-    let (status, changed) = desk.ask(
+    let (status, changed) = caller.ask(
         "PUT",
         "/stacks/second",
         "",
@@ -168,21 +176,21 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
         }),
     );
     assert_eq!(status, 200, "{changed}");
-    let third = desk.post("/deployments/D1PAIR/deploy", &rehearse);
-    desk.watch(&third, |event| {
+    let third = caller.post("/deployments/D1PAIR/deploy", &rehearse);
+    caller.watch(&third, |event| {
         event["event"] == "unit" && event["unit"] == "second" && event["status"] == "running"
     });
     server.process.kill().unwrap();
     server.process.wait().unwrap();
     server = site.up();
-    let desk = Desk::new(&server);
-    let (ended, events) = desk.finish(&third);
+    let caller = ApiCaller::new(&server);
+    let (ended, events) = caller.finish(&third);
     assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
     assert!(
         events.iter().any(|event| event["status"] == "resumed"),
         "{events:?}"
     );
-    let status = desk.get("/deployments/D1PAIR/status");
+    let status = caller.get("/deployments/D1PAIR/status");
     assert_eq!(
         status["items"][0]["last_run"]["number"], "R0003",
         "{status}"

@@ -79,6 +79,13 @@ impl App {
         let permit = self
             .permit_in(call, operation, tenant, Some(environment.as_str()))
             .await?;
+        // Providers would find the server's own credentials, the same for every tenant.
+        if !input.rehearsal {
+            let message = "a server has no cloud credentials of a tenant yet, so it only rehearses";
+            return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
+                .with_help("ask with `rehearsal: true`, or deploy from a machine of your own")
+                .into());
+        }
         let choices = choices(&input)?;
         let queued = self
             .inner
@@ -117,6 +124,7 @@ impl App {
                     host: "server".to_owned(),
                     choices: choices.clone(),
                     manifest: String::new(),
+                    manifest_parts: std::collections::BTreeMap::new(),
                     plan: String::new(),
                 };
                 let request = serde_json::to_value(&request)

@@ -1,6 +1,6 @@
 //! An operation as a span of the trace: which stack, what is done, how many steps, how it ended.
 
-use nimbus_core::Result;
+use nimbus_core::{Result, StackOperation};
 use nimbus_engine_model::StepOp;
 use tracing::field::Empty;
 use tracing::{Instrument as _, info_span};
@@ -17,7 +17,7 @@ pub(crate) async fn operation(
         target: "nimbus_trace",
         "operation",
         stack = %request.location.stack,
-        action = request.action.name(),
+        action = StackOperation::from(&request.action).as_str(),
         preview = request.mode == OperationMode::Preview,
         steps = Empty,
         unchanged = Empty,

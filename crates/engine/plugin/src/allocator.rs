@@ -176,7 +176,7 @@ impl ProcessAllocator {
 
 fn refuse_inputs(plan: &StartPlan, configuration: &Configuration<'_>) -> Result<(), ProviderError> {
     match plan.refuses_inputs(configuration.inputs) {
-        Some(message) => Err(ProviderError::Failed { message }),
+        Some(message) => Err(ProviderError::failed(message)),
         None => Ok(()),
     }
 }

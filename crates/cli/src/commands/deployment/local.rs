@@ -130,8 +130,15 @@ pub(crate) fn sandbox_of(
         // What cannot be understood is not allowed more than nothing.
         _ => ProgramNetwork::None,
     };
+    let settings = sandbox_settings(context)?;
+    // What strangers may use of the operator's is the operator's word of now, not of then.
+    let allowances = settings
+        .as_ref()
+        .map(|settings| settings.allowances.clone())
+        .unwrap_or_default();
     if let Some(walls) = walls.clone() {
         return Ok(Some(SandboxSettings {
+            allowances,
             mode,
             network,
             limits: ResourceLimits {
@@ -147,7 +154,6 @@ pub(crate) fn sandbox_of(
             environment: walls.environment,
         }));
     }
-    let settings = sandbox_settings(context)?;
     Ok(Some(SandboxSettings {
         mode,
         network,
@@ -159,10 +165,7 @@ pub(crate) fn sandbox_of(
             .as_ref()
             .map(|settings| settings.roots.clone())
             .unwrap_or_default(),
-        allowances: settings
-            .as_ref()
-            .map(|settings| settings.allowances.clone())
-            .unwrap_or_default(),
+        allowances,
         environment: settings
             .map(|settings| settings.environment)
             .unwrap_or_default(),

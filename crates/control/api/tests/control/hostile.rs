@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use nimbus_control_auth::operation::{OPERATIONS, Operation};
 use serde_json::{Value, json};
 
-use crate::matrix::{body, path};
+use crate::matrix::{asking, body, path, path_where};
 use crate::support::{Answer, installation};
 
 /// Where a text or a number goes in a body: keys and positions.
@@ -136,24 +136,9 @@ async fn a_character_that_cannot_be_stored_is_refused_by_the_fields_name() {
         for parameter in described["parameters"].as_array().into_iter().flatten() {
             let name = parameter["name"].as_str().unwrap();
             let path = if parameter["in"] == "path" {
-                if name == "tenant" && operation.path.matches('{').count() > 1 {
-                    continue;
-                }
-                let own = if name == "tenant" { "a%00b" } else { &tenant };
-                let hostile = operation
-                    .path
-                    .replace("{tenant}", own)
-                    .replace(&format!("{{{name}}}"), "a%00b");
-                if hostile.contains('{') {
-                    path(operation, &tenant)
-                        .rsplit_once('/')
-                        .map(|(head, _)| format!("{head}/a%00b"))
-                        .unwrap()
-                } else {
-                    hostile
-                }
+                path_where(operation, &tenant, name, "a%00b")
             } else if parameter["schema"]["type"].to_string().contains("string") {
-                format!("{}?{name}=a%00b", path(operation, &tenant))
+                asking(&path(operation, &tenant), name, "a%00b")
             } else {
                 continue;
             };
@@ -246,7 +231,7 @@ async fn no_text_of_any_length_and_no_number_of_any_size_breaks_an_operation() {
                 "%ff",
                 "a%2Fb",
             ] {
-                let path = format!("{}?{name}={value}", path(operation, &tenant));
+                let path = asking(&path(operation, &tenant), name, value);
                 let answer = nimbus
                     .call(operation.method, &path, Some(&owner), None)
                     .await;
@@ -254,9 +239,12 @@ async fn no_text_of_any_length_and_no_number_of_any_size_breaks_an_operation() {
             }
         }
         for value in ["%ff", "..%2f..", &"x".repeat(5000), "%E2%80%8B", "-1"] {
-            let hostile = path(operation, &tenant);
-            if let Some((head, _)) = hostile.rsplit_once('/') {
-                let path = format!("{head}/{value}");
+            for parameter in described["parameters"].as_array().into_iter().flatten() {
+                if parameter["in"] != "path" {
+                    continue;
+                }
+                let name = parameter["name"].as_str().unwrap();
+                let path = path_where(operation, &tenant, name, value);
                 let answer = nimbus
                     .call(operation.method, &path, Some(&owner), body(operation))
                     .await;
@@ -287,7 +275,7 @@ async fn a_page_of_no_size_or_a_cursor_of_no_page_is_refused_by_name() {
         }
         lists += 1;
         for limit in ["0", "-1", "100000", "x"] {
-            let path = format!("{}?limit={limit}", path(operation, &tenant));
+            let path = asking(&path(operation, &tenant), "limit", limit);
             let answer = nimbus
                 .call(operation.method, &path, Some(&owner), None)
                 .await;

@@ -66,7 +66,13 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
 }
 
 pub(crate) fn path(operation: Operation, tenant: &str) -> String {
-    let mut path = operation.path.replace("{tenant}", tenant);
+    path_where(operation, tenant, "", "")
+}
+
+/// The path of an operation with something else in one of its segments.
+pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: &str) -> String {
+    let mut path = operation.path.replace(&format!("{{{name}}}"), value);
+    path = path.replace("{tenant}", tenant);
     for name in [
         "{user}",
         "{session}",
@@ -78,8 +84,8 @@ pub(crate) fn path(operation: Operation, tenant: &str) -> String {
     ] {
         path = path.replace(name, &Uuid::new_v4().to_string());
     }
-    let mut path = path.replace("{role}", "no-such-role");
     for (name, value) in [
+        ("{role}", "no-such-role"),
         ("{deployment}", "D0NONE"),
         ("{environment}", "dev"),
         ("{stack}", "no-such-stack"),
@@ -87,14 +93,27 @@ pub(crate) fn path(operation: Operation, tenant: &str) -> String {
     ] {
         path = path.replace(name, value);
     }
-    if operation.chooses_tenant() {
-        path.push_str(&format!("?tenant={tenant}"));
-    }
     assert!(
         !path.contains('{'),
         "{path} has a segment without a row in the matrix"
     );
+    if operation.chooses_tenant() {
+        path.push_str(&format!("?tenant={tenant}"));
+    }
     path
+}
+
+/// A path with one more parameter of the query, or with another value for one that it has.
+pub(crate) fn asking(path: &str, name: &str, value: &str) -> String {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let others = query
+        .split('&')
+        .filter(|part| !part.is_empty() && !part.starts_with(&format!("{name}=")));
+    let query: Vec<_> = others
+        .map(ToOwned::to_owned)
+        .chain([format!("{name}={value}")])
+        .collect();
+    format!("{path}?{}", query.join("&"))
 }
 
 async fn call(

@@ -279,6 +279,15 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.sign_in_clean_up()",
         "nimbus_core.sign_in_not_made(bigint)",
         "nimbus_core.sign_in_succeeded(bigint)",
+        // About turns at work: each is for the acting tenant, or gives ids of tenants and nothing of
+        // theirs to the workers, which go round them.
+        "nimbus_core.work_forget(uuid)",
+        "nimbus_core.work_none()",
+        "nimbus_core.work_note()",
+        "nimbus_core.work_note_all()",
+        "nimbus_core.work_taken()",
+        "nimbus_core.work_tenants()",
+        "nimbus_core.work_turn()",
     ];
     let app = &database.config.roles.app;
     let found = texts(

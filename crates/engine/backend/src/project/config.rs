@@ -121,7 +121,7 @@ pub fn resolve(
                 encrypted.set(key, path, value).map_err(misplaced)?;
             }
             DeclaredDefault::Nothing if key.namespace() == project.name => {
-                missing.push(written.clone())
+                missing.push(written.clone());
             }
             DeclaredDefault::Nothing => {}
         }

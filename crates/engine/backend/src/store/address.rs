@@ -208,6 +208,7 @@ mod tests {
         match parse(text).unwrap() {
             StorageAddress::S3(address) => address,
             StorageAddress::Local(path) => panic!("{path:?}"),
+            StorageAddress::Given => panic!("given by somebody"),
         }
     }
 

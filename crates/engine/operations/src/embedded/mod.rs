@@ -96,7 +96,11 @@ impl Engine for EmbeddedEngine {
         events: Arc<dyn EventSink>,
         cancellation: &Cancellation,
     ) -> Result<OperationReport> {
-        spans::operation(request, self.carry_out(request, events, cancellation)).await
+        Box::pin(spans::operation(
+            request,
+            self.carry_out(request, events, cancellation),
+        ))
+        .await
     }
 }
 

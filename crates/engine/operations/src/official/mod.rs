@@ -225,7 +225,7 @@ impl OfficialOperation<'_> {
         match (self.request.mode, stack.interrupted().await?) {
             (_, None) => {}
             (OperationMode::Preview, Some(report)) => {
-                notices::interrupted(self.events.as_ref(), &report)
+                notices::interrupted(self.events.as_ref(), &report);
             }
             (OperationMode::Apply, Some(report)) => {
                 return Err(

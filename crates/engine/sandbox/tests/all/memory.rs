@@ -235,7 +235,7 @@ fn no_key_of_the_system_is_seen() {
             "ssl",
         ];
         // Where the folder cannot even be listed there is nothing to see.
-        let folders = outcome.attempts()["folders"].clone();
+        let folders = outcome.attempts()["folders"];
         for name in folders.split(' ').filter(|name| !name.is_empty()) {
             assert!(known.contains(&name), "{name} of /etc is seen");
         }

@@ -127,7 +127,7 @@ fn a_run_that_was_late_lets_what_had_begun_finish_and_starts_nothing_else() {
         undoing: false,
         trigger: Some(RollbackTrigger::Overtime),
     };
-    let unit = |name: &str, needs: &[&str]| crate::graph::GraphUnit {
+    let unit = |name: &str, needs: &[&str]| GraphUnit {
         name: name.parse().unwrap(),
         priority: 0,
         needs: needs.iter().map(|need| need.parse().unwrap()).collect(),

@@ -161,7 +161,7 @@ enum OnFailureArg {
 }
 
 pub(crate) async fn deploy(args: DeployArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    deploy_chosen(args, None, context).await
+    Box::pin(deploy_chosen(args, None, context)).await
 }
 
 pub(crate) async fn deploy_stack(
@@ -172,7 +172,7 @@ pub(crate) async fn deploy_stack(
     if args.preview {
         return preview::preview_chosen(args.deploy.run, chosen, context).await;
     }
-    deploy_chosen(args.deploy, chosen, context).await
+    Box::pin(deploy_chosen(args.deploy, chosen, context)).await
 }
 
 async fn deploy_chosen(
@@ -225,14 +225,19 @@ async fn deploy_chosen(
 }
 
 pub(crate) async fn destroy(args: DestroyArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    destroy_chosen(args, None, context).await
+    Box::pin(destroy_chosen(args, None, context)).await
 }
 
 pub(crate) async fn destroy_stack(
     args: DestroyStackArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    destroy_chosen(args.destroy, Some(vec![args.stack]), context).await
+    Box::pin(destroy_chosen(
+        args.destroy,
+        Some(vec![args.stack]),
+        context,
+    ))
+    .await
 }
 
 async fn destroy_chosen(
