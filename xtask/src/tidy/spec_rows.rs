@@ -59,7 +59,7 @@ fn check_row(path: &str, group: &str, row: &SpecRow, files: &[RepoFile]) -> Vec<
 /// `path/to/file.test.ts::beginning_of_a_title` when it has a test whose title begins so; spaces are
 /// written as in names of functions, because spaces and commas separate tests here.
 /// `path/to/file.rs::module::name` is a test that a macro makes: the file gives `module` to a macro whose
-/// definition has a test function of that name.
+/// definition has a test function of that name, or makes one of each name in its list.
 fn exists(test: &str, files: &[RepoFile]) -> bool {
     let Some((path, name)) = test.split_once("::") else {
         return false;
@@ -69,17 +69,31 @@ fn exists(test: &str, files: &[RepoFile]) -> bool {
     };
     if path.ends_with(".test.ts") {
         let title = name.replace('_', " ");
-        return file.text.contains(&format!("it(\"{title}"));
+        return file.text.contains(&format!("it(\"{title}"))
+            || is_title_of_each(&file.text, &title);
     }
     match name.split_once("::") {
         Some((module, name)) => macro_given(&file.text, module).is_some_and(|maker| {
             files
                 .iter()
                 .filter_map(|file| file.text.split_once(&format!("macro_rules! {maker} {{")))
-                .any(|(_, definition)| has_test(definition, name))
+                .any(|(_, definition)| has_test(definition, name) || makes_test(definition, name))
         }),
         None => has_test(&file.text, name),
     }
+}
+
+/// A macro that makes a test of each name in a list: `fn $name` with the name in the list.
+fn makes_test(definition: &str, name: &str) -> bool {
+    definition.contains("async fn $") && definition.contains(&format!(" {name},"))
+}
+
+/// A test for each row of a table has the row's word first: `"in %s: the title"`.
+fn is_title_of_each(text: &str, title: &str) -> bool {
+    text.contains("it.each(")
+        && ["\"", "%s: ", "%s "]
+            .iter()
+            .any(|before| text.contains(&format!("{before}{title}")))
 }
 
 fn has_test(text: &str, name: &str) -> bool {
@@ -154,6 +168,14 @@ mod tests {
         assert!(findings("| ENG-1 | x | library/dns.test.ts::names_the_zone |").is_empty());
         let gone = findings("| ENG-1 | x | library/dns.test.ts::the_zone |");
         assert!(gone[0].contains("does not exist"), "{gone:?}");
+        assert!(is_title_of_each(
+            "it.each(X)(\"in %s: all go away\",",
+            "all go away"
+        ));
+        assert!(!is_title_of_each(
+            "it.each(X)(\"in %s: all go away\",",
+            "go away"
+        ));
     }
 
     #[test]
