@@ -107,7 +107,7 @@ fn macro_given<'a>(text: &'a str, module: &str) -> Option<&'a str> {
         let arguments = text[start + call.len()..].trim_start();
         let given = arguments
             .strip_prefix(module)
-            .is_some_and(|rest| rest.starts_with(','));
+            .is_some_and(|rest| rest.starts_with([',', ')']));
         let before = &text[..start];
         let name = before.rfind(|c: char| !c.is_alphanumeric() && c != '_');
         given.then(|| name.map_or(before, |end| &before[end + 1..]))
