@@ -152,6 +152,11 @@ fn every_named_setting_exists_with_its_default() {
             ("tenancy.grace_days", json!(30)),
         ),
         ("NIMBUS_JWT_EXPIRY", ("auth.jwt_expiry", json!(3600))),
+        ("NIMBUS_RUNS_AT_ONCE", ("runs.at_once", json!(4))),
+        (
+            "NIMBUS_RUNS_NODE_MODULES",
+            ("runs.node_modules", Value::Null),
+        ),
         (
             "NIMBUS_REFRESH_TOKEN_EXPIRY",
             ("auth.refresh_token_expiry", json!(604_800)),

@@ -89,6 +89,12 @@ pub(crate) struct ManifestText {
     pub(crate) manifest: String,
 }
 
+/// All environments of a deployment, in the order of its manifest. They are as many as that names.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Environments {
+    pub(crate) items: Vec<Environment>,
+}
+
 /// One environment of a deployment.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Environment {

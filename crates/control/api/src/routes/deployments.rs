@@ -12,7 +12,9 @@ use serde::Deserialize;
 use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::deployment_wire::{Deployment, Environment, ManifestText, NewDeployment, Run, StartRun};
+use crate::deployment_wire::{
+    Deployment, Environment, Environments, ManifestText, NewDeployment, Run, StartRun,
+};
 use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::headers::{IfMatch, RepeatKey, etag};
 use crate::route::Route;
@@ -40,10 +42,10 @@ pub(super) fn routes() -> Vec<Route> {
             .gives::<ManifestText>(),
         Route::new(operation::DEPLOYMENT_STATUS, status)
             .asks::<TenantChoice>()
-            .gives::<Page<Environment>>(),
+            .gives::<Environments>(),
         Route::new(operation::LIST_ENVIRONMENTS, environments)
             .asks::<TenantChoice>()
-            .gives::<Page<Environment>>(),
+            .gives::<Environments>(),
         Route::new(operation::ENABLE_ENVIRONMENT, enable)
             .asks::<TenantChoice>()
             .gives::<Deployment>(),
@@ -196,7 +198,7 @@ async fn status(
     call: SignedCall,
     id: Segments<String>,
     query: ListFilter<TenantChoice>,
-) -> ApiResult<Json<Page<Environment>>> {
+) -> ApiResult<Json<Environments>> {
     overview(operation::DEPLOYMENT_STATUS, state, call, id, query).await
 }
 
@@ -205,7 +207,7 @@ async fn environments(
     call: SignedCall,
     id: Segments<String>,
     query: ListFilter<TenantChoice>,
-) -> ApiResult<Json<Page<Environment>>> {
+) -> ApiResult<Json<Environments>> {
     overview(operation::LIST_ENVIRONMENTS, state, call, id, query).await
 }
 
@@ -215,15 +217,14 @@ async fn overview(
     SignedCall(call): SignedCall,
     Segments(id): Segments<String>,
     ListFilter(query): ListFilter<TenantChoice>,
-) -> ApiResult<Json<Page<Environment>>> {
+) -> ApiResult<Json<Environments>> {
     let app = &state.app;
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
     let found = app
         .deployment_environments(&call, operation, tenant, &id)
         .await?;
-    Ok(Json(Page::whole(
-        found.into_iter().map(Environment::from).collect(),
-    )))
+    let items = found.into_iter().map(Environment::from).collect();
+    Ok(Json(Environments { items }))
 }
 
 async fn enable(

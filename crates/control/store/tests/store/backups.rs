@@ -7,6 +7,7 @@ use nimbus_control_store::{
 };
 use nimbus_control_testing::TestDatabase;
 use nimbus_control_vault::{DataKey, KeyEncryptionKey, KeyRing};
+use nimbus_core::TenantId;
 use nimbus_test_tools::{Tool, tool_or_skip};
 
 use crate::catalog::{drop_checks, fill};
@@ -76,6 +77,7 @@ async fn drill(database: TestDatabase) {
         let skip_usage = tenant == a || tenant == database.root;
         if !skip_usage {
             fill(&mut admin, tenant).await;
+            deploy(&mut admin, tenant).await;
         }
     }
     let grace = std::time::Duration::from_secs(3600);
@@ -115,6 +117,42 @@ async fn drill(database: TestDatabase) {
         .await
         .unwrap();
     Store::open(empty).await.unwrap();
+}
+
+/// Rows of a deployment that fit together, instead of those that were made up: a schema that is restored
+/// has its rules from the beginning.
+async fn deploy(administrator: &mut sqlx::PgConnection, tenant: TenantId) {
+    let schema = format!("SELECT schema_name FROM nimbus_core.tenants WHERE id = '{tenant}'");
+    let schema = texts(administrator, schema).await.concat();
+    let digest = "decode(repeat('ab', 32), 'hex')";
+    let user = "gen_random_uuid()";
+    for statement in [
+        format!(
+            "DO $$ DECLARE t text; BEGIN
+                 FOREACH t IN ARRAY ARRAY['run_events', 'runs', 'unit_memories', 'environment_versions',
+                     'gate_signatures', 'deployments', 'workspace_files', 'blobs', 'state_objects', 'request_answers']
+                 LOOP EXECUTE format('DELETE FROM {schema}.%I WHERE tenant_id = %L', t, '{tenant}'); END LOOP;
+             END $$"
+        ),
+        format!("INSERT INTO {schema}.blobs (tenant_id, digest, content) VALUES ('{tenant}', {digest}, 'x')"),
+        format!("INSERT INTO {schema}.workspace_files (tenant_id, path, digest) VALUES ('{tenant}', 'a', {digest})"),
+        format!(
+            "INSERT INTO {schema}.deployments (tenant_id, id, organization, project, template, manifest, created_by)
+             VALUES ('{tenant}', 'D1', 'o', 'p', 't', 'm', {user})"
+        ),
+        format!(
+            "INSERT INTO {schema}.runs (tenant_id, deployment, number, id, action, environment, rehearsal, request,
+                 requested_by)
+             VALUES ('{tenant}', 'D1', 1, {user}, 'deploy', 'dev', true, '{{}}', {user})"
+        ),
+        format!(
+            "INSERT INTO {schema}.run_events (tenant_id, deployment, run, seq, event)
+             VALUES ('{tenant}', 'D1', 1, 1, '{{}}')"
+        ),
+        format!("INSERT INTO {schema}.state_objects (tenant_id, key, sealed, size) VALUES ('{tenant}', 'k', 'x', 1)"),
+    ] {
+        execute(administrator, &statement).await.unwrap();
+    }
 }
 
 /// Rows that are made up by type refer to nothing.
