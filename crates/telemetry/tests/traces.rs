@@ -1,4 +1,4 @@
-//! Spans of traces: in a file that Perfetto opens, at a collector, and nowhere when nobody listens.
+//! Spans of traces in a file that Perfetto opens.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use nimbus_core::TraceId;
 use nimbus_telemetry::{LogLineFormat, TelemetryOptions, register_secret, subscriber};
 use serde_json::Value;
+use tracing::info_span;
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, info_span};
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -85,20 +85,4 @@ fn an_empty_trace_is_a_list_too() {
     guard.shutdown();
     let events: Vec<Value> = serde_json::from_str(&file.text()).unwrap();
     assert_eq!(events, Vec::<Value>::new());
-}
-
-#[test]
-fn nothing_of_a_trace_is_made_when_nobody_listens() {
-    for level in [LevelFilter::WARN, LevelFilter::DEBUG, LevelFilter::TRACE] {
-        let log = Shared::default();
-        let (subscriber, _guard) = subscriber(options(level, &log, None)).unwrap();
-        tracing::subscriber::with_default(subscriber, || {
-            assert!(
-                !tracing::enabled!(target: "nimbus_trace", Level::INFO),
-                "{level}"
-            );
-            let span = info_span!(target: "nimbus_trace", "step");
-            assert!(span.is_disabled(), "{level}");
-        });
-    }
 }

@@ -7,7 +7,11 @@ use std::path::Path;
 fn every_named_proof_is_a_test() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let page = fs::read_to_string(repository.join("docs/sandbox.md")).unwrap();
-    let folders = ["crates/engine/sandbox/tests/all", "crates/cli/tests/engine"];
+    let folders = [
+        "crates/engine/sandbox/tests/all",
+        "crates/cli/tests/engine",
+        "crates/cli/tests/runs",
+    ];
     let quoted = page.split('`').skip(1).step_by(2);
     let names = quoted.filter_map(|text| text.split_once("::"));
     let mut proofs = 0;
