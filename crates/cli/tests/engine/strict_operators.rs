@@ -348,7 +348,7 @@ fn settings_are_not_written_through_a_link() {
                     "../outside/victim.yaml",
                     site.path("program/Pulumi.dev.yaml"),
                 )
-                .unwrap()
+                .unwrap();
             },
             &|| {
                 let project = site.read("program/Pulumi.yaml");

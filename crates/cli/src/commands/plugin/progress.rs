@@ -71,7 +71,7 @@ impl InstallProgressView {
                 self.output.progress(&format!("{}: {from}", line.plugin));
             }
             (Some(bar), InstallProgress::Downloading { .. }) => {
-                bar.set_message(line.plugin.clone())
+                bar.set_message(line.plugin.clone());
             }
             (Some(bar), InstallProgress::Arrived { bytes, total }) => {
                 if let Some(total) = total {
