@@ -50,6 +50,8 @@ impl Generator {
             let message = format!("{other} claims to be {urn}, which is registered as well");
             self.report(Severity::Error, Some(urn), message);
         }
+        // The own name before any alias: a program may keep an alias for ever, also when something
+        // else has come to be recorded under it.
         if let Some(old) = self.base.live(urn) {
             return RecordedMatch {
                 old: Some(old),
@@ -76,7 +78,9 @@ impl Generator {
         }
     }
 
-    /// Takes a recorded name; whether somebody else has it already.
+    /// Takes a recorded name; whether somebody else has it already. Two resources that go on with
+    /// one record would both own its object. The claim is told here and refused after the check,
+    /// together with whatever else is wrong with the resource.
     fn claim(&mut self, urn: &Urn, alias: &Urn) -> bool {
         let registered = self.seen.registered.contains(alias).then(|| alias.clone());
         let holder = registered.or_else(|| self.names.taken.get(alias).cloned());

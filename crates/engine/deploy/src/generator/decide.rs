@@ -50,6 +50,8 @@ impl Generator {
             targeted,
             ..
         } = registration;
+        // First what leaves nothing to compare with: an object that this operation deleted, and one
+        // that was never ours.
         if let Some(steps) = self.recreate(registration)? {
             return self.validate(steps).map(RegistrationDecision::Steps);
         }
@@ -93,6 +95,7 @@ impl Generator {
         let Some(old) = old.as_ref().filter(|old| self.was_deleted(urn, Some(old))) else {
             return Ok(None);
         };
+        // Under both names: a resource may be renamed in the update that drags it along.
         self.seen.deletes.remove(urn);
         self.seen.deletes.remove(&old.state.urn);
         self.seen.replaces.insert(urn.clone());
@@ -121,6 +124,8 @@ impl Generator {
     ) -> Result<ComparisonMode, DeployError> {
         let PendingRegistration { urn, new, .. } = registration;
         let trigger = &new.replacement_trigger;
+        // What is unknown counts as changed. A preview may show that; an update would replace the
+        // resource although nobody knows of a change.
         if trigger.contains_unknowns() && !self.rules.dry_run {
             return Err(DeployError::InvalidGoal {
                 message: format!("the replacement trigger of {urn} is not known"),
@@ -146,7 +151,8 @@ impl Generator {
         Ok(ask_or_compare(registration, old, inputs))
     }
 
-    /// A reason to replace the resource that has nothing to do with its inputs.
+    /// A reason to replace the resource that has nothing to do with its inputs. Whom it is bound to
+    /// is registered before it, so whether that one is replaced is decided by now.
     fn replaced_for(
         &self,
         registration: &PendingRegistration,
@@ -181,6 +187,7 @@ impl Generator {
             })
         };
         let (was, is) = (parse(&old.state.provider)?, parse(&new.provider)?);
+        // The same provider, renamed.
         if self.names.taken.get(&was.urn) == Some(&is.urn) {
             return Ok(ask_or_compare(registration, old, &new.inputs));
         }
@@ -193,6 +200,8 @@ impl Generator {
             .map(|known| known.state)
             .ok_or_else(missing)?;
         let wanted = self.providers.get(&is.urn).ok_or_else(missing)?;
+        // The new provider is asked, for it would have to manage the object from now on. That the
+        // configurations differ is not enough: replacing everything is the dearest answer.
         let request = DiffRequest {
             urn: Some(is.urn.clone()),
             name: is.urn.name().to_owned(),
@@ -253,6 +262,8 @@ impl Generator {
             }
             match self.base.live(&needed) {
                 Some(next) => self.carry_with_dependencies(urn, next, steps)?,
+                // It may be one that was replaced and waits for its delete, which comes after that
+                // of its last user.
                 None if is_provider => {}
                 None => {
                     return Err(DeployError::BadState {

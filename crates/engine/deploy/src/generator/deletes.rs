@@ -140,12 +140,14 @@ impl Generator {
                     carried.push(Step::Same(SameStep::untargeted(known)?));
                 }
             } else if known.state.delete {
+                // Asked before who is kept: its replacement has the same URN and is.
                 if !self.condemned.contains(&known.key) {
                     self.seen.deletes.insert(urn);
                     deletes.insert(index, DeleteStep::new(known, DeleteReason::Replaced)?);
                 }
             } else if !self.is_kept(&urn) {
                 self.seen.deletes.insert(urn);
+                // Its object was deleted ahead of a replacement that nobody asks for any more.
                 if known.state.pending_replacement {
                     removals.insert(index, RemovePendingReplaceStep::new(known)?);
                 } else {
@@ -153,6 +155,7 @@ impl Generator {
                 }
             }
         }
+        // Only now is it known who goes: an owner may come before or after what goes with it.
         self.mark_deleted_together_in(&mut deletes);
         let deletes = deletes
             .into_iter()

@@ -123,6 +123,7 @@ impl DependentWalk {
     }
 
     fn fate(&self, state: &ResourceState) -> DependentFate {
+        // A component has no object of its own, and what was only read is not ours to delete.
         if !state.custom || state.external {
             return DependentFate::Stays;
         }
@@ -132,9 +133,12 @@ impl DependentWalk {
             .deleted_with
             .as_ref()
             .is_some_and(|w| self.condemned.contains(w));
+        // Without its provider nobody could delete it later.
         if loses_provider || goes_along {
             return DependentFate::Goes;
         }
+        // A dependency that hands no value over changes no input, so it cannot be a reason to
+        // replace anything.
         let affected = |key: &String| {
             let from = state.property_dependencies.get(key);
             from.into_iter()

@@ -47,14 +47,16 @@ pub(crate) struct Generator {
     seen: DecidedUrns,
     selection: selection::Selection,
     pub(crate) plan: Constraint,
-    /// Recorded resources whose delete is decided already.
+    /// Recorded resources whose delete is decided already. By key: a resource and the one that it
+    /// replaced share a URN, and one of them may be gone while the other stays.
     condemned: HashSet<StateRef>,
     /// Resources that would be created, had they been chosen.
     skipped_creates: HashSet<Urn>,
     /// Records to carry over before the next steps, because these refer to them.
     carried: Vec<Step>,
     carried_urns: HashSet<Urn>,
-    /// Providers as registered, under present and earlier names.
+    /// Providers as registered, under present and earlier names: what is recorded of a resource
+    /// names its provider as that was called then.
     providers: HashMap<Urn, Arc<ResourceState>>,
     /// Why dependants of a resource that is deleted before its replacement are replaced too.
     dependent_keys: HashMap<Urn, Vec<String>>,
@@ -146,7 +148,9 @@ impl Generator {
         }
     }
 
-    /// Forgets what was decided so far; what was found out about targets and plans stays.
+    /// Forgets what was decided so far; what was found out about targets and plans stays. What a
+    /// program registers that is only listened to must not count as kept: the destroy that follows
+    /// would delete nothing.
     pub(crate) fn start_over(&mut self) {
         self.seen = DecidedUrns::default();
         self.condemned.clear();
@@ -195,7 +199,8 @@ impl Generator {
         registered.or_else(|| self.base.provider(&reference).cloned())
     }
 
-    /// A provider that only the record knows is needed: its record goes ahead of its users.
+    /// A provider that only the record knows is needed: its record goes ahead of its users, for a
+    /// record names nobody whom it has not listed yet.
     pub(crate) fn carry_provider(&mut self, reference: &ProviderRef) -> Result<(), DeployError> {
         let Some(provider) = self.base.live(&reference.urn) else {
             return Ok(());

@@ -78,7 +78,9 @@ impl PendingRegistration {
 }
 
 impl Generator {
-    /// Names a resource; its parent must be there and nobody else may have the name.
+    /// Names a resource; its parent must be there and nobody else may have the name. The parent's
+    /// type is part of the URN, and a record lists parents before their children. Two resources of
+    /// one URN would both be looked up as the same record.
     pub(super) fn register_urn(
         &mut self,
         parent: Option<&Urn>,
@@ -173,6 +175,7 @@ impl Generator {
         }
         self.plan_goal(registration, &PropertyMap::new(), &PropertyMap::new())?;
         self.seen.imports.insert(urn.clone());
+        // What was deleted ahead of a resource that it needs does not have to be deleted again.
         let original = old.clone().filter(|_| !recreating);
         let import = ImportStep::new(
             new.clone(),
@@ -209,11 +212,14 @@ impl Generator {
     /// What the provider has to check, now that it is known whether the resource takes part.
     pub(crate) fn inputs_to_check(&mut self, registration: &mut PendingRegistration) -> ToCheck {
         registration.targeted = self.takes_part(&registration.new);
+        // Asked again: while an import ran, another decision may have deleted this resource.
         registration.recreating = self.was_deleted(&registration.urn, registration.old.as_ref());
         let goal_inputs = &registration.goal.properties;
         let Some(old) = registration.old.as_ref().map(|old| Arc::clone(&old.state)) else {
             return self.check_anew(registration);
         };
+        // Before the check: what is ignored reaches neither check nor comparison nor update, and
+        // defaults are completed around the values that stay.
         let (inputs, impossible) =
             diff::ignore_changes(goal_inputs, &old.inputs, &registration.goal.ignore_changes);
         if !impossible.is_empty() {
@@ -226,9 +232,11 @@ impl Generator {
         if !registration.goal.custom {
             return ToCheck::Settled(inputs);
         }
+        // What takes no part stays as it is recorded, whatever its provider thinks of it now.
         if !registration.targeted {
             return ToCheck::Settled(old.inputs.clone());
         }
+        // A new object has no old values to keep, not even ignored ones.
         if self.starts_over(registration) {
             return self.check_anew(registration);
         }
@@ -276,6 +284,7 @@ impl Generator {
         if registration.goal.custom {
             registration.new.inputs.clone_from(&checked.inputs);
         }
+        // Before any step of this resource is decided: they go ahead of the first one.
         if registration.targeted {
             self.carry_dependencies(&registration.new)?;
         }
@@ -308,7 +317,8 @@ impl Generator {
         self.plan.goal(urn, goal, old, old_inputs, inputs, *seed)
     }
 
-    /// Ends a registration that its provider or a policy does not accept.
+    /// Ends a registration that its provider does not accept, or that claims a record which is
+    /// another's. Late, so that policies have had their say about the same inputs.
     pub(crate) fn refuse_invalid(
         &self,
         registration: &PendingRegistration,
@@ -367,6 +377,7 @@ fn wanted_state(
         .replacement_trigger
         .clone_from(&goal.replacement_trigger);
     state.hooks.clone_from(&goal.hooks);
+    // What no program says: times, the provider's own wish, and fields of engines that know more.
     if let Some(old) = old {
         state.created = old.created;
         state.modified = old.modified;

@@ -49,6 +49,7 @@ impl Generator {
                 message: format!("{urn} was compared with nothing"),
             });
         };
+        // What was made and did not come up is tried again, even if nothing else changed.
         let half_made = !old.state.init_errors.is_empty();
         let diff = diff::replace_on_changes(diff, &goal.replace_on_changes, half_made).map_err(
             |message| DeployError::InvalidGoal {
@@ -57,6 +58,7 @@ impl Generator {
             },
         )?;
         let changed = diff.changes == Diffs::Some;
+        // What waits for its replacement is gone: there is nothing that could stay or be updated.
         if old.state.pending_replacement || (changed && (diff.replaces() || trigger)) {
             return self
                 .replace(registration, old, diff)
@@ -82,6 +84,8 @@ impl Generator {
         diff: DiffResponse,
     ) -> Result<Replacing, DeployError> {
         let PendingRegistration { urn, new, goal, .. } = registration;
+        // Protected before and after: one update may lift the protection and replace, and one that
+        // it brings is meant for the replacement.
         if new.protect && old.state.protect && !self.rules.ignore_protect {
             let error = DeployError::Protected {
                 urn: urn.clone(),
@@ -90,6 +94,7 @@ impl Generator {
             self.report(Severity::Error, Some(urn), error.to_string());
             self.fail(error)?;
         }
+        // The option says that the resource is one certain object; a replacement is another.
         if goal.import_id.is_some() {
             let message = format!(
                 "{urn} was imported and its import option is still set, so it cannot be replaced; \
@@ -106,7 +111,10 @@ impl Generator {
         }
         self.seen.replaces.insert(urn.clone());
         Ok(Replacing {
+            // Whoever was chosen to be replaced was checked without old inputs in the first place.
             check_again: goal.custom && !self.must_be_replaced(urn, Some(&old.state)),
+            // The program's word beats the provider's: it may know that both cannot be there at
+            // once, or that both must.
             delete_first: goal
                 .delete_before_replace
                 .unwrap_or(diff.delete_before_replace),
@@ -130,6 +138,7 @@ impl Generator {
             ..
         } = replacing;
         let reasons = Reasons::of(&diff);
+        // What is gone already cannot be kept until its replacement is there.
         if !delete_first && !old.state.pending_replacement {
             let steps = create_first(old, new, &reasons)?;
             return self.validate(steps);
@@ -163,14 +172,17 @@ impl Generator {
     ) -> Result<Vec<DeleteStep>, DeployError> {
         let mut deletes = Vec::new();
         for Dependent { known, keys } in dependents.into_iter().rev() {
+            // It went with another resource that it depends on too.
             if !self.condemned.insert(known.key) {
                 continue;
             }
             let urn = known.state.urn.clone();
             self.dependent_keys.insert(urn.clone(), keys);
+            // What was replaced before has its replacement: no record has to wait for one.
             let reason = if known.state.delete {
                 DeleteReason::Unwanted
             } else {
+                // In a preview too: without this delete, nothing that comes after it could happen.
                 if known.state.protect && !self.rules.ignore_protect {
                     let cause = Some(registration.urn.clone());
                     let error = DeployError::Protected {

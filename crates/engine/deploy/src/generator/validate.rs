@@ -12,6 +12,7 @@ impl Generator {
     pub(super) fn validate(&mut self, steps: Vec<Step>) -> Result<Vec<Step>, DeployError> {
         let steps = self.with_carried(steps);
         for step in &steps {
+            // A plan has a renamed resource under its new name; what takes no part keeps the old.
             let urn = self
                 .names
                 .taken
@@ -60,6 +61,7 @@ impl Generator {
         Ok(())
     }
 
+    /// What was queued may have been registered, and got steps of its own, in the meantime.
     fn with_carried(&mut self, steps: Vec<Step>) -> Vec<Step> {
         let mut all = Vec::new();
         for step in std::mem::take(&mut self.carried) {
@@ -75,7 +77,8 @@ impl Generator {
         all
     }
 
-    /// A step must not rely on a resource whose create was left out.
+    /// A step must not rely on a resource whose create was left out: its values are unknown, and a
+    /// record would name what does not exist.
     fn refuse_skipped_dependencies(&mut self, steps: &[Step]) -> Result<(), DeployError> {
         for step in steps {
             let Some(new) = step.new_state() else {

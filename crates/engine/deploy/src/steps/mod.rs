@@ -195,7 +195,8 @@ pub(crate) fn is_default_provider(urn: &Urn) -> bool {
     provider_package(urn.type_()).is_some() && urn.name().starts_with("default")
 }
 
-/// What must hold of a recorded resource before a step may touch it.
+/// What must hold of a recorded resource before a step may touch it: without an id its provider
+/// cannot find the object, and without a provider nobody can.
 fn check_recorded(state: &ResourceState) -> Result<(), DeployError> {
     if state.custom && state.id.as_deref().is_none_or(str::is_empty) {
         return Err(bad(state, "has no id"));
@@ -211,7 +212,8 @@ fn check_provided(state: &ResourceState) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// What must hold of a resource that is about to be made or changed.
+/// What must hold of a resource that is about to be made or changed. The generator never wants
+/// anything else, so this is a defect of ours and not of the state.
 fn check_wanted(state: &ResourceState) -> Result<(), DeployError> {
     if state.delete || state.external {
         return Err(broken(state, "is not the program's to change"));
