@@ -28,6 +28,7 @@ pub async fn update(spec: DeploymentSpec, program: Arc<dyn Program>) -> Deployme
         }
         deployment.finish_root_outputs().await?;
         let judged = judge(deployment).await;
+        // In any case: a program that waits to hear the end would wait for ever.
         let ended = end_program(deployment, program.as_ref()).await;
         judged?;
         ended
@@ -41,6 +42,7 @@ pub async fn destroy(spec: DeploymentSpec) -> DeploymentOutcome {
         deployment
             .refuse_unknown_targets(KnownTargets::CHOSEN)
             .await?;
+        // Before the refresh: what cannot be finished must not begin.
         refuse_lost_hooks(deployment)?;
         prepare(deployment).await?;
         deployment.delete_unwanted(ProgramEnd::NoProgram).await?;

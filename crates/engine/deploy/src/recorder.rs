@@ -43,7 +43,8 @@ impl JournalRecorder {
         }
     }
 
-    /// Before an act.
+    /// Before an act, which may happen once this has returned: the intent is durable then, and the
+    /// lease was still ours.
     pub(crate) async fn begin(&self, operation: PendingOperation) -> Result<ActId, JournalError> {
         let act = self.next_act();
         self.write(JournalEntry::Begin { act, operation }).await?;
@@ -204,6 +205,7 @@ impl JournalWriter {
 
     async fn write(&mut self) {
         let entries = std::mem::take(&mut self.noted);
+        // After a refusal somebody else may be writing; an entry after a gap would tell a lie.
         if entries.is_empty() || self.recorded.failure.is_some() {
             return;
         }

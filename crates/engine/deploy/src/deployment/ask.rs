@@ -190,6 +190,7 @@ impl Deployment {
         let _permit = self.lookups.acquire().await;
         match handle.provider.diff_config(request).await {
             Ok(diff) => Ok(diff.replaces()),
+            // Whoever cannot compare configurations has no reason to replace anything.
             Err(nimbus_engine_ports::ProviderError::Unimplemented { .. }) => Ok(false),
             Err(error) => Err(failed(error.to_string())),
         }
@@ -267,6 +268,7 @@ impl Deployment {
             walk.answer(answer)?;
         }
         let mut found = walk.finish();
+        // Those bound to the root come last here and so are deleted first, like other dependants.
         for bound in generator.bound_to(&root.state.urn) {
             if found
                 .iter()
@@ -275,6 +277,8 @@ impl Deployment {
                 found.push(bound);
             }
         }
+        // All of them before the first delete: a provider that cannot be loaded must not be found
+        // out half way.
         for dependent in &found {
             let state = &dependent.known.state;
             self.ensure(&base, &state.urn, &state.provider).await?;

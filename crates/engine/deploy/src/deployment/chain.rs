@@ -21,7 +21,9 @@ pub(crate) enum ChainEnd {
 }
 
 impl Deployment {
-    /// Carries the steps out in order; the first failure ends the chain.
+    /// Carries the steps out in order; the first failure ends the chain, for each step relies on
+    /// those before it. A chain keeps its place among those that run at once, so that what it began
+    /// with a delete does not wait half way for others.
     pub(crate) async fn run_chain(&self, steps: Vec<Step>) -> ChainEnd {
         let (steps, skipped) = self.without_failed_dependencies(steps);
         let permit = tokio::select! {

@@ -78,6 +78,8 @@ impl OperationFailures {
     /// forbade was never tried: there it is better to hear about all such resources at once.
     pub(crate) fn step_failed(&self, step: &Step, error: &StepError) {
         let failure = match error {
+            // Even an operation that goes on after errors ends here: nothing may happen that is not
+            // written down.
             StepError::Journal(error) => {
                 self.inner
                     .lock()

@@ -22,6 +22,8 @@ impl Deployment {
         let mut deletes = self.decide_deletes().await?;
         self.refuse_incomplete(program, &deletes).await?;
         self.spare_dependents_of_failures(&base, &mut deletes);
+        // All providers before the first delete: that one does not load must not be found out half
+        // way.
         for (_, step) in deletes.groups.iter().flatten() {
             let state = step.subject();
             if matches!(step, Step::Delete(delete) if delete.needs_provider()) {
@@ -93,6 +95,7 @@ impl Deployment {
         };
         for group in &mut deletes.groups {
             group.retain(|(index, step)| {
+                // What was replaced is not missing from the program: its replacement was asked for.
                 matches!(step, Step::Delete(delete) if delete.old().state.delete)
                     || !depends_on_failure(*index)
             });

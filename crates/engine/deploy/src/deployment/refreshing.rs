@@ -63,6 +63,7 @@ impl Deployment {
             self.executor.recorder.rebase(resources.clone()).await?;
             self.replace_base(resources).await?;
         }
+        // Looking at those that a provider flagged is no answer about anything else.
         if scope == RefreshScope::Chosen {
             let selected = if complete { selected } else { Vec::new() };
             self.settle_pending(&base, &selected, &created).await?;
@@ -77,6 +78,7 @@ impl Deployment {
         let mut created: Vec<Arc<ResourceState>> = Vec::new();
         for (operation, chosen) in pending.iter().zip(chosen) {
             let resource = &operation.resource;
+            // Where something is recorded under this URN, what is found by name may be that.
             let is_recorded = base.resources.iter().any(|known| known.urn == resource.urn)
                 || created.iter().any(|known| known.urn == resource.urn);
             let may_be_there = operation.kind == OperationKind::Creating && resource.custom;

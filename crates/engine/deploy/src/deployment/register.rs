@@ -45,11 +45,13 @@ impl Deployment {
         if let Some(rules) = &self.options.naming {
             registration.name_by(rules);
         }
+        // Before anybody asks for a provider that is recorded under its earlier name.
         if let Some(recorded) = registration.new.aliases.first() {
             self.executor
                 .registry
                 .register_alias(&registration.urn, recorded);
         }
+        // What stays as it is whatever the program says needs no provider, which may not even load.
         if let Some(steps) = self
             .decide(|generator| generator.without_goals(&registration))
             .await?
@@ -57,6 +59,7 @@ impl Deployment {
             return self.answer(registration.urn, steps).await;
         }
         let asker = self.asker(&registration).await?;
+        // An import comes before the check: what it finds is what the goal is compared with.
         if let Some(steps) = self
             .decide(|generator| generator.import(&registration))
             .await?
@@ -82,6 +85,7 @@ impl Deployment {
         let inputs = self
             .decide(|generator| generator.checked(&mut registration, checked))
             .await?;
+        // Policies see inputs as the provider completes them, before anything is decided by them.
         let inputs = self.apply_policies(&mut registration, inputs).await?;
         self.refuse_when_stopped()?;
         let decision = self.decide(|generator| {

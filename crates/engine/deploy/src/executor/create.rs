@@ -27,6 +27,7 @@ impl Executor {
             new: Some(wanted),
             new_outputs: None,
         };
+        // Before the intent is written: a hook that says no leaves nothing open.
         self.run_before(HookKind::BeforeCreate, before).await?;
         let known = if wanted.custom && provider_package(&wanted.type_).is_none() {
             self.create_object(step).await?
@@ -67,6 +68,8 @@ impl Executor {
         // Whatever is half made is there: another try would make a second one.
         let again = |error: &ProviderError| !matches!(error, ProviderError::InitFailed(_));
         let answer = match self.with_retries(views, call, again).await {
+            // There is an object that nobody could find again; calling that a failure would make a
+            // second one.
             Ok(response) if response.id.is_empty() && !self.rules.dry_run => {
                 ProviderAnswer::Unknown {
                     message: "the provider made something but did not say what: no id".to_owned(),
@@ -139,6 +142,7 @@ impl Executor {
             state: Some(Arc::clone(&state)),
             ..JournalChange::default()
         };
+        // In the same entry: a crash leaves the old record or the new one, never neither.
         if let Some(replacement) = step.replacement() {
             let key = Some(replacement.old.key);
             if replacement.delete_later {

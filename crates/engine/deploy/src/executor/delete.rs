@@ -13,6 +13,7 @@ use crate::steps::{DeleteReason, DeleteStep};
 impl Executor {
     pub(super) async fn delete(&self, step: &DeleteStep) -> Result<(), StepError> {
         let old = &*step.old().state;
+        // Whether a protected resource may be replaced was decided with the replacement.
         let unwanted = step.reason() == DeleteReason::Unwanted;
         if unwanted && old.protect && !self.rules.ignore_protect {
             return Err(StepError::Protected {
@@ -37,6 +38,7 @@ impl Executor {
     async fn delete_object(&self, step: &DeleteStep) -> Result<(), StepError> {
         let old = &step.old().state;
         if provider_package(&old.type_).is_some() {
+            // The record first: a process ends with us anyway, and needs no intent.
             self.record(None, forget(step)).await?;
             self.registry
                 .delete(&old.urn, old.id.as_deref().unwrap_or_default())

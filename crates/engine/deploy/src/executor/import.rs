@@ -69,6 +69,7 @@ impl Executor {
                 };
                 (response, failure.reasons)
             }
+            // Looking changes nothing, so not even an unknown outcome leaves something open.
             Err(error) => return ProviderAnswer::refused(&error),
         };
         let Some(id) = response.id else {

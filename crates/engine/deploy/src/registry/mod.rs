@@ -393,6 +393,7 @@ impl Registry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LoadPolicy {
     Replace,
+    /// Whoever was registered in the meantime is configured as the program says, and stays.
     IfAbsent,
 }
 
