@@ -158,6 +158,8 @@ impl Stack {
                 JournalFate::WasCompacted { evidence },
             ));
         }
+        // Entries name resources by their place in the state that they started from. Applied to
+        // another one they would change whatever stands there.
         if stored.digest != base.sha256 {
             let current = self.version_of(stored.digest).await?;
             let key = left_over.key.clone();

@@ -65,7 +65,8 @@ impl Stack {
         Ok(self.start(lease, prepared, request))
     }
 
-    /// Settles what was left, reads the state, and refuses one that was not expected.
+    /// Settles what was left, reads the state, and refuses one that was not expected. In this order: a
+    /// journal that is left changes the state, which then is not what a plan was made for.
     async fn prepare(
         &self,
         lease: &Lease,

@@ -22,7 +22,8 @@ impl RecordedProgram {
     }
 
     async fn ask_for_all(&self, registrar: &dyn Registrar) -> Result<(), RegisterError> {
-        // Providers may have other ids now than when they were recorded.
+        // In the order of the record, which lists what is needed before who needs it. Providers may
+        // have other ids now than when they were recorded.
         let mut providers: BTreeMap<Urn, String> = BTreeMap::new();
         let live = self
             .snapshot
@@ -81,6 +82,8 @@ fn current_provider(resource: &ResourceState, providers: &BTreeMap<Urn, String>)
     .to_string()
 }
 
+/// What is recorded, without hooks, which are functions of a program that is not run, and without the
+/// import option: the object may be gone, and then it has to be made.
 fn goal(resource: &ResourceState, provider: String) -> Goal {
     Goal {
         properties: resource.inputs.clone(),

@@ -5,7 +5,9 @@ use nimbus_engine_model::{OperationKind, Snapshot};
 
 use crate::request::{OperationAction, OperationRequest};
 
-/// Goes on only if there are none, if they are looked up first, or if somebody said so.
+/// Goes on only if there are none, if they are looked up first, or if somebody said so. An update over
+/// a create that may have happened makes the object twice, and one over an unknown delete counts on
+/// what may be gone.
 pub(crate) fn refuse_unknown(request: &OperationRequest, snapshot: &Snapshot) -> Result<()> {
     let asked = &request.options;
     let looks_up = asked.refresh || request.action == OperationAction::Refresh;

@@ -315,8 +315,8 @@ impl Executor {
     }
 
     /// Writes what is known after an act: `change` turns its value into a change of the record.
-    /// What is half done goes there too, or nobody would ever update or delete it; what is unknown changes
-    /// nothing, and its intent stays open.
+    /// What is half done goes there too, or nobody would ever update or delete it; what is unknown
+    /// changes nothing, and its intent stays open.
     async fn conclude<T>(
         &self,
         act: ActId,

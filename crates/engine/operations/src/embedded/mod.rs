@@ -212,10 +212,14 @@ impl EmbeddedOperation<'_> {
             secrets: Arc::clone(session.secrets()),
         };
         self.try_keys(Arc::clone(&start.secrets)).await?;
+        // After the session has settled what was left, which may have made acts known that nobody saw
+        // the end of; and before any process starts.
         refuse_unknown(self.request, &start.snapshot)?;
         let operate = self.operate(&start, session.journal());
         tokio::select! {
             outcome = operate => Ok(SessionEnd::Done(Box::new(outcome?))),
+            // Neither of these writes a state: the journal knows what was done, and whoever comes next
+            // builds it from there.
             () = self.cancellation.killed() => Ok(SessionEnd::Killed),
             holder = session.lease().lost() => {
                 let message = format!("{holder} took over the stack while this was running");
