@@ -110,6 +110,7 @@ pub(crate) async fn plan(
             }
             Ok(None) => {}
             // What it refers to is deployed by this very run.
+            // Its reason is worked out when its turn comes.
             Err(_) if graph.needs(name).any(|need| reasons.contains_key(need)) => {}
             Err(error) => return Err(error),
         }

@@ -42,6 +42,7 @@ pub async fn resume(
     let environment = ports.runs.find(resumption.run).await?.request.environment;
     // A run that is alive holds the environment.
     let guard = take_environment(ports.locks.as_ref(), environment, command, wait).await?;
+    // Read again under the lock: while one waited for it, the run may have ended.
     let record = ports.runs.find(resumption.run).await?;
     let progress = progress_of(&ports.runs.events(record.run).await?);
     refuse_over(&record, progress.result)?;
@@ -63,6 +64,8 @@ pub async fn resume(
         .await
 }
 
+/// A run that was interrupted or failed left something undone. One that succeeded or went back has
+/// nothing left to do, and of one that is stuck a person has to make out what there is.
 fn refuse_over(record: &RunRecord, result: Option<RunResult>) -> Result<()> {
     match result {
         None | Some(RunResult::Interrupted | RunResult::Failed) => Ok(()),

@@ -149,6 +149,7 @@ impl RunSession {
         let mut plan = None;
         let (work, graph) = match request.action {
             RunAction::Deploy => {
+                // The gate was passed, or skipped with a reason, when the run began.
                 planning::check(context).await?;
                 let (work, graph) = deploy_work(context, request, Some(&earlier)).await?;
                 plan = Some(planning::plan(context, &graph, request).await?);
@@ -238,6 +239,8 @@ impl PlannedRun {
             recovery,
             interrupted: _,
         } = self;
+        // Before the record: a run that is refused here has not begun. The states of a rehearsal have
+        // a key that is always there.
         if !request.rehearsal {
             context.ready(graph.names()).await?;
         }
@@ -247,6 +250,7 @@ impl PlannedRun {
         request.plan = plan.as_ref().map(RunPlan::digest).unwrap_or_default();
         let resumed = earlier.is_some();
         let (record, earlier) = match earlier {
+            // Its record stays as it was written; what it was asked for does not change by going on.
             Some((record, earlier)) => (record, Some(earlier)),
             None => (ports.runs.begin(request).await?, None),
         };
@@ -330,6 +334,7 @@ impl PlannedRun {
             .runs
             .prune(record.request.environment, RUNS_KEPT)
             .await;
+        // Held until the record is closed: whoever takes the environment next goes by it.
         drop(guard);
         Ok(FinishedRun {
             result: report.result,

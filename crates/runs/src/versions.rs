@@ -66,6 +66,7 @@ pub(crate) async fn keep(context: &RunContext, outcome: &RunOutcome<'_>) -> Resu
     if let Some(last) = last.as_ref().filter(|last| last.run == record.run) {
         return Ok(Some(last.version));
     }
+    // A version is the whole environment, also where the run was about a part of it.
     let mut units: BTreeMap<ComponentName, UnitVersion> = last
         .as_ref()
         .map(|last| last.units.clone())

@@ -113,6 +113,8 @@ impl RunWorker {
             RunWork::Deploy { force, plan } => {
                 let prepared = self.context.prepare(component).await?;
                 let last = prepared.memory.last();
+                // Decided anew and not taken from the plan: the units before it have run by now, and
+                // what they left may be what it was deployed with.
                 let Some(reason) = must_run(&prepared.fingerprint, last.as_ref(), *force) else {
                     return Ok(UnitOutcome::Skipped);
                 };
@@ -158,7 +160,8 @@ impl RunWorker {
         self.bus.settle().await
     }
 
-    /// A unit may do what was approved and nothing else.
+    /// A unit may do what was approved and nothing else. Asked here and not only at the start: what
+    /// was unknown when the plan was sealed is known once the units before it have run.
     async fn hold_to(&self, plan: &SealedPlan, unit: &PreparedUnit) -> Result<(), UnitFailure> {
         plan.refuse_moved(&unit.component, &unit.fingerprint)?;
         let report = self.context.preview_prepared(unit).await?;
