@@ -221,7 +221,8 @@ impl Run {
         }
     }
 
-    /// What to do first.
+    /// What to do first. A run that goes on may have nothing to start and still something to undo, to
+    /// check or to end.
     pub fn begin(&mut self) -> Vec<RunCommand> {
         self.next()
     }
@@ -295,6 +296,7 @@ impl Run {
                 self.phase = RunPhase::Undoing;
                 self.undo()
             }
+            // A failed check is no trigger, so a run that decides for itself holds.
             (false, OnFailure::Automatic | OnFailure::Hold | OnFailure::Continue) => {
                 self.end(RunResult::Failed)
             }
