@@ -215,8 +215,9 @@ impl LocalEngine {
         }
     }
 
-    /// What an interrupted operation left open is looked up. A create cannot be: nobody knows what
-    /// to look for, so a person must have.
+    /// What an interrupted operation left open is looked up; what undoes looks by itself, for it comes
+    /// right after a failure. Creates are refused until a person has looked: a refresh finds one only
+    /// where its object is known by its name, and the operation that goes on without it makes another.
     async fn recovery_options(
         &self,
         recovery: Recovery,
@@ -277,12 +278,15 @@ impl LocalEngine {
     /// Returns a unit to a recorded state and looks whether that is what is there now.
     async fn put_back(&self, job: &UnitJob, target: Snapshot) -> Result<UnitReport, UnitFailure> {
         let location = self.location(&job.unit);
+        // It did not exist and does not exist: there is no stack to be emptied.
         if self.recorded(&location).await?.is_none() && target.resources.is_empty() {
             return Ok(UnitReport::default());
         }
         let wanted = urns(&target);
         let action = OperationAction::Restore(Box::new(target));
         let report = self.operate(job, action, OperationMode::Apply).await?;
+        // An operation that went well is no proof: providers may take a wish and not fulfil it. So
+        // what is recorded is compared with what was wanted, and then with what is really there.
         let recorded = self.recorded(&location).await?.unwrap_or_default();
         let unproved = |what: String| {
             let message = format!("{} was rolled back, but {what}", job.unit.component);
@@ -346,6 +350,8 @@ impl UnitEngine for LocalEngine {
         let (action, mode) = match job.operation {
             UnitOperation::Preview => (OperationAction::Update, OperationMode::Preview),
             UnitOperation::Deploy => {
+                // Before the engine starts: a rollback has to find it even if nothing else of this
+                // run survives.
                 let access = self.access(&location).await?;
                 let kept = &self.options.kept;
                 kept.keep(job.run, &job.unit.unit, &access.stack()).await?;

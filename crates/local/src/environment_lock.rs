@@ -147,6 +147,7 @@ impl EnvironmentLockFiles {
             }
             Err(TryLockError::Error(error)) => return Err(unusable(&path, &error)),
         }
+        // The kernel's lock may reach no further than this machine; then only the record knows.
         let former = read(&mut file).map_err(|error| unusable(&path, &error))?;
         if let Some(held) = former.filter(is_alive_elsewhere) {
             let _ = file.unlock();
@@ -229,6 +230,7 @@ impl Drop for EnvironmentLock {
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.abort();
         }
+        // Emptied before it is unlocked, or whoever takes it in between would lose its own record.
         // What cannot be emptied names a process that is gone.
         let _ = self.file.set_len(0);
         let _ = self.file.unlock();

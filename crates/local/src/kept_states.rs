@@ -41,6 +41,7 @@ impl KeptStates {
         let Some(run) = run else {
             return Ok(());
         };
+        // The first one counts: what a second attempt finds is what the first left half done.
         if self.read(run, unit).await?.is_some() {
             return Ok(());
         }

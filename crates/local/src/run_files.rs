@@ -123,6 +123,8 @@ impl RunFiles {
 
     fn record(&self, request: RunRequest) -> io::Result<RunRecord> {
         fs::create_dir_all(&self.folder)?;
+        // Numbers belong to the deployment and locks to its environments, so making the folder is
+        // what decides who has a number.
         let last = self.ids()?.last().copied();
         let mut run = last.map_or(RunId(1), |last| RunId(last.0 + 1));
         loop {
