@@ -97,6 +97,7 @@ impl App {
                     let position = self.position(tx, &run).await?;
                     return Ok::<_, Failure>(QueuedRun { run, position });
                 }
+                // Locked, for runs are numbered within a deployment.
                 let stored = tx.deployment_lock(deployment).await?;
                 let manifest = read_manifest(&stored.manifest)?;
                 let Some(target) = manifest.environments.get(&environment) else {
@@ -151,6 +152,7 @@ impl App {
                 Ok(QueuedRun { run, position })
             })
             .await?;
+        // After the commit: a worker that looks sooner would find nothing.
         self.inner.bell.notify_one();
         Ok(queued)
     }

@@ -80,6 +80,8 @@ impl RunRoom {
                 Some(result) if run.wish.as_deref() != Some("resume") => return Ok(result),
                 Some(_) | None => {}
             }
+            // Before the core looks at any unit: it would be refused by leases of the dead, which a
+            // server does not wait out.
             self.end_leases(self.request.environment).await?;
             let resumption = ResumeRequest {
                 run: id,

@@ -205,6 +205,7 @@ impl Shared {
                 never = looked_after => match never {},
             }
         };
+        // The row belongs to whoever has it now, and a word of ours would be refused.
         if lost.load(Ordering::Relaxed) {
             return;
         }
@@ -251,7 +252,8 @@ impl Shared {
                 }
                 Ok(_) => {}
                 Err(StoreError::Stale(_) | StoreError::TenantUnknown) => {
-                    // Somebody else has it: nothing of ours may go on.
+                    // Somebody else has it: nothing of ours may go on. Asked twice, which ends even
+                    // what runs; its outcome is looked up by whoever has the run.
                     lost.store(true, Ordering::Relaxed);
                     cancellation.request();
                     cancellation.request();
@@ -268,6 +270,7 @@ impl Shared {
 /// How a run's row is left.
 fn end_of(verdict: &RunVerdict, paused: bool, stopped: bool) -> RunEnd {
     match verdict {
+        // Nobody asked for this, so nobody has to ask that it goes on.
         RunVerdict::Ended(RunResult::Interrupted) if stopped => RunEnd {
             status: "running",
             wish: Some("resume"),
