@@ -1,9 +1,9 @@
 //! The commands, one file per verb, a folder per noun.
 //!
-//! To add one: write `commands/<verb>.rs` (or `commands/<noun>/<verb>.rs`) with
-//! `pub(crate) struct Args`, deriving `clap::Args`, and
-//! `pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome>`; add a variant and
-//! an arm below; name it in a group of `args::GROUPS`; run `cargo xtask tidy --bless`.
+//! To add one: write `commands/<verb>.rs` (or `commands/<noun>/<verb>.rs`) with a struct that derives
+//! `clap::Args` and `pub(crate) async fn run(args, context: &CommandContext) -> Result<CommandOutcome>`;
+//! add a variant and an arm below; name it in a group of `args::GROUPS`; run `cargo xtask tidy --bless`.
+//! CONTRIBUTING has the whole list.
 //!
 //! A command prints its result once, through [`Output::result`](crate::output::CommandOutput::result),
 //! as a `Report` that has a text form and a JSON form. It returns errors and never prints them.
