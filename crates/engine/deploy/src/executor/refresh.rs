@@ -55,6 +55,7 @@ impl Executor {
         state.id = Some(id);
         state.init_errors = init_errors;
         state.refresh_before_update = response.refresh_before_update;
+        // A provider may know outputs only; the next comparison needs inputs, so the old ones stay.
         state.inputs = response.inputs.unwrap_or_else(|| old.inputs.clone());
         state.outputs = response.outputs;
         self.mark_secrets(&mut state);

@@ -73,6 +73,7 @@ impl Generator {
             let index = frontier[at];
             at += 1;
             if reached.insert(self.base.resources[index].urn.clone()) {
+                // With children: a record must not name a parent that is gone.
                 frontier.extend(self.base.graph.dependents_of(index, &reached, true));
             }
         }

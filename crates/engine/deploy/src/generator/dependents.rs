@@ -46,6 +46,7 @@ impl Generator {
     pub(crate) fn walk_dependents(&self, root: &RecordedResource) -> DependentWalk {
         let candidates = match root.key {
             StateRef::Base(index) => {
+                // Without children: to be one hands no value over.
                 self.base
                     .graph
                     .dependents_of(index, &self.seen.decided(), false)
