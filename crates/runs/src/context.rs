@@ -206,6 +206,7 @@ impl RunContext {
 
     /// Why a deploy would run this unit now; `None` if it would be skipped.
     pub async fn why(&self, component: &ComponentName) -> Result<Option<RunReason>> {
+        // Before anything is resolved: what a new unit refers to may not exist yet either.
         if self.memory(component).await?.last_run.is_none() {
             return Ok(Some(RunReason::NeverDeployed));
         }

@@ -23,6 +23,7 @@ pub fn restore_targets(
 ) -> Result<(RestoreTargets, UnitGraph)> {
     let mut targets = RestoreTargets::new();
     let mut needs: BTreeMap<ComponentName, BTreeSet<ComponentName>> = BTreeMap::new();
+    // Who goes away needs what it needs now; who returns needs what it needed then.
     let now = current.into_iter().flat_map(|version| &version.units);
     for (name, unit) in now {
         targets.insert(name.clone(), RestorePoint::Nothing);

@@ -37,6 +37,7 @@ pub fn progress_of<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> RunPro
                 trigger,
                 ..
             } => match status {
+                // Whether it was undoing stays: no attempt turns back to deploying from there.
                 RunStatus::Started | RunStatus::Resumed => {
                     progress.attempts += 1;
                     progress.result = None;
