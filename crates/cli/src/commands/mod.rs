@@ -5,8 +5,8 @@
 //! add a variant and an arm below; name it in a group of `args::GROUPS`; run `cargo xtask tidy --bless`.
 //! CONTRIBUTING has the whole list.
 //!
-//! A command prints its result once, through [`Output::result`](crate::output::CommandOutput::result),
-//! as a `Report` that has a text form and a JSON form. It returns errors and never prints them.
+//! A command prints its result once, through
+//! [`CommandOutput::result`](crate::output::CommandOutput::result), as a `Report` that has a text form and a JSON form. It returns errors and never prints them.
 
 mod admin;
 mod completions;

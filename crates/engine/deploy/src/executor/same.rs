@@ -19,8 +19,8 @@ impl Executor {
         }
         mark_secret_outputs(&mut state);
         let state = Arc::new(state);
-        // Recorded anew even if it is equal: a state lists resources in the order in which they were
-        // settled, and what comes next may depend on this one.
+        // Recorded anew even if it is equal: a state lists resources in the order in which they
+        // were settled, and what comes next may depend on this one.
         let change = JournalChange {
             remove: Some(old.key),
             state: Some(Arc::clone(&state)),

@@ -65,9 +65,9 @@ impl DeleteStep {
         self.goes_with_another = true;
     }
 
-    /// Whether the provider must be asked; otherwise only the record goes. What was read is not ours,
-    /// what is retained shall outlive its record, and what goes with another would be asked for when
-    /// it is gone.
+    /// Whether the provider must be asked; otherwise only the record goes. What was read is not
+    /// ours, what is retained shall outlive its record, and what goes with another would be asked
+    /// for when it is gone.
     pub(crate) fn needs_provider(&self) -> bool {
         let state = &self.old.state;
         state.custom && !state.external && !state.retain_on_delete && !self.goes_with_another
