@@ -6,7 +6,8 @@
 //! CONTRIBUTING has the whole list.
 //!
 //! A command prints its result once, through
-//! [`CommandOutput::result`](crate::output::CommandOutput::result), as a `Report` that has a text form and a JSON form. It returns errors and never prints them.
+//! [`CommandOutput::result`](crate::output::CommandOutput::result), as a `Report` that has a text form
+//! and a JSON form. It returns errors and never prints them.
 
 mod admin;
 mod completions;
