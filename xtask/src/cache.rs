@@ -96,11 +96,7 @@ fn key(inputs: &[&str]) -> String {
         hash.update((input.len() as u64).to_le_bytes());
         hash.update(input.as_bytes());
     }
-    hash.finalize()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(&hash.finalize()[..8])
 }
 
 fn lock(folder: &Path, name: &str) -> Result<File> {

@@ -33,7 +33,7 @@ pub(super) fn authorization(request: &SignedRequest<'_>, credentials: &AwsCreden
     let scope = format!("{day}/{region}/{service}/aws4_request");
     let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
     let names = names.join(";");
-    let digest = hex(&Sha256::digest(canonical(request, &names).as_bytes()));
+    let digest = hex::encode(Sha256::digest(canonical(request, &names).as_bytes()));
     let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{digest}");
 
     let secret = format!("AWS4{}", credentials.secret_key.expose_secret());
@@ -41,7 +41,7 @@ pub(super) fn authorization(request: &SignedRequest<'_>, credentials: &AwsCreden
     for part in [*region, *service, "aws4_request"] {
         key = keyed(&key, part);
     }
-    let signature = hex(&keyed(&key, &to_sign));
+    let signature = hex::encode(keyed(&key, &to_sign));
     format!(
         "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={names}, Signature={signature}",
         credentials.access_key
@@ -53,7 +53,11 @@ fn canonical(request: &SignedRequest<'_>, names: &str) -> String {
     for (name, value) in request.headers {
         let _ = writeln!(text, "{name}:{}", value.trim());
     }
-    let _ = write!(text, "\n{names}\n{}", hex(&Sha256::digest(request.body)));
+    let _ = write!(
+        text,
+        "\n{names}\n{}",
+        hex::encode(Sha256::digest(request.body))
+    );
     text
 }
 
@@ -62,13 +66,6 @@ fn keyed(key: &[u8], text: &str) -> [u8; 32] {
         Hmac::<Sha256>::new_from_slice(key).expect("this function takes a key of any length");
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl AwsTransport {
             .build();
         let client = client.map_err(|error| AwsError::Unreachable {
             endpoint: "AWS".to_owned(),
-            problem: innermost(&error),
+            problem: nimbus_core::innermost(&error).to_string(),
         })?;
         Ok(Self {
             client,
@@ -174,7 +174,7 @@ impl AwsTransport {
     ) -> Result<String, TransportFailure> {
         let unreachable = |error: &reqwest::Error| AwsError::Unreachable {
             endpoint: call.endpoint.origin().ascii_serialization(),
-            problem: innermost(error),
+            problem: nimbus_core::innermost(error).to_string(),
         };
         let mut request = self
             .client
@@ -231,15 +231,6 @@ fn is_throttling(code: &str) -> bool {
             | "SlowDown"
             | "RequestTimeout"
     )
-}
-
-/// The reason under reqwest's own words, which repeat the address.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut reason = error;
-    while let Some(source) = reason.source() {
-        reason = source;
-    }
-    reason.to_string()
 }
 
 fn headers(

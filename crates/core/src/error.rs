@@ -131,11 +131,8 @@ impl Error {
             let (line, column) = span.line_and_column();
             text.push_str(&format!("; at {}:{line}:{column}", span.name));
         }
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str("; caused by: ");
-            text.push_str(&error.to_string());
-            cause = error.source();
+        for cause in crate::causes(self) {
+            text.push_str(&format!("; caused by: {cause}"));
         }
         text
     }

@@ -3,6 +3,7 @@
 //! Nothing here does I/O and nothing here names a transport: the command line turns an [`Error`]
 //! into a diagnostic, the API turns it into a response, and both keep the code.
 
+mod causes;
 mod codes;
 mod error;
 mod ids;
@@ -10,6 +11,7 @@ mod names;
 mod operation;
 mod values;
 
+pub use causes::{causes, innermost, with_causes};
 pub use codes::{ErrorCode, ErrorKind};
 pub use error::{Error, InputSpan, Result, line_and_column};
 pub use ids::{DeploymentId, TenantId, TraceId, UserId};

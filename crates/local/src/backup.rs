@@ -15,6 +15,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{Draft, FileMode, layout};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -127,14 +128,11 @@ fn holds_locks(folder: &Path) -> bool {
         .and_then(Path::file_name)
         .unwrap_or_default();
     folder.file_name().is_some_and(|name| name == "locks")
-        && (above == ".nimbus" || above == ".pulumi")
+        && (above == layout::FOLDER || above == ".pulumi")
 }
 
 fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()> {
-    let folder = target
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let draft = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")));
+    let draft = Draft::new(target, FileMode::Private);
     // The name of a draft means nothing to anybody.
     let draft = draft.map_err(|error| io::Error::from(error.kind()))?;
     let packer = GzEncoder::new(BufWriter::new(draft.as_file()), Compression::default());
@@ -164,9 +162,7 @@ fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()
         .finish()?
         .into_inner()
         .map_err(io::IntoInnerError::into_error)?;
-    draft.as_file().sync_all()?;
-    draft.persist(target).map_err(|error| error.error)?;
-    Ok(())
+    draft.commit()
 }
 
 fn append(
@@ -358,8 +354,7 @@ impl<R> Hashing<R> {
     }
 
     fn finish(self) -> String {
-        let bytes = self.state.finalize();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(self.state.finalize())
     }
 }
 

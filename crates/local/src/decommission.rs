@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
+use nimbus_disk::{FileMode, layout, unwritable};
 use nimbus_engine_backend::{Backend, Environment as Variables, Keyring, Owner, Stack};
 use nimbus_engine_operations::{StackLocation, backend_of};
 use nimbus_orchestrator::{Manifest, naming};
@@ -215,16 +216,12 @@ fn environment_of<'a>(unit: &'a str, manifest: &'a Manifest) -> &'a str {
 /// Earlier states that are kept elsewhere go with their stack, so the archive gets them.
 async fn keep_history(place: &DeploymentPlace, stacks: &[Stack]) -> Result<()> {
     for stack in stacks {
-        let folder = place
-            .deployment
-            .directory
-            .join(".nimbus/history")
-            .join(stack.name().stack());
+        let folder = layout::history(&place.deployment.directory).join(stack.name().stack());
         for version in stack.history().await? {
             let bytes = stack.version_bytes(&version).await?;
             let path = folder.join(format!("{}.json", version.number));
-            let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, bytes));
-            written.map_err(|error| unwritable(&path, error))?;
+            nimbus_disk::replace(&path, &bytes, FileMode::Private)
+                .map_err(|error| unwritable(&path, error))?;
         }
     }
     Ok(())
@@ -261,11 +258,6 @@ fn clear(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn unwritable(path: &Path, error: io::Error) -> Error {
-    let message = format!("cannot write {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, UnitName};
+use nimbus_disk::unwritable;
 use nimbus_engine_backend::{BackendError, Environment as Variables};
 use nimbus_engine_operations::{StackAccess, StackLocation};
 use nimbus_orchestrator::naming;
@@ -66,10 +67,7 @@ impl EnvironmentStates {
     ///
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        write_private(path, self.to_text().as_bytes()).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })
+        write_private(path, self.to_text().as_bytes()).map_err(|error| unwritable(path, error))
     }
 }
 

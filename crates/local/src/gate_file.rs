@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::{unreadable, unwritable};
 use nimbus_runs::ports::{GateSignature, GateStore};
 
 use crate::kept_states::write_private;
@@ -36,10 +37,7 @@ impl GateFile {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Signatures::new()),
-            Err(error) => {
-                let message = format!("cannot read {}: {error}", path.display());
-                return Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error));
-            }
+            Err(error) => return Err(unreadable(&path, error)),
         };
         serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("{} is damaged: {error}", path.display());
@@ -67,10 +65,7 @@ impl GateStore for GateFile {
         let items = file.entry(environment).or_default();
         items.insert(item.to_owned(), signature);
         let text = serde_json::to_vec_pretty(&file).unwrap_or_default();
-        write_private(&self.path(), &text).map_err(|error| {
-            let message = format!("cannot write {}: {error}", self.path().display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })
+        write_private(&self.path(), &text).map_err(|error| unwritable(&self.path(), error))
     }
 }
 

@@ -4,11 +4,12 @@
 //! starts. Secrets in it are encrypted as they were in the state.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
+use nimbus_disk::{FileMode, unreadable};
 use nimbus_engine_backend::store::{Storage, WriteCondition};
 use nimbus_engine_backend::{BackendError, Keyring, Stack};
 use nimbus_engine_model::Snapshot;
@@ -94,10 +95,7 @@ impl KeptStates {
                 match fs::read(&path) {
                     Ok(bytes) => Ok(Some(bytes)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                    Err(error) => {
-                        let message = format!("cannot read {}", path.display());
-                        Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error))
-                    }
+                    Err(error) => Err(unreadable(&path, error)),
                 }
             }
             Self::Objects { storage } => {
@@ -144,13 +142,7 @@ pub(crate) fn open(bytes: &[u8], keyring: &Arc<Keyring>) -> Result<Snapshot> {
     Ok(deployment.open(crypter.as_ref())?.0)
 }
 
-/// Writes a file that only its owner may read: all of it or nothing.
+/// Writes a file that only its owner may read: all of it or nothing, and on disk.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
-    draft.write_all(bytes)?;
-    draft.as_file().sync_all()?;
-    draft.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    nimbus_disk::replace(path, bytes, FileMode::Private)
 }

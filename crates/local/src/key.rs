@@ -1,53 +1,37 @@
 //! A workspace's own secret for digests of private values.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{FileMode, layout, unreadable, unwritable};
 use nimbus_orchestrator::DigestKey;
-
-const FILE: &str = ".nimbus/digest.key";
 
 /// The key of a workspace, made when there is none yet. Losing it costs one full run: no unit is
 /// recognised without it.
 pub(crate) fn digest_key(workspace: &Path) -> Result<DigestKey> {
-    let path = workspace.join(FILE);
+    let path = layout::digest_key(workspace);
     if let Some(key) = read(&path)? {
         return Ok(key);
     }
-    let unwritable = |error: io::Error| {
-        let message = format!("cannot write {}: {error}", path.display());
-        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-    };
-    create(&path).map_err(unwritable)?;
-    read(&path)?.ok_or_else(|| unwritable(io::ErrorKind::NotFound.into()))
+    create(&path).map_err(|error| unwritable(&path, error))?;
+    read(&path)?.ok_or_else(|| unwritable(&path, io::ErrorKind::NotFound.into()))
 }
 
 /// Two processes that make it at once end up with the same one.
 fn create(path: &Path) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
     let mut bytes = [0; DigestKey::LENGTH];
     rand::fill(&mut bytes);
-    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
-    draft.write_all(&bytes)?;
-    draft.as_file().sync_all()?;
-    match draft.persist_noclobber(path) {
-        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
-        _ => Ok(()),
-    }
+    nimbus_disk::create(path, &bytes, FileMode::Private).map(drop)
 }
 
 fn read(path: &Path) -> Result<Option<DigestKey>> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            let message = format!("cannot read {}: {error}", path.display());
-            return Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error));
-        }
+        Err(error) => return Err(unreadable(path, error)),
     };
     let unusable = |reason: &str| {
         let message = format!("{} {reason}", path.display());
@@ -79,7 +63,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let first = digest_key(temp.path()).unwrap();
         assert_eq!(digest(&first), digest(&digest_key(temp.path()).unwrap()));
-        let path = temp.path().join(FILE);
+        let path = layout::digest_key(temp.path());
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let other = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::unwritable;
 use nimbus_engine_operations::{Cancellation, PolicyPackRequest, SandboxSettings};
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedWorld};
@@ -61,7 +62,7 @@ pub fn local_ports(
         listener,
     } = options;
     let state = place.state_folder();
-    std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, &error))?;
+    std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, error))?;
     let simulated = if rehearsal {
         let cloud = simulated_cloud(&place.workspace, &state, environment, orders)?;
         Some(Arc::new(cloud.observed_by(observer.clone())) as Arc<dyn ProviderHost>)
@@ -179,7 +180,7 @@ pub(crate) fn simulated_cloud(
     let declarations = declarations(&workspace.root().join("stacks"));
     let file = SimulatedWorld::file_in(folder, environment.as_str());
     let world = SimulatedWorld::open(&file)?;
-    Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, &error))
+    Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, error))
 }
 
 /// Programs share the modules of Node.js; each Python program may have packages of its own.
@@ -189,9 +190,4 @@ fn declarations(stacks: &Path) -> Declarations {
         components.flat_map(|component| ["venv", ".venv"].map(|name| component.path().join(name)));
     let shared = Declarations::of_program(stacks);
     environments.fold(shared, |found, environment| found.and_python(&environment))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
-    let message = format!("cannot write {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNWRITABLE, message)
 }

@@ -9,7 +9,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Result};
+use nimbus_disk::unwritable;
 use nimbus_orchestrator::{CheckStatus, DiagnosticLevel, ResourceStatus, RunEvent, RunStatus};
 use nimbus_runs::RunRecord;
 use nimbus_runs::ports::{RunLog, RunLogs};
@@ -69,8 +70,7 @@ impl RunLogs for RunLogFiles {
     fn open(&self, record: &RunRecord) -> Result<Box<dyn RunLog>> {
         let opened = self.open_files(record).map_err(|error| {
             let folder = self.records.directory().join("logs");
-            let message = format!("cannot write {}: {error}", folder.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
+            unwritable(&folder, error)
         })?;
         Ok(Box::new(opened))
     }

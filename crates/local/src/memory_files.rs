@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::{unreadable, unwritable};
 use nimbus_orchestrator::UnitMemory;
 use nimbus_runs::ports::MemoryStore;
 
@@ -46,10 +47,7 @@ impl MemoryStore for MemoryFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(UnitMemory::default());
             }
-            Err(error) => {
-                let message = format!("cannot read {}: {error}", path.display());
-                return Err(Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error));
-            }
+            Err(error) => return Err(unreadable(&path, error)),
         };
         serde_json::from_str(&text).map_err(|error| {
             Error::new(
@@ -70,10 +68,7 @@ impl MemoryStore for MemoryFiles {
     ) -> Result<()> {
         let path = self.path(component, environment);
         let text = serde_json::to_vec_pretty(memory).unwrap_or_default();
-        write_private(&path, &text).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })
+        write_private(&path, &text).map_err(|error| unwritable(&path, error))
     }
 }
 

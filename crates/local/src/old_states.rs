@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{layout, unwritable};
 use nimbus_engine_backend::{
     BackendError, Environment as Variables, ImportOptions, Owner, StackRef,
 };
@@ -207,9 +208,8 @@ async fn copy(request: &OldStatesRequest, item: &FoundState) -> Result<CopiedSta
     let owner = Owner::current("nimbus migrate-stack-naming");
     let old = old_stack(request, &item.names).await?;
     let bytes = old.stack().export().await?;
-    let directory = item.deployment.directory.join(".nimbus/state");
-    std::fs::create_dir_all(&directory)
-        .map_err(|error| nimbus_workspace::files::unwritable(&directory, error))?;
+    let directory = layout::state(&item.deployment.directory);
+    std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, error))?;
     let backend = format!("file://{}", directory.display());
     let target = open(&request.directory, &item.names.to, Some(backend.clone())).await?;
     if target.stack().exists().await? {

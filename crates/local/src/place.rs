@@ -5,10 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{EnvironmentName, Result};
+use nimbus_disk::layout;
 use nimbus_workspace::{Workspace, WorkspaceDeployment};
-
-/// The folder that holds what Nimbus keeps beside a deployment.
-const OURS: &str = ".nimbus";
 
 /// Where runs, versions, memories, locks and logs of a deployment are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +27,7 @@ impl Records {
     /// Of rehearsals.
     pub fn rehearsed(deployment: &Path) -> Self {
         Self {
-            directory: deployment.join(OURS).join("rehearsal"),
+            directory: layout::rehearsal(deployment),
             rehearsal: true,
         }
     }
@@ -52,7 +50,7 @@ impl Records {
     }
 
     pub(crate) fn folder(&self) -> PathBuf {
-        self.directory.join(OURS)
+        layout::beside(&self.directory)
     }
 }
 
@@ -97,11 +95,10 @@ impl DeploymentPlace {
 
     /// Where states are kept when nobody says otherwise.
     pub fn state_folder(&self) -> PathBuf {
-        let kind = if self.records.is_rehearsal() {
-            "rehearsal"
-        } else {
-            "state"
-        };
-        self.deployment.directory.join(OURS).join(kind)
+        let directory = &self.deployment.directory;
+        match self.records.is_rehearsal() {
+            true => layout::rehearsal(directory),
+            false => layout::state(directory),
+        }
     }
 }

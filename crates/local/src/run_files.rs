@@ -17,6 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::unreadable;
 use nimbus_orchestrator::{RunEvent, RunId, progress_of};
 use nimbus_runs::ports::RunStore;
 use nimbus_runs::{RunRecord, RunRequest};
@@ -264,11 +265,6 @@ impl RunStore for RunFiles {
         }
         Ok(gone)
     }
-}
-
-fn unreadable(path: &Path, error: io::Error) -> Error {
-    let message = format!("cannot read {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
 }
 
 fn no_run(message: &str) -> Error {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_disk::unwritable;
 use nimbus_engine_operations::{EnclosedCommand, SandboxSettings, enclose};
 use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Started};
 use nimbus_orchestrator::{CheckCommand, LookupValue};
@@ -210,10 +211,7 @@ fn write_outputs(
         .map(|(stack, all)| (stack, plain(all)))
         .collect();
     let text = serde_json::to_vec_pretty(&stacks).unwrap_or_default();
-    write_private(path, &text).map_err(|error| {
-        let message = format!("cannot write {}: {error}", path.display());
-        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-    })
+    write_private(path, &text).map_err(|error| unwritable(path, error))
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::{unreadable, unwritable};
 use nimbus_orchestrator::VersionRecord;
 use nimbus_runs::ports::VersionStore;
 
@@ -40,12 +41,12 @@ impl VersionStore for VersionFiles {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-            Err(error) => return Err(unreadable(&folder, &error)),
+            Err(error) => return Err(unreadable(&folder, error)),
         };
         for entry in entries {
-            let path = entry.map_err(|error| unreadable(&folder, &error))?.path();
+            let path = entry.map_err(|error| unreadable(&folder, error))?.path();
             if path.extension().is_some_and(|ending| ending == "json") {
-                let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+                let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
                 let record: VersionRecord = serde_json::from_slice(&bytes).map_err(|error| {
                     let message = format!("{} is damaged: {error}", path.display());
                     Error::new(ErrorCode::RUN_DAMAGED, message)
@@ -61,14 +62,6 @@ impl VersionStore for VersionFiles {
         let name = format!("{:06}.json", record.version);
         let path = self.folder(environment).join(name);
         let text = serde_json::to_vec_pretty(record).unwrap_or_default();
-        write_private(&path, &text).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-        })
+        write_private(&path, &text).map_err(|error| unwritable(&path, error))
     }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let message = format!("cannot read {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNREADABLE, message)
 }

@@ -29,7 +29,7 @@ impl DigestKey {
     fn digest(&self, content: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("any length will do");
         mac.update(content);
-        hex(&mac.finalize().into_bytes())
+        hex::encode(mac.finalize().into_bytes())
     }
 }
 
@@ -97,7 +97,7 @@ impl Fingerprint {
     /// Adds an input by its content. Only its digest is kept.
     pub fn add(&mut self, input: FingerprintInput, content: impl AsRef<[u8]>) {
         let digest = Sha256::digest(content.as_ref());
-        self.inputs.insert(input, hex(&digest));
+        self.inputs.insert(input, hex::encode(digest));
     }
 
     /// Adds an input that may be secret. Without the key nobody can try values.
@@ -141,7 +141,7 @@ impl Fingerprint {
             hasher.update(name.as_bytes());
             hasher.update(digest.as_bytes());
         }
-        hex(&hasher.finalize())
+        hex::encode(hasher.finalize())
     }
 
     pub fn inputs(&self) -> impl Iterator<Item = (&FingerprintInput, &str)> {
@@ -207,10 +207,6 @@ pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Opti
     } else {
         Some(RunReason::Changed(changes))
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A text that names no kind of input.

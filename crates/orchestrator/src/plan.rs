@@ -10,7 +10,7 @@ use std::time::Duration;
 use nimbus_core::ComponentName;
 use sha2::{Digest as _, Sha256};
 
-use crate::fingerprint::{RunReason, hex};
+use crate::fingerprint::RunReason;
 use crate::graph::UnitGraph;
 use crate::record::{PlannedEvent, RunEvent};
 use crate::template::Estimate;
@@ -151,7 +151,7 @@ impl RunPlan {
             .collect();
         // Lists only, because the order of a mapping's keys depends on how the build was put together.
         let text = serde_json::json!([self.deployment, self.environment, layers]).to_string();
-        hex(&Sha256::digest(text))
+        hex::encode(Sha256::digest(text))
     }
 
     fn saved(&self) -> (u64, u64) {

@@ -311,10 +311,7 @@ pub(crate) fn kebab(name: &str) -> String {
 }
 
 pub(crate) fn hex_of(seed: &str) -> String {
-    Sha256::digest(seed)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(Sha256::digest(seed))
 }
 
 #[cfg(test)]

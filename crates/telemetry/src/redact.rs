@@ -137,10 +137,7 @@ fn percent_encoded(text: &str) -> String {
 }
 
 fn add_hexadecimal(patterns: &mut BTreeSet<String>, text: &str) {
-    let hexadecimal = text.bytes().fold(String::new(), |mut encoded, byte| {
-        let _ = write!(encoded, "{byte:02x}");
-        encoded
-    });
+    let hexadecimal = hex::encode(text);
     patterns.insert(hexadecimal.to_ascii_uppercase());
     patterns.insert(hexadecimal);
 }

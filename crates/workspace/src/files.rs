@@ -1,48 +1,23 @@
 //! Writing files of a workspace so that nobody ever sees half of one.
 
-use std::fs;
-use std::io::{self, Write as _};
 use std::path::Path;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::Result;
+use nimbus_disk::{FileMode, unwritable};
 
-/// Puts a file in place whole, over what was there.
+/// Puts a file in place whole, over what was there. A file of a workspace is everybody's who may
+/// read the workspace.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
-    let write = || -> io::Result<()> {
-        let parent = path.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(parent)?;
-        let mut draft = tempfile::NamedTempFile::new_in(parent)?;
-        draft.write_all(text.as_bytes())?;
-        draft.as_file().sync_all()?;
-        // A draft is private; a file of a workspace is everybody's who may read the workspace.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(path).map_or(0o644, |there| there.permissions().mode());
-            draft
-                .as_file()
-                .set_permissions(fs::Permissions::from_mode(mode))?;
-        }
-        draft.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error| unwritable(path, error))
-}
-
-pub fn unwritable(path: &Path, error: io::Error) -> Error {
-    let message = format!("cannot write {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNWRITABLE, message)
-        .with_source(error)
-        .with_help("check space and permissions and run it again")
-}
-
-pub fn unreadable(path: &Path, error: io::Error) -> Error {
-    let message = format!("cannot read {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+    nimbus_disk::replace(path, text.as_bytes(), FileMode::KeptOrShared)
+        .map_err(|error| unwritable(path, error))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use nimbus_core::ErrorCode;
+
     use super::*;
 
     #[test]

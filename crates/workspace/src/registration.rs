@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_disk::unwritable;
 use nimbus_document::{Document, View, did_you_mean};
 use nimbus_orchestrator::{ComponentTemplate, GraphUnit, TemplateLibrary, UnitGraph, edit, yaml};
 use regex::Regex;
@@ -212,7 +213,7 @@ impl Workspace {
                 .with_help("disable it there first, or give --force"));
         }
         let path = self.stack_template(stack);
-        fs::remove_file(&path).map_err(|error| files::unwritable(&path, error))
+        fs::remove_file(&path).map_err(|error| unwritable(&path, error))
     }
 
     /// Who enables a stack: stack templates, manifest templates and deployments.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{unreadable, unwritable};
 
 use crate::files;
 use crate::registration::check_name;
@@ -40,7 +41,7 @@ impl Workspace {
             // Only the draft is there, and it is ours.
             let _ = fs::remove_dir_all(&draft);
         })?;
-        fs::rename(&draft, &directory).map_err(|error| files::unwritable(&directory, error))?;
+        fs::rename(&draft, &directory).map_err(|error| unwritable(&directory, error))?;
         files::replace(&template, &text).inspect_err(|_| {
             let _ = fs::remove_dir_all(&directory);
         })?;
@@ -64,8 +65,7 @@ impl Workspace {
         let mut stack_template = None;
         for (folder, file) in template_files(&templates)? {
             let path = templates.join(folder).join(&file);
-            let text =
-                fs::read_to_string(&path).map_err(|error| files::unreadable(&path, error))?;
+            let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
             let text = filled_in(&text, component);
             let Some(target) = destination(folder, &file, &component.name) else {
                 stack_template = Some(text);
@@ -104,11 +104,9 @@ fn template_files(templates: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
         let mut open = vec![root.clone()];
         while let Some(directory) = open.pop() {
             let entries =
-                fs::read_dir(&directory).map_err(|error| files::unreadable(&directory, error))?;
+                fs::read_dir(&directory).map_err(|error| unreadable(&directory, error))?;
             for entry in entries {
-                let path = entry
-                    .map_err(|error| files::unreadable(&directory, error))?
-                    .path();
+                let path = entry.map_err(|error| unreadable(&directory, error))?.path();
                 if path.is_dir() {
                     open.push(path);
                 } else if path

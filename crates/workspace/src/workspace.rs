@@ -8,13 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
+use nimbus_disk::{unreadable, unwritable};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
     ComponentTemplate, FILE_NAME, Manifest, ManifestTemplate, RenderedDeployment, TemplateLibrary,
     naming,
 };
-
-use crate::files::unreadable;
 
 /// Directory that holds a workspace, below the place where a user works.
 pub const ROOT: &str = "cloud";
@@ -164,7 +163,7 @@ impl Workspace {
             // Whatever is left of the draft is ours; if even that cannot go, the error below says
             // more than a second one would.
             let _ = fs::remove_dir_all(&draft);
-            unwritable(&target, error)
+            not_made(&target, error)
         })?;
         Ok(target)
     }
@@ -232,8 +231,8 @@ fn require_name(document: &Document, path: &Path, name: &str) -> Result<()> {
     ))
 }
 
-fn unwritable(path: &Path, error: io::Error) -> Error {
-    crate::files::unwritable(path, error)
+fn not_made(path: &Path, error: io::Error) -> Error {
+    unwritable(path, error)
         .with_help("nothing was left behind; check space and permissions and run it again")
 }
 

@@ -64,6 +64,5 @@ fn is_current(repo: &Repo, folder: &str) -> Result<bool> {
 
 fn lock_digest(repo: &Repo, folder: &str) -> Result<String> {
     let lock = repo.read(&format!("{folder}/package-lock.json"))?;
-    let digest = Sha256::digest(lock.as_bytes());
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(Sha256::digest(lock.as_bytes())))
 }

@@ -16,6 +16,7 @@ use crate::repo::Repo;
 /// A crate and the crates of ours that it may build on.
 const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-core", &[]),
+    ("nimbus-disk", &["nimbus-core"]),
     ("nimbus-document", &["nimbus-core"]),
     ("nimbus-config", &["nimbus-core", "nimbus-document"]),
     ("nimbus-telemetry", &["nimbus-core"]),
@@ -28,7 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-engine-install", &["nimbus-core"]),
     ("nimbus-engine-process", &[]),
     ("nimbus-engine-proto", &[]),
-    ("nimbus-engine-transpile", &[]),
+    ("nimbus-engine-transpile", &["nimbus-disk"]),
     (
         "nimbus-engine-wire",
         &["nimbus-engine-model", "nimbus-engine-proto"],
@@ -50,6 +51,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-engine-plugin",
         &[
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-files",
             "nimbus-engine-model",
@@ -88,6 +90,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-engine-backend",
         &[
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-files",
             "nimbus-engine-model",
@@ -99,6 +102,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-rehearsal",
         &[
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-model",
             "nimbus-engine-ports",
@@ -110,6 +114,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-core",
             "nimbus-engine-deploy",
             "nimbus-engine-model",
+            "nimbus-engine-monitor",
             "nimbus-engine-ports",
         ],
     ),
@@ -117,6 +122,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-engine-operations",
         &[
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-backend",
             "nimbus-engine-deploy",
@@ -136,7 +142,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-orchestrator", &["nimbus-core", "nimbus-document"]),
     (
         "nimbus-workspace",
-        &["nimbus-core", "nimbus-document", "nimbus-orchestrator"],
+        &[
+            "nimbus-core",
+            "nimbus-disk",
+            "nimbus-document",
+            "nimbus-engine-files",
+            "nimbus-orchestrator",
+        ],
     ),
     // A run's use cases know no files, no engine and no database: these come through their ports.
     (
@@ -153,6 +165,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "nimbus-aws",
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-backend",
             "nimbus-engine-model",
@@ -195,6 +208,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-audit",
             "nimbus-control-vault",
             "nimbus-core",
+            "nimbus-disk",
         ],
     ),
     // Asks for runs and knows their requests; carries none out.
@@ -206,6 +220,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-store",
             "nimbus-control-vault",
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-library",
             "nimbus-orchestrator",
@@ -219,6 +234,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-store",
             "nimbus-control-vault",
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-backend",
             "nimbus-engine-operations",
@@ -246,7 +262,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("nimbus-control-testing", ON_THE_DATABASE),
-    ("nimbus-control-client", &["nimbus-core"]),
+    ("nimbus-control-client", &["nimbus-core", "nimbus-disk"]),
     (
         "nimbus-cli",
         &[
@@ -256,6 +272,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-server",
             "nimbus-control-store",
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-backend",
             "nimbus-engine-display",

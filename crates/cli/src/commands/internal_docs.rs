@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::Result;
+use nimbus_disk::unwritable;
 
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -22,10 +23,7 @@ pub(crate) async fn run(args: InternalDocsArgs, _: &CommandContext) -> Result<Co
         let folder = path.parent().unwrap_or(&args.out);
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, text))
-            .map_err(|error| {
-                let message = format!("cannot write {}: {error}", path.display());
-                Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-            })?;
+            .map_err(|error| unwritable(&path, error))?;
     }
     Ok(CommandOutcome::Done)
 }

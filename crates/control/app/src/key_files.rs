@@ -5,13 +5,13 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use nimbus_control_audit::SigningKey;
 use nimbus_control_auth::{ServerKey, ServerKeys};
 use nimbus_control_vault::{KekId, KeyEncryptionKey, KeyRing, KeySource};
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::FileMode;
 use zeroize::Zeroizing;
 
 use crate::app::{AppKeys, COPY_KEYS};
@@ -169,17 +169,8 @@ fn read_or_make(path: &Path, new: &str) -> Result<Zeroizing<String>> {
         make_private_folder(folder).map_err(unwritable)?;
     }
     if !path.exists() {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
         // Whole or not at all, also when several servers start at once on one folder.
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(unwritable)?;
-        file.write_all(new.as_bytes()).map_err(unwritable)?;
-        file.as_file().sync_all().map_err(unwritable)?;
-        match file.persist_noclobber(path) {
-            Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(unwritable(error.error));
-            }
-            _ => {}
-        }
+        nimbus_disk::create(path, new.as_bytes(), FileMode::Private).map_err(unwritable)?;
     }
     read(path)
 }

@@ -192,7 +192,7 @@ impl ChainHash {
 
 impl fmt::Display for ChainHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -207,14 +207,8 @@ impl FromStr for ChainHash {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let malformed = || format!("`{text}` is not 64 hexadecimal digits");
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(malformed());
-        }
         let mut bytes = [0; 32];
-        for (position, byte) in bytes.iter_mut().enumerate() {
-            let digits = &text[position * 2..position * 2 + 2];
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| malformed())?;
-        }
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| malformed())?;
         Ok(Self(bytes))
     }
 }

@@ -36,7 +36,7 @@ impl ServerKey {
             .chain_update(secret)
             .finalize();
         Some(Self {
-            id: hex(&digest[..4]),
+            id: hex::encode(&digest[..4]),
             bytes: Zeroizing::new(secret.to_vec()),
         })
     }
@@ -90,10 +90,6 @@ fn code(key: &[u8], message: &[u8]) -> [u8; 32] {
 /// Whether two secrets are equal, without telling how far they agree.
 pub(crate) fn equal(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

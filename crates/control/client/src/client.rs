@@ -220,7 +220,7 @@ impl Client {
             .await
             .map_err(|error| ClientError::Unreachable {
                 server: self.server.to_string(),
-                reason: innermost(&error),
+                reason: nimbus_core::innermost(&error).to_string(),
             })
     }
 
@@ -306,15 +306,6 @@ impl ProfileTokens {
     pub fn of_answer(answer: &Value) -> Option<Self> {
         tokens_of(answer)
     }
-}
-
-/// The cause that says something; the outer ones only say that there was one.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

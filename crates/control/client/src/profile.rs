@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use nimbus_disk::FileMode;
 use serde::{Deserialize, Serialize};
 
 use crate::ClientError;
@@ -142,16 +142,8 @@ fn read(path: &Path) -> Result<Option<String>, ClientError> {
 /// Written beside and renamed, so that nobody ever sees half of it; a new file is private from its
 /// first byte.
 fn write_private(path: &Path, text: &str) -> Result<(), ClientError> {
-    let write = || -> std::io::Result<()> {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|error| unusable(path, &error))
+    nimbus_disk::replace(path, text.as_bytes(), FileMode::Private)
+        .map_err(|error| unusable(path, &error))
 }
 
 #[cfg(unix)]

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use nimbus_control_store::StoreError;
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::Result;
+use nimbus_disk::unwritable;
 use nimbus_engine_operations::SandboxSettings;
 use nimbus_workspace::Workspace;
 use sha2::{Digest as _, Sha256};
@@ -68,21 +69,21 @@ impl TenantPrograms {
             whole.update(&file.digest);
         }
         let tenant = self.settings.folder.join(vault.tenant().to_string());
-        let target = tenant.join(hex(&whole.finalize()));
+        let target = tenant.join(hex::encode(whole.finalize()));
         if !target.is_dir() {
-            fs::create_dir_all(&tenant).map_err(|error| unwritable(&tenant, &error))?;
+            fs::create_dir_all(&tenant).map_err(|error| unwritable(&tenant, error))?;
             let draft = tempfile::Builder::new()
                 .prefix("draft-")
                 .tempdir_in(&tenant);
-            let draft = draft.map_err(|error| unwritable(&tenant, &error))?;
+            let draft = draft.map_err(|error| unwritable(&tenant, error))?;
             for file in &index {
                 let content = vault.tx(async |tx| tx.blob_get(&file.digest).await).await?;
                 let content = content.ok_or(StoreError::NotFound("content"))?;
                 write(&draft.path().join(&file.path), &content)
-                    .map_err(|error| unwritable(&target, &error))?;
+                    .map_err(|error| unwritable(&target, error))?;
             }
             self.finish(draft.path(), &target)
-                .map_err(|error| unwritable(&target, &error))?;
+                .map_err(|error| unwritable(&target, error))?;
         }
         Workspace::find(&target)
     }
@@ -117,13 +118,4 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, content)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let message = format!("cannot write {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNWRITABLE, message)
 }

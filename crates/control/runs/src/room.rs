@@ -104,10 +104,7 @@ impl RunRoom {
             environment: self.request.environment,
             typecheck: self.request.choices.typecheck,
             storage: Arc::clone(&self.storage),
-            passphrase: passphrase
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            passphrase: hex::encode(passphrase),
             rehearsal: tables.rehearsal.then_some(world),
             orders: FaultOrders::default(),
         };

@@ -207,11 +207,6 @@ impl From<StoreError> for Error {
 
 /// The chain of causes, for the log.
 fn causes(error: &StoreError) -> Option<String> {
-    let mut texts = Vec::new();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        texts.push(cause.to_string());
-        next = cause.source();
-    }
-    (!texts.is_empty()).then(|| texts.join(": "))
+    let cause = std::error::Error::source(error)?;
+    Some(nimbus_core::with_causes(cause))
 }

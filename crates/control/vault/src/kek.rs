@@ -67,10 +67,7 @@ impl KeyEncryptionKey {
         hash.update(b"nimbus/vault/key-id/1");
         hash.update(bytes);
         let digest = hash.finalize();
-        let id = digest[..KekId::DIGITS / 2]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = hex::encode(&digest[..KekId::DIGITS / 2]);
         Self {
             id: KekId(id),
             bytes: Zeroizing::new(bytes),

@@ -22,7 +22,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -37,13 +37,7 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
         let mut bytes = [0; 32];
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(DigestError);
-        }
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            let pair = &text[index * 2..index * 2 + 2];
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| DigestError)?;
-        }
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| DigestError)?;
         Ok(Self(bytes))
     }
 }

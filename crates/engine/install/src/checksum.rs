@@ -45,13 +45,8 @@ impl Checksum {
 
     fn read(text: &str) -> Option<Self> {
         let text = text.trim();
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
         let mut bytes = [0; 32];
-        for (place, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[place * 2..place * 2 + 2], 16).ok()?;
-        }
+        hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(Self(bytes))
     }
 
@@ -90,7 +85,7 @@ impl Checksum {
 
 impl fmt::Display for Checksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 

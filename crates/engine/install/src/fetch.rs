@@ -64,7 +64,7 @@ impl Fetcher {
             .build()
             .map_err(|error| InstallError::Answer {
                 place: "the HTTP client".to_owned(),
-                problem: innermost(&error),
+                problem: nimbus_core::innermost(&error).to_string(),
             })?;
         Ok(Self {
             client,
@@ -224,7 +224,10 @@ impl Fetcher {
         }
         let response = builder.send().await.map_err(|error| {
             if error.is_builder() || error.is_redirect() {
-                return FetchFailure::Final(answer(request, &innermost(&error)));
+                return FetchFailure::Final(answer(
+                    request,
+                    &nimbus_core::innermost(&error).to_string(),
+                ));
             }
             broken(error)
         })?;
@@ -307,16 +310,7 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
 }
 
 fn broken(error: reqwest::Error) -> FetchFailure {
-    FetchFailure::MayPass(innermost(&error))
-}
-
-/// The reason under the client's own words, which repeat the address, password and all.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut reason = error;
-    while let Some(source) = reason.source() {
-        reason = source;
-    }
-    reason.to_string()
+    FetchFailure::MayPass(nimbus_core::innermost(&error).to_string())
 }
 
 fn interrupted(request: &DownloadRequest, problem: String) -> InstallError {

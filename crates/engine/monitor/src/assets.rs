@@ -17,7 +17,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::MonitorError;
 use crate::monitor::Monitor;
-use crate::packages::hex;
 
 pub(crate) use archive::Fetched;
 
@@ -182,7 +181,7 @@ impl AssetHasher {
             Asset::Path { path, .. } => {
                 archive::file_hash(&self.files, &self.directory.join(path))?
             }
-            other => hex(&Sha256::digest(self.content(other)?)),
+            other => hex::encode(Sha256::digest(self.content(other)?)),
         };
         Ok(match asset {
             Asset::Text { text, .. } => Asset::Text { hash, text },
@@ -202,7 +201,7 @@ impl AssetHasher {
                 Archive::Path { hash, path }
             }
             Archive::Uri { hash, uri } if hash.is_empty() => {
-                let hash = hex(&Sha256::digest(self.fetched(&uri)?));
+                let hash = hex::encode(Sha256::digest(self.fetched(&uri)?));
                 Archive::Uri { hash, uri }
             }
             Archive::Assets { hash, assets } => {

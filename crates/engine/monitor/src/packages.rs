@@ -75,7 +75,7 @@ fn describe(package: &str, hints: PluginHints<'_>) -> Result<PackageDescriptor, 
         version: parse_version(package, hints.version)?,
         download_url: hints.download_url.to_owned(),
         checksums: checksums
-            .map(|(platform, sum)| (platform.clone(), hex(sum)))
+            .map(|(platform, sum)| (platform.clone(), hex::encode(sum)))
             .collect(),
         ..PackageDescriptor::default()
     }))
@@ -103,10 +103,6 @@ pub(crate) fn parse_version(
         reason: error.to_string(),
     })?;
     Ok(Some(parsed))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The package part of a type or function token.

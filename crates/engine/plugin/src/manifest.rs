@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nimbus_core::{Error, ErrorCode};
+use nimbus_core::Error;
 use nimbus_document::{Document, View};
 use nimbus_engine_files::ProjectFiles;
 
@@ -19,10 +19,9 @@ pub(crate) struct PluginManifest {
 
 impl PluginManifest {
     pub(crate) fn read(files: &ProjectFiles, file: &Path) -> Result<Self, Error> {
-        let text = files.read_to_string(file).map_err(|error| {
-            let message = format!("cannot read {}: {error}", file.display());
-            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
-        })?;
+        let text = files
+            .read_to_string(file)
+            .map_err(|error| nimbus_disk::unreadable(file, error))?;
         let document = Document::parse(&file.display().to_string(), &text)?;
         let root = document.view();
         let version = root.optional("version")?;

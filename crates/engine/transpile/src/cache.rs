@@ -6,7 +6,7 @@
 //! absent. Old entries go when there are too many.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -39,7 +39,7 @@ impl CacheKey {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        Self(hex(&digest.finalize()))
+        Self(hex::encode(digest.finalize()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -104,7 +104,7 @@ impl TranslationCache {
             if fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
                 touch(&path);
             } else {
-                replace(&path, text.as_bytes())?;
+                nimbus_disk::replace_cached(&path, text.as_bytes())?;
             }
         }
         Ok(folder)
@@ -117,7 +117,7 @@ impl TranslationCache {
     fn write(&self, key: &CacheKey, content: &[u8]) -> io::Result<()> {
         let mut bytes = line(content).into_bytes();
         bytes.extend_from_slice(content);
-        replace(&self.path(key), &bytes)?;
+        nimbus_disk::replace_cached(&self.path(key), &bytes)?;
         self.prune_now_and_then()
     }
 
@@ -129,7 +129,7 @@ impl TranslationCache {
         });
         if due {
             // Marked first, so that one of several runs does it.
-            replace(&mark, b"")?;
+            nimbus_disk::replace_cached(&mark, b"")?;
             self.prune()?;
         }
         Ok(())
@@ -171,26 +171,8 @@ fn touch(path: &Path) {
     }
 }
 
-/// All of it or nothing, whoever else writes or reads.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
-}
-
 fn line(content: &[u8]) -> String {
-    format!("{}\n", hex(&Sha256::digest(content)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("{}\n", hex::encode(Sha256::digest(content)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use nimbus_disk::FileMode;
 use serde::{Deserialize, Serialize};
 
 use super::{Objects, SimulatedObject, WorldError};
@@ -168,9 +169,7 @@ fn shorten(path: &Path) -> Result<(), WorldError> {
         let line = WorldLine::Put { id, object };
         text.extend(json_line(&line).map_err(unusable)?);
     }
-    let draft = path.with_extension("new");
-    fs::write(&draft, text).map_err(unusable)?;
-    fs::rename(&draft, path).map_err(unusable)
+    nimbus_disk::replace(path, &text, FileMode::KeptOrShared).map_err(unusable)
 }
 
 fn json_line(line: &impl Serialize) -> io::Result<Vec<u8>> {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{layout, unreadable, unwritable};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
@@ -50,12 +51,12 @@ impl MigrationChange {
                 let (from, to) = (root.join(from), root.join(to));
                 free(&to)?;
                 parent(&to)?;
-                fs::rename(&from, &to).map_err(|error| files::unwritable(&to, error))
+                fs::rename(&from, &to).map_err(|error| unwritable(&to, error))
             }
             Self::Copy { from, to } => {
                 let to = root.join(to);
                 free(&to)?;
-                copy(&root.join(from), &to).map_err(|error| files::unwritable(&to, error))
+                copy(&root.join(from), &to).map_err(|error| unwritable(&to, error))
             }
             Self::Create { path, text } => {
                 let path = root.join(path);
@@ -80,14 +81,14 @@ impl MigrationChange {
                 let (from, to) = (root.join(from), root.join(to));
                 free(&from)?;
                 parent(&from)?;
-                fs::rename(&to, &from).map_err(|error| files::unwritable(&from, error))
+                fs::rename(&to, &from).map_err(|error| unwritable(&from, error))
             }
             // A backup does no harm, and throwing one away could.
             Self::Copy { .. } => Ok(()),
             Self::Create { path, text } => {
                 let path = root.join(path);
                 unchanged(&path, text)?;
-                fs::remove_file(&path).map_err(|error| files::unwritable(&path, error))
+                fs::remove_file(&path).map_err(|error| unwritable(&path, error))
             }
             Self::Rewrite {
                 path,
@@ -112,7 +113,7 @@ fn free(path: &Path) -> Result<()> {
 }
 
 fn unchanged(path: &Path, expected: &str) -> Result<()> {
-    let text = fs::read_to_string(path).map_err(|error| files::unreadable(path, error))?;
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
     if text == expected {
         return Ok(());
     }
@@ -123,7 +124,7 @@ fn unchanged(path: &Path, expected: &str) -> Result<()> {
 
 fn parent(path: &Path) -> Result<()> {
     let parent = path.parent().unwrap_or(path);
-    fs::create_dir_all(parent).map_err(|error| files::unwritable(parent, error))
+    fs::create_dir_all(parent).map_err(|error| unwritable(parent, error))
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
@@ -170,9 +171,6 @@ pub struct CopiedState {
     pub stack: String,
 }
 
-/// Where records are, below the migration's root.
-const RECORDS: &str = ".nimbus/migrations";
-
 impl WorkspaceMigration {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -207,8 +205,8 @@ impl AppliedMigration {
     pub fn keep(&self, root: &Path) -> Result<PathBuf> {
         let name = self.at.replace([':', '-'], "");
         let numbered = |number: usize| match number {
-            1 => root.join(RECORDS).join(format!("{name}.json")),
-            more => root.join(RECORDS).join(format!("{name}-{more:03}.json")),
+            1 => layout::migrations(root).join(format!("{name}.json")),
+            more => layout::migrations(root).join(format!("{name}-{more:03}.json")),
         };
         let path = (1..)
             .map(numbered)
@@ -220,7 +218,7 @@ impl AppliedMigration {
 
     /// The newest record below `root` that was not undone.
     pub fn newest(root: &Path) -> Result<(PathBuf, Self)> {
-        let directory = root.join(RECORDS);
+        let directory = layout::migrations(root);
         let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort();
@@ -253,7 +251,7 @@ impl AppliedMigration {
     }
 
     fn load(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| files::unreadable(path, error))?;
+        let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
         serde_json::from_str(&text).map_err(|error| {
             let message = format!("{} is not a record of a migration: {error}", path.display());
             Error::new(ErrorCode::DOCUMENT_SYNTAX, message)

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Malformed, Result};
+use nimbus_disk::unreadable;
 use nimbus_document::{Document, Node, Span};
 use nimbus_orchestrator::{FILE_NAME, account_variable};
 
 use super::changes::{MigrationChange, WorkspaceMigration};
-use crate::files;
 use crate::workspace::Workspace;
 
 /// Renames an environment in manifests, templates and the names of config files.
@@ -101,7 +101,7 @@ fn rewrite(
     from: &str,
     to: EnvironmentName,
 ) -> Result<()> {
-    let before = fs::read_to_string(path).map_err(|error| files::unreadable(path, error))?;
+    let before = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
     let document = Document::parse(&path.display().to_string(), &before)?;
     if let Some(after) = renamed(&document, from, to)? {
         let path = below(root, path);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::unreadable;
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, RunFiles, log_path};
 use nimbus_orchestrator::{RunId, progress_of};
 use nimbus_runs::ports::RunStore as _;
@@ -124,23 +125,19 @@ fn print_from(
         // A stack that has not begun has no log yet.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.follow => return Ok(0),
         Err(error) => {
-            let message = format!("cannot read {}: {error}", path.display());
-            return Err(Error::new(ErrorCode::FILE_UNREADABLE, message)
-                .with_help("a stack that was skipped has no log of its own")
-                .with_source(error));
+            return Err(
+                unreadable(path, error).with_help("a stack that was skipped has no log of its own")
+            );
         }
     };
-    let unreadable = |error: std::io::Error| {
-        let message = format!("cannot read {}: {error}", path.display());
-        Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
-    };
-    file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
+    let failed = |error: std::io::Error| unreadable(path, error);
+    file.seek(SeekFrom::Start(from)).map_err(failed)?;
     let mut reader = BufReader::new(file);
     let mut at = from;
     let mut line = String::new();
     loop {
         line.clear();
-        let read = reader.read_line(&mut line).map_err(unreadable)?;
+        let read = reader.read_line(&mut line).map_err(failed)?;
         if read == 0 || !line.ends_with('\n') {
             return Ok(at);
         }

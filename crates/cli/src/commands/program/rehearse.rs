@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{layout, unwritable};
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_backend::{Environment, Keyring};
 use nimbus_engine_operations::{
@@ -20,9 +21,6 @@ use super::engine::EngineArgs;
 use super::orders::OrderArgs;
 use super::processes::shared_providers;
 use crate::context::CommandContext;
-
-/// Where rehearsals keep everything, in the folder of the program.
-const FOLDER: &str = ".nimbus/rehearsal";
 
 /// Whether nothing real is to be touched.
 #[derive(clap::Args, Clone, Debug)]
@@ -67,12 +65,8 @@ impl RehearsalArgs {
         let keys = Keyring::new(Environment::process());
         let project = Project::find(&real.directory)?;
         let root = project.directory().to_owned();
-        let folder = root.join(FOLDER);
-        let unwritable = |error: std::io::Error| {
-            let message = format!("cannot write {}: {error}", folder.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message)
-        };
-        std::fs::create_dir_all(&folder).map_err(unwritable)?;
+        let folder = layout::rehearsal(&root);
+        std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
         let location = StackLocation {
             backend: Some(format!("file://{}", folder.display())),
             ..real
@@ -85,8 +79,11 @@ impl RehearsalArgs {
             self.orders.read(context)?,
             Answers::load(&root.join("rehearsal/invokes.yaml"))?,
         );
-        let simulated: Arc<dyn ProviderHost> =
-            Arc::new(rehearsal.map_err(unwritable)?.observed_by(observer.clone()));
+        let simulated: Arc<dyn ProviderHost> = Arc::new(
+            rehearsal
+                .map_err(|error| unwritable(&folder, error))?
+                .observed_by(observer.clone()),
+        );
         let providers = ProviderSource::Simulated {
             host: simulated,
             environment: unit_environment(true),

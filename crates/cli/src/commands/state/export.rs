@@ -1,8 +1,9 @@
 //! `nimbus state export`: the state in the form that `pulumi stack export` writes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::Result;
+use nimbus_disk::FileMode;
 use nimbus_engine_backend::Environment;
 use nimbus_engine_operations::StackAccess;
 
@@ -44,20 +45,12 @@ pub(crate) async fn run(args: StateExportArgs, context: &CommandContext) -> Resu
         None => stack.export().await?,
     };
     match &args.file {
-        Some(file) => write(&context.directory.join(file), &bytes)?,
+        Some(file) => {
+            let path = context.directory.join(file);
+            nimbus_disk::replace(&path, &bytes, FileMode::Private)
+                .map_err(|error| nimbus_disk::unwritable(&path, error))?;
+        }
         None => context.output.raw(&String::from_utf8_lossy(&bytes))?,
     }
     Ok(CommandOutcome::Done)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        let message = format!("cannot write {}: {error}", path.display());
-        Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
-    };
-    let folder = path.parent().unwrap_or(path);
-    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    std::io::Write::write_all(&mut aside, bytes).map_err(failed)?;
-    aside.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }

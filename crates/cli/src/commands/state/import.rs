@@ -3,7 +3,8 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::Result;
+use nimbus_disk::unreadable;
 use nimbus_engine_backend::{BackendError, Environment, ImportOptions, Owner, Stack};
 use nimbus_engine_display::{StepDetail, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
@@ -94,10 +95,7 @@ fn read(args: &StateImportArgs, context: &CommandContext) -> Result<Vec<u8>> {
     } else {
         std::fs::read(context.directory.join(&args.file)).map(|content| bytes = content)
     };
-    result.map_err(|error| {
-        let message = format!("cannot read {}: {error}", args.file.display());
-        Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
-    })?;
+    result.map_err(|error| unreadable(&args.file, error))?;
     Ok(bytes)
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use nimbus_disk::{Draft, FileMode};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -23,11 +24,7 @@ pub(super) fn write(
     manifest: &BackupManifest,
     target: &Path,
 ) -> Result<(), StoreError> {
-    let parent = target
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or_else(|| Path::new("."));
-    let unfinished = tempfile::NamedTempFile::new_in(parent).map_err(unusable)?;
+    let unfinished = Draft::new(target, FileMode::Private).map_err(unusable)?;
     let mut builder = tar::Builder::new(GzEncoder::new(unfinished, Compression::default()));
     let text = serde_json::to_vec_pretty(manifest).map_err(unusable)?;
     let mut header = tar::Header::new_gnu();
@@ -46,12 +43,8 @@ pub(super) fn write(
         .into_inner()
         .and_then(GzEncoder::finish)
         .map_err(unusable)?;
-    unfinished
-        .flush()
-        .and_then(|()| unfinished.as_file().sync_all())
-        .map_err(unusable)?;
-    unfinished.persist(target).map_err(unusable)?;
-    Ok(())
+    unfinished.flush().map_err(unusable)?;
+    unfinished.commit().map_err(unusable)
 }
 
 /// An archive whose every file was unpacked and is what the manifest says.
@@ -64,7 +57,7 @@ impl OpenedBackup {
     /// Names the archive by what is in it.
     pub(super) fn digest(&self) -> Result<String, StoreError> {
         let text = serde_json::to_vec(&self.manifest).map_err(unusable)?;
-        Ok(hex(&Sha256::digest(text)))
+        Ok(hex::encode(Sha256::digest(text)))
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
@@ -120,13 +113,9 @@ fn unpack(entry: &mut impl Read, target: &Path) -> Result<String, StoreError> {
     loop {
         let read = entry.read(&mut buffer).map_err(unusable)?;
         if read == 0 {
-            return Ok(hex(&digest.finalize()));
+            return Ok(hex::encode(digest.finalize()));
         }
         digest.update(&buffer[..read]);
         file.write_all(&buffer[..read]).map_err(unusable)?;
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

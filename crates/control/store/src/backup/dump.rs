@@ -11,7 +11,7 @@ use sqlx::{Connection as _, Row as _};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::archive::{self, hex};
+use super::archive;
 use super::{BackupManifest, BackupScope, DumpedTable, FORMAT, TablePlace, unusable};
 use crate::bootstrap::quoted;
 use crate::catalog::{self, CatalogTable};
@@ -161,7 +161,7 @@ impl Dump {
             table: table.name.clone(),
             columns: table.columns.clone(),
             rows,
-            sha256: hex(&digest.finalize()),
+            sha256: hex::encode(digest.finalize()),
         });
         Ok(())
     }

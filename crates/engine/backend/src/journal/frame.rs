@@ -138,11 +138,7 @@ fn sum(number: u64, batch: u64, kind: FrameKind, text: &str) -> String {
     hasher.update(batch.to_le_bytes());
     hasher.update(kind.name());
     hasher.update(text);
-    let mut sum = String::with_capacity(16);
-    for byte in &hasher.finalize()[..8] {
-        let _ = write!(sum, "{byte:02x}");
-    }
-    sum
+    hex::encode(&hasher.finalize()[..8])
 }
 
 #[cfg(test)]

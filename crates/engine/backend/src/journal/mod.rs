@@ -152,7 +152,7 @@ fn closed(checkpoint: Digest) -> String {
 fn lease_problem(error: LeaseError) -> JournalError {
     match error {
         LeaseError::Lost { holder, .. } => JournalError::LeaseLost { holder },
-        other => unwritable(with_causes(&other)),
+        other => unwritable(nimbus_core::with_causes(&other)),
     }
 }
 
@@ -161,17 +161,6 @@ fn unwritable(message: String) -> JournalError {
 }
 
 fn store_problem(error: StorageError) -> JournalError {
-    unwritable(with_causes(&error))
-}
-
-/// The port's error is text, so causes go into it.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+    // The port's error is text, so causes go into it.
+    unwritable(nimbus_core::with_causes(&error))
 }

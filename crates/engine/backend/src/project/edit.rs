@@ -4,17 +4,15 @@
 //! is it accepted. Otherwise a coarser change is tried, and in the end the edit is refused: a
 //! settings file is never written on a guess.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs;
 use std::path::{Component, Path};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::{FileMode, unwritable};
 use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::secrets::PassphraseManager;
 use nimbus_engine_model::{PathSegment, SecretsProvider};
 use serde_json::Value;
-use uuid::Uuid;
 
 use super::config::ConfigMap;
 use super::key::ConfigKey;
@@ -23,7 +21,6 @@ use super::settings::StackSettings;
 use super::splice::Splicer;
 use super::value::{ConfigValue, PlaceError, coerced};
 use crate::secrets::{CloudKey, StackSecrets};
-use crate::store::sync_folder;
 
 const CONFIG: &str = "config";
 const SALT: &str = "encryptionsalt";
@@ -121,10 +118,8 @@ impl StackSettings {
             check_place(&self.files, &self.path)
                 .map_err(|source| super::file::unreadable(&self.path, source))?;
         }
-        replace_file(&self.path, self.text().as_bytes()).map_err(|source| {
-            let message = format!("cannot write {}: {source}", self.path.display());
-            Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(source)
-        })
+        replace_file(&self.path, self.text().as_bytes())
+            .map_err(|source| unwritable(&self.path, source))
     }
 
     /// Changes what is at a key, or below it, into what `config` has there.
@@ -311,29 +306,8 @@ fn check_place(files: &ProjectFiles, path: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::NotFound.into())
 }
 
-/// Writes beside, syncs, renames over, syncs the folder. A link stays a link.
+/// A link stays a link.
 fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = target
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mode = fs::metadata(&target).map_or(0o644, |existing| existing.permissions().mode());
-    let scratch = folder.join(format!(".nimbus-{}.tmp", Uuid::new_v4()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode & 0o777)
-        .open(&scratch)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&scratch, &target));
-    if written.is_err() {
-        let _ = fs::remove_file(&scratch);
-    }
-    written?;
-    sync_folder(folder).map_err(std::io::Error::other)
+    nimbus_disk::replace(&target, bytes, FileMode::KeptOrShared)
 }

@@ -37,12 +37,13 @@ pub struct Project {
 
 /// Why a file of a project was not read.
 pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Error {
-    let code = match is_outside(&error) {
-        true => ErrorCode::OUTSIDE_PROJECT,
-        false => ErrorCode::FILE_UNREADABLE,
-    };
-    let message = format!("cannot read {}: {error}", path.display());
-    Error::new(code, message).with_source(error)
+    match is_outside(&error) {
+        true => {
+            let message = format!("cannot read {}: {error}", path.display());
+            Error::new(ErrorCode::OUTSIDE_PROJECT, message).with_source(error)
+        }
+        false => nimbus_disk::unreadable(path, error),
+    }
 }
 
 /// The language of a program.

@@ -4,15 +4,14 @@
 //! the point: content first, then the rename, then the folder, and no temporary file ever shows up
 //! in a folder that the official command line lists.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use uuid::Uuid;
+use nimbus_disk::{Draft, FileMode};
 
 use super::{
     ListedObject, Put, Storage, StorageAct, StorageError, StoredObject, Tag, WriteCondition,
@@ -75,27 +74,19 @@ impl LocalStorage {
     /// Replaces a file whole; it is on disk when this returns.
     pub(crate) fn write(&self, key: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let path = self.path(key);
-        let scratch = self.write_aside(&path, bytes)?;
-        let renamed = fs::rename(&scratch.path, &path);
-        renamed.map_err(|source| StorageError::io(StorageAct::Write, &path, source))?;
-        scratch.keep();
-        // Attributes describe the content that was just replaced.
+        let draft = self.draft(&path, bytes)?;
+        // Attributes describe the content that is just being replaced.
         let _ = fs::remove_file(attributes_of(&path));
-        sync_folder_of(&path)
+        draft
+            .commit()
+            .map_err(|source| StorageError::io(StorageAct::Write, &path, source))
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> Result<bool, StorageError> {
         let path = self.path(key);
-        let scratch = self.write_aside(&path, bytes)?;
-        // A link, unlike a rename, fails when the name is taken.
-        match fs::hard_link(&scratch.path, &path) {
-            Ok(()) => {}
-            Err(source) if source.kind() == ErrorKind::AlreadyExists => return Ok(false),
-            Err(source) => return Err(StorageError::io(StorageAct::Write, &path, source)),
-        }
-        drop(scratch);
-        sync_folder_of(&path)?;
-        Ok(true)
+        self.draft(&path, bytes)?
+            .commit_new()
+            .map_err(|source| StorageError::io(StorageAct::Write, &path, source))
     }
 
     fn put_sync(
@@ -127,7 +118,7 @@ impl LocalStorage {
         let path = self.path(key);
         let _ = fs::remove_file(attributes_of(&path));
         match fs::remove_file(&path) {
-            Ok(()) => sync_folder_of(&path),
+            Ok(()) => path.parent().map_or(Ok(()), sync_folder),
             Err(source) if is_absent(&source) => Ok(()),
             Err(source) => Err(StorageError::io(StorageAct::Delete, &path, source)),
         }
@@ -172,52 +163,16 @@ impl LocalStorage {
     }
 
     /// Writes a file that will become `target`, with its permissions, in a folder of its own.
-    fn write_aside(&self, target: &Path, bytes: &[u8]) -> Result<Scratch, StorageError> {
+    fn draft(&self, target: &Path, bytes: &[u8]) -> Result<Draft, StorageError> {
         let folder = self.path(SCRATCH);
         create_folders(&folder)?;
         if let Some(parent) = target.parent() {
             create_folders(parent)?;
         }
-        let scratch = Scratch {
-            path: folder.join(Uuid::new_v4().to_string()),
-            kept: false,
-        };
-        let path = &scratch.path;
         let error = |source| StorageError::io(StorageAct::Write, target, source);
-        let mode = fs::metadata(target).map_or(0o600, |existing| existing.permissions().mode());
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(error)?;
-        file.write_all(bytes).map_err(error)?;
-        if mode & 0o777 != 0o600 {
-            file.set_permissions(fs::Permissions::from_mode(mode))
-                .map_err(error)?;
-        }
-        file.sync_all().map_err(error)?;
-        Ok(scratch)
-    }
-}
-
-/// A temporary file that disappears unless it was kept.
-struct Scratch {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Scratch {
-    fn keep(mut self) {
-        self.kept = true;
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_file(&self.path);
-        }
+        let mut draft = Draft::inside(&folder, target, FileMode::KeptOrPrivate).map_err(error)?;
+        draft.write_all(bytes).map_err(error)?;
+        Ok(draft)
     }
 }
 
@@ -268,33 +223,12 @@ impl Storage for LocalStorage {
 
 /// Makes a folder and its parents, each known to the disk before the next.
 pub(crate) fn create_folders(folder: &Path) -> Result<(), StorageError> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = folder
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        create_folders(parent)?;
-    }
-    match fs::create_dir(folder) {
-        Ok(()) => match folder.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-            _ => Ok(()),
-        },
-        // Somebody else made it meanwhile.
-        Err(source) if source.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        Err(source) => Err(StorageError::io(StorageAct::Write, folder, source)),
-    }
-}
-
-fn sync_folder_of(path: &Path) -> Result<(), StorageError> {
-    path.parent().map_or(Ok(()), sync_folder)
+    nimbus_disk::create_folders(folder)
+        .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
 }
 
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
-    File::open(folder)
-        .and_then(|file| file.sync_all())
+    nimbus_disk::sync_folder(folder)
         .map_err(|source| StorageError::io(StorageAct::Write, folder, source))
 }
 
@@ -325,6 +259,8 @@ fn timestamp(time: std::time::SystemTime) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn storage() -> (tempfile::TempDir, LocalStorage) {

@@ -11,7 +11,6 @@ use sha2::{Digest as _, Sha256};
 use super::tar::TarStream;
 use super::{AssetHasher, LARGEST, unreadable};
 use crate::error::MonitorError;
-use crate::packages::hex;
 
 /// What one archive may hold when it is unpacked in memory. A few megabytes of it can say terabytes.
 const MOST_UNPACKED: u64 = 1 << 30;
@@ -70,7 +69,7 @@ impl AssetHasher {
         }
         let digest = stream.finish();
         let digest = digest.map_err(|error| unreadable(Path::new("archive"), &error))?;
-        Ok(hex(&digest.0.finalize()))
+        Ok(hex::encode(digest.0.finalize()))
     }
 
     fn members(&self, archive: &Archive) -> Result<Vec<ArchiveMember>, MonitorError> {
@@ -145,7 +144,7 @@ pub(super) fn file_hash(files: &ProjectFiles, path: &Path) -> Result<String, Mon
     let hash = || -> io::Result<String> {
         let mut digest = DigestWriter(Sha256::new());
         io::copy(&mut files.open(path)?, &mut digest)?;
-        Ok(hex(&digest.0.finalize()))
+        Ok(hex::encode(digest.0.finalize()))
     };
     hash().map_err(|error| unreadable(path, &error))
 }
@@ -412,7 +411,7 @@ mod tests {
         std::fs::write(directory.path().join("x.tar"), &bytes).expect("a file");
         let hasher = hasher(directory.path());
         let alone = hasher.archive_hash(&path("x.tar")).expect("readable");
-        assert_eq!(alone, hex(&Sha256::digest(&bytes)));
+        assert_eq!(alone, hex::encode(Sha256::digest(&bytes)));
         let nested = table(&[("lib", PropertyValue::Archive(path("x.tar")))]);
         let flat = table(&[("lib/inner.txt", text("i"))]);
         assert_eq!(hasher.archive_hash(&nested), hasher.archive_hash(&flat));

@@ -12,7 +12,7 @@ use tonic::metadata::MetadataMap;
 use super::options::{self, AliasDialect};
 use crate::error::MonitorError;
 use crate::options::{InvokeOptions, ResourceOptions};
-use crate::packages::{hex, parse_version};
+use crate::packages::parse_version;
 use crate::position::{RawOrigin, RawPosition};
 use crate::requests::{
     InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registration, RegistrationResult,
@@ -287,7 +287,7 @@ pub(super) fn package(
         version,
         download_url: request.download_url,
         checksums: checksums
-            .map(|(platform, sum)| (platform, hex(&sum)))
+            .map(|(platform, sum)| (platform, hex::encode(sum)))
             .collect(),
         parameterization,
         ..PackageDescriptor::default()

@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::unwritable;
 use nimbus_engine_backend::StackSecrets;
 use nimbus_engine_backend::project::{ConfigKey, ConfigValue, PluginPath, Project, StackSettings};
 use serde_json::{Map, Value, json};
@@ -135,9 +136,4 @@ fn written(value: &Value) -> ConfigValue {
             ConfigValue::Map(entries.collect())
         }
     }
-}
-
-fn unwritable(path: &Path, error: std::io::Error) -> Error {
-    let message = format!("cannot write {}: {error}", path.display());
-    Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
 }

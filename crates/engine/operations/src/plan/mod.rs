@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode};
+use nimbus_disk::FileMode;
 use nimbus_engine_deploy::DeploymentPlan;
 use nimbus_engine_model::Urn;
 use nimbus_engine_model::format::StateError;
@@ -82,16 +83,7 @@ pub(crate) fn save(
         path: path.to_owned(),
         source,
     };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let mut aside = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))
-        .map_err(unwritable)?;
-    std::io::Write::write_all(&mut aside, &text).map_err(unwritable)?;
-    aside
-        .persist(path)
-        .map_err(|error| unwritable(error.error))?;
-    Ok(())
+    nimbus_disk::replace(path, &text, FileMode::Private).map_err(unwritable)
 }
 
 /// Reads a plan for what there is now.

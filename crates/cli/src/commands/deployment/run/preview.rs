@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_disk::FileMode;
 use nimbus_engine_display::{
     DisplaySubject as Titled, DisplayThread, LineStyle, LineViewer, Paint, StepDetail,
 };
@@ -120,18 +121,7 @@ async fn run(
 }
 
 fn save_plan(plan: &SealedPlan, path: &Path) -> Result<()> {
-    let write = || {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or_else(|| Path::new("."));
-        let mut draft = tempfile::NamedTempFile::new_in(folder)?;
-        draft.write_all(&plan.to_bytes())?;
-        draft.as_file().sync_all()?;
-        draft.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error: io::Error| {
+    nimbus_disk::replace(path, &plan.to_bytes(), FileMode::Private).map_err(|error| {
         let message = format!("cannot write the plan {}: {error}", path.display());
         Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
     })

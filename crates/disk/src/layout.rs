@@ -1,0 +1,61 @@
+//! What Nimbus keeps in `.nimbus`: beside a workspace, beside a deployment and in a program's folder.
+//!
+//! A backend has a `.nimbus` of its own inside of its storage, whose keys are no paths; the backend
+//! crate has those.
+
+use std::path::{Path, PathBuf};
+
+/// The folder that holds what Nimbus keeps.
+pub const FOLDER: &str = ".nimbus";
+
+/// The folder of Nimbus beside a workspace, a deployment or a program.
+pub fn beside(directory: &Path) -> PathBuf {
+    directory.join(FOLDER)
+}
+
+/// A workspace's own secret for digests of private values.
+pub fn digest_key(workspace: &Path) -> PathBuf {
+    beside(workspace).join("digest.key")
+}
+
+/// Records of migrations of a workspace, which an undo reads.
+pub fn migrations(workspace: &Path) -> PathBuf {
+    beside(workspace).join("migrations")
+}
+
+/// Earlier states of a deployment's units that were kept elsewhere, gathered for its archive.
+pub fn history(deployment: &Path) -> PathBuf {
+    beside(deployment).join("history")
+}
+
+/// States of a deployment's units, when they are not kept elsewhere.
+pub fn state(deployment: &Path) -> PathBuf {
+    beside(deployment).join("state")
+}
+
+/// Everything of rehearsals: states, worlds and records, so that none is taken for the real thing.
+pub fn rehearsal(directory: &Path) -> PathBuf {
+    beside(directory).join("rehearsal")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_where_they_have_always_been() {
+        let root = Path::new("/w");
+        let found = [
+            digest_key(root),
+            migrations(root),
+            history(root),
+            state(root),
+            rehearsal(root),
+        ];
+        let known = ["digest.key", "migrations", "history", "state", "rehearsal"];
+        assert_eq!(
+            found,
+            known.map(|name| PathBuf::from(format!("/w/.nimbus/{name}")))
+        );
+    }
+}
