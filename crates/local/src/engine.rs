@@ -433,7 +433,7 @@ fn pack_version(pack: &PolicyPackRequest) -> (String, String) {
 pub(crate) fn pack_digest(folder: &Path, config: Option<&Path>) -> String {
     let mut content = Fingerprint::default();
     // A pack that cannot be read is refused with its reason when it is started.
-    let read = add_program(&mut content, folder, folder);
+    let read = add_program(&mut content, folder);
     if let Some(Ok(config)) = config.map(std::fs::read) {
         content.add(FingerprintInput::Config("policies".to_owned()), config);
     }

@@ -65,8 +65,7 @@ impl ComponentSource for WorkspaceComponents {
 
     async fn add_program(&self, component: &ComponentName, to: &mut Fingerprint) -> Result<()> {
         let source = self.workspace.stack_source(component);
-        let root = self.workspace.root().join("stacks");
-        add_program(to, &source, &root).map_err(|error| {
+        add_program(to, &source).map_err(|error| {
             let message = format!("cannot read the program of {component}: {error}");
             Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
         })

@@ -100,6 +100,11 @@ impl Fingerprint {
         self.inputs.insert(input, hex::encode(digest));
     }
 
+    /// Adds an input by the sha256 of its content, for what is too large to be held.
+    pub fn add_digest(&mut self, input: FingerprintInput, digest: &[u8; 32]) {
+        self.inputs.insert(input, hex::encode(digest));
+    }
+
     /// Adds an input that may be secret. Without the key nobody can try values.
     pub fn add_private(
         &mut self,

@@ -12,7 +12,7 @@ mod registration;
 mod scaffold;
 mod workspace;
 
-pub use program::{add_program, files as program_files, mentions};
+pub use program::{add_program, mentions};
 pub use registration::{ComponentRegistration, ProjectFile, check_name};
 pub use scaffold::ComponentScaffold;
 pub use workspace::{ROOT, Workspace, WorkspaceDeployment};

@@ -66,6 +66,12 @@ impl Beneath {
         self.look_up(path, flags).map(File::from)
     }
 
+    pub(crate) fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        let itself = self.find_itself(path)?;
+        // An empty path is the link that was opened, and not what has the name by now.
+        Ok(readlinkat(&itself, "")?.into())
+    }
+
     pub(crate) fn real(&self, path: &Path) -> io::Result<PathBuf> {
         let found = self.find(path)?;
         let real = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()))?;

@@ -7,14 +7,16 @@
 //! beneath the roots that the operator has named, and the kernel itself refuses to leave them: no
 //! check that is made before and could be outdated when it counts.
 //!
-//! Reading order: `project_files`, `walk`, `beneath`.
+//! Reading order: `project_files`, `walk`, `beneath`, `program`.
 
 #[cfg(target_os = "linux")]
 mod beneath;
 mod error;
+mod program;
 mod project_files;
 mod walk;
 
 pub use error::{PathNotAllowed, RootsError, is_outside};
+pub use program::{FileDigest, ProgramFile, is_source};
 pub use project_files::ProjectFiles;
 pub use walk::TreeFile;

@@ -112,6 +112,15 @@ impl ProjectFiles {
         }
     }
 
+    /// The text of a link.
+    pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        match &self.reach {
+            FileReach::Everything => fs::read_link(path),
+            #[cfg(target_os = "linux")]
+            FileReach::Beneath(beneath) => beneath.read_link(path),
+        }
+    }
+
     pub fn is_file(&self, path: &Path) -> bool {
         self.metadata(path).is_ok_and(|found| found.is_file())
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::unreadable;
 use nimbus_engine_backend::project::{
     Project, ResolvedConfig, StackSettings, find_project_file, resolve,
 };
@@ -41,6 +42,8 @@ pub struct StackWorkspace {
     pub access: StackAccess,
     pub project: Project,
     pub settings: StackSettings,
+    /// Reads what the program names.
+    pub(crate) files: ProjectFiles,
 }
 
 impl StackAccess {
@@ -163,10 +166,9 @@ fn refuse_backend(
 }
 
 fn real(folder: &Path) -> Result<PathBuf> {
-    folder.canonicalize().map_err(|error| {
-        let message = format!("cannot read {}: {error}", folder.display());
-        Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
-    })
+    folder
+        .canonicalize()
+        .map_err(|error| unreadable(folder, error))
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf> {
@@ -224,6 +226,7 @@ impl StackWorkspace {
             access,
             project,
             settings,
+            files,
         })
     }
 

@@ -72,7 +72,8 @@ impl EmbeddedOperation<'_> {
         let options = &self.request.options;
         let file = options.plan.as_ref().or(options.save_plan.as_ref());
         let root = self.workspace.project.directory();
-        let program = plan::program_digest(root, file.map(|path| path.as_path()));
+        let program =
+            plan::program_digest(&self.workspace.files, root, file.map(|path| path.as_path()));
         let program = program.map_err(|error| {
             let message = format!("the files of {} cannot be read: {error}", root.display());
             Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)

@@ -1,13 +1,12 @@
 //! What a plan was made for: the parts of the world that must not move until it is carried out.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
+use nimbus_engine_files::ProjectFiles;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use walkdir::{DirEntry, WalkDir};
 
 /// Digests are hexadecimal sha256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,113 +61,34 @@ impl Seal {
     }
 }
 
-/// Folders whose content is installed, generated or kept by tools.
-const SKIPPED_FOLDERS: [&str; 8] = [
-    "node_modules",
-    "__pycache__",
-    "venv",
-    ".venv",
-    ".git",
-    ".pulumi",
-    ".nimbus",
-    ".mypy_cache",
-];
-
 /// The digest of a program's files: their names and contents. `except` is the plan itself, which
-/// may well lie beside the program; files of stack configuration are sealed apart.
-pub(crate) fn program_digest(root: &Path, except: Option<&Path>) -> io::Result<String> {
-    let except = except.and_then(|path| path.canonicalize().ok());
+/// may well lie beside the program; files of stack configuration are sealed apart. Which files there
+/// are is decided where a skip decides it too.
+pub(crate) fn program_digest(
+    files: &ProjectFiles,
+    root: &Path,
+    except: Option<&Path>,
+) -> io::Result<String> {
     let mut total = Sha256::new();
-    let entries = WalkDir::new(root).sort_by_file_name();
-    for entry in entries.into_iter().filter_entry(is_program) {
-        let entry = entry.map_err(io::Error::from)?;
-        let Some(content) = content(&entry, except.as_ref())? else {
-            continue;
-        };
-        let name = entry
-            .path()
-            .strip_prefix(root)
-            .unwrap_or_else(|_| entry.path());
-        let name = name.to_string_lossy();
+    for (name, content) in files.program_digests(root, except)? {
         total.update(u64::try_from(name.len()).unwrap_or(u64::MAX).to_be_bytes());
         total.update(name.as_bytes());
         total.update(content);
     }
-    Ok(hex(&total.finalize()))
+    Ok(hex::encode(total.finalize()))
 }
 
 pub(crate) fn text_digest(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn is_program(entry: &DirEntry) -> bool {
-    let name = entry.file_name().to_string_lossy();
-    if entry.depth() == 0 {
-        return true;
-    }
-    if entry.file_type().is_dir() {
-        return !SKIPPED_FOLDERS.contains(&name.as_ref());
-    }
-    !is_stack_config(&name)
-}
-
-/// `Pulumi.<stack>.yaml`, but not `Pulumi.yaml`.
-fn is_stack_config(name: &str) -> bool {
-    let stem = name
-        .strip_suffix(".yaml")
-        .or_else(|| name.strip_suffix(".yml"));
-    stem.and_then(|stem| stem.strip_prefix("Pulumi."))
-        .is_some_and(|stack| !stack.is_empty())
-}
-
-/// Digest of what an entry holds; a link is where it points to.
-fn content(entry: &DirEntry, except: Option<&PathBuf>) -> io::Result<Option<[u8; 32]>> {
-    if entry.path_is_symlink() {
-        let target = std::fs::read_link(entry.path())?;
-        return Ok(Some(
-            Sha256::digest(target.as_os_str().as_encoded_bytes()).into(),
-        ));
-    }
-    if !entry.file_type().is_file() {
-        return Ok(None);
-    }
-    if except.is_some() && entry.path().canonicalize().ok().as_ref() == except {
-        return Ok(None);
-    }
-    // A file may be as large as it likes to be, and cost nothing: it is never held as a whole.
-    let mut file = File::open(entry.path())?.take(LARGEST_FILE + 1);
-    let mut digest = Digesting(Sha256::new());
-    if io::copy(&mut file, &mut digest)? > LARGEST_FILE {
-        return Err(io::Error::other(
-            "a file of the program has more than 4 GiB",
-        ));
-    }
-    Ok(Some(digest.0.finalize().into()))
-}
-
-/// What belongs to a program and is larger than this is no program.
-const LARGEST_FILE: u64 = 4 << 30;
-
-struct Digesting(Sha256);
-
-impl io::Write for Digesting {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    hex::encode(Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use nimbus_orchestrator::Fingerprint;
+    use nimbus_workspace::add_program;
 
     use super::*;
 
@@ -210,7 +130,7 @@ mod tests {
         write("index.ts", "one");
         write("Pulumi.yaml", "name: p");
         let plan = root.join("plan.json");
-        let digest = || program_digest(root, Some(&plan)).unwrap();
+        let digest = || program_digest(&ProjectFiles::UNRESTRICTED, root, Some(&plan)).unwrap();
         let first = digest();
         for (name, text) in [
             ("node_modules/x/index.js", "installed"),
@@ -228,5 +148,84 @@ mod tests {
         assert_ne!(digest(), second, "a name is part of a program");
         write("Pulumi.yaml", "name: q");
         assert_ne!(digest(), second);
+    }
+
+    /// Whatever is changed, removed or added: both see it, or neither does.
+    #[test]
+    fn a_seal_and_a_skip_agree_on_what_a_program_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("cloud");
+        let source = root.join("stacks/network/src");
+        let write = |name: &str, text: &str| {
+            let path = source.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        fs::create_dir_all(root.join("tools/templates")).unwrap();
+        write(
+            "index.ts",
+            "import '../../../lib/a'; new FileAsset('../data.json');",
+        );
+        write(
+            "package.json",
+            r#"{"dependencies": {"linked": "1", "installed": "1"}}"#,
+        );
+        write("../../../packages/linked/index.ts", "1");
+        fs::create_dir_all(root.join("stacks/node_modules")).unwrap();
+        let link = |target: &str, place: &str| symlink(target, root.join(place)).unwrap();
+        link("../../packages/linked", "stacks/node_modules/linked");
+        write("../outside.txt", "1");
+        link("../outside.txt", "stacks/network/src/link.txt");
+
+        let seal = || program_digest(&ProjectFiles::UNRESTRICTED, &source, None).unwrap();
+        let skip = || {
+            let mut fingerprint = Fingerprint::default();
+            add_program(&mut fingerprint, &source).unwrap();
+            fingerprint.digest()
+        };
+        // The kind of file, and whether it is of the program.
+        let kinds = [
+            ("index.ts", true),
+            ("lib/helper.py", true),
+            ("Pulumi.yaml", true),
+            ("package.json", true),
+            ("requirements.txt", true),
+            ("some.data", true),
+            ("../outside.txt", true),
+            ("../data.json", true),
+            ("../../../lib/a.ts", true),
+            ("../../../packages/linked/index.ts", true),
+            ("../../package-lock.json", true),
+            ("../../../tsconfig.json", true),
+            ("../../../../package.json", false),
+            ("../unrelated.ts", false),
+            ("../../other/src/index.ts", false),
+            ("Pulumi.dev.yaml", false),
+            ("Pulumi.prod.yml", false),
+            ("node_modules/installed/index.js", false),
+            ("../../node_modules/installed/index.js", false),
+            ("__pycache__/a.pyc", false),
+            ("venv/bin/python", false),
+            (".venv/bin/python", false),
+            (".git/HEAD", false),
+            (".mypy_cache/x", false),
+            (".nimbus/state/x", false),
+            (".pulumi/stacks/dev.json", false),
+        ];
+        for (name, counts) in kinds {
+            let mut before = (seal(), skip());
+            let texts = ["// one", "// two"].map(|text| match name {
+                "index.ts" => format!("import '../../../lib/a'; '../data.json'; {text}"),
+                "package.json" => format!(r#"{{"dependencies": {{"linked": "{text}"}}}}"#),
+                _ => text.to_owned(),
+            });
+            for text in texts {
+                write(name, &text);
+                let after = (seal(), skip());
+                assert_eq!(after.0 != before.0, counts, "the seal of {name}");
+                assert_eq!(after.1 != before.1, counts, "the skip of {name}");
+                before = after;
+            }
+        }
     }
 }

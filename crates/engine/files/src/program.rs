@@ -1,0 +1,597 @@
+//! The files that make up a program: one answer, for the digest of a sealed plan and for the
+//! fingerprint by which a unit is skipped.
+//!
+//! A file that is missed here means a run that is skipped although something changed, or a plan that
+//! is carried out though its program moved. So more is counted rather than less: every file of the
+//! program's directory, the files above it that decide which packages are installed, packages of the
+//! same repository that are linked instead of installed, and whatever a source file names by a path
+//! that leaves the program. A path that is only known while the program runs cannot be seen;
+//! `--force` is for that.
+//!
+//! What a stranger's program leads to beyond its own roots is not opened: a link counts as its text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::project_files::ProjectFiles;
+
+/// What a program does not consist of: installed packages (the lock file stands for them) and what
+/// tools leave behind.
+const LEFT_OUT: &[&str] = &[
+    "node_modules",
+    "__pycache__",
+    "venv",
+    ".venv",
+    ".git",
+    ".mypy_cache",
+    ".nimbus",
+    ".pulumi",
+];
+
+/// Files above a program that decide which packages it gets and how it is compiled.
+const ABOVE: &[&str] = &[
+    "package.json",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "yarn.lock",
+    "tsconfig.json",
+    "tsconfig.base.json",
+    "uv.lock",
+];
+
+const SOURCES: &[&str] = &["ts", "tsx", "mts", "cts", "js", "mjs", "cjs", "jsx", "py"];
+
+/// A text in quotes that leads out of its directory.
+static LEADS_OUT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"["'`](\.\./[^"'`\n$]*|\.\.)["'`]"#).expect("a constant expression")
+});
+
+/// How a Nimbus workspace and a repository are recognised: what lies above them is of other programs.
+const WORKSPACE: &str = "tools/templates";
+const REPOSITORY: &str = ".git";
+
+/// What belongs to a program and is larger than this is no program.
+const LARGEST_FILE: u64 = 4 << 30;
+/// Sources are read as a whole; what is larger was made by a machine and names nothing by hand.
+const LARGEST_SOURCE: u64 = 64 << 20;
+
+/// Sha256 of what counts of a file.
+pub type FileDigest = [u8; 32];
+
+/// One file of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramFile {
+    /// A file, or a link to one, by its path.
+    Content(PathBuf),
+    /// A link whose end cannot be read, by the text in it.
+    Link(PathBuf),
+}
+
+impl ProgramFile {
+    /// Digest of everything that counts of it. A file may be as large as it likes to be, and is
+    /// never held as a whole.
+    fn digest(&self, files: &ProjectFiles) -> io::Result<FileDigest> {
+        let path = match self {
+            Self::Content(path) => path,
+            Self::Link(target) => {
+                return Ok(Sha256::digest(target.as_os_str().as_encoded_bytes()).into());
+            }
+        };
+        let mut file = files.open(path)?.take(LARGEST_FILE + 1);
+        let mut digest = Sha256::new();
+        let mut piece = vec![0; 64 << 10];
+        let mut total = 0;
+        loop {
+            let length = file.read(&mut piece)?;
+            if length == 0 {
+                return Ok(digest.finalize().into());
+            }
+            total += length as u64;
+            if total > LARGEST_FILE {
+                let message = "a file of the program has more than 4 GiB";
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+            }
+            digest.update(&piece[..length]);
+        }
+    }
+}
+
+impl ProjectFiles {
+    /// Everything that the program in `directory` consists of: the digest of each file by the name
+    /// under which it counts. `except` is left out: a plan may well lie beside the program that it is
+    /// sealed to.
+    ///
+    /// # Errors
+    ///
+    /// The program's directory, or a file or folder that it leads to, cannot be read.
+    pub fn program_digests(
+        &self,
+        directory: &Path,
+        except: Option<&Path>,
+    ) -> io::Result<BTreeMap<String, FileDigest>> {
+        let except = except.and_then(|path| path.canonicalize().ok());
+        let is_except = |file: &ProgramFile| match file {
+            ProgramFile::Content(path) => {
+                except.is_some() && self.canonicalize(path).ok() == except
+            }
+            ProgramFile::Link(_) => false,
+        };
+        let found = self.program(directory)?.into_iter();
+        found
+            .filter(|(_, file)| !is_except(file))
+            .map(|(name, file)| Ok((name, file.digest(self)?)))
+            .collect()
+    }
+
+    fn program(&self, directory: &Path) -> io::Result<BTreeMap<String, ProgramFile>> {
+        let directory = normal(&std::path::absolute(directory)?);
+        let mut parts = ProgramParts {
+            files: self,
+            root: self.outermost(&directory),
+            directory: directory.clone(),
+            found: BTreeMap::new(),
+            folders: BTreeSet::new(),
+        };
+        parts.add_folder(&directory, "")?;
+        parts.add_above();
+        Ok(parts.found)
+    }
+
+    /// The folder up to which it is looked for packages above a program: its workspace, else its
+    /// repository, else the program itself.
+    fn outermost(&self, directory: &Path) -> PathBuf {
+        let marked = |mark: &str| {
+            let mut above = directory.ancestors();
+            above.find(|folder| self.exists(&folder.join(mark)))
+        };
+        let found = marked(WORKSPACE).or_else(|| marked(REPOSITORY));
+        found.unwrap_or(directory).to_owned()
+    }
+
+    /// Every file of a program's own directory, sorted.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be listed.
+    pub fn program_directory(&self, directory: &Path) -> io::Result<Vec<ProgramFile>> {
+        Ok(self.own_files(directory)?.into_values().collect())
+    }
+
+    fn own_files(&self, directory: &Path) -> io::Result<BTreeMap<PathBuf, ProgramFile>> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![directory.to_owned()];
+        while let Some(next) = open.pop() {
+            for path in self.entries(&next)? {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if LEFT_OUT.contains(&name.as_ref()) || is_stack_config(&name) {
+                    continue;
+                }
+                let itself = self.symlink_metadata(&path)?;
+                // A linked file counts as what it leads to; a linked folder could lead round in a
+                // circle, and what is outside is found by other means.
+                if itself.is_dir() {
+                    open.push(path);
+                } else if itself.is_file() {
+                    found.insert(path.clone(), ProgramFile::Content(path));
+                } else if itself.is_symlink() {
+                    match self.metadata(&path) {
+                        Ok(end) if end.is_file() => {
+                            found.insert(path.clone(), ProgramFile::Content(path));
+                        }
+                        Ok(_) => {}
+                        Err(_) => {
+                            let target = self.read_link(&path)?;
+                            found.insert(path, ProgramFile::Link(target));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// `Pulumi.<stack>.yaml`, but not `Pulumi.yaml`: configuration is not of the program, and counts by
+/// its values.
+fn is_stack_config(name: &str) -> bool {
+    let stem = name
+        .strip_suffix(".yaml")
+        .or_else(|| name.strip_suffix(".yml"));
+    stem.and_then(|stem| stem.strip_prefix("Pulumi."))
+        .is_some_and(|stack| !stack.is_empty())
+}
+
+/// Whether a file is one that programs are written in.
+pub fn is_source(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|extension| SOURCES.iter().any(|source| extension == *source))
+}
+
+/// What was found of a program so far.
+struct ProgramParts<'a> {
+    files: &'a ProjectFiles,
+    directory: PathBuf,
+    root: PathBuf,
+    /// Files by the name under which they count.
+    found: BTreeMap<String, ProgramFile>,
+    /// Folders that were looked at.
+    folders: BTreeSet<PathBuf>,
+}
+
+impl ProgramParts<'_> {
+    /// A folder with everything that it leads to. `prefix` tells its files from those of others.
+    fn add_folder(&mut self, folder: &Path, prefix: &str) -> io::Result<()> {
+        if !self.folders.insert(self.files.canonicalize(folder)?) {
+            return Ok(());
+        }
+        for (path, file) in self.files.own_files(folder)? {
+            let name = path.strip_prefix(folder).unwrap_or(&path);
+            self.add_file(file, format!("{prefix}{}", name.display()))?;
+        }
+        for (name, package) in self.linked_packages(folder) {
+            self.add_folder(&package, &format!("{name}/"))?;
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, file: ProgramFile, name: String) -> io::Result<()> {
+        self.found.insert(name, file.clone());
+        let ProgramFile::Content(path) = file else {
+            return Ok(());
+        };
+        if !is_source(&path) {
+            return Ok(());
+        }
+        let text = match self.files.read_at_most(&path, LARGEST_SOURCE) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let text = String::from_utf8_lossy(&text);
+        let named = LEADS_OUT.captures_iter(&text);
+        for named in named.filter_map(|found| found.get(1)) {
+            self.add_named(&path, named.as_str())?;
+        }
+        Ok(())
+    }
+
+    /// Something that a source file names: an import, relative to the file, or a file or folder that
+    /// becomes an asset, relative to the program.
+    fn add_named(&mut self, file: &Path, path: &str) -> io::Result<()> {
+        let beside = file.parent().map(|folder| folder.join(path));
+        let bases = beside.into_iter().chain([self.directory.join(path)]);
+        for target in bases
+            .map(|base| normal(&base))
+            .filter_map(|base| self.existing(&base))
+            .collect::<Vec<_>>()
+        {
+            // The folder above the program would be everything there is.
+            let contains_us = self.directory.starts_with(&target);
+            if contains_us || target.starts_with(&self.directory) {
+                continue;
+            }
+            let name = self.name_outside(&target);
+            if self.files.is_dir(&target) {
+                self.add_folder(&target, &format!("{name}/"))?;
+            } else if self.files.is_file(&target) && !self.found.contains_key(&name) {
+                self.add_file(ProgramFile::Content(target), name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_above(&mut self) {
+        let above: Vec<_> = self
+            .directory
+            .ancestors()
+            .skip(1)
+            .map(Path::to_owned)
+            .collect();
+        for folder in above
+            .iter()
+            .take_while(|above| above.starts_with(&self.root))
+        {
+            for file in ABOVE.iter().map(|name| folder.join(name)) {
+                if self.files.is_file(&file) {
+                    let name = self.name_outside(&file);
+                    self.found.insert(name, ProgramFile::Content(file));
+                }
+            }
+        }
+    }
+
+    /// `../../package.json`, as seen from the program.
+    fn name_outside(&self, file: &Path) -> String {
+        let common = self
+            .directory
+            .ancestors()
+            .find(|above| file.starts_with(above));
+        let Some(common) = common else {
+            return file.display().to_string();
+        };
+        let steps = self.directory.strip_prefix(common);
+        let depth = steps.map_or(0, |steps| steps.components().count());
+        let rest = file.strip_prefix(common).unwrap_or(file);
+        format!("{}{}", "../".repeat(depth), rest.display())
+    }
+
+    /// Packages that a folder depends on and that are linked rather than installed, by name.
+    fn linked_packages(&self, folder: &Path) -> BTreeMap<String, PathBuf> {
+        let Ok(text) = self.files.read(&folder.join("package.json")) else {
+            return BTreeMap::new();
+        };
+        // The package manager complains about a file that is no JSON, in better words.
+        let package: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let mut packages = BTreeMap::new();
+        for kind in ["dependencies", "optionalDependencies", "devDependencies"] {
+            let names = package.get(kind).and_then(Value::as_object);
+            for name in names.into_iter().flatten().map(|(name, _)| name) {
+                let mut places = folder
+                    .ancestors()
+                    .map(|above| above.join("node_modules").join(name));
+                let Some(place) = places.find(|place| self.files.exists(place)) else {
+                    continue;
+                };
+                let Ok(target) = self.files.canonicalize(&place) else {
+                    continue;
+                };
+                let installed = target
+                    .components()
+                    .any(|part| part.as_os_str() == "node_modules");
+                if !installed {
+                    packages.insert(name.clone(), target);
+                }
+            }
+        }
+        packages
+    }
+
+    /// What a path in a program means: itself, or a module without its ending.
+    fn existing(&self, path: &Path) -> Option<PathBuf> {
+        if self.files.exists(path) {
+            return Some(path.to_owned());
+        }
+        let endings = SOURCES.iter().copied().chain(["json"]);
+        let text = path.to_str()?;
+        // `./x.js` in a TypeScript file is the module `x.ts`.
+        let stem = text.strip_suffix(".js").unwrap_or(text);
+        endings
+            .map(|ending| PathBuf::from(format!("{stem}.{ending}")))
+            .find(|file| self.files.is_file(file))
+    }
+}
+
+/// The path without `.` and `..`, without asking the file system.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            fs::create_dir_all(tree.0.path().join(WORKSPACE)).unwrap();
+            for (name, text) in files {
+                tree.write(name, text);
+            }
+            tree
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let path = self.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn program(&self) -> BTreeMap<String, FileDigest> {
+            self.read_by(&ProjectFiles::UNRESTRICTED)
+        }
+
+        fn read_by(&self, files: &ProjectFiles) -> BTreeMap<String, FileDigest> {
+            let source = self.0.path().join("network/src");
+            files.program_digests(&source, None).unwrap()
+        }
+
+        fn names(&self) -> Vec<String> {
+            self.program().into_keys().collect()
+        }
+    }
+
+    fn digest_of(text: &str) -> FileDigest {
+        Sha256::digest(text).into()
+    }
+
+    #[test]
+    fn packages_are_looked_for_up_to_the_workspace_or_the_repository() {
+        let temp = tempfile::tempdir().unwrap();
+        let source = temp.path().join("a/b/src");
+        fs::create_dir_all(&source).unwrap();
+        fs::write(source.join("index.ts"), "1").unwrap();
+        for folder in ["", "a", "a/b"] {
+            fs::write(temp.path().join(folder).join("package-lock.json"), "{}").unwrap();
+        }
+        let above = || {
+            let files = ProjectFiles::UNRESTRICTED;
+            let found = files.program_digests(&source, None).unwrap();
+            found.len() - 1
+        };
+        assert_eq!(above(), 0, "nobody says whose these are");
+        fs::create_dir(temp.path().join("a").join(REPOSITORY)).unwrap();
+        assert_eq!(above(), 2);
+        fs::create_dir_all(temp.path().join("a/b").join(WORKSPACE)).unwrap();
+        assert_eq!(above(), 1);
+    }
+
+    #[test]
+    fn a_plan_beside_its_program_is_not_of_it() {
+        let tree = Tree::new(&[
+            ("network/src/index.ts", "1"),
+            ("network/src/plan.json", "1"),
+        ]);
+        let source = tree.0.path().join("network/src");
+        let plan = source.join("plan.json");
+        let files = ProjectFiles::UNRESTRICTED;
+        let found = files.program_digests(&source, Some(&plan)).unwrap();
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["index.ts"]);
+    }
+
+    #[test]
+    fn code_and_lock_file_count_and_installed_packages_do_not() {
+        let tree = Tree::new(&[
+            ("network/src/index.ts", "1"),
+            ("network/src/bin/tool.js", "1"),
+            ("network/src/node_modules/x/y.js", "1"),
+            ("package-lock.json", "{}"),
+        ]);
+        let names = ["../../package-lock.json", "bin/tool.js", "index.ts"];
+        assert_eq!(tree.names(), names);
+
+        let first = tree.program();
+        tree.write("network/src/node_modules/x/y.js", "2");
+        assert_eq!(tree.program(), first);
+        tree.write("package-lock.json", "{\"a\":1}");
+        assert_ne!(tree.program(), first, "other packages may be installed");
+        let second = tree.program();
+        tree.write("network/src/vpc.ts", "2");
+        assert_ne!(tree.program(), second);
+    }
+
+    #[test]
+    fn linked_packages_count_beside_files_of_the_same_name() {
+        let tree = Tree::new(&[
+            ("network/src/index.ts", "1"),
+            (
+                "network/src/package.json",
+                r#"{"dependencies": {"@cloud/shared": "1", "@pulumi/aws": "7"}}"#,
+            ),
+            ("shared/index.ts", "1"),
+            (
+                "shared/package.json",
+                r#"{"dependencies": {"@cloud/names": "1"}}"#,
+            ),
+            ("names/index.ts", "1"),
+            ("other/index.ts", "1"),
+            ("node_modules/@pulumi/aws/index.js", "1"),
+        ]);
+        let links = tree.0.path().join("node_modules/@cloud");
+        fs::create_dir_all(&links).unwrap();
+        for name in ["shared", "names", "other"] {
+            symlink(format!("../../{name}"), links.join(name)).unwrap();
+        }
+        let names = [
+            "@cloud/names/index.ts",
+            "@cloud/shared/index.ts",
+            "@cloud/shared/package.json",
+            "index.ts",
+            "package.json",
+        ];
+        assert_eq!(tree.names(), names);
+        for changed in ["network/src/index.ts", "shared/index.ts", "names/index.ts"] {
+            let before = tree.program();
+            tree.write(changed, "2");
+            let after = tree.program();
+            let changed_files = after
+                .iter()
+                .filter(|(name, content)| before[*name] != **content);
+            assert_eq!(changed_files.count(), 1, "{changed}");
+        }
+    }
+
+    #[test]
+    fn what_a_source_file_names_outside_of_the_program_counts() {
+        let tree = Tree::new(&[
+            (
+                "network/src/index.ts",
+                "import {a} from \"../../lib/a\";\nnew FileArchive('../../app');\n\
+                 const up = '../..'; `../${x}`; '../../nothing'",
+            ),
+            ("lib/a.ts", "export * from '../other/b.js'"),
+            ("lib/unused.ts", ""),
+            ("other/b.ts", ""),
+            ("app/server/main.py", ""),
+        ]);
+        let names = [
+            "../../app/server/main.py",
+            "../../lib/a.ts",
+            "../../other/b.ts",
+            "index.ts",
+        ];
+        assert_eq!(tree.names(), names);
+    }
+
+    #[test]
+    fn a_linked_file_counts_as_what_it_leads_to() {
+        let tree = Tree::new(&[("network/src/index.ts", "1"), ("elsewhere.txt", "1")]);
+        let link = tree.0.path().join("network/src/data.txt");
+        symlink("../../elsewhere.txt", link).unwrap();
+        let before = tree.program();
+        tree.write("elsewhere.txt", "2");
+        assert_ne!(tree.program(), before);
+    }
+
+    #[test]
+    fn configuration_of_stacks_and_what_tools_keep_are_not_of_the_program() {
+        let tree = Tree::new(&[("network/src/index.ts", "1")]);
+        let before = tree.program();
+        for name in [
+            "Pulumi.dev.yaml",
+            "Pulumi.prod.yml",
+            ".git/HEAD",
+            ".pulumi/stacks/dev.json",
+            ".nimbus/state/x",
+            ".mypy_cache/x",
+            "venv/bin/python",
+        ] {
+            tree.write(&format!("network/src/{name}"), "x");
+            assert_eq!(tree.program(), before, "{name}");
+        }
+        tree.write("network/src/Pulumi.yaml", "name: network");
+        assert_ne!(tree.program(), before);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_counts_as_its_text() {
+        let tree = Tree::new(&[("network/src/index.ts", "1")]);
+        symlink("../nothing", tree.0.path().join("network/src/data")).unwrap();
+        assert_eq!(tree.program()["data"], digest_of("../nothing"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_strangers_link_out_of_the_project_is_not_followed() {
+        let tree = Tree::new(&[
+            ("network/src/index.ts", "import '../../secret';"),
+            ("secret.ts", "1"),
+        ]);
+        let source = tree.0.path().join("network/src");
+        symlink("../../secret.ts", source.join("link.ts")).unwrap();
+        let restricted = ProjectFiles::beneath(&source, &[]).unwrap();
+        let found = tree.read_by(&restricted);
+        assert_eq!(found["link.ts"], digest_of("../../secret.ts"));
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["index.ts", "link.ts"]);
+    }
+}
