@@ -247,7 +247,7 @@ mod tests {
             stamp: text("20260102-030405"),
             request: RunRequest {
                 action: RunAction::Deploy,
-                deployment: text("D1"),
+                deployment: "D1".parse().unwrap(),
                 environment: EnvironmentName::DEV,
                 rehearsal: false,
                 user: text("u"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use nimbus_core::ComponentName;
+use nimbus_core::{ComponentName, EnvironmentName};
 use sha2::{Digest as _, Sha256};
 
 use crate::fingerprint::RunReason;
@@ -19,7 +19,7 @@ use crate::template::Estimate;
 pub struct RunPlan {
     /// Directory name of the deployment.
     pub deployment: String,
-    pub environment: String,
+    pub environment: EnvironmentName,
     pub layers: Vec<Vec<PlannedUnit>>,
 }
 
@@ -45,7 +45,7 @@ impl RunPlan {
     /// `reasons` says why a unit runs; one that is absent has no reason of its own.
     pub fn new(
         deployment: &str,
-        environment: &str,
+        environment: EnvironmentName,
         graph: &UnitGraph,
         reasons: &BTreeMap<ComponentName, RunReason>,
         estimates: &BTreeMap<ComponentName, Estimate>,
@@ -72,7 +72,7 @@ impl RunPlan {
         };
         Self {
             deployment: deployment.to_owned(),
-            environment: environment.to_owned(),
+            environment,
             layers: layers
                 .iter()
                 .map(|layer| layer.iter().map(|n| unit(n)).collect())
@@ -312,7 +312,7 @@ mod tests {
         });
         RunPlan::new(
             "D1BRV40-A-shop",
-            "dev",
+            EnvironmentName::DEV,
             &graph(),
             &reasons,
             &BTreeMap::from(estimates),
@@ -354,7 +354,13 @@ mod tests {
         // Their last run had nothing to do and took seconds.
         let quick = Estimate::default().learnt(3, 10);
         let estimates = many.iter().map(|name| (name.clone(), quick)).collect();
-        let plan = RunPlan::new("D1", "dev", &graph, &reasons.collect(), &estimates);
+        let plan = RunPlan::new(
+            "D1",
+            EnvironmentName::DEV,
+            &graph,
+            &reasons.collect(),
+            &estimates,
+        );
         assert_eq!(plan.minutes(), 1);
         assert_eq!(plan.time_limit(4), minutes(2 * 64 * 5 / 4));
     }
@@ -406,7 +412,7 @@ mod tests {
         let plan = plan(&[("network", RunReason::NeverDeployed)]);
         let changes: [fn(&mut RunPlan); 7] = [
             |plan| plan.deployment.push('x'),
-            |plan| plan.environment = "prod".to_owned(),
+            |plan| plan.environment = EnvironmentName::PROD,
             |plan| plan.layers[0].swap(0, 1),
             |plan| {
                 plan.layers.pop();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use nimbus_core::ComponentName;
+use nimbus_core::{ComponentName, EnvironmentName};
 use nimbus_orchestrator::{
     GraphUnit, OnFailure, Run, RunCommand, RunDirection, RunPlan, RunReason, RunResult, UnitGraph,
     UnitOutcome, UnitState,
@@ -112,7 +112,13 @@ fn plan(graph: &UnitGraph) -> RunPlan {
         .step_by(10)
         .map(|name| (name.to_owned(), RunReason::NeverDeployed))
         .collect();
-    RunPlan::new("D1", "dev", graph, &reasons, &BTreeMap::new())
+    RunPlan::new(
+        "D1",
+        EnvironmentName::DEV,
+        graph,
+        &reasons,
+        &BTreeMap::new(),
+    )
 }
 
 /// Drives the state machine over units of which none has changed.

@@ -122,10 +122,9 @@ pub(crate) async fn plan(
     } else {
         naming::directory(&metadata.id, &metadata.organization, &metadata.project)
     };
-    let environment = context.environment.as_str();
     Ok(RunPlan::new(
         &shown,
-        environment,
+        context.environment,
         graph,
         &reasons,
         &estimates,

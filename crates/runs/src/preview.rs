@@ -112,7 +112,7 @@ async fn seal(
     }
     Ok(SealedPlan::new(
         timestamp(context.ports.clock.now()),
-        context.id().to_string(),
+        context.id().clone(),
         request.environment,
         request.rehearsal,
         units,

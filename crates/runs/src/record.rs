@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use nimbus_core::{ComponentName, EnvironmentName};
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName};
 use nimbus_orchestrator::{OnFailure, RunAction, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::seal::SealedPlan;
 pub struct RunRequest {
     #[serde(rename = "kind")]
     pub action: RunAction,
-    pub deployment: String,
+    pub deployment: DeploymentId,
     pub environment: EnvironmentName,
     pub rehearsal: bool,
     pub user: String,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::{Fingerprint, FingerprintInput, InputChange, InputDifference};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ const SCHEMA: &str = "nimbus/deployment-plan/2";
 pub struct SealedPlan {
     schema: String,
     pub made: String,
-    pub deployment: String,
+    pub deployment: DeploymentId,
     pub environment: EnvironmentName,
     pub rehearsal: bool,
     pub units: BTreeMap<ComponentName, SealedUnit>,
@@ -38,7 +38,7 @@ pub struct SealedUnit {
 impl SealedPlan {
     pub(crate) fn new(
         made: String,
-        deployment: String,
+        deployment: DeploymentId,
         environment: EnvironmentName,
         rehearsal: bool,
         units: BTreeMap<ComponentName, SealedUnit>,
@@ -80,11 +80,11 @@ impl SealedPlan {
     /// Refuses the plan unless it is one of this deployment.
     pub(crate) fn refuse_other(
         &self,
-        deployment: &str,
+        deployment: &DeploymentId,
         environment: EnvironmentName,
         rehearsal: bool,
     ) -> Result<()> {
-        let same = self.deployment == deployment
+        let same = self.deployment == *deployment
             && self.environment == environment
             && self.rehearsal == rehearsal;
         if same {
@@ -182,6 +182,10 @@ pub(crate) fn moved(reasons: &[String]) -> Error {
 mod tests {
     use super::*;
 
+    fn id(text: &str) -> DeploymentId {
+        text.parse().unwrap()
+    }
+
     fn plan(inputs: Fingerprint) -> SealedPlan {
         let unit = SealedUnit {
             state: None,
@@ -193,7 +197,7 @@ mod tests {
             ]),
         };
         let units = BTreeMap::from([("app".parse().unwrap(), unit)]);
-        SealedPlan::new("t".into(), "D1".into(), EnvironmentName::DEV, true, units)
+        SealedPlan::new("t".into(), id("D1"), EnvironmentName::DEV, true, units)
     }
 
     fn inputs(code: &str) -> Fingerprint {
@@ -219,9 +223,12 @@ mod tests {
             "the plan no longer fits: other code (index.ts) of app"
         );
         assert!(plan.refuse_moved("other", &now).is_err());
-        assert!(plan.refuse_other("D2", EnvironmentName::DEV, true).is_err());
         assert!(
-            plan.refuse_other("D1", EnvironmentName::DEV, false)
+            plan.refuse_other(&id("D2"), EnvironmentName::DEV, true)
+                .is_err()
+        );
+        assert!(
+            plan.refuse_other(&id("D1"), EnvironmentName::DEV, false)
                 .is_err()
         );
     }

@@ -409,11 +409,7 @@ async fn deploy_work(
     let plan = match &choices.sealed_plan {
         None => None,
         Some(plan) => {
-            plan.refuse_other(
-                context.id().as_str(),
-                request.environment,
-                request.rehearsal,
-            )?;
+            plan.refuse_other(context.id(), request.environment, request.rehearsal)?;
             refuse_moved(context, plan, earlier).await?;
             Some(Arc::new(plan.clone()))
         }

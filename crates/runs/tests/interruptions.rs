@@ -32,7 +32,7 @@ fn world() -> RecordedWorld {
 fn request(action: RunAction, on_failure: OnFailure, to_version: Option<u32>) -> RunRequest {
     RunRequest {
         action,
-        deployment: "D1".to_owned(),
+        deployment: "D1".parse().unwrap(),
         environment: DEV,
         rehearsal: false,
         user: "ann".to_owned(),

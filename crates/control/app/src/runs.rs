@@ -117,7 +117,7 @@ impl App {
                 let user = tx.user_get(call.who.user).await.map(|user| user.email);
                 let request = RunRequest {
                     action,
-                    deployment: stored.id.clone(),
+                    deployment: manifest.metadata.id.clone(),
                     environment,
                     rehearsal: input.rehearsal,
                     // Somebody of a tenant above is not among this tenant's users.

@@ -2,6 +2,7 @@
 
 mod resumed;
 
+use nimbus_core::EnvironmentName;
 use proptest::prelude::*;
 
 use super::*;
@@ -343,7 +344,7 @@ fn the_work_of_planning_and_running_grows_with_the_graph_and_no_faster() {
     let planned = |size| {
         work_of(|| {
             let graph = wide(size);
-            let plan = RunPlan::new("D1", "dev", &graph, &none, &BTreeMap::new());
+            let plan = RunPlan::new("D1", EnvironmentName::DEV, &graph, &none, &BTreeMap::new());
             assert_eq!(plan.units().count(), size);
         })
     };

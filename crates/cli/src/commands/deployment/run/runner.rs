@@ -85,7 +85,7 @@ impl LocalRunner {
         let owner = Owner::current("");
         RunRequest {
             action,
-            deployment: self.place.deployment.manifest.metadata.id.to_string(),
+            deployment: self.place.deployment.manifest.metadata.id.clone(),
             environment: self.environment,
             rehearsal: self.place.records.is_rehearsal(),
             user: owner.username,

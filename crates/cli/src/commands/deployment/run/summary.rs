@@ -107,7 +107,7 @@ impl RunSummary {
             event: "summary",
             run: Some(finished.record.run.to_string()),
             kind: request.action.as_str(),
-            deployment: request.deployment.clone(),
+            deployment: request.deployment.to_string(),
             environment: request.environment.to_string(),
             rehearsal: request.rehearsal,
             result: finished.result.word(),
