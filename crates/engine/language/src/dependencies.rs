@@ -266,7 +266,7 @@ fn tell(events: &dyn EventSink, message: &str) {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use nimbus_engine_monitor::testing::RecordingSink;
+    use nimbus_engine_testing::RecordingSink;
     use tempfile::TempDir;
 
     use super::*;

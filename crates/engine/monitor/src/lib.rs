@@ -28,8 +28,6 @@ mod position;
 mod read;
 mod register;
 mod requests;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod tracker;
 mod transforms;
 

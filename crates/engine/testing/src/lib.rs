@@ -4,16 +4,22 @@
 //! A test names a [`ScriptedProgram`], runs it on a [`Rig`] and looks at three things: the steps that were
 //! announced, the state that was left, and what the [`Cloud`] says really happened.
 
+mod answering;
 mod cloud;
 mod journal;
+mod monitor;
 mod program;
 mod provider;
 mod render;
 mod rig;
+mod sink;
 
+pub use answering::AnsweringProvider;
 pub use cloud::{Cloud, CloudAct, CloudObject};
 pub use journal::MemoryJournal;
+pub use monitor::{FakeRegistrar, MonitorRig, RegistrationAnswer};
 pub use program::{Execution, ScriptedProgram, ScriptedResource, ScriptedValue};
 pub use provider::{FakeProvider, Faults};
 pub use render::{render_snapshot, render_steps};
 pub use rig::{PROJECT, RecordedHooks, Rig, RigRun, STACK};
+pub use sink::RecordingSink;

@@ -11,7 +11,7 @@ use nimbus_engine_deploy::{
 };
 use nimbus_engine_model::{JournalEntry, Snapshot, StepOp, Urn};
 use nimbus_engine_ports::{
-    Analyzer, Diagnostic, EngineEvent, EventSink, HookError, HookRequest, HookRunner, StepEvent,
+    Analyzer, Diagnostic, EngineEvent, HookError, HookRequest, HookRunner, StepEvent,
 };
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ use crate::cloud::Cloud;
 use crate::journal::MemoryJournal;
 use crate::program::{Execution, ScriptedProgram};
 use crate::provider::{FakeProvider, Faults};
+use crate::sink::RecordingSink;
 
 pub const PROJECT: &str = "proj";
 pub const STACK: &str = "test";
@@ -194,25 +195,16 @@ impl RigRun {
 
 struct RigWatch {
     journal: Arc<MemoryJournal>,
-    events: Arc<RecordedEvents>,
+    events: Arc<RecordingSink>,
 }
 
 impl RigWatch {
     fn into_run(self, outcome: DeploymentOutcome) -> RigRun {
         RigRun {
             outcome,
-            events: std::mem::take(&mut *self.events.0.lock()),
+            events: self.events.take(),
             entries: self.journal.entries(),
         }
-    }
-}
-
-#[derive(Default)]
-struct RecordedEvents(Mutex<Vec<EngineEvent>>);
-
-impl EventSink for RecordedEvents {
-    fn emit(&self, event: EngineEvent) {
-        self.0.lock().push(event);
     }
 }
 

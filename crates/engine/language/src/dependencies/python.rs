@@ -274,7 +274,7 @@ fn rename_inside(environment: &Path, from: &Path, to: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use nimbus_engine_monitor::testing::RecordingSink;
+    use nimbus_engine_testing::RecordingSink;
     use tempfile::TempDir;
 
     use super::*;

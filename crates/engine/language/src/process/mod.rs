@@ -88,8 +88,8 @@ impl ProgramProcess {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_monitor::testing::RecordingSink;
     use nimbus_engine_ports::Severity;
+    use nimbus_engine_testing::RecordingSink;
 
     use super::*;
 

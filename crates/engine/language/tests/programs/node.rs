@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::{HookKind, PropertyMap, PropertyValue};
-use nimbus_engine_monitor::testing::{AnsweringProvider, RegistrationAnswer};
 use nimbus_engine_monitor::{
     BuiltinProvider, Listen, RunningResources, StackReadError, StackReader,
 };
 use nimbus_engine_ports::{HookRequest, HookRunner, InvokeResponse, Severity};
+use nimbus_engine_testing::{AnsweringProvider, RegistrationAnswer};
 
 use crate::support::{esm, node_sdk, secret, typescript};
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use nimbus_engine_language::LaunchError;
-use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_ports::{ProgramError, RegisterError, RegisterStatus, Severity};
+use nimbus_engine_testing::RegistrationAnswer;
 
 use crate::support::{LifeLine, all_gone, node_sdk, typescript};
 

@@ -7,10 +7,10 @@ use nimbus_engine_language::{
 };
 use nimbus_engine_model::{HookKind, PropertyMap, PropertyValue};
 use nimbus_engine_monitor::Listen;
-use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_ports::{
     HookRequest, HookRunner, ProgramError, RegisterError, RegisterStatus, Severity,
 };
+use nimbus_engine_testing::RegistrationAnswer;
 
 use crate::support::{LifeLine, all_gone, python, python_program, secret};
 

@@ -12,11 +12,11 @@ use nimbus_engine_language::{
     RuntimeOptions,
 };
 use nimbus_engine_model::{Goal, PropertyMap, PropertyValue};
-use nimbus_engine_monitor::testing::{FakeRegistrar, RegistrationAnswer};
 use nimbus_engine_monitor::{HookRegistry, Listen, NoRemoteAssets, RunningResources};
 use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, EventSink, Program, ProgramError, Severity,
 };
+use nimbus_engine_testing::{FakeRegistrar, RegistrationAnswer};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

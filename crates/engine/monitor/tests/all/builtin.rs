@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::{PropertyMap, PropertyValue, Urn};
-use nimbus_engine_monitor::testing::{FakeRegistrar, MonitorRig};
 use nimbus_engine_monitor::{
     BuiltinProvider, InvokeCall, InvokeError, Invoked, RunningResources, StackReadError,
     StackReader,
@@ -13,6 +12,7 @@ use nimbus_engine_ports::{
     CheckRequest, CreateRequest, DiffRequest, Diffs, InvokeRequest, Provider, ReadRequest,
     UpdateRequest,
 };
+use nimbus_engine_testing::{FakeRegistrar, MonitorRig};
 
 use crate::support::{component, props, settings};
 

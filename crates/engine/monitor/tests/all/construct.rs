@@ -5,9 +5,9 @@ use std::sync::Arc;
 use nimbus_engine_model::{
     OutputValue, PropertyMap, PropertyValue, ProviderRef, ResourceReference, Urn,
 };
-use nimbus_engine_monitor::testing::AnsweringProvider;
 use nimbus_engine_monitor::{Completion, Ending, MethodCall, Registration, ResourceOptions};
 use nimbus_engine_ports::{CallResponse, ConstructResponse, ProviderError};
+use nimbus_engine_testing::AnsweringProvider;
 
 use crate::support::{
     Rig, TransformLog, custom, props, provider_ref, registrar, remote, rig_with, settings, under,

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_monitor::{Completion, Ending, InvokeCall, InvokeError, ReadCall, Registration};
 use nimbus_engine_ports::{RegisterError, RegisterStatus};
+use nimbus_engine_testing::RegistrationAnswer;
 
 use crate::support::{component, custom, registrar, rig, rig_with, settings, urn};
 
-fn failing(
-    name: &'static str,
-    answer: RegistrationAnswer,
-) -> nimbus_engine_monitor::testing::FakeRegistrar {
+fn failing(name: &'static str, answer: RegistrationAnswer) -> nimbus_engine_testing::FakeRegistrar {
     registrar().answering(move |goal| {
         if goal.name == name {
             answer.clone()

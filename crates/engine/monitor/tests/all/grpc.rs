@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::{Alias, AliasParent, PropertyValue};
-use nimbus_engine_monitor::testing::{
-    AnsweringProvider, FakeRegistrar, MonitorRig, RegistrationAnswer,
-};
 use nimbus_engine_monitor::{Completion, Listen, MonitorServer};
 use nimbus_engine_ports::{InvokeResponse, ProviderError, RegisterError, RegisterStatus, Severity};
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::engine_client::EngineClient;
 use nimbus_engine_proto::resource_monitor_client::ResourceMonitorClient;
+use nimbus_engine_testing::{AnsweringProvider, FakeRegistrar, MonitorRig, RegistrationAnswer};
 use nimbus_engine_wire::{Accept, AcceptedValues, Outputs, UnknownEncoding, decode, encode};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};

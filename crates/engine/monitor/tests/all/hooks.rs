@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::HookKind;
-use nimbus_engine_monitor::testing::RecordingSink;
 use nimbus_engine_monitor::{ErrorHookCallback, Hook, HookCallback, HookRegistry};
 use nimbus_engine_ports::{HookError, HookRequest, HookRunner, Severity};
+use nimbus_engine_testing::RecordingSink;
 
 use crate::support::urn;
 

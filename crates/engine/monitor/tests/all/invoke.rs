@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::PropertyMap;
-use nimbus_engine_monitor::testing::AnsweringProvider;
 use nimbus_engine_monitor::{
     InvokeCall, InvokeError, InvokeOptions, InvokeTransform, Invoked, MonitorError, ReadCall,
     ResourceOptions,
 };
 use nimbus_engine_ports::{InvokeResponse, ProviderError};
+use nimbus_engine_testing::AnsweringProvider;
 
 use crate::support::{
     Rig, component, custom, props, provider_ref, registrar, rig_with, settings, under, urn, with,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nimbus_engine_model::{PackageDescriptor, Parameterization, PropertyValue};
-use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_monitor::{MonitorSettings, Registration, ResourceOptions};
 use nimbus_engine_ports::RegisterStatus;
+use nimbus_engine_testing::RegistrationAnswer;
 
 use crate::support::{
     Rig, component, custom, props, provider_ref, registrar, rig, rig_with, settings, with,

@@ -3,11 +3,11 @@
 use nimbus_engine_model::{
     Alias, Asset, CustomTimeouts, HookKind, OutputValue, PropertyValue, Urn,
 };
-use nimbus_engine_monitor::testing::RegistrationAnswer;
 use nimbus_engine_monitor::{
     Completion, RawOrigin, RawPosition, Registration, ResourceOptions, Timeouts,
 };
 use nimbus_engine_ports::RegisterStatus;
+use nimbus_engine_testing::RegistrationAnswer;
 
 use crate::support::{component, custom, props, registrar, rig, rig_with, settings, urn, with};
 

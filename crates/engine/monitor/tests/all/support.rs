@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_model::{PropertyMap, PropertyValue, Urn};
-use nimbus_engine_monitor::testing::{FakeRegistrar, MonitorRig, RecordingSink};
 use nimbus_engine_monitor::{
     Ending, Monitor, MonitorError, MonitorSettings, Registration, RegistrationResult,
     ResourceOptions, ResourceTransform, TransformedResource,
 };
 use nimbus_engine_ports::{DeploymentContext, Severity};
+use nimbus_engine_testing::{FakeRegistrar, MonitorRig, RecordingSink};
 use parking_lot::Mutex;
 
 pub(crate) struct Rig {

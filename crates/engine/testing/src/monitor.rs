@@ -1,4 +1,4 @@
-//! Stand-ins for the deployment, its providers and its audience.
+//! A monitor between stand-ins for the deployment and its audience.
 //!
 //! They record what reaches them and answer as told, so that a test says in one place what the
 //! program asked for and what it was answered.
@@ -10,21 +10,18 @@ use async_trait::async_trait;
 use nimbus_engine_model::{
     Goal, PropertyMap, ProviderRef, ResourceState, UNKNOWN_ID, Urn, provider_package,
 };
+use nimbus_engine_monitor::{
+    HookRegistry, Monitor, MonitorPorts, MonitorSettings, NoRemoteAssets, RunningResources,
+};
 use nimbus_engine_ports::{
-    CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
-    ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, Diagnostic, DiffRequest,
-    DiffResponse, EngineEvent, EventSink, InvokeRequest, InvokeResponse, Provider, ProviderError,
-    ReadGoal, ReadRequest, ReadResponse, RegisterError, RegisterResult, RegisterStatus, Registrar,
-    UpdateRequest, UpdateResponse,
+    EventSink, Provider, ReadGoal, ReadRequest, RegisterError, RegisterResult, RegisterStatus,
+    Registrar,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::assets::NoRemoteAssets;
-use crate::builtin::RunningResources;
-use crate::hooks::HookRegistry;
-use crate::monitor::{Monitor, MonitorPorts, MonitorSettings};
+use crate::sink::RecordingSink;
 
 /// How a registration is answered.
 #[derive(Clone, Debug)]
@@ -245,177 +242,6 @@ impl Registrar for FakeRegistrar {
 
 fn provider_of(reference: &str) -> Option<ProviderRef> {
     ProviderRef::parse(reference).ok()
-}
-
-/// An audience that remembers.
-#[derive(Default)]
-pub struct RecordingSink {
-    events: Mutex<Vec<EngineEvent>>,
-}
-
-impl RecordingSink {
-    pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        let events = self.events.lock();
-        let diagnostics = events.iter().filter_map(|event| match event {
-            EngineEvent::Diagnostic(diagnostic) => Some(diagnostic.clone()),
-            _ => None,
-        });
-        diagnostics.collect()
-    }
-
-    /// Messages of one severity.
-    pub fn messages(&self, severity: nimbus_engine_ports::Severity) -> Vec<String> {
-        let diagnostics = self.diagnostics().into_iter();
-        diagnostics
-            .filter(|diagnostic| diagnostic.severity == severity)
-            .map(|diagnostic| diagnostic.message)
-            .collect()
-    }
-}
-
-impl EventSink for RecordingSink {
-    fn emit(&self, event: EngineEvent) {
-        self.events.lock().push(event);
-    }
-}
-
-type Reply<Request, Response> =
-    Box<dyn Fn(Request) -> Result<Response, ProviderError> + Send + Sync>;
-
-/// A provider that answers functions and methods as told and records what it was asked.
-#[derive(Default)]
-pub struct AnsweringProvider {
-    on_invoke: Option<Reply<InvokeRequest, InvokeResponse>>,
-    on_call: Option<Reply<CallRequest, CallResponse>>,
-    on_construct: Option<Reply<ConstructRequest, ConstructResponse>>,
-    invokes: Mutex<Vec<InvokeRequest>>,
-    calls: Mutex<Vec<CallRequest>>,
-    constructs: Mutex<Vec<ConstructRequest>>,
-}
-
-impl AnsweringProvider {
-    #[must_use]
-    pub fn on_invoke(
-        mut self,
-        reply: impl Fn(InvokeRequest) -> Result<InvokeResponse, ProviderError> + Send + Sync + 'static,
-    ) -> Self {
-        self.on_invoke = Some(Box::new(reply));
-        self
-    }
-
-    #[must_use]
-    pub fn on_call(
-        mut self,
-        reply: impl Fn(CallRequest) -> Result<CallResponse, ProviderError> + Send + Sync + 'static,
-    ) -> Self {
-        self.on_call = Some(Box::new(reply));
-        self
-    }
-
-    #[must_use]
-    pub fn on_construct(
-        mut self,
-        reply: impl Fn(ConstructRequest) -> Result<ConstructResponse, ProviderError>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        self.on_construct = Some(Box::new(reply));
-        self
-    }
-
-    pub fn invokes(&self) -> Vec<InvokeRequest> {
-        self.invokes.lock().clone()
-    }
-
-    pub fn calls(&self) -> Vec<CallRequest> {
-        self.calls.lock().clone()
-    }
-
-    pub fn constructs(&self) -> Vec<ConstructRequest> {
-        self.constructs.lock().clone()
-    }
-}
-
-fn unimplemented<T>(method: &'static str) -> Result<T, ProviderError> {
-    Err(ProviderError::Unimplemented { method })
-}
-
-#[async_trait]
-impl Provider for AnsweringProvider {
-    async fn check_config(&self, _: CheckRequest) -> Result<CheckResponse, ProviderError> {
-        unimplemented("CheckConfig")
-    }
-
-    async fn diff_config(&self, _: DiffRequest) -> Result<DiffResponse, ProviderError> {
-        unimplemented("DiffConfig")
-    }
-
-    async fn configure(&self, _: ConfigureRequest) -> Result<(), ProviderError> {
-        unimplemented("Configure")
-    }
-
-    async fn check(&self, _: CheckRequest) -> Result<CheckResponse, ProviderError> {
-        unimplemented("Check")
-    }
-
-    async fn diff(&self, _: DiffRequest) -> Result<DiffResponse, ProviderError> {
-        unimplemented("Diff")
-    }
-
-    async fn create(&self, _: CreateRequest) -> Result<CreateResponse, ProviderError> {
-        unimplemented("Create")
-    }
-
-    async fn read(&self, request: ReadRequest) -> Result<ReadResponse, ProviderError> {
-        Ok(ReadResponse {
-            id: Some(request.id),
-            outputs: request.state,
-            inputs: None,
-            refresh_before_update: false,
-        })
-    }
-
-    async fn update(&self, _: UpdateRequest) -> Result<UpdateResponse, ProviderError> {
-        unimplemented("Update")
-    }
-
-    async fn delete(&self, _: DeleteRequest) -> Result<(), ProviderError> {
-        unimplemented("Delete")
-    }
-
-    async fn invoke(&self, request: InvokeRequest) -> Result<InvokeResponse, ProviderError> {
-        self.invokes.lock().push(request.clone());
-        match &self.on_invoke {
-            Some(reply) => reply(request),
-            None => unimplemented("Invoke"),
-        }
-    }
-
-    async fn call(&self, request: CallRequest) -> Result<CallResponse, ProviderError> {
-        self.calls.lock().push(request.clone());
-        match &self.on_call {
-            Some(reply) => reply(request),
-            None => unimplemented("Call"),
-        }
-    }
-
-    async fn construct(
-        &self,
-        request: ConstructRequest,
-    ) -> Result<ConstructResponse, ProviderError> {
-        self.constructs.lock().push(request.clone());
-        match &self.on_construct {
-            Some(reply) => reply(request),
-            None => unimplemented("Construct"),
-        }
-    }
-
-    async fn cancel(&self) -> Result<(), ProviderError> {
-        Ok(())
-    }
-
-    async fn close(&self) {}
 }
 
 /// A monitor's surroundings, all of them stand-ins.
