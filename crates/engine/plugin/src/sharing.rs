@@ -59,3 +59,14 @@ pub(crate) enum SharingReach {
     /// Operations anywhere.
     Everywhere,
 }
+
+impl SharingReach {
+    /// Its name where it is part of what a process is known by.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Operation => "operation",
+            Self::Folder => "folder",
+            Self::Everywhere => "everywhere",
+        }
+    }
+}

@@ -128,7 +128,8 @@ impl StartPlan {
     pub(crate) fn digest(&self, mut fields: DigestFields, owner: &str) -> KeyDigest {
         let package = &self.package;
         fields.add(owner);
-        fields.add(format!("{:?} {:?}", self.reach, self.tenancy));
+        fields.add(self.reach.as_str());
+        self.tenancy.add_to(&mut fields);
         fields.add(&package.name).add(&package.download_url);
         fields.add_optional(package.version.as_ref().map(Version::to_string));
         for (platform, checksum) in &package.checksums {

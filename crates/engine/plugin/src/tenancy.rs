@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use nimbus_engine_model::{PackageDescriptor, PropertyMap};
 
 use crate::lookup::PluginSearch;
+use crate::pool::DigestFields;
 use crate::runtime::Dynamic;
 
 /// Whether this machine runs programs of strangers.
@@ -56,6 +57,28 @@ const OPERATORS_INPUTS: &[(&str, &[&str])] = &[
 ];
 
 impl Tenancy {
+    /// Everything about it that makes one process unlike another.
+    pub(crate) fn add_to(&self, fields: &mut DigestFields) {
+        match self {
+            Self::Single => {
+                fields.add("single");
+            }
+            Self::Several { providers: None } => {
+                fields.add("several");
+            }
+            Self::Several {
+                providers: Some(providers),
+            } => {
+                fields
+                    .add("named")
+                    .add((providers.len() as u64).to_le_bytes());
+                for provider in providers {
+                    fields.add(provider);
+                }
+            }
+        }
+    }
+
     fn names(&self, package: &str) -> bool {
         match self {
             Self::Single | Self::Several { providers: None } => false,
