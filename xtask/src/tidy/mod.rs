@@ -7,6 +7,7 @@
 
 mod borders;
 mod error_pages;
+mod foundations;
 mod generated;
 mod lockfiles;
 mod manifests;
@@ -104,6 +105,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
         findings.extend(sources::check(file));
         findings.extend(paths::check(file));
         findings.extend(starts::check(file));
+        findings.extend(foundations::check(file));
         findings.extend(thinness::check(file));
         findings.extend(lockfiles::check(file));
         findings.extend(markdown::check(file, &files));

@@ -44,7 +44,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
 }
 
 /// Which lines belong to tests: each item below `#[cfg(test)]`, to its closing brace, and not what follows.
-fn test_lines(lines: &[&str]) -> Vec<bool> {
+pub(super) fn test_lines(lines: &[&str]) -> Vec<bool> {
     let mut test = vec![false; lines.len()];
     let mut index = 0;
     while index < lines.len() {
