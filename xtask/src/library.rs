@@ -36,7 +36,7 @@ fn run_script(repo: &Repo, folder: &str, script: &str) -> Result<usize> {
 }
 
 /// Reads the closing line of the test runner: `      Tests  225 passed (225)`.
-fn passed_tests(line: &str) -> Option<usize> {
+pub(crate) fn passed_tests(line: &str) -> Option<usize> {
     let mut words = line.split_whitespace();
     (words.next()? == "Tests").then_some(())?;
     let count = words.next()?.parse().ok()?;

@@ -11,6 +11,7 @@
 
 mod bench;
 mod cache;
+mod console;
 mod demo;
 mod env;
 mod library;
@@ -39,6 +40,8 @@ struct XtaskArguments {
 enum XtaskCommand {
     /// Set up and run the main job on embedded defaults.
     Demo(demo::DemoOptions),
+    /// Build the web console, which the binary then carries.
+    Console(console::ConsoleOptions),
     /// Set up and pass every check and test.
     Test(test::TestOptions),
     /// Install what tests and the demo need into a per-user cache.
@@ -78,6 +81,7 @@ fn run(command: XtaskCommand) -> Result<()> {
     let repo = Repo::locate()?;
     match command {
         XtaskCommand::Demo(options) => demo::run(&repo, &options),
+        XtaskCommand::Console(options) => console::run(&repo, &options),
         XtaskCommand::Test(options) => test::run(&repo, &options),
         XtaskCommand::Setup(options) => setup::run(&repo, &options),
         XtaskCommand::Env => env::run(&repo),

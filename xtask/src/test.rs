@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::console;
 use crate::env;
 use crate::library;
 use crate::process;
@@ -59,6 +60,11 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     if options.cargo.is_empty() {
         stage(&mut failed, "library", || {
             counts.passed += library::check(repo)?;
+            Ok(())
+        })?;
+        // Before the tests, so that the servers of tests carry the console that was just built.
+        stage(&mut failed, "console", || {
+            counts.passed += console::check(repo)?;
             Ok(())
         })?;
     }

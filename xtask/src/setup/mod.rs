@@ -9,7 +9,7 @@ pub(crate) mod library;
 mod node;
 mod postgres;
 mod python;
-mod version;
+pub(crate) mod version;
 
 use std::path::PathBuf;
 

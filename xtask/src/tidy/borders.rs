@@ -202,6 +202,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-control-auth", &["nimbus-core"]),
     ("nimbus-control-vault", &["nimbus-core"]),
     ("nimbus-control-postgres", &["nimbus-core"]),
+    ("nimbus-control-console", &[]),
     (
         "nimbus-control-store",
         &[
@@ -255,6 +256,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "nimbus-control-api",
             "nimbus-control-app",
+            "nimbus-control-console",
             "nimbus-control-postgres",
             "nimbus-control-runs",
             "nimbus-control-store",

@@ -44,7 +44,7 @@ pub(crate) fn router(state: ServerState) -> Router {
         .merge(probes())
         .nest("/api/v1", probes().fallback(unknown))
         .merge(page::routes())
-        .fallback(unknown)
+        .fallback(page::console)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn(guard))
         .with_state(state)

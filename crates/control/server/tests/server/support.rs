@@ -79,6 +79,11 @@ impl Running {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         request(self.address, "GET", path).await
     }
+
+    /// As a browser asks for an address.
+    pub(crate) async fn get_page(&self, path: &str) -> Answer {
+        send(self.address, "GET", path, "Accept: text/html\r\n", "").await
+    }
 }
 
 pub(crate) struct Answer {

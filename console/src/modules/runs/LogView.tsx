@@ -1,0 +1,113 @@
+/** What programs, providers and the engine say. Follows until one scrolls up; then says how much is new. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, Download } from "lucide-react";
+import { useEffect, useMemo, useRef, useState } from "react";
+
+import type { RunStore } from "../../api/live/store";
+import type { LogLine } from "../../api/live/types";
+import { Button } from "../../components/Button";
+import { Segmented } from "../../components/Choice";
+import { timeOfDay } from "../../components/Time";
+import { usePart } from "./useRun";
+
+const ROW = 18;
+
+type Scope = "unit" | "all";
+type Level = "all" | "warning";
+
+interface Props {
+  store: RunStore;
+  unit: string | undefined;
+}
+
+function textOf(line: LogLine): string {
+  return `${line.at} ${line.level.toUpperCase()} ${line.unit ?? "run"} ${line.message}`;
+}
+
+export function LogView({ store, unit }: Props) {
+  const version = usePart(store, "log");
+  const [scope, setScope] = useState<Scope>("unit");
+  const [level, setLevel] = useState<Level>("all");
+  const [find, setFind] = useState("");
+  const [follow, setFollow] = useState(true);
+  const [seen, setSeen] = useState(0);
+  const scroller = useRef<HTMLDivElement>(null);
+  const lines = useMemo(() => {
+    void version;
+    const wanted = find.toLowerCase();
+    return store.model.log.flatMap((line) => {
+      if (scope === "unit" && unit && line.unit !== unit) return [];
+      if (level === "warning" && line.level !== "warning" && line.level !== "error") return [];
+      if (wanted && !line.message.toLowerCase().includes(wanted)) return [];
+      // One row per line of text: rows of one height can be drawn in part.
+      return line.message.split("\n").map((message, index) => ({ ...line, message, first: index === 0 }));
+    });
+  }, [store, version, scope, level, find, unit]);
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20 });
+  const total = lines.length;
+  useEffect(() => {
+    if (!follow || total === 0) return;
+    virtual.scrollToIndex(total - 1, { align: "end" });
+    setSeen(total);
+  }, [follow, total, virtual]);
+  const onScroll = () => {
+    const element = scroller.current;
+    if (!element) return;
+    const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < ROW * 2;
+    if (!atEnd && follow) setSeen(total);
+    setFollow(atEnd);
+  };
+  const fresh = follow ? 0 : Math.max(0, total - seen);
+  return (
+    <section className="log" aria-label="Log">
+      <div className="log-bar">
+        <Segmented
+          label="Whose log"
+          value={unit ? scope : "all"}
+          options={unit ? [{ value: "unit", label: "Log" }, { value: "all", label: "All units" }] : [{ value: "all", label: "All units" }]}
+          onChange={setScope}
+        />
+        <Segmented
+          label="Level"
+          value={level}
+          options={[
+            { value: "all", label: "Everything" },
+            { value: "warning", label: "Warnings", count: store.model.warnings + store.model.errors },
+          ]}
+          onChange={setLevel}
+        />
+        <input className="input sm grow" type="search" placeholder="Find in the log" aria-label="Find in the log" value={find} onChange={(event) => setFind(event.target.value)} />
+        <Button size="sm" icon={Download} onClick={() => save(store.model.log.map(textOf).join("\n"))} aria-label="Download the log">
+          {total.toLocaleString("en")}
+        </Button>
+        <Button size="sm" icon={ArrowDown} onClick={() => setFollow(true)}>
+          {follow ? "Following" : fresh > 0 ? `${fresh} new` : "Follow"}
+        </Button>
+      </div>
+      <div className="log-scroll" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label="Log lines">
+        <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
+          {virtual.getVirtualItems().map((item) => {
+            const line = lines[item.index];
+            if (!line) return null;
+            return (
+              <div key={item.key} className={`ll ${line.level}`} style={{ transform: `translateY(${item.start}px)` }} title={line.message}>
+                <span className="at">{line.first ? timeOfDay(line.at) : ""}</span>
+                <span className="who">{line.first ? (line.unit ?? "run") : ""}</span>
+                <span className="tx trunc">{line.message}</span>
+              </div>
+            );
+          })}
+        </div>
+        {total === 0 ? <p className="mute log-empty">Nothing was said{find ? " like that" : " yet"}.</p> : null}
+      </div>
+    </section>
+  );
+}
+
+function save(text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = "run.log";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,240 @@
+/** Which unit needs which, and how far each has come. Cards for a few, dots for many, above that the list. */
+import { Maximize2, Minus, Plus } from "lucide-react";
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
+
+import type { RunStore } from "../../api/live/store";
+import type { UnitModel } from "../../api/live/model";
+import { isOver } from "../../api/live/model";
+import { IconButton } from "../../components/Button";
+import { Counts } from "../../components/Operations";
+import { StatusShape } from "../../components/StatusShape";
+import { duration, useNow } from "../../components/Time";
+import { NODE, criticalPath, layoutGraph } from "./graphLayout";
+import type { PlacedEdge } from "./graphLayout";
+import { unitLook } from "./looks";
+import { cellClass, progressOf } from "./UnitStrip";
+import { usePart, useUnit, useUnits } from "./useRun";
+
+const CARDS = 40;
+const DOTS = 300;
+const PADDING = 20;
+
+interface Props {
+  store: RunStore;
+  selected: string | undefined;
+  onSelect: (unit: string) => void;
+}
+
+export function RunGraph({ store, selected, onSelect }: Props) {
+  const version = usePart(store, "run");
+  const units = useUnits(store);
+  const box = useRef<HTMLDivElement>(null);
+  const [room, setRoom] = useState({ width: 1000, height: 200 });
+  const [zoom, setZoom] = useState(1);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setRoom({ width: element.clientWidth, height: element.clientHeight }));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  const layers = store.model.layers;
+  const shape = layers.map((layer) => layer.join()).join("|");
+  const layout = useMemo(() => {
+    void version;
+    void shape;
+    return layoutGraph({ layers, needs: (name) => store.unit(name)?.needs ?? [] });
+  }, [store, layers, shape, version]);
+  const critical = useMemo(
+    () =>
+      criticalPath(
+        layers,
+        (name) => store.unit(name)?.needs ?? [],
+        (name) => costOf(units.find((unit) => unit.name === name)),
+      ),
+    [store, layers, units],
+  );
+  if (units.length > DOTS) {
+    return (
+      <section className="dag list-only" aria-label="Dependency graph">
+        <p className="mute">{units.length} units are too many to draw. The list below has them all, with what each one needs.</p>
+      </section>
+    );
+  }
+  const dots = units.length > CARDS;
+  const fit = Math.min(1, (room.width - PADDING * 2) / Math.max(1, layout.width), (room.height - PADDING * 2) / Math.max(1, layout.height));
+  const scale = Math.max(dots ? 0.2 : 0.55, fit) * zoom;
+  const size = { width: layout.width * scale, height: layout.height * scale };
+  const left = Math.max(PADDING, (room.width - size.width) / 2);
+  const top = Math.max(PADDING, (room.height - size.height) / 2);
+  return (
+    <section className="dag" aria-label="Dependency graph">
+      <a href="#timeline" className="btn sm skip-graph">
+        To the table with the same units
+      </a>
+      <div className="dag-scroll" ref={box} tabIndex={0} role="group" aria-label="Graph, scrolls">
+        <div style={{ width: left * 2 + size.width, height: top * 2 + size.height, position: "relative" }}>
+          <div className="dag-canvas" style={{ left, top, width: layout.width, height: layout.height, transform: `scale(${scale})` }}>
+            <svg className="e" width={layout.width} height={layout.height} aria-hidden>
+              {layout.edges.map((edge) => (
+                <Edge key={`${edge.from}>${edge.to}`} store={store} edge={edge} critical={critical.has(edge.from) && critical.has(edge.to)} />
+              ))}
+            </svg>
+            {layout.nodes.map((node) => (
+              <Node
+                key={node.name}
+                store={store}
+                name={node.name}
+                x={node.x}
+                y={node.y}
+                dot={dots}
+                selected={node.name === selected}
+                onSelect={onSelect}
+              />
+            ))}
+          </div>
+        </div>
+      </div>
+      <div className="dag-tools">
+        <IconButton icon={Minus} label="Smaller" onClick={() => setZoom((before) => Math.max(0.4, before / 1.25))} />
+        <IconButton icon={Plus} label="Larger" onClick={() => setZoom((before) => Math.min(3, before * 1.25))} />
+        <IconButton icon={Maximize2} label="Fit" onClick={() => setZoom(1)} />
+      </div>
+      <div className="legend" aria-hidden>
+        <span>
+          <svg width="22" height="4">
+            <path d="M0 2H22" stroke="var(--ink)" strokeWidth="2" />
+          </svg>
+          critical path
+        </span>
+        <span>
+          <svg width="22" height="4">
+            <path d="M0 2H22" stroke="var(--control)" strokeDasharray="3 3" />
+          </svg>
+          not started
+        </span>
+      </div>
+    </section>
+  );
+}
+
+function costOf(unit: UnitModel | undefined): number {
+  if (!unit) return 0;
+  if (unit.status === "skipped") return 0.1;
+  return unit.seconds ?? unit.usual_seconds ?? (unit.planned_minutes ?? 1) * 60;
+}
+
+function Edge({ store, edge, critical }: { store: RunStore; edge: PlacedEdge; critical: boolean }) {
+  const target = useUnit(store, edge.to);
+  const waiting = target?.status === "waiting" || target?.status === "not_started";
+  return (
+    <path
+      d={curve(edge.points)}
+      fill="none"
+      stroke={critical ? "var(--ink)" : "var(--control)"}
+      strokeWidth={critical ? 1.9 : 1}
+      strokeDasharray={waiting ? "3 3" : undefined}
+    />
+  );
+}
+
+function curve(points: [number, number][]): string {
+  return points
+    .map(([x, y], index) => {
+      const before = points[index - 1];
+      if (!before) return `M${x} ${y}`;
+      if (before[1] === y) return `H${x}`;
+      const middle = (before[0] + x) / 2;
+      return `C${middle} ${before[1]} ${middle} ${y} ${x} ${y}`;
+    })
+    .join("");
+}
+
+interface NodeProps {
+  store: RunStore;
+  name: string;
+  x: number;
+  y: number;
+  dot: boolean;
+  selected: boolean;
+  onSelect: (unit: string) => void;
+}
+
+function Node({ store, name, x, y, dot, selected, onSelect }: NodeProps) {
+  const unit = useUnit(store, name);
+  if (!unit) return null;
+  const look = unitLook(unit);
+  const kind = cellClass(unit);
+  const working = unit.status === "running" || unit.status === "rolling_back";
+  if (dot) {
+    return (
+      <button
+        type="button"
+        className={`dot-node${selected ? " sel" : ""}`}
+        style={{ left: x + NODE.width / 2 - 12, top: y + NODE.height / 2 - 12 }}
+        title={`${name}: ${look.word}`}
+        aria-label={`${name}: ${look.word}`}
+        onClick={() => onSelect(name)}
+      >
+        <StatusShape shape={look.shape} />
+      </button>
+    );
+  }
+  return (
+    <button
+      type="button"
+      className={`nd ${kind}${selected ? " sel" : ""}`}
+      style={{ left: x, top: y, width: NODE.width, height: NODE.height }}
+      aria-label={`${name}: ${look.word}`}
+      aria-pressed={selected}
+      onClick={() => onSelect(name)}
+    >
+      <StatusShape shape={look.shape} />
+      <span className="t trunc">{name}</span>
+      <span className="m">
+        <NodeText unit={unit} store={store} />
+      </span>
+      {working ? <span className="pb" style={{ width: `${Math.max(4, progressOf(unit) * 100)}%` }} /> : null}
+    </button>
+  );
+}
+
+function NodeText({ unit, store }: { unit: UnitModel; store: RunStore }) {
+  const now = useNow() + store.clockOffset;
+  switch (unit.status) {
+    case "skipped":
+      return <>unchanged</>;
+    case "waiting": {
+      const open = unit.needs.filter((need) => {
+        const found = store.unit(need);
+        return found && !isOver(found);
+      });
+      if (open.length === 0) return <>ready</>;
+      return <>needs {open.length === 1 ? open[0] : `${open.length} units`}</>;
+    }
+    case "not_started":
+      return <>not started</>;
+    case "running":
+    case "rolling_back": {
+      const seconds = unit.started_at ? Math.max(0, (now - Date.parse(unit.started_at)) / 1000) : 0;
+      const { done, failed, total } = unit.resources;
+      return (
+        <>
+          {total > 0 ? <span className="num">{`${done + failed} of ${total}`}</span> : <span>{unit.status === "running" ? "starting" : "undoing"}</span>}
+          <span className="num">{duration(Math.floor(seconds))}</span>
+        </>
+      );
+    }
+    case "failed":
+      return <>failed{unit.seconds ? `, ${duration(unit.seconds)}` : ""}</>;
+    case "rolled_back":
+      return <>rolled back</>;
+    case "succeeded":
+      return (
+        <>
+          <Counts counts={unit.changes ?? unit.resources.by_op} same={false} />
+          {unit.seconds ? <span className="num">{duration(unit.seconds)}</span> : null}
+        </>
+      );
+  }
+}

@@ -1,0 +1,49 @@
+/** The pages that exist, who may use them, and how to get there. */
+import {
+  Activity,
+  Boxes,
+  Building2,
+  FileClock,
+  House,
+  KeyRound,
+  Layers,
+  LayoutTemplate,
+  Server,
+  ShieldCheck,
+  UserRound,
+  Users,
+  UsersRound,
+} from "lucide-react";
+import type { LucideIcon } from "lucide-react";
+
+export interface Destination {
+  to: string;
+  label: string;
+  icon: LucideIcon;
+  group: string;
+  /** The permission without which there is nothing to see. */
+  needs?: string;
+  /** The letter after `g`. */
+  key?: string;
+}
+
+export const DESTINATIONS: Destination[] = [
+  { to: "/", label: "Home", icon: House, group: "", key: "h" },
+  { to: "/deployments", label: "Deployments", icon: Layers, group: "Run", needs: "deployment:definition:read", key: "d" },
+  { to: "/runs", label: "Runs", icon: Activity, group: "Run", needs: "deployment:definition:read", key: "r" },
+  { to: "/templates", label: "Templates", icon: LayoutTemplate, group: "Build", needs: "template:definition:read" },
+  { to: "/components", label: "Components", icon: Boxes, group: "Build", needs: "template:definition:read", key: "c" },
+  { to: "/tenants", label: "Tenants", icon: Building2, group: "Govern", needs: "tenant:definition:read", key: "t" },
+  { to: "/users", label: "Users", icon: Users, group: "Govern", needs: "rbac:role:read", key: "u" },
+  { to: "/groups", label: "Groups", icon: UsersRound, group: "Govern", needs: "rbac:role:read" },
+  { to: "/roles", label: "Roles", icon: ShieldCheck, group: "Govern", needs: "rbac:role:read" },
+  { to: "/keys", label: "Service accounts", icon: KeyRound, group: "Govern", needs: "users:key:read" },
+  { to: "/audit", label: "Audit", icon: FileClock, group: "Govern", needs: "audit:log:read", key: "a" },
+  { to: "/settings/profile", label: "Profile", icon: UserRound, group: "Settings" },
+  { to: "/settings/system", label: "System", icon: Server, group: "Settings" },
+];
+
+export function permitted(permissions: string[]): Destination[] {
+  const held = new Set(permissions);
+  return DESTINATIONS.filter((one) => !one.needs || held.has(one.needs));
+}

@@ -1,0 +1,209 @@
+/** One deployment: its environments, its runs, its manifest. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Lock } from "lucide-react";
+import { useState } from "react";
+
+import { deploymentQuery, environmentsQuery, useSwitchEnvironment } from "../../api/queries/deployments";
+import type { Environment } from "../../api/queries/deployments";
+import { runsQuery } from "../../api/queries/runs";
+import type { StartAct } from "../../api/queries/runs";
+import { Button } from "../../components/Button";
+import { Tabs } from "../../components/Choice";
+import { CopyId } from "../../components/Copy";
+import { Empty, Failed, Skeleton } from "../../components/PageState";
+import { StatusPill } from "../../components/StatusShape";
+import { Time } from "../../components/Time";
+import { useSay } from "../../components/Toasts";
+import { StartRunDialog } from "../../modules/deployments/StartRun";
+import { actionWord, runLook } from "../../modules/runs/looks";
+import { Rehearsal, RunTable, runAddress } from "../../modules/runs/RunTable";
+import { useMay, usePlace } from "../../modules/shell/context";
+import { useCrumbs } from "../../modules/shell/frame";
+import { NotFound } from "../SignedIn";
+import { ManifestTab } from "./ManifestTab";
+
+type Tab = "environments" | "runs" | "manifest";
+
+export function DeploymentPage() {
+  const { deployment: id = "" } = useParams({ strict: false }) as { deployment?: string };
+  const { named } = usePlace();
+  const search = useSearch({ strict: false }) as { tab?: Tab };
+  const navigate = useNavigate();
+  const tab = search.tab ?? "environments";
+  const deployment = useQuery(deploymentQuery(named, id));
+  const environments = useQuery(environmentsQuery(named, id));
+  const runs = useQuery(runsQuery(named, { deployment: id }));
+  useCrumbs([{ label: "Deployments", to: "/deployments" }, { label: deployment.data?.project ?? id }]);
+  if (deployment.isPending) return <div className="page"><Skeleton /></div>;
+  if (deployment.isError) {
+    if ((deployment.error as { status?: number }).status === 404) return <NotFound />;
+    return <div className="page"><Failed what="The deployment was not read" error={deployment.error} onRetry={() => void deployment.refetch()} /></div>;
+  }
+  const data = deployment.data;
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>{data.project}</h1>
+        <CopyId text={data.id} label={data.id} />
+        <span className="lead">
+          {data.organization}, template {data.template}, revision {data.revision}
+        </span>
+        {data.archived_at ? <span className="tag warn">archived</span> : null}
+      </div>
+      <Tabs
+        label="Deployment"
+        panel="deployment-panel"
+        value={tab}
+        options={[
+          { value: "environments", label: "Environments", count: environments.data?.length },
+          { value: "runs", label: "Runs", count: runs.data?.items.length },
+          { value: "manifest", label: "Manifest" },
+        ]}
+        onChange={(value) =>
+          void navigate({ to: `/deployments/${id}`, search: { tab: value === "environments" ? undefined : value } as never, replace: true })
+        }
+      />
+      <div id="deployment-panel" role="tabpanel" aria-labelledby={`deployment-panel-${tab}`} className="col">
+        {tab === "environments" ? (
+          environments.data ? (
+            <Environments deployment={id} environments={environments.data} />
+          ) : (
+            <Skeleton rows={3} />
+          )
+        ) : null}
+        {tab === "runs" ? (
+          runs.data && runs.data.items.length > 0 ? (
+            <RunTable label="Runs" runs={runs.data.items} />
+          ) : (
+            <Empty title="No runs yet">Plan or deploy an environment.</Empty>
+          )
+        ) : null}
+        {tab === "manifest" ? <ManifestTab deployment={data} /> : null}
+      </div>
+    </div>
+  );
+}
+
+const PERMISSIONS: Record<StartAct, string> = {
+  preview: "stack:instance:deploy",
+  deploy: "stack:instance:deploy",
+  rollback: "stack:instance:deploy",
+  destroy: "stack:instance:destroy",
+};
+
+export function isProduction(environment: string): boolean {
+  return /^prod/i.test(environment);
+}
+
+/** Why an act is off in this environment. */
+export function useActOff(environment: Environment | undefined): (act: StartAct) => string | null {
+  const may = useMay();
+  return (act) => {
+    const refused = may(PERMISSIONS[act]);
+    if (refused) return refused;
+    if (!environment?.enabled) return "This environment is not enabled.";
+    const last = environment.last_run;
+    if ((act === "rollback" || act === "destroy") && !last) return "Nothing was deployed here yet.";
+    return null;
+  };
+}
+
+function Environments({ deployment, environments }: { deployment: string; environments: Environment[] }) {
+  const [asked, setAsked] = useState<{ act: StartAct; environment: string } | null>(null);
+  const { named } = usePlace();
+  return (
+    <>
+      <div className="cards">
+        {environments.map((environment) => (
+          <EnvironmentCard
+            key={environment.name}
+            deployment={deployment}
+            environment={environment}
+            onAsk={(act) => setAsked({ act, environment: environment.name })}
+          />
+        ))}
+      </div>
+      {asked ? <StartRunDialog {...asked} deployment={deployment} tenant={named} onClose={() => setAsked(null)} /> : null}
+    </>
+  );
+}
+
+interface CardProps {
+  deployment: string;
+  environment: Environment;
+  onAsk: (act: StartAct) => void;
+}
+
+function EnvironmentCard({ deployment, environment, onAsk }: CardProps) {
+  const off = useActOff(environment);
+  const may = useMay();
+  const say = useSay();
+  const { named } = usePlace();
+  const turn = useSwitchEnvironment(named, deployment);
+  const run = environment.last_run;
+  const look = run ? runLook(run) : null;
+  return (
+    <section className="card pad" aria-label={environment.name}>
+      <div className="row">
+        <h2 className="h2 row">
+          {isProduction(environment.name) ? <Lock className="s lock" aria-label="production" /> : null}
+          <Link to={`/deployments/${deployment}/${environment.name}`} className="link">
+            {environment.name}
+          </Link>
+        </h2>
+        <span className="grow" />
+        {look ? <StatusPill shape={look.shape}>{look.word}</StatusPill> : <span className="mute small">not deployed</span>}
+      </div>
+      <dl className="pairs small">
+        <dt>Account</dt>
+        <dd className="mono trunc">{environment.account || "–"}</dd>
+        <dt>Region</dt>
+        <dd className="mono">{environment.region || "–"}</dd>
+        <dt>Last run</dt>
+        <dd className="row wrap">
+          {run ? (
+            <>
+              <Link to={runAddress(run)} className="link">
+                {actionWord(run.action)} {run.number}
+              </Link>
+              <Time at={run.ended_at ?? run.began_at ?? run.queued_at} />
+              {run.rehearsal ? <Rehearsal /> : null}
+            </>
+          ) : (
+            "none"
+          )}
+        </dd>
+      </dl>
+      <div className="row wrap">
+        {environment.enabled ? (
+          <>
+            <Button size="sm" kind="pri" off={off("deploy")} onClick={() => onAsk("deploy")}>
+              Deploy…
+            </Button>
+            <Button size="sm" off={off("preview")} onClick={() => onAsk("preview")}>
+              Plan…
+            </Button>
+          </>
+        ) : (
+          <Button
+            size="sm"
+            off={may("deployment:environment:manage")}
+            busy={turn.isPending}
+            onClick={() =>
+              turn.mutate(
+                { environment: environment.name, on: true },
+                { onSuccess: () => say(`${environment.name} is enabled.`), onError: (error) => say(error.message, true) },
+              )
+            }
+          >
+            Enable
+          </Button>
+        )}
+        <Link to={`/deployments/${deployment}/${environment.name}`} className="btn sm ghost">
+          Open
+        </Link>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,189 @@
+/** All deployments of the tenant, each with its environments as shapes. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+
+import { deploymentsQuery } from "../../api/queries/deployments";
+import type { Deployment } from "../../api/queries/deployments";
+import { runsQuery } from "../../api/queries/runs";
+import type { Run } from "../../api/queries/runs";
+import { Segmented } from "../../components/Choice";
+import { DataTable } from "../../components/DataTable";
+import type { Column } from "../../components/DataTable";
+import { Empty, Failed, Skeleton } from "../../components/PageState";
+import { StatusShape } from "../../components/StatusShape";
+import { Time } from "../../components/Time";
+import { actionWord, runLook } from "../../modules/runs/looks";
+import { runAddress } from "../../modules/runs/RunTable";
+import { useMay, usePlace } from "../../modules/shell/context";
+import { useCrumbs } from "../../modules/shell/frame";
+import { NewDeployment } from "../home/HomePage";
+
+interface Row {
+  deployment: Deployment;
+  /** The newest run of each environment. */
+  environments: Run[];
+  last: Run | undefined;
+}
+
+type View = "all" | "failed" | "running" | "archived";
+interface Filter {
+  view?: View;
+  find?: string;
+}
+
+function rowsOf(deployments: Deployment[], runs: Run[]): Row[] {
+  return deployments.map((deployment) => {
+    const own = runs.filter((run) => run.deployment === deployment.id);
+    const acts = own.filter((run) => run.action !== "preview");
+    const newest = new Map<string, Run>();
+    for (const run of acts) if (!newest.has(run.environment)) newest.set(run.environment, run);
+    return { deployment, environments: [...newest.values()], last: own[0] };
+  });
+}
+
+function inView(row: Row, view: View): boolean {
+  if (view === "running") return row.environments.some((run) => run.status !== "ended");
+  if (view === "failed") {
+    return row.environments.some((run) => ["failed", "needs_attention", "rolled_back"].includes(run.result ?? ""));
+  }
+  return true;
+}
+
+const COLUMNS: Column<Row>[] = [
+  {
+    key: "id",
+    head: "Deployment",
+    width: "minmax(120px, 150px)",
+    cell: ({ deployment }) => (
+      <Link to={`/deployments/${deployment.id}`} className="link mono b">
+        {deployment.id}
+      </Link>
+    ),
+  },
+  {
+    key: "project",
+    head: "Project",
+    width: "minmax(160px, 1fr)",
+    cell: ({ deployment }) => (
+      <>
+        <span className="b">{deployment.project}</span> <span className="mute">{deployment.organization}</span>
+      </>
+    ),
+  },
+  { key: "template", head: "Template", width: "minmax(100px, 160px)", cell: ({ deployment }) => deployment.template },
+  {
+    key: "environments",
+    head: "Environments",
+    width: "minmax(160px, 240px)",
+    cell: ({ environments }) =>
+      environments.length === 0 ? (
+        <span className="mute">not deployed</span>
+      ) : (
+        <span className="outcomes">
+          {environments.map((run) => (
+            <span key={run.environment} className="row" style={{ gap: 4 }}>
+              <StatusShape shape={runLook(run).shape} label={runLook(run).word} />
+              {run.environment}
+            </span>
+          ))}
+        </span>
+      ),
+  },
+  {
+    key: "last",
+    head: "Last run",
+    width: "minmax(130px, 170px)",
+    cell: ({ last }) =>
+      last ? (
+        <Link to={runAddress(last)} className="link">
+          {actionWord(last.action)} {last.number}
+        </Link>
+      ) : (
+        <span className="mute">none</span>
+      ),
+  },
+  { key: "updated", head: "Changed", width: "100px", right: true, cell: ({ deployment }) => <Time at={deployment.updated_at} /> },
+];
+
+export function DeploymentsPage() {
+  const { named } = usePlace();
+  const may = useMay();
+  useCrumbs([{ label: "Deployments" }]);
+  const search = useSearch({ strict: false }) as Filter;
+  const navigate = useNavigate();
+  const set = (change: Filter) =>
+    void navigate({ to: "/deployments", search: ((before: Filter) => ({ ...before, ...change })) as never, replace: true });
+  const view = search.view ?? "all";
+  const deployments = useQuery(deploymentsQuery(named, view === "archived"));
+  const runs = useQuery(runsQuery(named)).data;
+  const rows = useMemo(() => rowsOf(deployments.data ?? [], runs?.items ?? []), [deployments.data, runs]);
+  const wanted = (search.find ?? "").toLowerCase();
+  const shown = rows.filter(
+    (row) =>
+      inView(row, view) &&
+      (view === "archived") === Boolean(row.deployment.archived_at) &&
+      `${row.deployment.id} ${row.deployment.project} ${row.deployment.organization} ${row.deployment.template}`
+        .toLowerCase()
+        .includes(wanted),
+  );
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Deployments</h1>
+        <span className="grow" />
+        <NewDeployment off={may("deployment:definition:create")} />
+      </div>
+      <div className="bar">
+        <input
+          className="input sm"
+          type="search"
+          placeholder="Filter by id, project, template"
+          aria-label="Filter deployments"
+          value={search.find ?? ""}
+          onChange={(event) => set({ find: event.target.value || undefined } as Filter)}
+        />
+        <Segmented
+          label="View"
+          value={view}
+          options={[
+            { value: "all", label: "All", count: view === "archived" ? undefined : rows.length },
+            { value: "running", label: "Running" },
+            { value: "failed", label: "Failed" },
+            { value: "archived", label: "Archived" },
+          ]}
+          onChange={(value) => set({ view: value === "all" ? undefined : value } as Filter)}
+        />
+      </div>
+      {deployments.isPending ? <Skeleton /> : null}
+      {deployments.isError ? (
+        <Failed what="Deployments were not read" error={deployments.error} onRetry={() => void deployments.refetch()} />
+      ) : null}
+      {deployments.data && shown.length === 0 ? (
+        rows.length === 0 && view === "all" ? (
+          <Empty title="Nothing is deployed yet" action={<NewDeployment off={may("deployment:definition:create")} />}>
+            A deployment is one template for one project, over its environments. Begin with a rehearsal.
+          </Empty>
+        ) : (
+          <Empty
+            title="No deployment is like that"
+            action={
+              <button type="button" className="btn sm" onClick={() => set({ view: undefined, find: undefined } as Filter)}>
+                Clear the filter
+              </button>
+            }
+          />
+        )
+      ) : null}
+      {shown.length > 0 ? (
+        <DataTable
+          label="Deployments"
+          columns={COLUMNS}
+          rows={shown}
+          keyOf={(row) => row.deployment.id}
+          onOpen={(row) => void navigate({ to: `/deployments/${row.deployment.id}` })}
+        />
+      ) : null}
+    </div>
+  );
+}
