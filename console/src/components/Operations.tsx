@@ -40,10 +40,17 @@ export function OpGlyph({ op }: { op: string }) {
 const ORDER = ["create", "update", "replace", "delete", "same"];
 
 /** `+280 ~38 ±2 −2 =2,546`. Replacements have two steps and are counted once. */
-export function Counts({ counts, same = true }: { counts: Record<string, number>; same?: boolean }) {
+interface CountsProps {
+  counts: Record<string, number>;
+  same?: boolean;
+  /** What stands there when there is nothing to count. */
+  none?: string;
+}
+
+export function Counts({ counts, same = true, none = "no changes" }: CountsProps) {
   const kinds = byKind(counts);
   const shown = ORDER.filter((kind) => (kinds[kind] ?? 0) > 0 && (same || kind !== "same"));
-  if (shown.length === 0) return <span className="mute">no changes</span>;
+  if (shown.length === 0) return none ? <span className="mute">{none}</span> : null;
   return (
     <span className="cnt">
       {shown.map((kind) => {

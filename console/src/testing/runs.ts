@@ -113,7 +113,7 @@ export function snapshotAt(events: NumberedEvent[], upTo: number): RunDetail {
   const model = emptyModel();
   const changed = new Set<string>();
   for (const event of events.slice(0, upTo)) apply(model, event, changed);
-  const units = [...model.units.values()].map(({ phases: _, ...unit }): UnitSnapshot => structuredClone(unit));
+  const units = [...model.units.values()].map((unit): UnitSnapshot => structuredClone({ ...unit, phases: undefined }));
   return {
     run: runOf(events, upTo),
     seq: upTo,

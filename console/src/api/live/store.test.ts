@@ -12,7 +12,7 @@ const atOnce = (flush: () => void) => flush();
 function seen(store: RunStore) {
   const { units, checks, cause, undoing, layers, warnings, errors, seq } = store.model;
   const plain = [...units.values()]
-    .map(({ phases: _, ...unit }) => ({
+    .map((unit) => ({
       name: unit.name,
       status: unit.status,
       resources: unit.resources,

@@ -48,16 +48,18 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
   const navigate = useNavigate();
   const [rehearsal, setRehearsal] = useState(true);
   const [force, setForce] = useState(false);
+  const [types, setTypes] = useState(false);
   const [onFailure, setOnFailure] = useState("rollback");
   const [typed, setTyped] = useState("");
   const confirmed = act !== "destroy" || typed === deployment;
   const verb = act === "preview" ? "preview" : act;
-  const flags = [rehearsal ? " --rehearse" : "", force ? " --force" : ""].join("");
+  const flags = [rehearsal ? " --rehearse" : "", force ? " --force" : "", types || act === "rollback" || act === "destroy" ? "" : " --no-typecheck"].join("");
 
   const begin = () => {
     const body = {
       environment,
       rehearsal,
+      ...(act === "preview" || act === "deploy" ? { transpile_only: !types } : {}),
       ...(force ? { force } : {}),
       ...(act === "deploy" ? { on_failure: onFailure } : {}),
     };
@@ -106,6 +108,11 @@ export function StartRunDialog({ act, deployment, environment, tenant, onClose }
             Run units that have not changed as well
           </Tick>
         </>
+      ) : null}
+      {act === "deploy" || act === "preview" ? (
+        <Tick checked={types} onChange={(event) => setTypes(event.target.checked)}>
+          Check the types of programs first
+        </Tick>
       ) : null}
       {act === "destroy" ? (
         <Field

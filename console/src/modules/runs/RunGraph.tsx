@@ -17,7 +17,9 @@ import { usePart, useUnit, useUnits } from "./useRun";
 
 const CARDS = 40;
 const DOTS = 300;
-const PADDING = 20;
+const PADDING = 18;
+const SHORTEST = 130;
+const TALLEST = 280;
 
 interface Props {
   store: RunStore;
@@ -68,7 +70,7 @@ export function RunGraph({ store, selected, onSelect }: Props) {
   const left = Math.max(PADDING, (room.width - size.width) / 2);
   const top = Math.max(PADDING, (room.height - size.height) / 2);
   return (
-    <section className="dag" aria-label="Dependency graph">
+    <section className="dag" aria-label="Dependency graph" style={{ height: Math.min(TALLEST, Math.max(SHORTEST, layout.height + PADDING * 2)) }}>
       <a href="#timeline" className="btn sm skip-graph">
         To the table with the same units
       </a>

@@ -286,7 +286,7 @@ function UnitRow({ store, name, scale, now, expected, selected, onSelect, style 
           <span className="mute">unchanged</span>
         ) : (
           <>
-            {isOver(unit) || total > 0 ? <Counts counts={isOver(unit) ? (unit.changes ?? {}) : unit.resources.by_op} same={false} /> : null}
+            <Counts counts={isOver(unit) ? (unit.changes ?? {}) : unit.resources.by_op} same={false} none={unit.status === "succeeded" ? "no changes" : ""} />
             {isActive(unit) && total > 0 ? <span>{`${done + failed}/${total}`}</span> : null}
           </>
         )}
@@ -324,7 +324,7 @@ function Bars({ unit, scale, now, expected }: { unit: UnitModel; scale: Scale; n
         <i className="bar exp" style={{ left: `${scale.at(expected)}%`, width: `${Math.max(0.6, scale.at(expected + usual * 1000) - scale.at(expected))}%` }} />
       ) : null}
       {label ? (
-        <span className={labelAt > 78 ? "lb left" : "lb"} style={labelAt > 78 ? { right: `${100 - scale.at(Date.parse(unit.phases[0]?.from ?? ""))}%` } : { left: `${labelAt}%` }}>
+        <span className={labelAt > 78 ? "lb left" : "lb"} style={labelAt > 78 ? { right: `${100 - scale.at(Date.parse(unit.phases[0]?.from ?? ""))}%` } : { left: `${labelAt}%`, maxWidth: `${100 - labelAt}%` }}>
           {label}
         </span>
       ) : null}

@@ -15,7 +15,8 @@ import { runAddress } from "../../modules/runs/RunTable";
 import { componentsOf, environmentsOf, useDraft } from "./draft";
 import type { Draft } from "./draft";
 
-const STEPS = ["Template", "Project", "Environments", "Check and plan"] as const;
+const STEPS = ["Template", "Project", "Environments", "Values", "Check and plan"] as const;
+const LAST = STEPS.length - 1;
 
 interface StepProps {
   draft: Draft;
@@ -32,9 +33,9 @@ function missing(step: number, draft: Draft): string | null {
 }
 
 export function NewDeploymentPage() {
-  const { tenant, named } = usePlace();
+  const { tenant, named, me } = usePlace();
   const may = useMay();
-  const [draft, change, clear] = useDraft(tenant.id, labelOf(tenant).replace(/[^A-Za-z0-9-]+/g, "-"));
+  const [draft, change, clear] = useDraft(tenant.id, labelOf(tenant).replace(/[^A-Za-z0-9-]+/g, "-"), me.user.email);
   const search = useSearch({ strict: false }) as { step?: string; template?: string };
   const navigate = useNavigate();
   const given = search.template;
@@ -61,11 +62,12 @@ export function NewDeploymentPage() {
         project: draft.project.trim(),
         template: draft.template,
         accounts,
+        variables: draft.variables,
         ...(draft.domain ? { domain: draft.domain } : {}),
         ...(draft.description ? { description: draft.description } : {}),
       };
       const made = await create.mutateAsync({ body, key: draft.key });
-      const run = await start.mutateAsync({ act, deployment: made.id, body: { environment: draft.environment, rehearsal: true } });
+      const run = await start.mutateAsync({ act, deployment: made.id, body: { environment: draft.environment, rehearsal: true, transpile_only: true } });
       clear();
       await navigate({ to: runAddress(run) });
     } catch {
@@ -92,7 +94,7 @@ export function NewDeploymentPage() {
             <li key={name} aria-current={index === step ? "step" : undefined}>
               <button type="button" onClick={() => go(index)}>
                 <span className="stepno" aria-hidden>
-                  {missing(index, draft) === null && index < 3 ? "✓" : index + 1}
+                  {missing(index, draft) === null && index < LAST ? "✓" : index + 1}
                 </span>
                 {name}
               </button>
@@ -104,14 +106,15 @@ export function NewDeploymentPage() {
           style={{ gap: 16 }}
           onSubmit={(event) => {
             event.preventDefault();
-            if (step < STEPS.length - 1) go(step + 1);
+            if (step < LAST) go(step + 1);
           }}
         >
           {step === 0 ? <TemplateStep draft={draft} change={change} /> : null}
           {step === 1 ? <ProjectStep draft={draft} change={change} problem={error} /> : null}
           {step === 2 ? <EnvironmentStep draft={draft} change={change} /> : null}
-          {step === 3 ? <CheckStep draft={draft} /> : null}
-          {error && step === 3 ? (
+          {step === 3 ? <ValuesStep draft={draft} change={change} /> : null}
+          {step === LAST ? <CheckStep draft={draft} /> : null}
+          {error && step === LAST ? (
             <Notice tone="bad">
               {error.message}
               {error instanceof ApiError
@@ -121,7 +124,7 @@ export function NewDeploymentPage() {
           ) : null}
           <div className="row">
             {step > 0 ? <Button onClick={() => go(step - 1)}>Back</Button> : null}
-            {step < STEPS.length - 1 ? (
+            {step < LAST ? (
               <Button type="submit" kind="pri" off={missing(step, draft)}>
                 Continue
               </Button>
@@ -227,6 +230,30 @@ function EnvironmentStep({ draft, change }: StepProps) {
   );
 }
 
+const VALUES: [string, string, string][] = [
+  ["USER_EMAIL", "Alerts go to", "Whoever is told when something is wrong."],
+  ["PRIMARY_REGION", "Region", "Where resources live."],
+  ["TEAM", "Team", "A tag on every resource."],
+  ["COST_CENTER", "Cost centre", "A tag on every resource."],
+];
+
+function ValuesStep({ draft, change }: StepProps) {
+  return (
+    <>
+      {VALUES.map(([name, label, hint]) => (
+        <Field
+          key={name}
+          label={label}
+          hint={hint}
+          value={draft.variables[name] ?? ""}
+          onChange={(event) => change({ variables: { ...draft.variables, [name]: event.target.value } })}
+        />
+      ))}
+      <p className="mute">Everything else has the template's defaults. The manifest shows all values, and can be edited before anything runs.</p>
+    </>
+  );
+}
+
 function CheckStep({ draft }: { draft: Draft }) {
   const rows: [string, string][] = [
     ["Template", draft.template],
@@ -235,6 +262,7 @@ function CheckStep({ draft }: { draft: Draft }) {
     ["Domain", draft.domain || "none"],
     ["Environments", Object.entries(draft.accounts).filter(([, account]) => account).map(([name, account]) => `${name} (${account})`).join(", ")],
     ["First in", draft.environment],
+    ...VALUES.map(([name, label]): [string, string] => [label, draft.variables[name] ?? ""]),
   ];
   return (
     <>

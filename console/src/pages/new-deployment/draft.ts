@@ -9,13 +9,15 @@ export interface Draft {
   description: string;
   accounts: Record<string, string>;
   environment: string;
+  /** What templates ask everybody for. */
+  variables: Record<string, string>;
   /** Makes sending it twice the same as once. */
   key: string;
 }
 
 const PLACE = "nimbus.draft.deployment";
 
-export function emptyDraft(organization: string): Draft {
+export function emptyDraft(organization: string, email: string): Draft {
   return {
     template: "",
     organization,
@@ -24,26 +26,27 @@ export function emptyDraft(organization: string): Draft {
     description: "",
     accounts: { dev: "111111111111" },
     environment: "dev",
+    variables: { USER_EMAIL: email, PRIMARY_REGION: "us-east-1", TEAM: "infrastructure", COST_CENTER: "engineering" },
     key: crypto.randomUUID(),
   };
 }
 
 /** Kept per tenant, in this browser. */
-export function useDraft(tenant: string, organization: string): [Draft, (change: Partial<Draft>) => void, () => void] {
+export function useDraft(tenant: string, organization: string, email: string): [Draft, (change: Partial<Draft>) => void, () => void] {
   const place = `${PLACE}.${tenant}`;
   const [draft, setDraft] = useState<Draft>(() => {
     try {
       const kept = JSON.parse(localStorage.getItem(place) ?? "null") as Draft | null;
-      return { ...emptyDraft(organization), ...kept };
+      return { ...emptyDraft(organization, email), ...kept };
     } catch {
-      return emptyDraft(organization);
+      return emptyDraft(organization, email);
     }
   });
   useEffect(() => localStorage.setItem(place, JSON.stringify(draft)), [place, draft]);
   const change = (some: Partial<Draft>) => setDraft((before) => ({ ...before, ...some, key: crypto.randomUUID() }));
   const clear = () => {
     localStorage.removeItem(place);
-    setDraft(emptyDraft(organization));
+    setDraft(emptyDraft(organization, email));
   };
   return [draft, change, clear];
 }

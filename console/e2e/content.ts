@@ -1,0 +1,91 @@
+/** What a server of the tests has: a shop of eight small programs, and a way to make one of them fail. */
+import { ADMIN } from "./support";
+import type { Site } from "./support";
+
+const UNITS: [string, string[], [string, number][]][] = [
+  ["network", [], [["aws:ec2/vpc:Vpc", 1], ["aws:ec2/subnet:Subnet", 6], ["aws:ec2/routeTable:RouteTable", 3]]],
+  ["dns", [], [["aws:route53/zone:Zone", 1]]],
+  ["security", ["network"], [["aws:ec2/securityGroup:SecurityGroup", 4], ["aws:kms/key:Key", 2]]],
+  ["storage", ["security"], [["aws:s3/bucket:Bucket", 5]]],
+  ["database", ["security"], [["aws:rds/subnetGroup:SubnetGroup", 1], ["aws:rds/instance:Instance", 2]]],
+  ["cluster", ["security"], [["aws:iam/role:Role", 4], ["aws:eks/cluster:Cluster", 1], ["aws:eks/nodeGroup:NodeGroup", 3]]],
+  ["api", ["database", "cluster", "dns"], [["aws:apigateway/restApi:RestApi", 1], ["aws:lambda/function:Function", 4]]],
+  ["monitoring", ["api", "storage"], [["aws:cloudwatch/metricAlarm:MetricAlarm", 8]]],
+];
+
+function program(resources: [string, number][], fails: boolean): string {
+  return `const pulumi = require("@pulumi/pulumi");
+const made = [];
+for (const [type, count] of ${JSON.stringify(resources)}) {
+  const kind = type.split(":")[2].toLowerCase();
+  for (let i = 1; i <= count; i += 1) made.push(new pulumi.CustomResource(type, kind + "-" + i, { size: i, tags: { team: "shop" } }));
+}
+${fails ? 'throw new Error("the quota of this account is used up");' : ""}
+exports.first = made[0].id;
+`;
+}
+
+export class Api {
+  #token = "";
+
+  constructor(private readonly site: Site) {}
+
+  /** Finishes the first run, or signs in. */
+  async enter(): Promise<void> {
+    const token = new URL(this.site.setupLink || "http://none").searchParams.get("token");
+    if (token) {
+      const { email, password, name } = ADMIN;
+      const body = await this.call("POST", "/setup/complete", { token, email, password, display_name: name });
+      this.#token = String(body["access_token"]);
+      return;
+    }
+    const body = await this.call("POST", "/auth/login", { email: ADMIN.email, password: ADMIN.password });
+    this.#token = String(body["access_token"]);
+  }
+
+  async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const response = await fetch(`${this.site.address}/api/v1${path}`, {
+      method,
+      headers: { "content-type": "application/json", ...(this.#token ? { authorization: `Bearer ${this.#token}` } : {}) },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text ? (JSON.parse(text) as Record<string, unknown>) : {};
+  }
+
+  /** One of the programs as it is, or so that it fails. */
+  async put(name: string, fails: boolean, method: "POST" | "PUT" = "PUT"): Promise<void> {
+    const unit = UNITS.find(([own]) => own === name);
+    if (!unit) throw new Error(`there is no ${name}`);
+    const [, needs, resources] = unit;
+    const template = `name: ${name}\ndescription: The ${name} of the shop\ndependencies: [${needs.join(", ")}]\nconfig:\n  size: '1'\noutputs: {first: }\n`;
+    const files = {
+      "src/Pulumi.yaml": `name: ${name}\nruntime: nodejs\ndescription: ${name}\n`,
+      "src/package.json": '{"main":"index.js"}\n',
+      "src/index.js": program(resources, fails),
+    };
+    if (method === "POST") await this.call("POST", "/stacks", { name, template, files });
+    else await this.call("PUT", `/stacks/${name}`, { template, files });
+  }
+
+  /** The shop as a template with three environments. */
+  async fill(): Promise<void> {
+    for (const [name] of UNITS) await this.put(name, false, "POST");
+    const environments = ["dev", "stage", "prod"].map(
+      (name) => `  ${name}: {enabled: ${name === "dev"}, account: '111111111111', region: eu-west-1}`,
+    );
+    const stacks = UNITS.map(([name]) => `  ${name}: {enabled: true}`);
+    const content = `name: shop\ndescription: A small shop of eight components\nenvironments:\n${environments.join("\n")}\nstacks:\n${stacks.join("\n")}\n`;
+    await this.call("POST", "/templates", { content });
+  }
+
+  async deployment(id: string): Promise<void> {
+    await this.call("POST", "/deployments", { id, organization: "Aurora", project: "storefront", template: "shop", accounts: { dev: "111111111111" } });
+  }
+
+  async start(act: string, deployment: string, more: object = {}): Promise<string> {
+    const run = await this.call("POST", `/deployments/${deployment}/${act}`, { environment: "dev", rehearsal: true, transpile_only: true, ...more });
+    return String(run["id"]);
+  }
+}
