@@ -9,6 +9,8 @@ export default tseslint.config(
     },
     rules: {
       eqeqeq: "error",
+      // What a provider is about to take away fails on the day that it does.
+      "@typescript-eslint/no-deprecated": "error",
       "@typescript-eslint/explicit-function-return-type": ["error", { allowExpressions: true }],
       "@typescript-eslint/no-floating-promises": "error",
       "@typescript-eslint/no-require-imports": "error",

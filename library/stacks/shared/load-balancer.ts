@@ -26,6 +26,8 @@ export interface LoadBalancerSettings {
   readonly firewall: boolean;
   readonly accessLogDays: number;
   readonly forceDestroy: boolean;
+  /** Whether public ones have addresses of IPv6 too, as their subnets then must. */
+  readonly dualStack: boolean;
 }
 
 export interface LoadBalancerArgs extends LoadBalancerSettings {
@@ -49,6 +51,7 @@ export function readLoadBalancerSettings(reader: ConfigReader): LoadBalancerSett
     firewall: reader.flag("firewall", true),
     accessLogDays: reader.integer("accessLogDays", { default: 365, min: 1, max: 3650 }),
     forceDestroy: reader.flag("forceDestroy", false),
+    dualStack: reader.flag("dualStack", false),
   };
 }
 
@@ -56,6 +59,8 @@ const NOT_FOUND: aws.types.input.lb.ListenerDefaultAction = {
   type: "fixed-response",
   fixedResponse: { contentType: "text/plain", messageBody: "not found", statusCode: "404" },
 };
+
+const COMMON_RULES = "AWSManagedRulesCommonRuleSet";
 
 export class TlsLoadBalancer extends CloudComponent {
   readonly arn: pulumi.Output<string>;
@@ -79,6 +84,7 @@ export class TlsLoadBalancer extends CloudComponent {
         name: context.physical(32, "lb"),
         loadBalancerType: "application",
         internal: args.exposure === "internal",
+        ...(this.hasNewer() && { ipAddressType: "dualstack" }),
         subnets: [...args.subnetIds],
         securityGroups: [args.securityGroupId],
         dropInvalidHeaderFields: true,
@@ -165,19 +171,29 @@ export class TlsLoadBalancer extends CloudComponent {
 
   private createName(loadBalancer: aws.lb.LoadBalancer): string {
     const name = `${this.args.hostName}.${this.args.zoneName}`;
-    new aws.route53.Record(
-      this.context.logical("host-record"),
-      {
-        zoneId: this.args.zoneId,
-        name,
-        type: "A",
-        aliases: [
-          { name: loadBalancer.dnsName, zoneId: loadBalancer.zoneId, evaluateTargetHealth: true },
-        ],
-      },
-      this.part(),
-    );
+    const record = (logical: string, type: "A" | "AAAA"): aws.route53.Record =>
+      new aws.route53.Record(
+        this.context.logical(logical),
+        {
+          zoneId: this.args.zoneId,
+          name,
+          type,
+          aliases: [
+            { name: loadBalancer.dnsName, zoneId: loadBalancer.zoneId, evaluateTargetHealth: true },
+          ],
+        },
+        this.part(),
+      );
+    record("host-record", "A");
+    if (this.hasNewer()) {
+      record("host-record-ipv6", "AAAA");
+    }
     return name;
+  }
+
+  /** What is internal is reached from the VPC, by the older addresses. */
+  private hasNewer(): boolean {
+    return this.args.dualStack && this.args.exposure === "public";
   }
 
   /**
@@ -193,7 +209,7 @@ export class TlsLoadBalancer extends CloudComponent {
       sampledRequestsEnabled: true,
     });
     const managed = [
-      "AWSManagedRulesCommonRuleSet",
+      COMMON_RULES,
       "AWSManagedRulesKnownBadInputsRuleSet",
       ...(isPublic ? ["AWSManagedRulesAmazonIpReputationList"] : []),
     ];
@@ -201,7 +217,16 @@ export class TlsLoadBalancer extends CloudComponent {
       name,
       priority: index + 1,
       overrideAction: { none: {} },
-      statement: { managedRuleGroupStatement: { name, vendorName: "AWS" } },
+      statement: {
+        managedRuleGroupStatement: {
+          name,
+          vendorName: "AWS",
+          // It would refuse every body above 8 KiB, so it counts; the application knows its sizes.
+          ...(name === COMMON_RULES && {
+            ruleActionOverrides: [{ name: "SizeRestrictions_BODY", actionToUse: { count: {} } }],
+          }),
+        },
+      },
       visibilityConfig: visible(name),
     }));
     if (isPublic) {

@@ -17,7 +17,10 @@ export function policyDocument(statements: readonly Statement[]): pulumi.Output<
   return pulumi.jsonStringify({ Version: "2012-10-17", Statement: statements });
 }
 
-/** Lets AWS services take a role, only for resources of this account. */
+/**
+ * Lets AWS services take a role, only for resources of this account. For services that are known to
+ * say for whom they act; another one could never take the role.
+ */
 export function trustService(services: string | readonly string[]): pulumi.Output<string> {
   return policyDocument([
     {
@@ -29,7 +32,7 @@ export function trustService(services: string | readonly string[]): pulumi.Outpu
   ]);
 }
 
-/** For services that do not send the source account, such as EC2 instances. */
+/** For services that do not say for whom they act, or nowhere promise to: EC2, Backup, RDS Proxy. */
 export function trustServicePlainly(service: string): pulumi.Output<string> {
   return policyDocument([
     { Effect: "Allow", Action: "sts:AssumeRole", Principal: { Service: service } },

@@ -71,6 +71,11 @@ export function readConfig(): InstancesConfig {
     healthPath: reader.text("healthPath", { default: "/", pattern: /^\//, example: "/health" }),
     detailedMonitoring: reader.flag("detailedMonitoring", true),
   };
+  const arm = instanceTypes.filter((type) => /^[a-z]+\d+[a-z]*g[a-z]*\./.test(type));
+  if (config.amiId === "" && arm.length > 0) {
+    const reason = `has ${arm.join(", ")} with processors of ARM, but the image is for x86; set amiId`;
+    reader.problem("instanceTypes", reason);
+  }
   if (config.maxSize < config.minSize) {
     reader.problem("maxSize", "must not be less than minSize");
   }

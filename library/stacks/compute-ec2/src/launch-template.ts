@@ -69,6 +69,7 @@ cat > /etc/systemd/system/placeholder.service <<'UNIT'
 Description=Page that answers until there is an application
 [Service]
 DynamicUser=yes
+AmbientCapabilities=CAP_NET_BIND_SERVICE
 WorkingDirectory=/srv/placeholder
 ExecStart=/usr/bin/python3 -m http.server ${port}
 Restart=always

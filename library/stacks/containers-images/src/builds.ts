@@ -37,7 +37,7 @@ export function createBuild(
     logGroup,
   });
   return new aws.codebuild.Project(context.logical(name), {
-    name: context.physical(255, name),
+    name: context.physical(150, name),
     description: `Builds the image ${name}`,
     serviceRole: role.arn,
     encryptionKey: config.dataKeyArn,

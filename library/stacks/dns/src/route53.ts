@@ -44,8 +44,15 @@ export function createZone(config: DnsConfig): Zone {
 
 function logQueries(config: DnsConfig, zone: aws.route53.Zone): void {
   const { context } = config;
+  // A provider of one's own knows nothing of how the stack's signs in; without these it would write
+  // to whichever account the environment leads to.
+  const { profile, assumeRoles, allowedAccountIds, forbiddenAccountIds } = aws.config;
   const provider = new aws.Provider(context.logical("query-log-region"), {
     region: QUERY_LOG_REGION,
+    profile,
+    assumeRoles,
+    allowedAccountIds,
+    forbiddenAccountIds,
   });
   // Without a customer key: it would have to live in that region too, and the names that a public
   // zone is asked for are no secret.

@@ -3,11 +3,12 @@
  * because every deployment has this component and every deployment costs money.
  */
 import * as aws from "@pulumi/aws";
+import type * as pulumi from "@pulumi/pulumi";
 import type { SecurityConfig } from "./config";
 
 export function createBudget(
   { context, monthlyBudgetUsd }: SecurityConfig,
-  topic: aws.sns.Topic,
+  topicArn: pulumi.Output<string>,
 ): aws.budgets.Budget {
   const notification = (
     type: "ACTUAL" | "FORECASTED",
@@ -17,7 +18,7 @@ export function createBudget(
     comparisonOperator: "GREATER_THAN",
     threshold,
     thresholdType: "PERCENTAGE",
-    subscriberSnsTopicArns: [topic.arn],
+    subscriberSnsTopicArns: [topicArn],
   });
   return new aws.budgets.Budget(context.logical("budget"), {
     name: context.physical(100, "budget"),

@@ -11,13 +11,13 @@ import { createSubscriptions } from "./subscriptions";
 const config = readConfig();
 const keys = createKeys(config);
 const groups = createSecurityGroups(config);
-const topic = createAlarmTopic(config, keys);
-createSubscriptions(config, topic);
+const topicArn = createAlarmTopic(config, keys);
+createSubscriptions(config, topicArn);
 if (config.manageAccountBaseline) {
   new AccountBaseline(config.context, {
     forceDestroy: !config.context.isProduction,
     retentionDays: 365,
-    alarmTopicArn: topic.arn,
+    alarmTopicArn: topicArn,
   });
 }
 
@@ -34,5 +34,5 @@ export const logsKeyArn = keys.logs.arn;
 export const secretsKeyArn = keys.secrets.arn;
 export const ec2InstanceProfileName = createInstanceProfile(config).name;
 export const databasePort = config.databasePort;
-export const alarmTopicArn = topic.arn;
-export const budgetName = createBudget(config, topic).name;
+export const alarmTopicArn = topicArn;
+export const budgetName = createBudget(config, topicArn).name;

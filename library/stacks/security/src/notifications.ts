@@ -4,18 +4,20 @@
  * It is here and not in `monitoring`, which comes last, so that every component can bring its own
  * alarms, also in deployments without `monitoring`.
  */
-import { accountId, policyDocument } from "@cloud/shared";
+import { accountId, after, policyDocument } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
+import type * as pulumi from "@pulumi/pulumi";
 import type { SecurityConfig } from "./config";
 import type { Keys } from "./keys";
 
-export function createAlarmTopic({ context }: SecurityConfig, keys: Keys): aws.sns.Topic {
+/** Its ARN is there when those who report may publish: a budget is refused before. */
+export function createAlarmTopic({ context }: SecurityConfig, keys: Keys): pulumi.Output<string> {
   const topic = new aws.sns.Topic(context.logical("alarms"), {
     name: context.physical(256, "alarms"),
     kmsMasterKeyId: keys.logs.arn,
     tags: context.tags("alarms"),
   });
-  new aws.sns.TopicPolicy(context.logical("alarms-policy"), {
+  const policy = new aws.sns.TopicPolicy(context.logical("alarms-policy"), {
     arn: topic.arn,
     policy: policyDocument([
       {
@@ -36,5 +38,5 @@ export function createAlarmTopic({ context }: SecurityConfig, keys: Keys): aws.s
       },
     ]),
   });
-  return topic;
+  return after(topic.arn, [policy.arn]);
 }

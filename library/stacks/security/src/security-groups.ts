@@ -57,12 +57,12 @@ function allowPublic(
   { context, publicIngressCidrs }: SecurityConfig,
   groups: SecurityGroups,
 ): void {
-  publicIngressCidrs.forEach((cidrIpv4, index) => {
+  publicIngressCidrs.forEach((network, index) => {
     for (const port of [HTTPS, HTTP]) {
       new aws.vpc.SecurityGroupIngressRule(context.logical("alb-from", index, port), {
         securityGroupId: groups.alb.id,
         description: port === HTTPS ? "TLS" : "Redirected to TLS",
-        cidrIpv4,
+        ...(network.includes(":") ? { cidrIpv6: network } : { cidrIpv4: network }),
         ...onPort(port),
         tags: context.tags(`alb-from-${index}-${port}`),
       });

@@ -28,6 +28,8 @@ export interface ApiConfig {
   readonly logsKeyArn: string;
   readonly alarmTopicArn: string;
   readonly hostName: string;
+  /** Whether it has addresses of IPv6 too, like public load balancers. */
+  readonly dualStack: boolean;
   readonly throttleRate: number;
   readonly throttleBurst: number;
   readonly corsOrigins: readonly string[];
@@ -59,6 +61,7 @@ export function readConfig(): ApiConfig {
     logsKeyArn: reader.arn("logsKeyArn"),
     alarmTopicArn: reader.arn("alarmTopicArn"),
     hostName: reader.label("hostName", "api"),
+    dualStack: reader.flag("dualStack", false),
     throttleRate: reader.integer("throttleRate", { default: 1000, min: 1, max: 10000 }),
     throttleBurst: reader.integer("throttleBurst", { default: 2000, min: 1, max: 5000 }),
     corsOrigins,

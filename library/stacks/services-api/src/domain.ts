@@ -16,6 +16,7 @@ export function createDomain(
       certificateArn: config.certificateArn,
       endpointType: "REGIONAL",
       securityPolicy: "TLS_1_2",
+      ...(config.dualStack && { ipAddressType: "dualstack" }),
     },
     tags: context.tags("domain"),
   });
@@ -24,17 +25,22 @@ export function createDomain(
     domainName: domain.id,
     stage: stage.id,
   });
-  new aws.route53.Record(context.logical("domain-record"), {
-    zoneId: config.zoneId,
-    name,
-    type: "A",
-    aliases: [
-      {
-        name: domain.domainNameConfiguration.targetDomainName,
-        zoneId: domain.domainNameConfiguration.hostedZoneId,
-        evaluateTargetHealth: false,
-      },
-    ],
-  });
+  const record = (logical: string, type: "A" | "AAAA"): aws.route53.Record =>
+    new aws.route53.Record(context.logical(logical), {
+      zoneId: config.zoneId,
+      name,
+      type,
+      aliases: [
+        {
+          name: domain.domainNameConfiguration.targetDomainName,
+          zoneId: domain.domainNameConfiguration.hostedZoneId,
+          evaluateTargetHealth: false,
+        },
+      ],
+    });
+  record("domain-record", "A");
+  if (config.dualStack) {
+    record("domain-record-ipv6", "AAAA");
+  }
   return name;
 }

@@ -43,6 +43,12 @@ export class StaticSite extends CloudComponent {
     private readonly args: StaticSiteArgs,
     options?: pulumi.ComponentResourceOptions,
   ) {
+    // Checked before anything is registered, so that a mistake leaves nothing half made.
+    if (args.names && args.names.certificateArn.split(":")[3] !== HOME) {
+      throw new RangeError(
+        `${args.names.certificateArn} is not in ${HOME}, where CloudFront looks`,
+      );
+    }
     super("StaticSite", context, name, options);
     // CloudFront reads with a signature; a customer key would need a policy that knows the
     // distribution, and these files are for everybody.

@@ -70,7 +70,8 @@ export class TokenApi extends CloudComponent {
         securityGroupIds: [args.linkSecurityGroupId],
         tags: context.tags("vpc-link"),
       },
-      this.part(),
+      // With other subnets it is another link, and the first is in use until the second is there.
+      this.part({ deleteBeforeReplace: false }),
     );
     const routes = this.createRoutes(api, link);
     this.id = after(

@@ -29,6 +29,8 @@ export interface Request {
   readonly ignoreChanges: readonly string[];
   readonly protect: boolean;
   readonly retainOnDelete: boolean;
+  /** What the program says of it; left to the provider when undefined. */
+  readonly deleteBeforeReplace: boolean | undefined;
   readonly hasAliases: boolean;
   urn: string;
 }
@@ -92,6 +94,8 @@ export interface RunOptions {
   readonly environment?: Environment;
   /** Configuration over the template's; `undefined` takes a key away. */
   readonly config?: Values;
+  /** How the stack signs in: settings of the provider. */
+  readonly provider?: Readonly<Record<string, string>>;
   /** What resources are in the cloud already, by logical name, over what a new one would be. */
   readonly known?: Readonly<Record<string, Values>>;
 }
@@ -105,6 +109,7 @@ export async function runStack(stack: string, options: RunOptions = {}): Promise
     options.environment ?? "dev",
     options.config ?? {},
     options.known ?? {},
+    options.provider ?? {},
   ]);
   const run = runs.get(key) ?? alone(() => runProgram(stack, options));
   runs.set(key, run);
@@ -224,6 +229,9 @@ function watchRequests(): { of(one: Made): Request; stop(): void } {
       ignoreChanges: req.getIgnorechangesList(),
       protect: req.getProtect() ?? false,
       retainOnDelete: req.getRetainondelete() ?? false,
+      deleteBeforeReplace: req.getDeletebeforereplacedefined()
+        ? req.getDeletebeforereplace()
+        : undefined,
       hasAliases: req.getAliasesList().length > 0,
       urn: "",
     };
@@ -253,6 +261,9 @@ export async function settle<T>(output: pulumi.Output<T>): Promise<T> {
 function configuration(stack: string, options: RunOptions): Record<string, string> {
   const values = { ...resolvedConfig(stack, options.environment ?? "dev"), ...options.config };
   const config: Record<string, string> = { "aws:region": "us-east-1" };
+  for (const [key, value] of Object.entries(options.provider ?? {})) {
+    config[`aws:${key}`] = value;
+  }
   for (const [key, value] of Object.entries(values)) {
     if (value !== undefined) {
       config[`${stack}:${key}`] = typeof value === "string" ? value : JSON.stringify(value);
@@ -279,12 +290,22 @@ class Cloud implements pulumi.runtime.Mocks {
   }
 
   call(args: pulumi.runtime.MockCallArgs): Values {
-    const answer = ANSWERS[args.token];
+    const answer =
+      args.token === "aws:index/getAvailabilityZones:getAvailabilityZones"
+        ? zones((args.inputs as Values).excludeZoneIds)
+        : ANSWERS[args.token];
     if (answer === undefined) {
       throw new Error(`the mocks have no answer for ${args.token}`);
     }
     return answer;
   }
+}
+
+/** Four zones and, before them all, an old one that takes neither clusters nor proxies. */
+function zones(excluded: unknown): Values {
+  const without = Array.isArray(excluded) && excluded.includes("use1-az3");
+  const letters = [...(without ? [] : ["old"]), "a", "b", "c", "d"];
+  return { names: letters.map((letter) => `us-east-1${letter}`) };
 }
 
 /** Ids that components recognise by how they begin. */
@@ -295,9 +316,6 @@ const PREFIXES: Record<string, string> = {
 };
 
 const ANSWERS: Record<string, Values> = {
-  "aws:index/getAvailabilityZones:getAvailabilityZones": {
-    names: ["a", "b", "c", "d"].map((zone) => `us-east-1${zone}`),
-  },
   "aws:ec2/getSubnet:getSubnet": { availabilityZone: "us-east-1a" },
   "aws:ec2/getVpc:getVpc": { cidrBlock: "172.31.0.0/16" },
   "aws:index/getCallerIdentity:getCallerIdentity": { accountId: "123456789012" },

@@ -19,7 +19,23 @@ import { STACKS } from "../testing/template";
 const RUNNER = `
 const pulumi = require("@pulumi/pulumi");
 const made = [];
-pulumi.runtime.setAllConfig({ "shop:dataKeyArn": "arn:k", "shop:alarmTopicArn": "arn:t" });
+const config = {
+  deploymentId: "D1ABC",
+  organization: "Example",
+  project: "shop",
+  environment: "dev",
+  domain: "example.com",
+  team: "shop",
+  costCenter: "sales",
+  vpcId: "vpc-1",
+  dataSubnetIds: '["subnet-1","subnet-2"]',
+  appSecurityGroupId: "sg-1",
+  dataKeyArn: "arn:aws:kms:us-east-1:1:key/k",
+  alarmTopicArn: "arn:aws:sns:us-east-1:1:t",
+};
+pulumi.runtime.setAllConfig(
+  Object.fromEntries(Object.entries(config).map(([key, value]) => ["shop-data:" + key, value])),
+);
 const mocks = {
   newResource: ({ type, name, inputs }) => {
     made.push(type + " " + name);
@@ -30,7 +46,7 @@ const mocks = {
 (async () => {
   await pulumi.runtime.setMocks(mocks, "shop", "dev", false);
   const program = require("./out/index.js");
-  const [arn] = await Promise.all([program.readerArn.promise(), program.bucketName.promise()]);
+  const [arn] = await Promise.all([program.roleArn.promise(), program.tableName.promise()]);
   await pulumi.runtime.disconnect();
   console.log(JSON.stringify({ arn, made }));
 })();
@@ -55,7 +71,7 @@ describe("the package", () => {
       symlinkSync(join(STACKS, "node_modules", name), join(packages, name));
     }
     cpSync(join(STACKS, "shared/example"), join(root, "program/src"), { recursive: true });
-  }, 120_000);
+  }, 300_000);
 
   it("has what programs need, and neither tests nor sources", () => {
     const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
@@ -90,13 +106,15 @@ describe("the package", () => {
       arn: string;
       made: string[];
     };
-    expect(said.arn).toBe("arn:reports-reader");
+    expect(said.arn).toBe("arn:shop-data-shop-role");
     expect(said.made).toEqual(
       expect.arrayContaining([
-        "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock reports-archive-access",
-        "aws:dynamodb/table:Table reports-index",
-        "aws:iam/rolePolicy:RolePolicy reports-reader-policy",
+        "aws:cloudfront/distribution:Distribution shop-data-pages",
+        "aws:dynamodb/table:Table shop-data-orders",
+        "aws:elasticache/replicationGroup:ReplicationGroup shop-data-carts",
+        "aws:iam/rolePolicy:RolePolicy shop-data-shop-role-policy",
+        "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock shop-data-pages-files-access",
       ]),
     );
-  }, 120_000);
+  }, 300_000);
 });

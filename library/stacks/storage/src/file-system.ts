@@ -1,5 +1,5 @@
 /** A file system that tasks and instances in all zones share, with daily backups where wanted. */
-import { ServiceRole, policyDocument, trustService } from "@cloud/shared";
+import { ServiceRole, policyDocument, trustServicePlainly } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import type { StorageConfig } from "./config";
@@ -70,6 +70,8 @@ function createBackups(config: StorageConfig, fileSystem: aws.efs.FileSystem): v
   const vault = new aws.backup.Vault(context.logical("backup-vault"), {
     name: context.physical(50, "backups"),
     kmsKeyArn: config.dataKeyArn,
+    // A vault with backups in it is not deleted otherwise.
+    forceDestroy: config.forceDestroy,
     tags: context.tags("backup-vault"),
   });
   const plan = new aws.backup.Plan(context.logical("backup-plan"), {
@@ -87,7 +89,7 @@ function createBackups(config: StorageConfig, fileSystem: aws.efs.FileSystem): v
   const partition = aws.getPartitionOutput().partition;
   const role = new ServiceRole(context, "backup-role", {
     description: "Backs the file system up",
-    trust: trustService("backup.amazonaws.com"),
+    trust: trustServicePlainly("backup.amazonaws.com"),
     managedPolicies: [
       pulumi.interpolate`arn:${partition}:iam::aws:policy/service-role/AWSBackupServiceRolePolicyForBackup`,
     ],

@@ -5,8 +5,14 @@
  * service keeps data, the data must be in an account that is trusted. That stops copying data out.
  */
 import * as aws from "@pulumi/aws";
-import type * as pulumi from "@pulumi/pulumi";
-import { accountId, policyDocument, regionName, type Statement } from "../../policies";
+import * as pulumi from "@pulumi/pulumi";
+import {
+  accountId,
+  partitionName,
+  policyDocument,
+  regionName,
+  type Statement,
+} from "../../policies";
 import type { Ground } from "./network";
 import type { NetworkArgs, Site } from "./settings";
 
@@ -119,7 +125,9 @@ function gatewayStatements(
       Effect: "Allow",
       Principal: "*",
       Action: "s3:GetObject",
-      Resource: buckets.apply((names) => names.map((name) => `arn:aws:s3:::${name}/*`)),
+      Resource: pulumi
+        .all([buckets, partitionName()])
+        .apply(([names, partition]) => names.map((name) => `arn:${partition}:s3:::${name}/*`)),
     },
   ];
 }

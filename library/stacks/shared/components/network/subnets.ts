@@ -18,17 +18,25 @@ const KUBERNETES: Record<Tier, Record<string, string>> = {
   data: {},
 };
 
+/**
+ * Zones that take neither clusters of Kubernetes nor proxies of databases. An account calls them by
+ * any letter, so they are known by their ids.
+ */
+const LEFT_OUT = ["use1-az3", "usw1-az2", "cac1-az3"];
+
 export function createSubnets(site: Site, vpc: aws.ec2.Vpc): Subnets {
   const available = aws.getAvailabilityZonesOutput({
     state: "available",
+    excludeZoneIds: LEFT_OUT,
     filters: [{ name: "opt-in-status", values: ["opt-in-not-required"] }],
   });
-  const zones = range(site.args.availabilityZoneCount).map((index) =>
+  const wanted = range(site.args.availabilityZoneCount).map((index) =>
     available.names.apply((names) => zoneAt(names, index)),
   );
   const create = (kind: Tier): aws.ec2.Subnet[] =>
-    zones.map((zone, index) => createSubnet(site, vpc, kind, zone, index));
-  return { zones, public: create("public"), private: create("private"), data: create("data") };
+    wanted.map((zone, index) => createSubnet(site, vpc, kind, zone, index));
+  const subnets = { public: create("public"), private: create("private"), data: create("data") };
+  return { zones: subnets.private.map((subnet) => subnet.availabilityZone), ...subnets };
 }
 
 function createSubnet(
@@ -53,7 +61,8 @@ function createSubnet(
       mapPublicIpOnLaunch: false,
       tags: context.tags(`${kind}-${index}`, { Tier: kind, ...KUBERNETES[kind] }),
     },
-    part(),
+    // A region that gains or loses a zone must not move subnets with all that stands in them.
+    part({ ignoreChanges: ["availabilityZone"] }),
   );
 }
 

@@ -3,7 +3,7 @@ import * as aws from "@pulumi/aws";
 import type * as pulumi from "@pulumi/pulumi";
 import { after, CloudComponent } from "../../component";
 import type { StackContext } from "../../context";
-import { ServiceRole, trustService } from "../../policies";
+import { ServiceRole, trustServicePlainly } from "../../policies";
 import type { DatabaseKind, PostgresServer } from "./settings";
 
 export interface ProxyArgs {
@@ -27,7 +27,7 @@ export class DatabaseProxy extends CloudComponent {
       "proxy-role",
       {
         description: "RDS Proxy: reads the credentials of the applications' users",
-        trust: trustService("rds.amazonaws.com"),
+        trust: trustServicePlainly("rds.amazonaws.com"),
         statements: [
           {
             Effect: "Allow",
@@ -56,7 +56,9 @@ export class DatabaseProxy extends CloudComponent {
         vpcSecurityGroupIds: [args.securityGroupId],
         tags: context.tags("proxy"),
       },
-      this.part(),
+      // RDS moves no proxy: with another list of subnets it would be another proxy, and while that
+      // one is made nobody gets to the database. Two zones are enough, so it stays where it is.
+      this.part({ ignoreChanges: ["vpcSubnetIds"] }),
     );
     const group = new aws.rds.ProxyDefaultTargetGroup(
       context.logical("proxy-targets"),
