@@ -11,6 +11,7 @@ import {
   type Permission,
   type ScalingSettings,
   type SecretSource,
+  shortHash,
   type Sidecar,
 } from "@cloud/shared";
 
@@ -52,6 +53,21 @@ export interface AppDefaults {
   readonly minTasks: number;
   readonly maxTasks: number;
   readonly sessions: boolean;
+}
+
+/** AWS takes rules from 1 to 50,000; there is this much room for paths of one length. */
+const ROOM = 1000;
+const LONGEST_PATH = 49;
+
+/**
+ * The place of an application among the rules of a listener: longer paths are tried first. It follows
+ * from name and path alone, because two rules with one place cannot be there at once: an
+ * application that is renamed has another place than before, and one more moves nobody.
+ */
+export function rulePriority(name: string, path: string): number {
+  const written = Math.min(path.replace(/[*?]/g, "").length, LONGEST_PATH);
+  const among = parseInt(shortHash(`${name} ${path}`), 16) % ROOM;
+  return (LONGEST_PATH - written) * ROOM + among + 1;
 }
 
 /** `name:1.2.3` or `name@sha256:…`; a tag that may move, such as `latest`, is refused. */
@@ -100,7 +116,6 @@ export function completeApp(
   reader: ConfigReader,
   written: WrittenApp,
   defaults: AppDefaults,
-  position: number,
 ): AppSettings {
   const { name } = written;
   const problem = (text: string): void => reader.problem("apps", `has ${name} ${text}`);
@@ -137,7 +152,7 @@ export function completeApp(
             exposure: written.exposure ?? "internal",
             path: written.path,
             healthPath: written.healthPath ?? "/",
-            priority: (position + 1) * 10,
+            priority: rulePriority(name, written.path),
           },
     env: written.env ?? {},
     secrets: findSecrets(problem, written, defaults),

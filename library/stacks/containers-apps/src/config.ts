@@ -83,7 +83,17 @@ function readApps(reader: ConfigReader, defaults: AppDefaults): AppSettings[] {
   if (new Set(written.map(({ name }) => name)).size !== written.length) {
     reader.problem("apps", "names an application twice");
   }
-  return written.map((app, position) => completeApp(reader, app, defaults, position));
+  const apps = written.map((app) => completeApp(reader, app, defaults));
+  const places = new Map<string, string>();
+  for (const { name, route } of apps.filter((app) => app.route !== undefined)) {
+    const place = `${route?.exposure} ${route?.priority}`;
+    const other = places.get(place);
+    if (other !== undefined) {
+      reader.problem("apps", `has ${other} and ${name} at one place among rules; rename one`);
+    }
+    places.set(place, name);
+  }
+  return apps;
 }
 
 function optionalArn(reader: ConfigReader, key: string): string {

@@ -356,20 +356,27 @@ describe("containers-apps", () => {
     expect(run.outputs.imageUris).toEqual({ api: built });
   });
 
-  it("sends each path to its application, in order", async () => {
-    const run = await runStack("containers-apps", {
-      config: {
-        apps: [
-          { name: "worker", path: "/work/*" },
-          { name: "api", path: "/*" },
-        ],
-      },
-    });
-    expect(run.inputs("containers-apps-worker-rule")).toMatchObject({
-      priority: 10,
-      conditions: [{ pathPattern: { values: ["/work/*"] } }],
-    });
-    expect(run.inputs("containers-apps-api-rule").priority).toBe(20);
+  it("sends each path to its application, longer paths first, whatever the list's order", async () => {
+    const priorities = async (...apps: Array<[name: string, path: string]>): Promise<number[]> => {
+      const run = await runStack("containers-apps", {
+        config: { apps: apps.map(([name, path]) => ({ name, path, image: "example/one:1.0.0" })) },
+      });
+      return apps.map(([name, path]) => {
+        const rule = run.inputs(`containers-apps-${name}-rule`);
+        expect(rule.conditions).toEqual([{ pathPattern: { values: [path] } }]);
+        return rule.priority as number;
+      });
+    };
+    const [api = 0, work = 0] = await priorities(["api", "/*"], ["worker", "/work/*"]);
+    expect(work).toBeLessThan(api);
+    expect(work).toBeGreaterThan(0);
+    expect(api).toBeLessThanOrEqual(50_000);
+    // AWS refuses two rules at one place, and makes the new one before it deletes the old one: who
+    // is renamed must move, and nobody else may.
+    const [shop = 0, same] = await priorities(["shop", "/*"], ["worker", "/work/*"]);
+    expect(shop).not.toBe(api);
+    expect(same).toBe(work);
+    expect((await priorities(["new", "/new/*"], ["api", "/*"]))[1]).toBe(api);
   });
 
   it("scales further in production and allows no sessions there", async () => {

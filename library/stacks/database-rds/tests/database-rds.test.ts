@@ -34,6 +34,17 @@ describe("database-rds", () => {
     });
   });
 
+  it("changes production in its own hour, and at once where old parameters must go", async () => {
+    for (const [environment, allowMajorUpgrade, atOnce] of [
+      ["dev", false, true],
+      ["prod", false, false],
+      ["prod", true, true],
+    ] as const) {
+      const run = await runStack("database-rds", { environment, config: { allowMajorUpgrade } });
+      expect(run.inputs("database-rds-postgres").applyImmediately, environment).toBe(atOnce);
+    }
+  });
+
   it("is small in dev, and hard to lose in production", async () => {
     const settings = async (environment: "dev" | "prod"): Promise<unknown> => {
       const instance = (await runStack("database-rds", { environment })).inputs(

@@ -160,6 +160,25 @@ describe("firewalls", () => {
   });
 });
 
+describe("rules of security groups", () => {
+  it.each(ENVIRONMENTS)("in %s: none is made by two components", async (environment) => {
+    const deployment = await compose("default", { environment });
+    for (const direction of ["Ingress", "Egress"]) {
+      const seen = new Map<string, string>();
+      const type = `aws:vpc/securityGroup${direction}Rule:SecurityGroup${direction}Rule`;
+      for (const { stack, name, inputs } of deployment.all(type)) {
+        const { securityGroupId, referencedSecurityGroupId, cidrIpv4, cidrIpv6 } = inputs;
+        const { ipProtocol, fromPort, toPort } = inputs;
+        const other = referencedSecurityGroupId ?? cidrIpv4 ?? cidrIpv6;
+        const rule = [securityGroupId, other, ipProtocol, fromPort, toPort].join(" ");
+        expect(seen.get(rule), `${stack}/${name}`).toBeUndefined();
+        seen.set(rule, `${stack}/${name}`);
+      }
+      expect(seen.size).toBeGreaterThan(8);
+    }
+  });
+});
+
 describe("order", () => {
   it("a budget and every alarm wait until they may tell somebody", async () => {
     const run = await runStack("security");

@@ -112,7 +112,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         enabledCloudwatchLogsExports: logs,
         ...this.insights(),
         ...this.enhancedMonitoring(),
-        applyImmediately: !context.isProduction,
+        applyImmediately: this.atOnce(),
         tags: context.tags("postgres"),
       },
       this.part({
@@ -156,7 +156,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         // A replica holds nothing that its source does not hold.
         skipFinalSnapshot: true,
         ...this.insights(),
-        applyImmediately: !context.isProduction,
+        applyImmediately: this.atOnce(),
         tags: context.tags(`replica-${index}`),
       },
       this.part({ customTimeouts: TIMEOUTS }),
@@ -198,7 +198,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
             maxCapacity: settings.maxCapacityUnits,
           },
         }),
-        applyImmediately: !context.isProduction,
+        applyImmediately: this.atOnce(),
         tags: context.tags("aurora"),
       },
       this.part({
@@ -225,7 +225,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
             copyTagsToSnapshot: true,
             ...this.insights(),
             ...monitoring,
-            applyImmediately: !context.isProduction,
+            applyImmediately: this.atOnce(),
             tags: context.tags(`aurora-${index}`),
           },
           this.part({ customTimeouts: TIMEOUTS }),
@@ -314,6 +314,14 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         this.part(),
       ),
     );
+  }
+
+  /**
+   * Production changes in its own hour, except for another major version: the parameters of the old
+   * one are deleted with the same deployment, and RDS refuses that while a database waits with them.
+   */
+  private atOnce(): boolean {
+    return !this.context.isProduction || this.settings.allowMajorUpgrade;
   }
 
   /** What is kept when the database is deleted. */
