@@ -13,6 +13,9 @@ use crate::setup::{self, InstalledTools};
 /// A test that lacks a tool appends `SKIPPED(<reason>): <test>` to the file that this names.
 pub(crate) const SKIPS: &str = "NIMBUS_TEST_SKIPS";
 
+/// A test that has a long form runs in it when this is set.
+pub(crate) const LONG: &str = "NIMBUS_TEST_LONG";
+
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     for (name, value) in variables(&setup::find(repo)?) {
         println!("export {name}={}", quoted(&value.to_string_lossy()));

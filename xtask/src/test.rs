@@ -25,6 +25,10 @@ use crate::tidy;
 
 #[derive(clap::Args)]
 pub(crate) struct TestOptions {
+    /// Run the tests that have a long form in it: the full numbers of docs/reliability.md, in about
+    /// an hour on a machine of its own.
+    #[arg(long)]
+    long: bool,
     /// Arguments for `cargo test` instead of `--workspace`, such as `-p nimbus-core`; with these
     /// only the tests run, without formatting, lints and tidy.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -67,6 +71,9 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
             counts.passed += console::check(repo)?;
             Ok(())
         })?;
+    }
+    if options.long {
+        println!("\nlong forms: this may take an hour, and wants the machine for itself");
     }
     stage(&mut failed, "tests", || {
         run_tests(repo, options, &tools, &mut counts)
@@ -124,10 +131,15 @@ fn run_tests(
         .current_dir(repo.root())
         .envs(env::variables(tools))
         .env(env::SKIPS, &skips);
+    let mut limit = LIMIT;
+    if options.long {
+        command.env(env::LONG, "1");
+        limit = LONG_LIMIT;
+    }
     let slow = Mutex::new(SlowTests::default());
     let over = AtomicBool::new(false);
     let (status, hung) = thread::scope(|scope| {
-        let watchdog = scope.spawn(|| watch_for_hangs(&slow, &over));
+        let watchdog = scope.spawn(|| watch_for_hangs(&slow, &over, limit));
         let status = process::run_watched(&mut command, |line| {
             println!("{line}");
             counts.read_line(line);
@@ -144,7 +156,7 @@ fn run_tests(
     anyhow::ensure!(
         hung.is_empty(),
         "ended after {} minutes in: {}",
-        LIMIT.as_secs() / 60,
+        limit.as_secs() / 60,
         hung.join(", ")
     );
     anyhow::ensure!(status.success(), "some tests failed");
@@ -155,10 +167,13 @@ fn run_tests(
 /// never comes.
 const LIMIT: Duration = Duration::from_secs(1800);
 
+/// One test's long form takes minutes; none is meant to take as long as all of them together.
+const LONG_LIMIT: Duration = Duration::from_secs(7200);
+
 /// Ends the tests when one of them hangs, and says which.
-fn watch_for_hangs(slow: &Mutex<SlowTests>, over: &AtomicBool) -> Vec<String> {
+fn watch_for_hangs(slow: &Mutex<SlowTests>, over: &AtomicBool, limit: Duration) -> Vec<String> {
     while !over.load(Ordering::SeqCst) {
-        let overdue = slow.lock().map(|slow| slow.overdue(Instant::now()));
+        let overdue = slow.lock().map(|slow| slow.overdue(Instant::now(), limit));
         let overdue = overdue.unwrap_or_default();
         if !overdue.is_empty() {
             process::end_running();
@@ -193,8 +208,8 @@ impl SlowTests {
         }
     }
 
-    fn overdue(&self, now: Instant) -> Vec<String> {
-        let late = self.0.iter().filter(|(_, begun)| now - **begun >= LIMIT);
+    fn overdue(&self, now: Instant, limit: Duration) -> Vec<String> {
+        let late = self.0.iter().filter(|(_, begun)| now - **begun >= limit);
         late.map(|(name, _)| name.clone()).collect()
     }
 }
@@ -312,10 +327,31 @@ mod tests {
         ] {
             slow.read_line(line, now);
         }
-        assert_eq!(slow.overdue(now), Vec::<String>::new());
-        assert_eq!(slow.overdue(now + LIMIT), ["b::hangs"]);
+        assert_eq!(slow.overdue(now, LIMIT), Vec::<String>::new());
+        assert_eq!(slow.overdue(now + LIMIT, LIMIT), ["b::hangs"]);
         slow.read_line("test result: ok. 3 passed; 0 failed;", now);
-        assert_eq!(slow.overdue(now + LIMIT), Vec::<String>::new());
+        assert_eq!(slow.overdue(now + LIMIT, LIMIT), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_long_forms_are_asked_for_before_what_cargo_is_told() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: TestOptions,
+        }
+        let read = |words: &[&str]| {
+            let words = ["xtask"].iter().chain(words);
+            let line = <Line as clap::Parser>::try_parse_from(words).unwrap();
+            (line.options.long, line.options.cargo)
+        };
+        assert_eq!(read(&["--long"]), (true, Vec::new()));
+        let narrow = ["-p".to_owned(), "nimbus-core".to_owned()];
+        assert_eq!(
+            read(&["--long", "-p", "nimbus-core"]),
+            (true, narrow.into())
+        );
+        assert!(!read(&["-p", "nimbus-core"]).0);
     }
 
     #[test]

@@ -78,6 +78,16 @@ pub fn record_skip(reason: &str, test: &str) {
     record(env::var_os("NIMBUS_TEST_SKIPS"), reason, test);
 }
 
+/// Whether tests run in their long forms: `cargo xtask test --long`.
+pub fn is_long() -> bool {
+    env::var_os("NIMBUS_TEST_LONG").is_some()
+}
+
+/// How often, or how much: what an ordinary run of the tests has time for, or what is promised.
+pub fn short_or_long<T>(short: T, long: T) -> T {
+    if is_long() { long } else { short }
+}
+
 /// The path of a tool; without the tool the enclosing test returns and is counted as skipped.
 #[macro_export]
 macro_rules! tool_or_skip {
