@@ -23,6 +23,7 @@ fn process() {
         "append" => runtime.block_on(append(&root)),
         "update" => runtime.block_on(whole_updates(&root)),
         "race" => runtime.block_on(race(&root)),
+        "sleeper" => runtime.block_on(crate::s3::sleeper()),
         "fill" => runtime.block_on(fill(&root)),
         other => panic!("no role {other}"),
     }
@@ -33,7 +34,7 @@ pub(crate) const ENTRY: &str = "child::process";
 /// Starts what a child says; the test harness writes to the same stream, without line breaks.
 pub(crate) const SAYS: &str = "child says: ";
 
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{SAYS}{text}").unwrap();
     out.flush().unwrap();

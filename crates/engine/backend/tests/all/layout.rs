@@ -188,6 +188,36 @@ async fn versions_are_numbered_and_can_be_brought_back() {
     .await;
 }
 
+/// F22: whichever of the last hundred versions is wanted, it comes back as it was.
+#[tokio::test]
+async fn any_of_the_last_hundred_versions_comes_back_as_it_was() {
+    everywhere(async |backend| {
+        let stack = created(&backend).await;
+        let of = |number: usize| vec![format!("r{number}"), format!("s{}", number % 7)];
+        for number in 1..=100 {
+            let of = of(number);
+            let of: Vec<&str> = of.iter().map(String::as_str).collect();
+            deploy(&stack, &of).await;
+        }
+        let history = stack.history().await.unwrap();
+        assert_eq!(history.len(), 100);
+        let every = nimbus_test_tools::short_or_long(9, 1);
+        let forced = ImportOptions {
+            accept_older: true,
+            ..ImportOptions::default()
+        };
+        for version in history.iter().rev().step_by(every) {
+            let bytes = stack.version_bytes(version).await.unwrap();
+            let old = stack.export_version(&bytes).await.unwrap();
+            let keys = keyring();
+            stack.import(&old, forced, owner(), &keys).await.unwrap();
+            let number = version.number;
+            assert_eq!(current(&stack).await, of(number), "version {number}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn every_write_is_a_new_version_and_a_plan_for_another_is_refused() {
     everywhere(async |backend| {

@@ -449,3 +449,75 @@ async fn the_heartbeat_keeps_a_lease_and_notices_its_loss() {
     let lost = session.lease().lost().await;
     assert!(lost.contains("unlocked"), "{lost}");
 }
+
+/// F16: a hundred want the same stack at one moment. One has it, and every other one is told who.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_hundred_at_once_one_runs_and_the_others_are_told_who() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, [(_, in_bucket), _]) = machines().await;
+    for stack in [in_bucket, created(&local(folder.path()).await).await] {
+        let start = Arc::new(tokio::sync::Barrier::new(100));
+        let racers: Vec<_> = (0..100)
+            .map(|_| {
+                let (stack, start) = (stack.clone(), Arc::clone(&start));
+                tokio::spawn(async move {
+                    start.wait().await;
+                    stack.begin(request()).await
+                })
+            })
+            .collect();
+        let (mut winners, mut told) = (Vec::new(), 0);
+        for racer in racers {
+            match racer.await.unwrap() {
+                Ok(session) => winners.push(session),
+                Err(BackendError::Lease(LeaseError::Held { .. })) => told += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!((winners.len(), told), (1, 99));
+        let winner = winners.remove(0);
+        winner.journal().append(begins(1, "one")).await.unwrap();
+        winner.end().await.unwrap();
+    }
+}
+
+/// Time that passes when everybody waits for it.
+#[derive(Debug)]
+struct PausedClock(tokio::time::Instant);
+
+impl LeaseClock for PausedClock {
+    fn now(&self) -> jiff::Timestamp {
+        let start: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        start + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// F19: an update of twelve minutes under a lease of five, and under the one of a minute that is usual.
+#[tokio::test(start_paused = true)]
+async fn an_update_longer_than_its_lease_keeps_it_by_its_own_heartbeat() {
+    for (lifetime, heartbeat) in [(300, 75), (60, 15)] {
+        let clock = Arc::new(PausedClock(tokio::time::Instant::now()));
+        let storage = MemoryStorage::new(Arc::clone(&clock) as Arc<dyn LeaseClock>);
+        let mut options = options(clock);
+        options.lease.lifetime = Duration::from_secs(lifetime);
+        options.lease.heartbeat = Some(Duration::from_secs(heartbeat));
+        let backend = Backend::in_storage(Arc::new(storage), options).await;
+        let stack = created(&backend.unwrap()).await;
+        let session = begin(&stack).await;
+        for minute in 1..=12 {
+            // tidy-allow(sleep): the clock is paused and goes on when this is all that is waited for
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let name = format!("r{minute}");
+            let written = session.journal().append(begins(minute, &name)).await;
+            written.unwrap_or_else(|error| panic!("minute {minute}: {error}"));
+            locked(stack.begin(request()).await);
+        }
+        let update = update(UpdateResult::Succeeded);
+        session.finish(snapshot(&["all"]), &update).await.unwrap();
+        begin(&stack).await.end().await.unwrap();
+    }
+}
