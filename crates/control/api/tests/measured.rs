@@ -15,8 +15,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use axum::http::{Request, StatusCode};
-use nimbus_control_auth::password::Cost;
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_control_auth::password::{Cost, Hasher};
+use nimbus_test_tools::{Tool, is_long, short_or_long, tool_or_skip};
 use serde_json::json;
 
 use crate::support::Installation;
@@ -27,40 +27,43 @@ fn quantile(times: &mut [Duration], part: f64) -> Duration {
     times[((times.len() - 1) as f64 * part) as usize]
 }
 
-/// S2, measured: whether the time tells who exists. Five per cent is what is promised on a machine of its
-/// own (`NIMBUS_TEST_TIMING=0.05`); a machine that runs other tests at the same time is given more.
+/// One measurement at a time: each is disturbed by others.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// S2, measured: whether the time tells who exists. Five per cent is what is promised, and what the long form
+/// holds to; the short form runs beside other tests and sees whether something was left out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_of_a_refusal_does_not_tell_who_exists() {
     let binaries = tool_or_skip!(Tool::Postgres);
+    let _alone = ALONE.lock().await;
     let nimbus = Installation::with(&binaries, |settings, _| {
         settings.password_cost = Cost::STANDARD;
     })
     .await;
     let owner = nimbus.set_up().await;
     let acme = nimbus.tenant(&owner, "acme").await;
-    for number in 0..3 {
+    let (rounds, allowed) = short_or_long((24, 0.5), (300, 0.05));
+    // Each is tried four times, and the fifth mistake is free as well.
+    let people = rounds / 4;
+    for number in 0..people {
         nimbus
             .user(&owner, &acme, &format!("user{number}@acme.example"), None)
             .await;
     }
-    let allowed: f64 = std::env::var("NIMBUS_TEST_TIMING")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0.5);
     let kinds = ["known user", "unknown user", "unknown tenant"];
     let mut times: [Vec<Duration>; 3] = Default::default();
-    for round in 0..24 {
+    for round in 0..rounds {
         // In another order each time, on accounts and from networks that are not slowed yet.
         for step in 0..3 {
             let kind = (step + round) % 3;
             let (tenant, email) = match kind {
-                0 => ("acme", format!("user{}@acme.example", round % 3)),
-                1 => ("acme", format!("nobody{}@acme.example", round % 3)),
-                _ => ("nowhere", format!("user{}@acme.example", round % 3)),
+                0 => ("acme", format!("user{}@acme.example", round % people)),
+                1 => ("acme", format!("nobody{}@acme.example", round % people)),
+                _ => ("nowhere", format!("user{}@acme.example", round % people)),
             };
             let body = json!({"tenant": tenant, "email": email, "password": "wrong"});
             let request = Request::builder().method("POST").uri("/api/v1/auth/login");
-            let address = format!("10.9.{kind}.{round}:4000");
+            let address = format!("10.{}.{kind}.{}:4000", 9 + round / 250, round % 250);
             let begun = Instant::now();
             let answer = nimbus.send_from(&address, request, Some(&body)).await;
             let took = begun.elapsed();
@@ -80,10 +83,12 @@ async fn the_time_of_a_refusal_does_not_tell_who_exists() {
     }
 }
 
-/// S1, measured: a hundred people sign in at once; others are served meanwhile, and nothing piles up.
+/// S1, measured: a hundred people sign in at once; others are served meanwhile, and nothing piles up. Half a
+/// second and the time of a hash are promised on a machine of its own, in the long form.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_sign_ins_at_once_leave_room_for_others() {
     let binaries = tool_or_skip!(Tool::Postgres);
+    let _alone = ALONE.lock().await;
     let nimbus = Installation::with(&binaries, |settings, _| {
         settings.password_cost = Cost::STANDARD;
     })
@@ -128,11 +133,36 @@ async fn a_hundred_sign_ins_at_once_leave_room_for_others() {
         worst.len(),
         resident_mib()
     );
-    assert!(p99 < Duration::from_secs(5), "{p99:?}");
+    let allowed = short_or_long(Duration::from_secs(5), Duration::from_millis(500));
+    assert!(p99 < allowed, "{p99:?}");
     assert!(
         resident_mib() < before + 300,
         "{before} -> {} MiB",
         resident_mib()
+    );
+}
+
+/// S1: what one hash costs, on this machine, with what is standard.
+#[tokio::test]
+async fn a_hash_costs_what_is_promised() {
+    let _alone = ALONE.lock().await;
+    let cost = Cost::STANDARD;
+    assert!(cost.memory_kib >= 19 * 1024 && cost.rounds >= 2, "{cost:?}");
+    let hasher = Hasher::new(cost);
+    let mut times: Vec<Duration> = (0..9)
+        .map(|_| {
+            let begun = Instant::now();
+            assert!(hasher.hash("glass lamp river 9").is_some());
+            begun.elapsed()
+        })
+        .collect();
+    let median = quantile(&mut times, 0.5);
+    println!("one hash: {median:?}");
+    // A busy machine is slower, never faster.
+    assert!(median > Duration::from_millis(short_or_long(10, 15)));
+    assert!(
+        !is_long() || median < Duration::from_millis(250),
+        "{median:?}"
     );
 }
 

@@ -186,6 +186,17 @@ impl TenantTx {
             Holder::User(user) => (Some(Uuid::from(user)), None),
             Holder::Group(group) => (None, Some(group)),
         };
+        // One that ended is only in the way of the next.
+        sqlx::query(
+            "DELETE FROM nimbus_core.role_assignments
+             WHERE role = $1 AND user_id IS NOT DISTINCT FROM $2 AND group_id IS NOT DISTINCT FROM $3
+               AND expires_at <= now()",
+        )
+        .bind(role)
+        .bind(user)
+        .bind(group)
+        .execute(self.connection())
+        .await?;
         let id = Uuid::new_v4();
         let inserted = sqlx::query(
             "INSERT INTO nimbus_core.role_assignments (id, role, user_id, group_id, reach, conditions, expires_at)

@@ -1,5 +1,7 @@
 //! The audit trail: what is recorded, and what the owner of the database cannot hide.
 
+use nimbus_control_audit::{Actor, AuditRecord, SigningKey};
+use nimbus_control_store::{NewTenant, Store, StoreError};
 use serde_json::json;
 
 use crate::support::{Installation, installation, text};
@@ -198,13 +200,44 @@ async fn a_file_of_checkpoints_that_is_gone_or_cut_is_told() {
         assert_eq!(found["intact"], false, "{left:?}: {found}");
         assert!(text(&found["fault"]).contains("checkpoint"), "{found}");
     }
-    // Nor are entries without any checkpoint believed, once they are old enough to have had one.
+    // Entries that no checkpoint witnesses are believed as long as they are new.
     nimbus
         .database
         .run_as_administrator("DELETE FROM nimbus_core.audit_checkpoints")
         .await;
     let found = verdict(&nimbus, &owner, &acme).await;
     assert_eq!(found["intact"], true, "they are new: {found}");
+}
+
+/// Somebody removed every checkpoint, or put a chain of their own in the place of the old one.
+#[tokio::test]
+async fn old_entries_without_any_checkpoint_are_not_believed() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let now = jiff::Timestamp::now();
+    for (slug, minutes, intact) in [("new", 1, true), ("old", 3, false)] {
+        let new = NewTenant::new(nimbus.root, slug, slug);
+        let store = &nimbus.database.store;
+        let made: Result<_, StoreError> = store
+            .registry_tx(nimbus.root, async |tx| tx.tenant_create(&new).await)
+            .await;
+        let tenant = made.unwrap().id;
+        // By another process, which is gone.
+        let stranger = Store::connect(nimbus.database.config.clone());
+        let at = now - jiff::SignedDuration::from_mins(minutes);
+        let record = AuditRecord::new(Actor::system(), "groups.create", "groups");
+        let written: Result<_, StoreError> = stranger
+            .tenant_tx(tenant, async |tx| {
+                tx.audit_append(&SigningKey::generate(), at, record).await
+            })
+            .await;
+        written.unwrap();
+        let found = verdict(&nimbus, &owner, &tenant.to_string()).await;
+        assert_eq!(found["intact"], intact, "{slug}: {found}");
+        if !intact {
+            assert!(text(&found["fault"]).contains("checkpoint"), "{found}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -107,6 +107,47 @@ async fn one_password_for_many_accounts_is_slowed_by_the_network_and_not_by_the_
     nimbus.login("", "owner@operator.example").await;
 }
 
+/// A thousand wrong passwords in a minute, from everywhere at everybody: no network and no account has made
+/// many of them.
+#[tokio::test]
+async fn a_flood_from_everywhere_at_everybody_stops_strangers_and_no_known_desk() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    nimbus.user(&owner, &acme, "jane@acme.example", None).await;
+    // Jane has a desk; she has never been seen elsewhere.
+    nimbus.login("acme", "jane@acme.example").await;
+    let elsewhere = async |password: &str| {
+        let body = json!({"tenant": "acme", "email": "jane@acme.example", "password": password});
+        let request = Request::builder().method("POST").uri("/api/v1/auth/login");
+        let address = "198.51.100.7:4000";
+        nimbus.send_from(address, request, Some(&body)).await
+    };
+    let flood = async |count: u32| {
+        nimbus
+            .database
+            .run_as_administrator(&format!(
+                "INSERT INTO nimbus_core.sign_ins (account, network)
+                 SELECT sha256(n::text::bytea), '203.0.' || n / 250 || '.' || n % 250
+                 FROM generate_series(1, {count}) n"
+            ))
+            .await;
+    };
+    flood(990).await;
+    assert_eq!(elsewhere("wrong").await.status, StatusCode::UNAUTHORIZED);
+    flood(10).await;
+    let stopped = elsewhere(PASSWORD).await;
+    assert_eq!(stopped.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(stopped.headers.contains_key("retry-after"));
+    nimbus.login("acme", "jane@acme.example").await;
+    // A minute later it is over.
+    nimbus
+        .database
+        .run_as_administrator("UPDATE nimbus_core.sign_ins SET at = at - interval '61 seconds'")
+        .await;
+    assert_eq!(elsewhere(PASSWORD).await.status, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn a_new_password_and_signing_out_everywhere_end_every_other_session() {
     let nimbus = installation!();

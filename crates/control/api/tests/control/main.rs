@@ -16,6 +16,7 @@ mod guessing;
 mod hostile;
 mod keys;
 mod matrix;
+mod recovery;
 mod roles;
 mod sessions;
 mod support;

@@ -51,6 +51,51 @@ async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
     assert_eq!(entries["items"].as_array().unwrap().len(), 1);
 }
 
+/// S6: many tabs refresh at one moment and stay one family; a token that was used up ends it, however long ago
+/// that was and whichever generation it is of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tabs_of_one_moment_share_a_child_and_a_later_reuse_ends_the_family() {
+    let nimbus = installation!();
+    nimbus.set_up().await;
+    let reuses = async || {
+        let count = "SELECT count(*)::text FROM nimbus_core.audit_logs WHERE action = 'auth.refresh.reused'";
+        nimbus.database.texts(count).await.remove(0)
+    };
+    let pass = async |seconds: u32| {
+        let rotated = format!(
+            "UPDATE nimbus_core.sessions SET rotated_at = rotated_at - interval '{seconds} seconds'"
+        );
+        nimbus.database.run_as_administrator(&rotated).await;
+    };
+    for round in 0..nimbus_test_tools::short_or_long(3, 100) {
+        let login = nimbus.login("", "owner@operator.example").await;
+        let parent = text(&login["refresh_token"]);
+        let tabs = futures::future::join_all((0..10).map(|_| refresh(&nimbus, &parent))).await;
+        let children: std::collections::BTreeSet<_> = tabs
+            .into_iter()
+            .map(|tab| text(&tab.ok()["refresh_token"]))
+            .collect();
+        assert_eq!(children.len(), 1, "one family, one child");
+        let child = children.into_iter().next().unwrap();
+        // Five seconds later it is still the same moment; after ten it is a theft.
+        pass(5).await;
+        let late = refresh(&nimbus, &parent).await.ok();
+        assert_eq!(late["refresh_token"], child.as_str());
+        let before: usize = reuses().await.parse().unwrap();
+        if round % 2 == 0 {
+            pass(6).await;
+        } else {
+            // The grandparent, at once.
+            refresh(&nimbus, &child).await.ok();
+        }
+        let stolen = refresh(&nimbus, &parent).await;
+        assert_eq!(stolen.status, StatusCode::UNAUTHORIZED);
+        assert_eq!(reuses().await, (before + 1).to_string());
+        let honest = refresh(&nimbus, &child).await;
+        assert_eq!(honest.status, StatusCode::UNAUTHORIZED, "the family ended");
+    }
+}
+
 #[tokio::test]
 async fn signing_out_counts_at_once() {
     let nimbus = installation!();
