@@ -6,7 +6,7 @@ use nimbus_control_store::{
     EffectiveQuota, EffectiveSetting, ListPage, NewTenant, RowPlace, Tenant, TenantChange,
     TenantFilter,
 };
-use nimbus_core::{ErrorCode, TenantId};
+use nimbus_core::{Error, ErrorCode, TenantId};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -300,6 +300,13 @@ impl App {
             .store
             .registry_tx(call.who.home, async |tx| {
                 let before = tx.tenant_get(id).await?;
+                // Its worker could not write down what it does, and what it did would be nobody's.
+                if tx.work_is_running(id).await? {
+                    let message = "a run of this tenant, or of one below it, is under way";
+                    return Err(Error::new(ErrorCode::DEPLOYMENT_BUSY, message)
+                        .with_help("wait for it, or cancel it")
+                        .into());
+                }
                 tx.tenant_delete(id, grace).await?;
                 let record = permit.record().on(id).before(view(&before));
                 self.audit(tx, &call.context, record).await.map(drop)

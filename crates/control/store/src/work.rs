@@ -72,6 +72,14 @@ impl TenantTx {
         self.work("SELECT nimbus_core.work_none()").await
     }
 
+    /// Whether a run of this tenant, or of one below it, is under way. None begins until the transaction ends.
+    pub async fn work_is_running(&mut self, above: TenantId) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar("SELECT nimbus_core.work_is_running($1)")
+            .bind(Uuid::from(above))
+            .fetch_one(self.connection())
+            .await?)
+    }
+
     async fn work(&mut self, call: &'static str) -> Result<(), StoreError> {
         sqlx::query(call).execute(self.connection()).await?;
         Ok(())

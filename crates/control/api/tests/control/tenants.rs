@@ -1,6 +1,8 @@
 //! Tenants through the API: changed, moved, deleted, restored.
 
 use axum::http::StatusCode;
+use nimbus_control_store::{HeldRun, NewDeployment, NewRun, RunEnd, StoreError};
+use nimbus_core::{TenantId, UserId};
 use serde_json::json;
 
 use crate::support::{installation, text};
@@ -101,4 +103,71 @@ async fn the_description_of_the_api_is_served_to_anybody() {
         .await
         .ok();
     assert_eq!(served, nimbus_control_api::openapi());
+}
+
+/// F17: a tenant does not go away under a run of its own, or of a tenant below it; a run that waits is no hindrance.
+#[tokio::test]
+async fn a_tenant_with_a_run_under_way_is_not_deleted() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let path = format!("/api/v1/tenants/{acme}/tenants");
+    let below = json!({"slug": "below", "name": "Below"});
+    let below = text(&nimbus.post(&path, &owner, below).await.ok()["id"]);
+    let tenant: TenantId = below.parse().unwrap();
+    let user = UserId::from(uuid::Uuid::new_v4());
+    let store = &nimbus.database.store;
+    let queued: Result<_, StoreError> = store
+        .tenant_tx(tenant, async |tx| {
+            let new = NewDeployment {
+                id: "D1".to_owned(),
+                organization: "o".to_owned(),
+                project: "p".to_owned(),
+                template: "t".to_owned(),
+                manifest: String::new(),
+                created_by: user,
+            };
+            tx.deployment_create(&new).await?;
+            let new = NewRun {
+                deployment: "D1".to_owned(),
+                action: "deploy".to_owned(),
+                environment: "dev".to_owned(),
+                rehearsal: true,
+                request: json!({}),
+                requested_by: user,
+            };
+            tx.run_queue(&new).await?;
+            assert!(tx.work_turn().await?);
+            tx.run_take(uuid::Uuid::new_v4()).await
+        })
+        .await;
+    let run = queued.unwrap().expect("it was queued");
+    for busy in [&below, &acme] {
+        let path = format!("/api/v1/tenants/{busy}");
+        let refused = nimbus.call("DELETE", &path, Some(&owner), None).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text);
+        nimbus.get(&path, &owner).await.ok();
+    }
+    let ended = RunEnd {
+        status: "queued",
+        wish: None,
+        result: None,
+        problem: None,
+    };
+    let held = HeldRun {
+        deployment: run.deployment,
+        number: run.number,
+        epoch: run.epoch,
+    };
+    let released: Result<_, StoreError> = store
+        .tenant_tx(tenant, async |tx| tx.run_release(&held, &ended).await)
+        .await;
+    released.unwrap();
+    let path = format!("/api/v1/tenants/{acme}");
+    nimbus.call("DELETE", &path, Some(&owner), None).await.ok();
+    // Nobody takes the one that waits.
+    let entered: Result<_, StoreError> = store
+        .tenant_tx(tenant, async |tx| tx.run_take(uuid::Uuid::new_v4()).await)
+        .await;
+    assert!(matches!(entered, Err(StoreError::TenantUnknown)));
 }

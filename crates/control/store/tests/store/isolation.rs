@@ -282,6 +282,8 @@ async fn known_functions(database: TestDatabase) {
         // About turns at work: each is for the acting tenant, or gives ids of tenants and nothing of
         // theirs to the workers, which go round them.
         "nimbus_core.work_forget(uuid)",
+        // For a tenant that is the acting one or below it: yes or no.
+        "nimbus_core.work_is_running(uuid)",
         "nimbus_core.work_none()",
         "nimbus_core.work_note()",
         "nimbus_core.work_note_all()",
