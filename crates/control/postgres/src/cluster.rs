@@ -129,6 +129,9 @@ fn settings(options: &ClusterOptions) -> Vec<(&'static str, String)> {
         // The detail of an error holds values of rows.
         ("log_error_verbosity", "terse".to_owned()),
         ("log_min_error_statement", "panic".to_owned()),
+        // Nor has a statement that somebody wants to see because it is slow.
+        ("log_parameter_max_length", "0".to_owned()),
+        ("log_parameter_max_length_on_error", "0".to_owned()),
         ("password_encryption", "scram-sha-256".to_owned()),
     ];
     if options.durability == Durability::Careless {

@@ -221,6 +221,68 @@ async fn one_tenant(database: TestDatabase) {
     assert_eq!(names(b).await, ["later", "other"]);
 }
 
+// P10: while one tenant goes back, others write, and nothing of theirs is another than they left it.
+crate::for_both_isolations!(others_write_on_while_a_tenant_goes_back, others_write_on);
+async fn others_write_on(database: TestDatabase) {
+    let keys = TestKeys::new();
+    let store = &database.store;
+    let (a, b) = (
+        tenant(&database, "alpha").await,
+        tenant(&database, "beta").await,
+    );
+    let mut admin = administrator(&database.config).await;
+    fill(&mut admin, b).await;
+    deploy(&mut admin, b).await;
+    let quiet = tenant(&database, "quiet").await;
+    fill(&mut admin, quiet).await;
+    let of_quiet = async || {
+        let rows = everything(&database.config).await.into_iter();
+        let id = quiet.to_string();
+        // The tenant's own row is the registry's, and says when something was written to it.
+        rows.filter(|row| row.contains(&id) && !row.starts_with("nimbus_core.tenants "))
+            .collect::<Vec<_>>()
+    };
+    let kept: Result<_, StoreError> = store
+        .tenant_tx(a, async |tx| tx.compartment_create("kept", None).await)
+        .await;
+    kept.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("alpha.tar.gz");
+    store.backup(BackupScope::Tenant(a), &file).await.unwrap();
+    let before = of_quiet().await;
+    assert!(before.len() > 10, "{before:?}");
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let writer = store.clone();
+    let writing = tokio::spawn(async move {
+        let mut slowest = std::time::Duration::ZERO;
+        let mut written = 0;
+        while !*stopped.borrow() || written == 0 {
+            let begun = std::time::Instant::now();
+            let name = format!("while-{written}");
+            let made: Result<_, StoreError> = writer
+                .tenant_tx(b, async |tx| tx.compartment_create(&name, None).await)
+                .await;
+            made.unwrap();
+            written += 1;
+            slowest = slowest.max(begun.elapsed());
+        }
+        (written, slowest)
+    });
+    for _ in 0..nimbus_test_tools::short_or_long(2, 50) {
+        store.restore_tenant(&file, &keys.borrowed()).await.unwrap();
+    }
+    stop.send_replace(true);
+    let (written, slowest) = writing.await.unwrap();
+    println!("{written} writes of another meanwhile, the slowest {slowest:?}");
+    assert_eq!(of_quiet().await, before);
+    let rows: Result<_, StoreError> = store
+        .tenant_tx(b, async |tx| tx.compartment_list().await)
+        .await;
+    let rows = rows.unwrap();
+    let kept = rows.iter().filter(|row| row.name.starts_with("while-"));
+    assert_eq!(kept.count(), written, "what was acknowledged is there");
+}
+
 crate::for_both_isolations!(a_damaged_backup_changes_nothing, damaged);
 async fn damaged(database: TestDatabase) {
     let keys = TestKeys::new();

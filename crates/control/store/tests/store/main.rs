@@ -9,7 +9,9 @@
 mod backups;
 mod catalog;
 mod isolation;
+mod leaks;
 mod lifecycle;
+mod many;
 mod migrations;
 mod names;
 mod pool;
