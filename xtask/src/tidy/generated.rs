@@ -38,10 +38,28 @@ pub(super) fn check(repo: &Repo, files: &[RepoFile]) -> Result<Vec<BrokenRule>> 
 
 pub(super) fn write(repo: &Repo) -> Result<()> {
     let folder = repo.join(FOLDER);
-    if folder.is_dir() {
-        fs::remove_dir_all(&folder)?;
+    fs::create_dir_all(&folder)?;
+    // Made beside and moved file by file: whoever interrupts this has whole documents, old or new.
+    let fresh = tempfile::Builder::new()
+        .prefix(".reference-")
+        .tempdir_in(repo.join("docs"))?;
+    produce(repo, fresh.path())?;
+    replace_folder(fresh.path(), &folder)
+}
+
+/// Moves every file of one folder over those of another, and only then removes what is left over.
+fn replace_folder(fresh: &Path, folder: &Path) -> Result<()> {
+    let names = read_folder(fresh, fresh)?;
+    for name in names.keys() {
+        let target = folder.join(name);
+        fs::create_dir_all(target.parent().unwrap_or(folder))?;
+        fs::rename(fresh.join(name), target)?;
     }
-    produce(repo, &folder)
+    let there = read_folder(folder, folder)?;
+    for name in there.keys().filter(|name| !names.contains_key(*name)) {
+        fs::remove_file(folder.join(name))?;
+    }
+    Ok(())
 }
 
 fn produce(repo: &Repo, folder: &Path) -> Result<()> {
@@ -104,6 +122,24 @@ fn read_folder(root: &Path, folder: &Path) -> Result<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fresh_documents_replace_the_old_ones_file_by_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = temp.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("fresh/cli.md", "new");
+        write("fresh/schemas/a.json", "{}");
+        write("docs/cli.md", "old");
+        write("docs/gone/b.md", "left over");
+        let (fresh, docs) = (temp.path().join("fresh"), temp.path().join("docs"));
+        let expected = read_folder(&fresh, &fresh).unwrap();
+        replace_folder(&fresh, &docs).unwrap();
+        assert_eq!(read_folder(&docs, &docs).unwrap(), expected);
+    }
 
     #[test]
     fn stale_missing_and_left_over_documents_are_found() {
