@@ -165,7 +165,7 @@ impl ShellChecks {
         command
             .args(["-c", &check.command])
             .current_dir(&self.directory)
-            .env("NIMBUS_DEPLOYMENT", &subject.deployment)
+            .env("NIMBUS_DEPLOYMENT", subject.deployment.as_str())
             .env("NIMBUS_ENVIRONMENT", subject.environment.as_str())
             .env("NIMBUS_REHEARSAL", if subject.rehearsal { "1" } else { "" })
             .env("NIMBUS_OUTPUTS", self.outputs(subject))
@@ -232,7 +232,7 @@ mod tests {
 
     fn subject() -> CheckSubject {
         CheckSubject {
-            deployment: "D1".to_owned(),
+            deployment: "D1".parse().unwrap(),
             environment: EnvironmentName::STAGE,
             rehearsal: false,
             run: RunId(1),

@@ -41,7 +41,7 @@ pub use manifest::{
 pub use memory::{RememberedRun, UnitMemory};
 pub use network::NetworkAccess;
 pub use placeholder::{Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart};
-pub use plan::{PlannedUnit, RunPlan, UnitDecision};
+pub use plan::{PlanSubject, PlannedUnit, RunPlan, UnitDecision};
 pub use promotion::sort_by_usual_promotion;
 pub use record::{
     CheckStatus, DiagnosticLevel, InvalidRunId, PlannedEvent, ResourceStatus, RunAction, RunEvent,

@@ -264,8 +264,7 @@ pub fn referenced<'a>(
                 let placeholders = template.iter().flat_map(TemplateText::placeholders);
                 found.extend(placeholders.filter_map(|placeholder| {
                     let (name, _) = placeholder.reference()?;
-                    // What cannot be a component's name refers to none; validation says so.
-                    Some((name.parse().ok()?, placeholder.default.is_some()))
+                    Some((name.clone(), placeholder.default.is_some()))
                 }));
             }
             Value::Array(items) => open.extend(items),

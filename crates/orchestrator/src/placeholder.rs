@@ -10,6 +10,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use nimbus_core::ComponentName;
+
 const OPEN: &str = "{{RUNTIME:";
 const CLOSE: &str = "}}";
 
@@ -37,9 +39,9 @@ pub struct Placeholder {
 /// Where the value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceholderSource {
-    /// An output of another stack of the same deployment and environment.
-    Stack {
-        stack: String,
+    /// An output of another component of the same deployment and environment.
+    Component {
+        component: ComponentName,
         output: TemplateText,
     },
     Aws {
@@ -103,10 +105,12 @@ impl TemplateText {
 }
 
 impl Placeholder {
-    /// The other stack and, if it is fixed, the output that this refers to.
-    pub fn reference(&self) -> Option<(&str, Option<&str>)> {
+    /// The other component and, if it is fixed, the output that this refers to.
+    pub fn reference(&self) -> Option<(&ComponentName, Option<&str>)> {
         match &self.source {
-            PlaceholderSource::Stack { stack, output } => Some((stack, output.literal())),
+            PlaceholderSource::Component { component, output } => {
+                Some((component, output.literal()))
+            }
             PlaceholderSource::Aws { .. }
             | PlaceholderSource::Calculate { .. }
             | PlaceholderSource::Env { .. } => None,
@@ -115,7 +119,7 @@ impl Placeholder {
 
     fn templates(&self) -> impl Iterator<Item = &TemplateText> {
         let parameters: &[TemplateText] = match &self.source {
-            PlaceholderSource::Stack { output, .. } => std::slice::from_ref(output),
+            PlaceholderSource::Component { output, .. } => std::slice::from_ref(output),
             PlaceholderSource::Env { variable } => std::slice::from_ref(variable),
             PlaceholderSource::Aws { parameters, .. }
             | PlaceholderSource::Calculate { parameters, .. } => parameters,
@@ -234,28 +238,18 @@ fn placeholder(
         "env" => PlaceholderSource::Env {
             variable: parse_at(name, offset + name_at)?,
         },
-        stack if is_stack_name(stack) => PlaceholderSource::Stack {
-            stack: stack.to_owned(),
+        other => PlaceholderSource::Component {
+            component: other.parse().map_err(|_| {
+                fail("the source is neither a stack's name nor aws, calculate or env")
+            })?,
             output: parse_at(name, offset + name_at)?,
         },
-        _ => {
-            return Err(fail(
-                "the source is neither a stack's name nor aws, calculate or env",
-            ));
-        }
     };
     Ok(Placeholder {
         source,
         default,
         range,
     })
-}
-
-fn is_stack_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 /// Splits at `separator` where it stands outside inner placeholders.
@@ -297,8 +291,8 @@ impl fmt::Display for Placeholder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(OPEN)?;
         let (kind, name, parameters) = match &self.source {
-            PlaceholderSource::Stack { stack, output } => {
-                (stack.as_str(), output.to_string(), &[][..])
+            PlaceholderSource::Component { component, output } => {
+                (component.as_str(), output.to_string(), &[][..])
             }
             PlaceholderSource::Env { variable } => ("env", variable.to_string(), &[][..]),
             PlaceholderSource::Aws { query, parameters } => {
@@ -340,8 +334,8 @@ mod tests {
     fn the_four_sources_are_read() {
         assert_eq!(
             one("{{RUNTIME:network:vpcId}}").source,
-            PlaceholderSource::Stack {
-                stack: "network".to_owned(),
+            PlaceholderSource::Component {
+                component: "network".parse().unwrap(),
                 output: text("vpcId")
             }
         );
@@ -383,9 +377,10 @@ mod tests {
             .map(|p| p.to_string())
             .collect();
         assert_eq!(found, ["{{RUNTIME:network:cidr|10.0.0.0/8}}", nested]);
+        let network = "network".parse().unwrap();
         assert_eq!(
             template.placeholders()[0].reference(),
-            Some(("network", Some("cidr")))
+            Some((&network, Some("cidr")))
         );
     }
 

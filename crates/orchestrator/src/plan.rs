@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use nimbus_core::{ComponentName, EnvironmentName};
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::fingerprint::RunReason;
@@ -17,8 +18,7 @@ use crate::template::Estimate;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPlan {
-    /// Directory name of the deployment.
-    pub deployment: String,
+    pub subject: PlanSubject,
     pub environment: EnvironmentName,
     pub layers: Vec<Vec<PlannedUnit>>,
 }
@@ -41,10 +41,29 @@ pub enum UnitDecision {
     Run(RunReason),
 }
 
+/// The deployment that a plan is of, as people know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum PlanSubject {
+    /// By the name of its directory.
+    Directory(String),
+    /// A rehearsal is not what lies in the directory.
+    Rehearsal(DeploymentId),
+}
+
+impl fmt::Display for PlanSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(name) => f.write_str(name),
+            Self::Rehearsal(id) => id.fmt(f),
+        }
+    }
+}
+
 impl RunPlan {
     /// `reasons` says why a unit runs; one that is absent has no reason of its own.
     pub fn new(
-        deployment: &str,
+        subject: PlanSubject,
         environment: EnvironmentName,
         graph: &UnitGraph,
         reasons: &BTreeMap<ComponentName, RunReason>,
@@ -71,7 +90,7 @@ impl RunPlan {
             estimate: estimates.get(name).copied().unwrap_or_default(),
         };
         Self {
-            deployment: deployment.to_owned(),
+            subject,
             environment,
             layers: layers
                 .iter()
@@ -150,7 +169,7 @@ impl RunPlan {
             .map(|layer| layer.iter().map(unit).collect())
             .collect();
         // Lists only, because the order of a mapping's keys depends on how the build was put together.
-        let text = serde_json::json!([self.deployment, self.environment, layers]).to_string();
+        let text = serde_json::json!([self.subject, self.environment, layers]).to_string();
         hex::encode(Sha256::digest(text))
     }
 
@@ -189,7 +208,7 @@ impl fmt::Display for RunPlan {
         let skipped: Vec<_> = self.units().filter(|unit| unit.is_skipped()).collect();
         let names: Vec<_> = active.iter().map(|unit| unit.name.as_str()).collect();
         let (saved, percent) = self.saved();
-        writeln!(f, "Deployment: {}", self.deployment)?;
+        writeln!(f, "Deployment: {}", self.subject)?;
         writeln!(f, "Environment: {}", self.environment)?;
         writeln!(f, "Total Stacks: {} enabled", self.units().count())?;
         writeln!(f, "Changed Stacks: {}{}", active.len(), listed(&names))?;
@@ -311,7 +330,7 @@ mod tests {
             )
         });
         RunPlan::new(
-            "D1BRV40-A-shop",
+            PlanSubject::Directory("D1BRV40-A-shop".to_owned()),
             EnvironmentName::DEV,
             &graph(),
             &reasons,
@@ -355,7 +374,7 @@ mod tests {
         let quick = Estimate::default().learnt(3, 10);
         let estimates = many.iter().map(|name| (name.clone(), quick)).collect();
         let plan = RunPlan::new(
-            "D1",
+            PlanSubject::Rehearsal("D1".parse().unwrap()),
             EnvironmentName::DEV,
             &graph,
             &reasons.collect(),
@@ -411,7 +430,7 @@ mod tests {
     fn plans_that_differ_in_anything_that_is_done_have_different_digests() {
         let plan = plan(&[("network", RunReason::NeverDeployed)]);
         let changes: [fn(&mut RunPlan); 7] = [
-            |plan| plan.deployment.push('x'),
+            |plan| plan.subject = PlanSubject::Directory("D1-A-other".to_owned()),
             |plan| plan.environment = EnvironmentName::PROD,
             |plan| plan.layers[0].swap(0, 1),
             |plan| {

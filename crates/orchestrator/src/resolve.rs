@@ -312,9 +312,9 @@ impl PlaceholderResolver<'_> {
         placeholder: &Placeholder,
     ) -> Result<Option<PlaceholderQuery>, ResolveError> {
         let (kind, name, templates) = match &placeholder.source {
-            PlaceholderSource::Stack { stack, output } => (
+            PlaceholderSource::Component { component, output } => (
                 PlaceholderKind::Output,
-                stack.clone(),
+                component.to_string(),
                 std::slice::from_ref(output),
             ),
             PlaceholderSource::Env { variable } => (

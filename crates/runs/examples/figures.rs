@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, EnvironmentName};
 use nimbus_orchestrator::{
-    GraphUnit, OnFailure, Run, RunCommand, RunDirection, RunPlan, RunReason, RunResult, UnitGraph,
-    UnitOutcome, UnitState,
+    GraphUnit, OnFailure, PlanSubject, Run, RunCommand, RunDirection, RunPlan, RunReason,
+    RunResult, UnitGraph, UnitOutcome, UnitState,
 };
 use nimbus_runs::scheduler::{RunLimits, RunListener, UnitWorker, execute};
 
@@ -113,7 +113,7 @@ fn plan(graph: &UnitGraph) -> RunPlan {
         .map(|name| (name.to_owned(), RunReason::NeverDeployed))
         .collect();
     RunPlan::new(
-        "D1",
+        PlanSubject::Directory("D1-acme-shop".to_owned()),
         EnvironmentName::DEV,
         graph,
         &reasons,

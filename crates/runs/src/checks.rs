@@ -59,7 +59,7 @@ impl RunChecks {
                 .unwrap_or_default(),
             graph: graph.clone(),
             subject: CheckSubject {
-                deployment: context.id().to_string(),
+                deployment: context.id().clone(),
                 environment: context.environment,
                 rehearsal: record.request.rehearsal,
                 run: record.run,

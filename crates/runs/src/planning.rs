@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::{FindingSeverity, ValidationFinding, validate};
-use nimbus_orchestrator::{GraphUnit, Manifest, RunPlan, RunReason, UnitGraph, naming};
+use nimbus_orchestrator::{
+    GraphUnit, Manifest, PlanSubject, RunPlan, RunReason, UnitGraph, naming,
+};
 
 use crate::context::RunContext;
 use crate::ports::RunPorts;
@@ -116,14 +118,16 @@ pub(crate) async fn plan(
         }
     }
     let metadata = &context.manifest.metadata;
-    // A rehearsal is not what lies in the deployment's directory.
-    let shown = if request.rehearsal {
-        metadata.id.to_string()
-    } else {
-        naming::directory(&metadata.id, &metadata.organization, &metadata.project)
+    let subject = match request.rehearsal {
+        true => PlanSubject::Rehearsal(metadata.id.clone()),
+        false => PlanSubject::Directory(naming::directory(
+            &metadata.id,
+            &metadata.organization,
+            &metadata.project,
+        )),
     };
     Ok(RunPlan::new(
-        &shown,
+        subject,
         context.environment,
         graph,
         &reasons,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use nimbus_core::{ComponentName, EnvironmentName, Result};
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
     CheckCommand, Fingerprint, LookupValue, Manifest, RunEvent, RunId, TemplateLibrary, UnitMemory,
@@ -213,7 +213,7 @@ pub trait CloudAccounts: Send + Sync {
 /// What checks of a run are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckSubject {
-    pub deployment: String,
+    pub deployment: DeploymentId,
     pub environment: EnvironmentName,
     pub rehearsal: bool,
     pub run: RunId,

@@ -54,6 +54,7 @@ pub fn restore_targets(
 
 #[cfg(test)]
 mod tests {
+    use nimbus_core::{EnvironmentName, UnitName};
     use nimbus_orchestrator::{RunAction, RunId, UnitVersion};
 
     use super::*;
@@ -61,7 +62,7 @@ mod tests {
     fn version(number: u32, units: &[(&str, usize, &[&str])]) -> VersionRecord {
         let unit = |(name, state, needs): &(&str, usize, &[&str])| {
             let unit = UnitVersion {
-                stack: (*name).to_owned(),
+                unit: UnitName::new(&"D1".parse().unwrap(), name, EnvironmentName::DEV),
                 state: *state,
                 program: String::new(),
                 fingerprint: String::new(),

@@ -120,7 +120,7 @@ async fn unit_version(
     let fingerprint = fingerprint.unwrap_or_default();
     Ok(UnitVersion {
         state: context.ports.engine.history_length(&address).await?,
-        stack: address.unit.to_string(),
+        unit: address.unit.clone(),
         program: fingerprint.program_digest(),
         fingerprint: fingerprint.digest(),
         needs: outcome.graph.needs(name).cloned().collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nimbus_core::ComponentName;
+use nimbus_core::{ComponentName, UnitName};
 use serde::{Deserialize, Serialize};
 
 use super::{RunAction, RunId};
@@ -21,8 +21,8 @@ pub struct VersionRecord {
 /// One unit in a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitVersion {
-    /// Name of the Pulumi stack.
-    pub stack: String,
+    #[serde(rename = "stack")]
+    pub unit: UnitName,
     /// Number in the stack's own history, whose state is what a rollback returns to.
     pub state: usize,
     /// Digest of the files of its program.

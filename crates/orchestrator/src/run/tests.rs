@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::{GraphUnit, work_of};
-use crate::plan::RunPlan;
+use crate::plan::{PlanSubject, RunPlan};
 
 fn name(text: &str) -> ComponentName {
     text.parse().unwrap()
@@ -341,10 +341,17 @@ fn wide(size: usize) -> UnitGraph {
 #[test]
 fn the_work_of_planning_and_running_grows_with_the_graph_and_no_faster() {
     let none = BTreeMap::new();
+    let subject = PlanSubject::Rehearsal("D1".parse().unwrap());
     let planned = |size| {
         work_of(|| {
             let graph = wide(size);
-            let plan = RunPlan::new("D1", EnvironmentName::DEV, &graph, &none, &BTreeMap::new());
+            let plan = RunPlan::new(
+                subject.clone(),
+                EnvironmentName::DEV,
+                &graph,
+                &none,
+                &BTreeMap::new(),
+            );
             assert_eq!(plan.units().count(), size);
         })
     };
