@@ -26,6 +26,7 @@ mod sandbox;
 mod stack_config;
 mod state;
 mod template;
+mod trace;
 mod validation;
 mod values;
 mod workspace;
@@ -262,7 +263,8 @@ impl NimbusCommand {
             Self::DestroyStack(args) => args.trace_file(),
             Self::Resume(args) => args.trace_file(),
             Self::Rollback(args) => args.trace_file(),
-            // Only runs are traced; what else there is to say is in the log.
+            Self::Program(command) => command.trace_file(),
+            // Only operations are traced; what else there is to say is in the log.
             _ => None,
         }
     }

@@ -46,6 +46,36 @@ fn up(site: &Site, flags: &[&str]) -> Ran {
 }
 
 #[test]
+fn an_operation_of_a_program_is_traced_down_to_the_provider_call() {
+    let Some(sdk) = node_sdk("an_operation_of_a_program_is_traced_down_to_the_provider_call")
+    else {
+        return;
+    };
+    let site = site(&sdk);
+    let file = site.path("trace.json").display().to_string();
+    rehearse(&site, "up", &["--trace", &file]).ok();
+    let text = fs::read_to_string(&file).unwrap();
+    let spans: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let parent = |span: &Value| {
+        let of = span["args"]["parent"].clone();
+        let mut all = spans.iter();
+        all.find(|one| !of.is_null() && one["args"]["span"] == of)
+    };
+    let creates: Vec<_> = spans
+        .iter()
+        .filter(|span| span["args"]["method"] == "Create")
+        .collect();
+    assert_eq!(creates.len(), 2, "{text}");
+    for create in creates {
+        let step = parent(create).unwrap();
+        assert_eq!(step["name"], "step", "{step}");
+        let operation = parent(step).unwrap();
+        assert_eq!(operation["name"], "operation", "{operation}");
+        assert!(parent(operation).is_none(), "{operation}");
+    }
+}
+
+#[test]
 fn a_rehearsal_says_so_and_keeps_to_itself() {
     let Some(sdk) = node_sdk("a_rehearsal_says_so_and_keeps_to_itself") else {
         return;

@@ -1,11 +1,12 @@
 //! Options that several verbs share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nimbus_core::Result;
 use nimbus_engine_operations::{PolicyPackRequest, ResourceSelection, RunOptions, StackLocation};
 
 use super::sandbox::SandboxArgs;
+use crate::commands::trace::TraceArgs;
 use crate::context::CommandContext;
 
 /// Where a program and its state are.
@@ -119,9 +120,16 @@ pub(crate) struct EffortArgs {
     /// After a failed step, go on with whatever does not depend on it
     #[arg(long)]
     continue_on_error: bool,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 impl EffortArgs {
+    pub(crate) fn trace_file(&self) -> Option<&Path> {
+        self.trace.file()
+    }
+
     pub(crate) fn apply(&self, options: &mut RunOptions) {
         options.parallel = self.parallel.map(usize::from);
         options.continue_on_error = self.continue_on_error;

@@ -26,7 +26,7 @@ pub(crate) struct ProgramDestroyArgs {
     #[command(flatten)]
     targets: TargetArgs,
     #[command(flatten)]
-    effort: EffortArgs,
+    pub(super) effort: EffortArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub(crate) struct ProgramImportArgs {
     no_protect: bool,
 
     #[command(flatten)]
-    effort: EffortArgs,
+    pub(super) effort: EffortArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
     #[command(flatten)]

@@ -22,6 +22,8 @@ mod sandbox;
 mod signals;
 mod up;
 
+use std::path::Path;
+
 use clap::Subcommand;
 use nimbus_core::Result;
 
@@ -60,6 +62,19 @@ pub(crate) enum ProgramCommand {
 }
 
 impl ProgramCommand {
+    /// Where a trace of it goes, if somebody wants one.
+    pub(crate) fn trace_file(&self) -> Option<&Path> {
+        match self {
+            Self::Preview(args) => args.effort.trace_file(),
+            Self::Up(args) => args.effort.trace_file(),
+            Self::Destroy(args) => args.effort.trace_file(),
+            Self::Refresh(args) => args.effort.trace_file(),
+            Self::Import(args) => args.effort.trace_file(),
+            // Neither runs an operation.
+            Self::Outputs(_) | Self::Cancel(_) => None,
+        }
+    }
+
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Preview(args) => preview::run(args, context).await,

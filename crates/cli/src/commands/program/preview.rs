@@ -31,7 +31,7 @@ pub(crate) struct ProgramPreviewArgs {
     #[command(flatten)]
     targets: TargetArgs,
     #[command(flatten)]
-    effort: EffortArgs,
+    pub(super) effort: EffortArgs,
     #[command(flatten)]
     program: ProgramArgs,
     #[command(flatten)]

@@ -30,7 +30,7 @@ pub(crate) struct ProgramRefreshArgs {
     #[command(flatten)]
     targets: TargetArgs,
     #[command(flatten)]
-    effort: EffortArgs,
+    pub(super) effort: EffortArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub(crate) struct ProgramUpArgs {
     #[command(flatten)]
     targets: TargetArgs,
     #[command(flatten)]
-    effort: EffortArgs,
+    pub(super) effort: EffortArgs,
     #[command(flatten)]
     program: ProgramArgs,
     #[command(flatten)]

@@ -21,6 +21,7 @@ use nimbus_runs::{RunChoices, SealedPlan};
 
 use super::local::{RunArgs, find_place};
 use crate::commands::program::confirm;
+use crate::commands::trace::TraceArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -104,20 +105,6 @@ pub(crate) struct ChangeArgs {
     message: Option<String>,
     #[command(flatten)]
     trace: TraceArgs,
-}
-
-/// Where a trace of a run goes.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct TraceArgs {
-    /// Write a trace for Perfetto or chrome://tracing: run, stacks, operations, steps, provider calls
-    #[arg(long = "trace", value_name = "FILE")]
-    trace_file: Option<PathBuf>,
-}
-
-impl TraceArgs {
-    fn file(&self) -> Option<&std::path::Path> {
-        self.trace_file.as_deref()
-    }
 }
 
 impl DeployArgs {
