@@ -40,7 +40,7 @@ pub use lease::{
     HeldBy, Lease, LeaseError, LeaseSettings, Owner, PulumiLock, PulumiLockContent, Unlocked,
 };
 pub use names::{NameError, ORGANIZATION, StackRef};
-pub use recovery::{JournalFate, KnownAct, RecordedEnd, RecoveryReport, TornEnd, UnknownAct};
+pub use recovery::{JournalFate, KnownAct, RecordedOutcome, RecoveryReport, TornEnd, UnknownAct};
 pub use secrets::{
     DeclaredSecrets, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase,
 };

@@ -51,11 +51,11 @@ pub struct KnownAct {
     /// `None` for book-keeping without an external act.
     pub kind: Option<OperationKind>,
     pub urn: Option<Urn>,
-    pub outcome: RecordedEnd,
+    pub outcome: RecordedOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordedEnd {
+pub enum RecordedOutcome {
     Succeeded,
     Failed,
 }
@@ -299,12 +299,17 @@ fn report(
             JournalEntry::Success { act, change } => {
                 let operation = begun.remove(act);
                 let state = change.state.as_ref().map(|state| state.urn.clone());
-                known.push(known_act(*act, operation, state, RecordedEnd::Succeeded));
+                known.push(known_act(
+                    *act,
+                    operation,
+                    state,
+                    RecordedOutcome::Succeeded,
+                ));
             }
             JournalEntry::Failure { act, change } => {
                 let operation = begun.remove(act);
                 let state = change.state.as_ref().map(|state| state.urn.clone());
-                known.push(known_act(*act, operation, state, RecordedEnd::Failed));
+                known.push(known_act(*act, operation, state, RecordedOutcome::Failed));
             }
             JournalEntry::Unknown { act, message } => {
                 messages.insert(*act, message.clone());
@@ -340,7 +345,7 @@ fn known_act(
     act: ActId,
     operation: Option<&PendingOperation>,
     state: Option<Urn>,
-    outcome: RecordedEnd,
+    outcome: RecordedOutcome,
 ) -> KnownAct {
     KnownAct {
         act,

@@ -13,7 +13,7 @@ use nimbus_engine_files::{ProjectFiles, is_outside};
 
 use crate::error::PluginError;
 use crate::manifest::PluginManifest;
-use crate::process::{PluginLaunch, Program};
+use crate::process::{LaunchProgram, PluginLaunch};
 
 type PluginEnvironment = BTreeMap<OsString, OsString>;
 
@@ -138,9 +138,9 @@ impl Runtimes<'_> {
         let program = match &virtualenv {
             Some(virtualenv) => {
                 environment.insert("VIRTUAL_ENV".into(), virtualenv.into());
-                Program::Named(virtualenv.join("bin/python"))
+                LaunchProgram::Named(virtualenv.join("bin/python"))
             }
-            None => Program::OnPath(self.on_path("python3", plugin)?),
+            None => LaunchProgram::OnPath(self.on_path("python3", plugin)?),
         };
         let mut arguments: Vec<OsString> = match what {
             PluginSource::PolicyPack => ["-u", "-m", "pulumi.policy"].map(OsString::from).into(),
@@ -230,15 +230,15 @@ impl Runtimes<'_> {
         }
     }
 
-    fn node(&self, plugin: &str) -> Result<Program, PluginError> {
-        self.on_path("node", plugin).map(Program::OnPath)
+    fn node(&self, plugin: &str) -> Result<LaunchProgram, PluginError> {
+        self.on_path("node", plugin).map(LaunchProgram::OnPath)
     }
 
     /// The program's interpreter is the project's choice, unless it is the one that the search path
     /// has.
-    fn python(&self, plugin: &str) -> Result<Program, PluginError> {
+    fn python(&self, plugin: &str) -> Result<LaunchProgram, PluginError> {
         let Some(python) = self.python else {
-            return self.on_path("python3", plugin).map(Program::OnPath);
+            return self.on_path("python3", plugin).map(LaunchProgram::OnPath);
         };
         let name = python
             .file_name()
@@ -248,8 +248,8 @@ impl Runtimes<'_> {
             .on_path(name, plugin)
             .is_ok_and(|found| found == python);
         Ok(match operators {
-            true => Program::OnPath(python.to_owned()),
-            false => Program::Named(python.to_owned()),
+            true => LaunchProgram::OnPath(python.to_owned()),
+            false => LaunchProgram::Named(python.to_owned()),
         })
     }
 
@@ -267,7 +267,7 @@ impl Runtimes<'_> {
 
     fn launch(
         &self,
-        program: Program,
+        program: LaunchProgram,
         arguments: Vec<OsString>,
         directory: &Path,
         additions: PluginEnvironment,

@@ -23,7 +23,7 @@ use crate::manifest::PluginManifest;
 use crate::options::{HostOptions, PluginTimeouts};
 use crate::plugin::{Greeting, Plugin};
 use crate::pool::{DigestFields, KeyDigest};
-use crate::process::{PluginLaunch, PluginOutput, PluginProcess, Program};
+use crate::process::{LaunchProgram, PluginLaunch, PluginOutput, PluginProcess};
 use crate::runtime::{Dynamic, PluginSource, Runtimes};
 use crate::sharing::SharingReach;
 use crate::tenancy::{self, Tenancy};
@@ -270,7 +270,7 @@ fn locate(
         (Ok(Located::Program { path }), None) => StartCommand {
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             launch: PluginLaunch {
-                program: Program::OnPath(path),
+                program: LaunchProgram::OnPath(path),
                 arguments: Vec::new(),
                 directory: options.directory.clone(),
                 environment,

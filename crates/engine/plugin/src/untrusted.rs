@@ -17,7 +17,7 @@ use nimbus_engine_sandbox::{
 };
 
 use crate::pool::{CallbackServer, CallbackServers};
-use crate::process::{PluginLaunch, PluginOutput, PluginProcess, Program, StartError};
+use crate::process::{LaunchProgram, PluginLaunch, PluginOutput, PluginProcess, StartError};
 
 /// Where untrusted code runs.
 #[derive(Clone)]
@@ -60,8 +60,8 @@ impl UntrustedCode {
         let server = self.servers.open_at(room.socket(), audience).await;
         let CallbackServer { address, server } = server.map_err(|error| error.to_string())?;
         let interpreter = match &launch.program {
-            Program::Named(path) => Interpreter::Projects(path),
-            Program::OnPath(path) => Interpreter::Operators(path),
+            LaunchProgram::Named(path) => Interpreter::Projects(path),
+            LaunchProgram::OnPath(path) => Interpreter::Operators(path),
         };
         let readable = readable_by_program(&files, &root, &root, interpreter);
         let readable = readable.map_err(|error| error.to_string())?;

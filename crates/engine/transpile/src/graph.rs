@@ -24,7 +24,7 @@ pub struct TranslationRequest<'a> {
 
 /// What the cache has about a file.
 #[derive(Serialize, Deserialize)]
-enum Kept {
+enum KeptTranslation {
     Compiled(Compiled),
     Refused(Reason),
 }
@@ -99,16 +99,16 @@ impl Walk<'_> {
             }
             None => {
                 let kept = match emit(&name, &text, &self.settings.options, format) {
-                    Ok(compiled) => Kept::Compiled(compiled),
-                    Err(reason) => Kept::Refused(reason),
+                    Ok(compiled) => KeptTranslation::Compiled(compiled),
+                    Err(reason) => KeptTranslation::Refused(reason),
                 };
                 self.cache.put(&key, &kept);
                 kept
             }
         };
         match kept {
-            Kept::Compiled(compiled) => Ok((format, compiled)),
-            Kept::Refused(reason) => Err(refused(reason)),
+            KeptTranslation::Compiled(compiled) => Ok((format, compiled)),
+            KeptTranslation::Refused(reason) => Err(refused(reason)),
         }
     }
 

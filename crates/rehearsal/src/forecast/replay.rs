@@ -52,7 +52,7 @@ pub(super) fn replay(tasks: &[Task], slots: usize, ended: Duration) -> Replay {
 
 /// Work around a task that is none of the cloud's.
 #[derive(Clone, Copy, Default)]
-struct Work {
+struct ReplayedWork {
     /// Before it asked for its turn.
     before: Duration,
     /// Once it had its turn, when it had to wait for that.
@@ -62,7 +62,7 @@ struct Work {
 struct ReplaySchedule<'a> {
     tasks: &'a [Task],
     slots: usize,
-    work: Vec<Work>,
+    work: Vec<ReplayedWork>,
     waits_for: Vec<usize>,
     followers: Vec<Vec<usize>>,
     /// Who asked for a turn, by when and in which order they really began.
@@ -159,7 +159,7 @@ fn known_before(tasks: &[Task], at: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-fn work(tasks: &[Task], slots: usize) -> Vec<Work> {
+fn work(tasks: &[Task], slots: usize) -> Vec<ReplayedWork> {
     // Moments at which a turn became free for somebody who had to wait for one.
     let mut freed: Vec<Duration> = tasks.iter().map(|task| task.ended).collect();
     freed.retain(|moment| {
@@ -172,11 +172,11 @@ fn work(tasks: &[Task], slots: usize) -> Vec<Work> {
         let asked = asked.max().unwrap_or_default();
         let earlier = freed.partition_point(|moment| *moment <= task.began);
         match earlier.checked_sub(1).map(|last| freed[last]) {
-            Some(turn) if turn > asked => Work {
+            Some(turn) if turn > asked => ReplayedWork {
                 before: Duration::ZERO,
                 within: task.began.saturating_sub(turn),
             },
-            _ => Work {
+            _ => ReplayedWork {
                 before: task.began.saturating_sub(asked),
                 within: Duration::ZERO,
             },

@@ -6,7 +6,7 @@ use nimbus_engine_model::Urn;
 use nimbus_engine_ports::{FailureCause, ProviderError};
 
 use super::calls::refused;
-use super::{RehearsalProvider, Shared};
+use super::{RehearsalProvider, SharedRehearsal};
 use crate::forecast::{Timing, What};
 use crate::orders::{CloudCall, OrderedEffect};
 
@@ -57,7 +57,7 @@ impl RehearsalProvider {
         asked: &ProviderCall<'_>,
         timing: &mut Timing,
     ) -> Result<Option<OrderedEffect>, ProviderError> {
-        let Shared { orders, .. } = self.shared.as_ref();
+        let SharedRehearsal { orders, .. } = self.shared.as_ref();
         let order = orders.action(asked.call, asked.type_, asked.name);
         let takes = orders
             .latencies

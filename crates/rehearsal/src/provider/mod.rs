@@ -31,18 +31,18 @@ use crate::world::{SimulatedObject, SimulatedWorld};
 /// The simulated cloud: give it to an engine as its provider host.
 #[derive(Clone)]
 pub struct Rehearsal {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRehearsal>,
     observer: Observer,
 }
 
-struct Shared {
+struct SharedRehearsal {
     world: Mutex<SimulatedWorld>,
     declarations: Declarations,
     orders: FaultOrders,
     answers: Answers,
 }
 
-impl Shared {
+impl SharedRehearsal {
     /// The world as it is now, whoever changed it.
     fn world(&self) -> Result<MutexGuard<'_, SimulatedWorld>, ProviderError> {
         let mut world = self.world.lock();
@@ -71,7 +71,7 @@ impl Rehearsal {
                 world.put(&planted.id, object)?;
             }
         }
-        let shared = Shared {
+        let shared = SharedRehearsal {
             world: Mutex::new(world),
             declarations,
             orders,
@@ -113,7 +113,7 @@ impl ProviderHost for Rehearsal {
 
 /// One configured provider of the rehearsal.
 pub struct RehearsalProvider {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRehearsal>,
     observer: Observer,
     region: Mutex<String>,
 }
@@ -190,7 +190,7 @@ impl Provider for RehearsalProvider {
 
     async fn invoke(&self, request: InvokeRequest) -> Result<InvokeResponse, ProviderError> {
         let region = self.region.lock().clone();
-        let Shared {
+        let SharedRehearsal {
             answers,
             orders,
             declarations,

@@ -32,14 +32,14 @@ const CLOSED: Duration = Duration::from_secs(5);
 
 /// A program to run, and who chose it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
+pub(crate) enum LaunchProgram {
     /// Found by the operator's search path, or a plugin of the operator's.
     OnPath(PathBuf),
     /// Named by a folder of source: the interpreter of its virtual environment.
     Named(PathBuf),
 }
 
-impl Program {
+impl LaunchProgram {
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::OnPath(path) | Self::Named(path) => path,
@@ -50,7 +50,7 @@ impl Program {
 /// What to run. Its environment may hold credentials, so it cannot be printed.
 #[derive(Clone)]
 pub(crate) struct PluginLaunch {
-    pub(crate) program: Program,
+    pub(crate) program: LaunchProgram,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: PathBuf,
     /// The whole environment: nothing is inherited beside it.
