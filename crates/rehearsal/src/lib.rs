@@ -17,6 +17,7 @@ mod latency;
 mod measured;
 mod orders;
 mod pattern;
+mod protection;
 mod provider;
 mod replacements;
 mod values;

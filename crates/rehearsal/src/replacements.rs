@@ -10,6 +10,7 @@ const LISTED: &[(&str, &[&str])] = &[
         &["domainName", "subjectAlternativeNames", "validationMethod"],
     ),
     ("apigatewayv2/Api", &["protocolType"]),
+    ("apigatewayv2/VpcLink", &["securityGroupIds", "subnetIds"]),
     ("autoscaling/Group", &["name", "namePrefix"]),
     ("cloudfront/Distribution", &[]),
     (
@@ -246,6 +247,7 @@ const LISTED: &[(&str, &[&str])] = &[
         "rds/ParameterGroup",
         &["description", "family", "name", "namePrefix"],
     ),
+    ("rds/Proxy", &["engineFamily", "name", "vpcSubnetIds"]),
     ("rds/SubnetGroup", &["name", "namePrefix"]),
     (
         "route53/Record",
@@ -326,6 +328,9 @@ mod tests {
             ("aws:iam/user:User", "name", false),
             ("aws:ec2/internetGateway:InternetGateway", "vpcId", false),
             ("aws:lb/targetGroup:TargetGroup", "port", true),
+            ("aws:rds/proxy:Proxy", "vpcSubnetIds", true),
+            ("aws:apigatewayv2/vpcLink:VpcLink", "subnetIds", true),
+            ("aws:apigatewayv2/vpcLink:VpcLink", "name", false),
             ("gcp:x/y:Y", "name", true),
             ("gcp:x/y:Y", "labels", false),
             ("nonsense", "vpcId", true),

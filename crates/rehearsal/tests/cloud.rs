@@ -98,6 +98,42 @@ async fn an_object_lives_from_create_to_delete() {
 }
 
 #[tokio::test]
+async fn what_is_protected_is_deleted_only_after_its_protection_is_off() {
+    const DATABASE: &str = "aws:rds/instance:Instance";
+    let (cloud, provider) = cloud("{}").await;
+    let protected = |on: bool| {
+        let mut inputs = properties(&[("identifier", "db")]);
+        inputs.insert("deletionProtection".to_owned(), PropertyValue::Bool(on));
+        inputs
+    };
+    let made = provider
+        .create(CreateRequest {
+            properties: protected(true),
+            ..create(DATABASE, "db", &[])
+        })
+        .await
+        .unwrap();
+    let delete = || DeleteRequest {
+        type_: DATABASE.to_owned(),
+        id: made.id.clone(),
+        ..DeleteRequest::default()
+    };
+    let error = provider.delete(delete()).await.unwrap_err().to_string();
+    assert!(error.contains("turn its deletionProtection off"), "{error}");
+    assert_eq!(cloud.objects().len(), 1);
+
+    let update = UpdateRequest {
+        type_: DATABASE.to_owned(),
+        id: made.id.clone(),
+        new_inputs: protected(false),
+        ..UpdateRequest::default()
+    };
+    provider.update(update).await.unwrap();
+    provider.delete(delete()).await.unwrap();
+    assert!(cloud.objects().is_empty());
+}
+
+#[tokio::test]
 async fn a_preview_makes_nothing() {
     let (cloud, provider) = cloud("{}").await;
     let request = CreateRequest {

@@ -14,6 +14,7 @@ use super::RehearsalProvider;
 use super::fault_orders::ProviderCall;
 use crate::identity::{self, ObjectLocation};
 use crate::orders::{CloudCall, OrderedEffect};
+use crate::protection;
 use crate::values::{self, SimulatedResource};
 use crate::world::{self, SimulatedObject};
 
@@ -311,9 +312,17 @@ impl RehearsalProvider {
             recorded: true,
         };
         let order = self.obey(&asked).await?;
+        let mut world = self.shared.world()?;
+        let object = world.get(&request.type_, &request.id);
+        if let Some(switch) = object.and_then(|object| protection::protecting(&object.inputs)) {
+            return Err(refused(format!(
+                "OperationNotPermitted: {} is protected against deletion; turn its {switch} off, \
+                 deploy, and delete it then",
+                request.id
+            )));
+        }
         // Deleting what is gone already is no error, as with most clouds.
-        self.shared
-            .world()?
+        world
             .remove(&request.type_, &request.id)
             .map_err(unwritable)?;
         if order == Some(OrderedEffect::Lose) {
