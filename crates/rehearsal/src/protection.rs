@@ -51,10 +51,7 @@ mod tests {
             (json!({"deletionProtectionEnabled": false}), None),
             (json!({"skipFinalSnapshot": true}), None),
         ] {
-            let Value::Object(map) = &inputs else {
-                unreachable!("an object is written above");
-            };
-            assert_eq!(protecting(map), expected, "{inputs}");
+            assert_eq!(protecting(inputs.as_object().unwrap()), expected, "{inputs}");
         }
     }
 }
