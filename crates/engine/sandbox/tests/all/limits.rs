@@ -214,15 +214,24 @@ while True:
     );
 }
 
-/// How long the slowest but one of twenty takes.
-fn nearly_slowest(mut run: impl FnMut() -> Duration) -> Duration {
-    let mut times: Vec<Duration> = (0..20).map(|_| run()).collect();
+/// What nineteen of twenty stay below.
+fn p95(mut times: Vec<Duration>) -> Duration {
     times.sort();
-    times[18]
+    times[times.len() * 95 / 100 - 1]
 }
 
+/// How often both are measured, in turns, so that whatever else the machine does happens to both.
+fn rounds() -> usize {
+    let long = std::env::var_os("NIMBUS_TEST_LONG").is_some();
+    if long { 20 } else { 4 }
+}
+
+const RUNS_PER_ROUND: usize = 5;
+/// Others use the machine too, and nobody can tell their load from ours in one measurement.
+const MEASUREMENTS: usize = 3;
+
 /// While programs explode one after another, others do their work: nothing is counted against them,
-/// and they hardly take longer.
+/// and what they take at most doubles.
 #[test]
 fn neighbours_of_exploding_programs_work_on() {
     in_each_language("neighbours", |language, interpreter| {
@@ -256,30 +265,40 @@ fn neighbours_of_exploding_programs_work_on() {
             assert!(worked, "{outcome:?}");
             start.elapsed()
         };
-        let alone = nearly_slowest(work);
-        let done = AtomicBool::new(false);
-        let beside = std::thread::scope(|scope| {
-            let exploding = scope.spawn(|| {
-                let mut exploded = 0;
-                // Each of them at least once, however fast the neighbours are.
-                while exploded < bombs.len() || !done.load(Ordering::Relaxed) {
-                    let (node, python, cause) = bombs[exploded % bombs.len()];
-                    let bomb = source(language, node, python);
-                    let bomb = Hostile::new(language, interpreter.clone(), &bomb);
-                    let outcome = bomb.run(settings.clone());
-                    let expected = Some(Intervention::Stopped(cause));
-                    assert_eq!(outcome.intervention, expected, "{outcome:?}");
-                    exploded += 1;
-                }
-            });
-            let beside = nearly_slowest(work);
-            done.store(true, Ordering::Relaxed);
-            exploding.join().unwrap();
-            beside
-        });
-        println!("{language:?}: {alone:?} alone, {beside:?} beside exploding programs");
-        // Other tests run beside both measurements, so there is some room.
-        let room = Duration::from_secs(5);
-        assert!(beside < alone * 2 + room, "{alone:?}, then {beside:?}");
+        let explode = |done: &AtomicBool| {
+            let mut exploded = 0;
+            // Each of them at least once, however fast the neighbours are.
+            while exploded < bombs.len() || !done.load(Ordering::Relaxed) {
+                let (node, python, cause) = bombs[exploded % bombs.len()];
+                let bomb = source(language, node, python);
+                let bomb = Hostile::new(language, interpreter.clone(), &bomb);
+                let outcome = bomb.run(settings.clone());
+                let expected = Some(Intervention::Stopped(cause));
+                assert_eq!(outcome.intervention, expected, "{outcome:?}");
+                exploded += 1;
+            }
+        };
+        let measure = || {
+            let (mut alone, mut beside) = (Vec::new(), Vec::new());
+            for _ in 0..rounds() {
+                alone.extend((0..RUNS_PER_ROUND).map(|_| work()));
+                let done = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    let exploding = scope.spawn(|| explode(&done));
+                    beside.extend((0..RUNS_PER_ROUND).map(|_| work()));
+                    done.store(true, Ordering::Relaxed);
+                    exploding.join().unwrap();
+                });
+            }
+            let (alone, beside) = (p95(alone), p95(beside));
+            println!("{language:?}: p95 {alone:?} alone, {beside:?} beside exploding programs");
+            (alone, beside)
+        };
+        let mut measured = Vec::new();
+        let doubles = |(alone, beside): &(Duration, Duration)| *beside <= *alone * 2;
+        while measured.len() < MEASUREMENTS && !measured.last().is_some_and(doubles) {
+            measured.push(measure());
+        }
+        assert!(measured.last().is_some_and(doubles), "{measured:?}");
     });
 }
