@@ -25,6 +25,6 @@ pub use settings::{
     RateLimiting, Server, Settings, Smtp, Telemetry, Temporal, Tenancy, Valkey, Webhooks,
 };
 pub use types::{
-    EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel, NameList, Rate,
-    RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    AddressList, EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel,
+    NameList, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };

@@ -6,8 +6,8 @@
 
 use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
-    EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel, NameList, Rate,
-    RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    AddressList, EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel,
+    NameList, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };
 use crate::value::SettingValue as _;
 
@@ -249,6 +249,10 @@ settings! {
         /// Projects whose stacks a stranger's program may read through a stack reference with
         /// `strict`, beside its own project's.
         sandbox_references: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_REFERENCES";
+        /// Key management services that the secrets of strangers' stacks may be encrypted with under
+        /// `strict` (`secretsprovider` in the file of a stack), as they are written there, with spaces
+        /// between them. They are asked with the operator's credentials.
+        sandbox_secrets: Option<AddressList> = None, "NIMBUS_ENGINE_SANDBOX_SECRETS";
         /// Memory that a program in a sandbox may use, all its processes together, in MiB.
         sandbox_memory_mib: u32 = 4096, "NIMBUS_ENGINE_SANDBOX_MEMORY_MIB";
         /// Processes and threads that a program in a sandbox may have at a time.
@@ -261,6 +265,10 @@ settings! {
         sandbox_temporary_files: u32 = 50_000, "NIMBUS_ENGINE_SANDBOX_TEMPORARY_FILES";
         /// What a program in a sandbox may print in one run, in MiB.
         sandbox_output_mib: u32 = 64, "NIMBUS_ENGINE_SANDBOX_OUTPUT_MIB";
+        /// What the engine holds for a program in a sandbox in one run, in MiB: everything that the
+        /// program asks for and is answered, each request with 4 KiB at least. An eighth of it may be
+        /// under way at a time.
+        sandbox_requests_mib: u32 = 4096, "NIMBUS_ENGINE_SANDBOX_REQUESTS_MIB";
         /// Run programs with `strict` although this machine cannot isolate them completely.
         allow_weak_isolation: bool = false, "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION";
         /// Where plugins are downloaded from instead of their publishers, in closed networks: a

@@ -374,6 +374,50 @@ impl JsonSchema for NameList {
     }
 }
 
+/// Addresses of services, with spaces between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressList(Vec<String>);
+
+impl AddressList {
+    pub fn addresses(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl SettingValue for AddressList {
+    fn parse(text: &str) -> Result<Self, String> {
+        let addresses: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        let valid = |address: &String| {
+            let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+            scheme.is_some_and(|scheme| !scheme.is_empty())
+        };
+        match !addresses.is_empty() && addresses.iter().all(valid) {
+            true => Ok(Self(addresses)),
+            false => {
+                Err("write addresses such as awskms://alias/name, with spaces between".to_owned())
+            }
+        }
+    }
+
+    fn show(&self) -> serde_json::Value {
+        self.0.join(" ").into()
+    }
+}
+
+impl JsonSchema for AddressList {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AddressList".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^\\s*\\S+://\\S+(\\s+\\S+://\\S+)*\\s*$" })
+    }
+}
+
 /// Folders of this machine, with colons between them as in `PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders(Vec<PathBuf>);

@@ -245,8 +245,19 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.sandbox_temporary_files", json!(50_000)),
         ),
         (
+            "NIMBUS_ENGINE_SANDBOX_SECRETS",
+            (
+                "engine.sandbox_secrets",
+                json!("awskms://alias/a awskms://alias/b?region=x"),
+            ),
+        ),
+        (
             "NIMBUS_ENGINE_SANDBOX_OUTPUT_MIB",
             ("engine.sandbox_output_mib", json!(64)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_REQUESTS_MIB",
+            ("engine.sandbox_requests_mib", json!(4096)),
         ),
         (
             "NIMBUS_ENGINE_ALLOW_WEAK_ISOLATION",

@@ -147,6 +147,8 @@ codes! {
     OUTSIDE_PROJECT = 407, Refused, final, "A stranger's project names a file that is not its own";
     SANDBOX_ROOT = 408, Invalid, final, "A root that programs may read is no folder, or too wide";
     TENANT_BACKEND = 409, Refused, final, "A stranger's project names where its state is kept";
+    TENANT_SECRETS = 410, Refused, final, "A stranger's project names a service for its secrets";
+    TENANT_PROJECT = 411, Refused, final, "A stranger's project says whose stacks it works on";
     ISOLATION_WEAK = 450, Refused, final, "This machine cannot isolate programs as it is asked to";
     SANDBOX_FAILED = 451, Unavailable, final, "The sandbox could not be closed around a program";
 

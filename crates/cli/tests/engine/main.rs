@@ -22,6 +22,7 @@ mod sandbox_weak;
 mod stack_config;
 mod states;
 mod strict;
+mod strict_inputs;
 mod strict_operators;
 mod strict_plugins;
 mod support;

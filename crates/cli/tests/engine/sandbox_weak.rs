@@ -19,7 +19,7 @@ const NIMBUS: &str = env!("CARGO_BIN_EXE_nimbus");
 const VARIABLES: [(&str, &str); 3] = [
     ("PULUMI_BACKEND_URL", "file:///tmp/backend"),
     ("PULUMI_CONFIG_PASSPHRASE", "correct horse"),
-    ("PULUMI_STACK", "dev"),
+    ("PULUMI_STACK", "organization/notes/dev"),
 ];
 
 /// What programs in there may lead into.

@@ -393,9 +393,9 @@ fn a_stack_reference_stays_in_its_project() {
             "program/Pulumi.yaml",
             &project.replace("name: notes", "name: victim"),
         );
-        up(&site, &STRICT).ok();
-        site.write("program/Pulumi.yaml", &project);
         let name = "organization/victim/dev";
+        up(&site, &["--sandbox", "strict", "--stack", name]).ok();
+        site.write("program/Pulumi.yaml", &project);
         match site.path("program/__main__.py").exists() {
             true => site.write(
                 "program/__main__.py",

@@ -207,6 +207,11 @@ fn a_policy_pack_runs_in_the_sandbox() {
         const found = [
             attempt(() => fs.readFileSync("OUTSIDE")),
             attempt(() => fs.writeFileSync("MARK", "x")),
+            attempt(() => {
+                const connect = "require('net').connect(PORT, '127.0.0.1', () => process.exit(7)).on('error', () => process.exit(3))";
+                const ran = require("child_process").spawnSync(process.execPath, ["-e", connect]);
+                if (ran.status !== 7) throw new Error("nobody there");
+            }),
             process.env.AWS_SECRET_ACCESS_KEY || "refused",
         ].join(",");
         new PolicyPack("evil", { policies: [{
@@ -214,12 +219,15 @@ fn a_policy_pack_runs_in_the_sandbox() {
             validateStack: (args, report) => report("found " + found),
         }] });
     "#;
+    let service = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = service.local_addr().unwrap().port().to_string();
     let pack = pack
         .replace(
             "OUTSIDE",
             &site.path("outside/secret").display().to_string(),
         )
-        .replace("MARK", &site.path("mark").display().to_string());
+        .replace("MARK", &site.path("mark").display().to_string())
+        .replace("PORT", &port);
     site.write("pack/index.js", &pack);
     symlink(sdk.join("node_modules"), site.path("pack/node_modules")).unwrap();
     let place = site.path("pack").display().to_string();
@@ -239,7 +247,7 @@ fn a_policy_pack_runs_in_the_sandbox() {
     command.env("AWS_SECRET_ACCESS_KEY", "credential of the operator");
     let ran = crate::support::finish(command.output().unwrap()).ok();
     assert!(
-        said(&ran).contains("found refused,refused,refused"),
+        said(&ran).contains("found refused,refused,refused,refused"),
         "{}",
         said(&ran)
     );

@@ -18,6 +18,8 @@ use parking_lot::Mutex;
 /// The largest sets of packages have a quarter of this.
 const MOST_FILES: usize = 400_000;
 const MOST_BYTES: u64 = 4 << 30;
+/// What is read as a whole. Code is not that long, and a file of holes can be.
+const LARGEST: u64 = 64 << 20;
 /// A file that was written to so recently may be written to again without its times telling.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -107,6 +109,9 @@ impl FileDigests {
 
     fn file(&self, path: &Path, metadata: &Metadata) -> Option<CacheKey> {
         let stamp = Stamp::of(metadata);
+        if stamp.size > LARGEST {
+            return None;
+        }
         if let Some(key) = self.known.lock().get(&stamp) {
             return Some(key.clone());
         }

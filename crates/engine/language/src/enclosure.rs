@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_engine_files::ProjectFiles;
-use nimbus_engine_monitor::{Confinement, Dial, Listen};
+use nimbus_engine_monitor::{Confinement, Dial, Listen, RequestLimits};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProgramError, Severity};
 use nimbus_engine_sandbox::{
     Dialer, ExceededLimit, Intervention, Readable, Room, Sandbox, SandboxError, explain,
@@ -68,6 +68,7 @@ impl Enclosure {
                 .room
                 .dialer()
                 .map(|dialer| Arc::new(Inside(dialer)) as _),
+            requests: RequestLimits::of_total(self.room.policy().limits.request_bytes),
         })
     }
 

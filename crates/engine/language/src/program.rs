@@ -5,6 +5,7 @@
 //! from both sides, its exit code and the monitor's own book, because the code alone lies: an SDK
 //! may exit with zero after a failed registration.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -88,11 +89,24 @@ impl LanguageProgram {
     /// missing is known before anything is changed.
     pub async fn prepare(spec: ProgramSpec, ports: ProgramPorts) -> Result<Self, LaunchError> {
         let entry = ProgramEntry::find(&spec.files, &spec.root, spec.main.as_deref())?;
-        let launch = match spec.runtime {
-            Runtime::Node => {
-                ProgramLaunch::Node(Box::new(NodeLaunch::prepare(&spec, &entry).await?))
+        let prepared = async {
+            Ok::<_, LaunchError>(match spec.runtime {
+                Runtime::Node => {
+                    ProgramLaunch::Node(Box::new(NodeLaunch::prepare(&spec, &entry).await?))
+                }
+                Runtime::Python => {
+                    ProgramLaunch::Python(PythonLaunch::prepare(&spec, &entry).await?)
+                }
+            })
+        };
+        // Some of it waits for processes that read what the project brought, which need not answer.
+        let launch = tokio::select! {
+            launch = prepared => launch?,
+            () = ports.cancel.cancelled() => {
+                let source = io::Error::new(io::ErrorKind::Interrupted, "the run was cancelled");
+                let what = "the program".to_owned();
+                return Err(LaunchError::NotStarted { what, source });
             }
-            Runtime::Python => ProgramLaunch::Python(PythonLaunch::prepare(&spec, &entry).await?),
         };
         Ok(Self {
             spec,

@@ -9,6 +9,7 @@ mod tar;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use nimbus_engine_files::ProjectFiles;
@@ -22,6 +23,13 @@ pub(crate) use archive::Fetched;
 
 /// What is held in memory as a whole. Larger assets are read piece by piece.
 const LARGEST: u64 = 1 << 30;
+/// What is held in memory for one resource of a stranger's, all its assets together. A sparse file costs its
+/// owner nothing, and a small archive can be unpacked into a large one as often as it is named.
+const MOST_OF_STRANGERS: u64 = 256 << 20;
+/// The largest file of a stranger's that is read piece by piece. Reading zeros has an end.
+const LARGEST_OF_STRANGERS: u64 = 4 << 30;
+/// How many resources of a stranger's have their assets read at a time.
+pub(crate) const READ_AT_ONCE: usize = 2;
 
 /// Reads what is behind the address of a remote asset or archive.
 #[async_trait]
@@ -64,40 +72,54 @@ impl Monitor {
         if !found {
             return Ok(properties);
         }
+        let _turn = match &self.settings.confinement {
+            Some(_) => self.asset_turns.acquire().await.ok(),
+            None => None,
+        };
+        let files = self.files();
+        let room = AssetRoom::of(&files);
         let mut fetched = Fetched::new();
         for uri in uris {
-            let content = self.fetch(&uri).await?;
-            fetched.insert(uri, content);
+            if !fetched.contains_key(&uri) {
+                let content = self.fetch(&uri, &room).await?;
+                fetched.insert(uri, content);
+            }
         }
         let directory = self.settings.program_dir.clone();
-        let files = self.files();
         let hashed = tokio::task::spawn_blocking(move || {
             let hasher = AssetHasher {
                 files,
                 directory,
                 fetched,
+                room,
             };
             hasher.map(properties)
         });
         hashed.await.unwrap_or(Err(MonitorError::Ending))
     }
 
-    async fn fetch(&self, uri: &str) -> Result<Vec<u8>, MonitorError> {
+    async fn fetch(&self, uri: &str, room: &AssetRoom) -> Result<Vec<u8>, MonitorError> {
         let failed = |reason: String| MonitorError::Asset {
             path: uri.to_owned(),
             reason,
         };
         let url = url::Url::parse(uri).map_err(|error| failed(error.to_string()))?;
         if url.scheme() != "file" {
-            return self.ports.assets.read(uri).await.map_err(failed);
+            let content = self.ports.assets.read(uri).await.map_err(failed)?;
+            let taken = room.take(content.len());
+            taken.map_err(|error| failed(error.to_string()))?;
+            return Ok(content);
         }
         let path = url
             .to_file_path()
             .map_err(|()| failed("it is not a path on this machine".to_owned()))?;
-        let files = self.files();
-        let content = tokio::task::spawn_blocking(move || files.read_at_most(&path, LARGEST));
+        let (files, most) = (self.files(), room.left().min(LARGEST));
+        let content = tokio::task::spawn_blocking(move || files.read_at_most(&path, most));
         let content = content.await.map_err(|error| failed(error.to_string()))?;
-        content.map_err(|error| failed(error.to_string()))
+        let content = content.map_err(|error| failed(error.to_string()))?;
+        let taken = room.take(content.len());
+        taken.map_err(|error| failed(error.to_string()))?;
+        Ok(content)
     }
 
     /// Opens what the program may use.
@@ -142,10 +164,36 @@ fn asset_lacks_hash(asset: &Asset) -> bool {
     }
 }
 
+/// What may still be held in memory for one resource.
+pub(crate) struct AssetRoom(AtomicU64);
+
+impl AssetRoom {
+    pub(crate) fn of(files: &ProjectFiles) -> Self {
+        Self(AtomicU64::new(match files.is_restricted() {
+            true => MOST_OF_STRANGERS,
+            false => u64::MAX,
+        }))
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take(&self, bytes: usize) -> io::Result<()> {
+        let left = self.left().checked_sub(bytes as u64);
+        let left = left.ok_or_else(|| {
+            io::Error::other("the assets of one resource have more bytes than are held for it")
+        })?;
+        self.0.store(left, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 pub(crate) struct AssetHasher {
     pub(crate) files: ProjectFiles,
     pub(crate) directory: PathBuf,
     pub(crate) fetched: Fetched,
+    pub(crate) room: AssetRoom,
 }
 
 impl AssetHasher {
@@ -181,6 +229,7 @@ impl AssetHasher {
             Asset::Path { path, .. } => {
                 archive::file_hash(&self.files, &self.directory.join(path))?
             }
+            Asset::Uri { uri, .. } => hex::encode(Sha256::digest(self.fetched(uri)?)),
             other => hex::encode(Sha256::digest(self.content(other)?)),
         };
         Ok(match asset {
@@ -228,15 +277,32 @@ impl AssetHasher {
             Asset::Text { text, .. } => Ok(text.clone().into_bytes()),
             Asset::Path { path, .. } => {
                 let full = self.directory.join(path);
-                let content = self.files.read_at_most(&full, LARGEST);
-                content.map_err(|error| unreadable(&full, &error))
+                self.whole(&full)
             }
-            Asset::Uri { uri, .. } => self.fetched(uri).map(<[u8]>::to_vec),
+            Asset::Uri { uri, .. } => self.copied(uri),
             Asset::HashOnly { hash } => Err(MonitorError::Asset {
                 path: format!("asset {hash}"),
                 reason: "its content is not known, only its hash".to_owned(),
             }),
         }
+    }
+
+    /// A file as a whole.
+    pub(crate) fn whole(&self, path: &Path) -> Result<Vec<u8>, MonitorError> {
+        let most = self.room.left().min(LARGEST);
+        let content = self.files.read_at_most(path, most).and_then(|content| {
+            self.room.take(content.len())?;
+            Ok(content)
+        });
+        content.map_err(|error| unreadable(path, &error))
+    }
+
+    /// What is behind an address, once more.
+    pub(crate) fn copied(&self, uri: &str) -> Result<Vec<u8>, MonitorError> {
+        let content = self.fetched(uri)?;
+        let taken = self.room.take(content.len());
+        taken.map_err(|error| unreadable(Path::new(uri), &error))?;
+        Ok(content.to_vec())
     }
 
     pub(crate) fn fetched(&self, uri: &str) -> Result<&[u8], MonitorError> {

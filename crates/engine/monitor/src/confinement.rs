@@ -33,6 +33,54 @@ pub struct Confinement {
     pub files: ProjectFiles,
     /// How it is reached; `None` if its loopback is this machine's.
     pub dial: Option<Arc<dyn Dial>>,
+    /// What it may make the engine hold.
+    pub requests: RequestLimits,
+}
+
+/// What a program may make the engine hold for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Requests that wait for their answer at a time, over all connections.
+    pub requests: usize,
+    /// The same over one connection. A client that keeps to the protocol holds more back by itself, so that
+    /// a program with many resources notices nothing.
+    pub streams: u32,
+    /// The largest message. What is read takes many times as much as what was sent.
+    pub message_bytes: u64,
+    /// Functions of one kind that are called for every resource, and addresses to call them at.
+    pub functions: usize,
+    /// Everything that it sends and is answered in one run, as the engine holds it.
+    pub total_bytes: u64,
+}
+
+impl RequestLimits {
+    /// The same with another sum, from which the rest follows.
+    pub fn of_total(total_bytes: u64) -> Self {
+        Self {
+            total_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// What may be under way at a time: requests that are read, and answers that are not taken yet.
+    pub fn under_way_bytes(&self) -> u64 {
+        self.total_bytes / 8
+    }
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            requests: 16_384,
+            streams: 1_024,
+            message_bytes: 32 << 20,
+            functions: 1_000,
+            total_bytes: 4 << 30,
+        }
+    }
 }
 
 impl Confinement {
@@ -132,6 +180,7 @@ mod tests {
         let confinement = Confinement {
             files: files.expect("a kernel with openat2"),
             dial: None,
+            requests: RequestLimits::default(),
         };
         (root, confinement)
     }

@@ -64,6 +64,20 @@ pub enum MonitorError {
     Asset { path: String, reason: String },
     #[error("{token}: {message}")]
     Provider { token: String, message: String },
+    #[error(
+        "the program has the engine hold more than {mebibytes} MiB for it in one run; the limit is set \
+         by engine.sandbox_requests_mib"
+    )]
+    RequestsTooMuch { mebibytes: u64 },
+    #[error(
+        "requests and answers of the program that are under way have more than {mebibytes} MiB together, \
+         an eighth of engine.sandbox_requests_mib"
+    )]
+    RequestsTooLarge { mebibytes: u64 },
+    #[error("the program has more than {count} requests under way, and one in a sandbox may not")]
+    RequestsUnderWay { count: usize },
+    #[error("the program has more than {count} {what}, and one in a sandbox may not")]
+    TooManyFunctions { what: &'static str, count: usize },
     /// The deployment refused the request.
     #[error("{message}")]
     Refused { message: String },

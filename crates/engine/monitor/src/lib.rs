@@ -36,7 +36,7 @@ pub use builtin::{
     BUILTIN_PACKAGE, BuiltinProvider, RunningResources, StackReadError, StackReader,
 };
 pub use config::package_config;
-pub use confinement::{Confinement, Dial};
+pub use confinement::{Confinement, Dial, RequestLimits};
 pub use error::{Ending, MonitorError};
 pub use grpc::{EngineEndpoint, Listen, MonitorServer};
 pub use hooks::{ErrorHookCallback, Hook, HookCallback, HookRegistry};

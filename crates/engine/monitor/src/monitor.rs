@@ -10,8 +10,9 @@ use nimbus_engine_ports::{
     Severity,
 };
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
-use crate::assets::AssetReader;
+use crate::assets::{AssetReader, READ_AT_ONCE};
 use crate::builtin::RunningResources;
 use crate::confinement::Confinement;
 use crate::default_providers::DefaultProviders;
@@ -63,6 +64,8 @@ pub struct Monitor {
     pub(crate) tracker: Tracker,
     stack_transforms: Mutex<Transforms>,
     invoke_transforms: Mutex<Vec<Arc<dyn InvokeTransform>>>,
+    /// Whose assets are read is limited for a program that is not trusted.
+    pub(crate) asset_turns: Semaphore,
     /// Transforms of remote components, for when the constructing code registers them.
     pub(crate) handed_over: Mutex<BTreeMap<Handover, Transforms>>,
 }
@@ -91,6 +94,7 @@ impl Monitor {
             stack_transforms: Mutex::default(),
             invoke_transforms: Mutex::default(),
             handed_over: Mutex::default(),
+            asset_turns: Semaphore::new(READ_AT_ONCE),
             settings,
             ports,
         }
@@ -105,13 +109,36 @@ impl Monitor {
     }
 
     /// Applies to every resource that is registered from now on.
-    pub fn add_stack_transform(&self, transform: Arc<dyn ResourceTransform>) {
-        self.stack_transforms.lock().push(transform);
+    pub fn add_stack_transform(
+        &self,
+        transform: Arc<dyn ResourceTransform>,
+    ) -> Result<(), MonitorError> {
+        let mut transforms = self.stack_transforms.lock();
+        self.refuse_more("transforms of all resources", transforms.len())?;
+        transforms.push(transform);
+        Ok(())
     }
 
     /// Applies to every invoke from now on.
-    pub fn add_invoke_transform(&self, transform: Arc<dyn InvokeTransform>) {
-        self.invoke_transforms.lock().push(transform);
+    pub fn add_invoke_transform(
+        &self,
+        transform: Arc<dyn InvokeTransform>,
+    ) -> Result<(), MonitorError> {
+        let mut transforms = self.invoke_transforms.lock();
+        self.refuse_more("transforms of all calls", transforms.len())?;
+        transforms.push(transform);
+        Ok(())
+    }
+
+    /// Every request has a list of what applies to all, so the list of a program that is not trusted is short.
+    fn refuse_more(&self, what: &'static str, there: usize) -> Result<(), MonitorError> {
+        match &self.settings.confinement {
+            Some(confined) if there >= confined.requests.functions => {
+                let count = confined.requests.functions;
+                Err(MonitorError::TooManyFunctions { what, count })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     pub fn register_package(&self, package: PackageDescriptor) -> Result<String, MonitorError> {

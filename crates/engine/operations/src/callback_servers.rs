@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_engine_monitor::{EngineEndpoint, Listen};
+use nimbus_engine_monitor::{EngineEndpoint, Listen, RequestLimits};
 use nimbus_engine_plugin::{CallbackServer, CallbackServers};
 use nimbus_engine_ports::EventSink;
 
@@ -15,7 +15,7 @@ pub(crate) struct CallbackPorts;
 #[async_trait]
 impl CallbackServers for CallbackPorts {
     async fn open(&self, audience: Arc<dyn EventSink>) -> io::Result<CallbackServer> {
-        let endpoint = EngineEndpoint::start(&Listen::Loopback, audience).await?;
+        let endpoint = EngineEndpoint::start(&Listen::Loopback, audience, None).await?;
         Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
@@ -26,8 +26,11 @@ impl CallbackServers for CallbackPorts {
         &self,
         socket: PathBuf,
         audience: Arc<dyn EventSink>,
+        most_bytes: u64,
     ) -> io::Result<CallbackServer> {
-        let endpoint = EngineEndpoint::start(&Listen::UnixSocket(socket), audience).await?;
+        let limits = RequestLimits::of_total(most_bytes);
+        let listen = Listen::UnixSocket(socket);
+        let endpoint = EngineEndpoint::start(&listen, audience, Some(limits)).await?;
         Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),

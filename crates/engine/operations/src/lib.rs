@@ -60,5 +60,5 @@ pub use stacks::stack_outputs;
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
     BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, StackWorkspace, backend_address, backend_of,
-    find_project,
+    find_project, refuse_secrets_service,
 };

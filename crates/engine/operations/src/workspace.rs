@@ -53,6 +53,7 @@ impl StackAccess {
 
     /// With keys that others use too: deriving one is slow.
     pub async fn with_keys(location: &StackLocation, keyring: &Arc<Keyring>) -> Result<Self> {
+        // tidy-allow(read): for commands on states, which are the operator's
         let found = Project::find(&location.directory);
         let full_name = location.stack.matches('/').count() == 2;
         let project = match found {
@@ -88,6 +89,7 @@ impl StackAccess {
 
 /// The backend of a folder, without any stack.
 pub async fn backend_of(location: &StackLocation, environment: &Environment) -> Result<Backend> {
+    // tidy-allow(read): for commands on states, which are the operator's
     let project = Project::find(&location.directory).ok();
     open_backend(location, project.as_ref(), environment).await
 }
@@ -165,6 +167,42 @@ fn refuse_backend(
     }
 }
 
+/// Whose stacks a stranger's project works on is for the operator to say.
+fn refuse_short_name(location: &StackLocation, project: &Project) -> Result<()> {
+    if location.stack.matches('/').count() == 2 {
+        return Ok(());
+    }
+    let message = format!(
+        "the project calls itself {}, and whose stacks it works on is not for a stranger's project to \
+         say",
+        project.name
+    );
+    let help = format!(
+        "give the whole name of the stack: --stack organization/PROJECT/{}",
+        location.stack
+    );
+    Err(Error::new(ErrorCode::TENANT_PROJECT, message).with_help(help))
+}
+
+/// Services are asked with the operator's credentials.
+pub fn refuse_secrets_service(
+    settings: &StackSettings,
+    sandbox: Option<&SandboxSettings>,
+) -> Result<()> {
+    let strangers = sandbox.filter(|sandbox| sandbox.is_strict());
+    let (Some(sandbox), Some(service)) = (strangers, settings.secrets_service()) else {
+        return Ok(());
+    };
+    if sandbox.allowances.secrets.contains(service) {
+        return Ok(());
+    }
+    let message = format!(
+        "the stack's secrets are encrypted with {service}, which is not for a stranger's project to say"
+    );
+    Err(Error::new(ErrorCode::TENANT_SECRETS, message)
+        .with_help("name it in engine.sandbox_secrets, or use a passphrase"))
+}
+
 fn real(folder: &Path) -> Result<PathBuf> {
     folder
         .canonicalize()
@@ -200,6 +238,7 @@ pub fn find_project(
             let file = real(root)?.join(found.file_name().unwrap_or_default());
             Project::read_with(&files, &file)?
         }
+        // tidy-allow(read): the project is one's own
         false => Project::read(&found)?,
     };
     Ok((project, files))
@@ -216,12 +255,14 @@ impl StackWorkspace {
         let (mut project, files) = find_project(&location.directory, sandbox)?;
         if files.is_restricted() {
             refuse_backend(location, &project, keyring.environment())?;
+            refuse_short_name(location, &project)?;
         }
         let access = StackAccess::of_project(location, keyring, Some(project.clone())).await?;
         // A stack may be run under another project's name than the program's own.
         project.name = access.name.project().to_owned();
         let file = project.stack_file(access.name.stack());
         let settings = StackSettings::read_with(&files, &file, &project.name)?;
+        refuse_secrets_service(&settings, sandbox)?;
         Ok(Self {
             access,
             project,

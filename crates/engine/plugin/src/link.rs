@@ -56,7 +56,13 @@ pub(crate) struct PluginConnection {
     channel: Observed,
     /// `None` when somebody else started the plugin.
     process: Option<PluginProcess>,
+    /// The largest answer that is read.
+    most_bytes: usize,
 }
+
+/// The largest answer of a stranger's plugin. Many calls are under way at a time, and what is read takes
+/// many times as much as what was sent.
+const MOST_OF_STRANGERS: usize = 16 << 20;
 
 impl PluginConnection {
     /// Connects, trying again for as long as the plugin lives and `patience` lasts: some announce
@@ -77,6 +83,7 @@ impl PluginConnection {
                         label: label.to_owned(),
                         channel,
                         process,
+                        most_bytes: MAX_MESSAGE_BYTES,
                     });
                 }
                 Err(error) => error,
@@ -92,6 +99,15 @@ impl PluginConnection {
         }
     }
 
+    /// The same for a plugin that is code of a stranger's.
+    pub(crate) fn to_strangers(self, strangers: bool) -> Self {
+        let most_bytes = match strangers {
+            true => MOST_OF_STRANGERS,
+            false => self.most_bytes,
+        };
+        Self { most_bytes, ..self }
+    }
+
     pub(crate) fn process(&self) -> Option<&PluginProcess> {
         self.process.as_ref()
     }
@@ -104,13 +120,13 @@ impl PluginConnection {
 
     pub(crate) fn provider(&self) -> ResourceProviderClient<Observed> {
         ResourceProviderClient::new(self.channel.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(self.most_bytes)
             .max_encoding_message_size(MAX_MESSAGE_BYTES)
     }
 
     pub(crate) fn analyzer(&self) -> AnalyzerClient<Observed> {
         AnalyzerClient::new(self.channel.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(self.most_bytes)
             .max_encoding_message_size(MAX_MESSAGE_BYTES)
     }
 

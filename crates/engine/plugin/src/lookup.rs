@@ -268,6 +268,7 @@ fn in_folder(folder: &Path, kind: PluginKind, name: &str) -> Result<Located, Plu
 
 fn installed_versions(folder: &Path, kind: PluginKind, name: &str) -> Vec<(Version, PathBuf)> {
     let prefix = format!("{kind}-{name}-v");
+    // tidy-allow(read): the folder of plugins is the operator's
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };

@@ -57,7 +57,8 @@ impl UntrustedCode {
             .canonicalize(root)
             .map_err(|error| error.to_string())?;
         let mut room = self.sandbox.open().map_err(|error| error.to_string())?;
-        let server = self.servers.open_at(room.socket(), audience).await;
+        let most = room.policy().limits.request_bytes;
+        let server = self.servers.open_at(room.socket(), audience, most).await;
         let CallbackServer { address, server } = server.map_err(|error| error.to_string())?;
         let interpreter = match &launch.program {
             LaunchProgram::Named(path) => Interpreter::Projects(path),

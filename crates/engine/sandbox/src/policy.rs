@@ -40,6 +40,8 @@ pub struct Allowances {
     pub lookups: BTreeSet<String>,
     /// Projects of others whose stacks they may read.
     pub references: BTreeSet<String>,
+    /// Services that their secrets may be encrypted with, asked with the operator's credentials.
+    pub secrets: BTreeSet<String>,
 }
 
 /// What a program may use at most.
@@ -59,6 +61,8 @@ pub struct ResourceLimits {
     pub temporary_files: u64,
     /// What it may print in all.
     pub output_bytes: u64,
+    /// What the engine holds for it: everything that it asks for in one run. Counted by the engine.
+    pub request_bytes: u64,
 }
 
 const MIB: u64 = 1 << 20;
@@ -74,6 +78,7 @@ impl Default for ResourceLimits {
             temporary_bytes: 512 * MIB,
             temporary_files: 50_000,
             output_bytes: 64 * MIB,
+            request_bytes: 4096 * MIB,
         }
     }
 }

@@ -58,6 +58,7 @@ impl EngineRunArgs {
     /// What of these is part of a request, and is recorded with it.
     pub(crate) fn choices(&self, context: &CommandContext) -> Result<RunChoices> {
         let packs = self.policies.requests(context).into_iter();
+        let sandbox = sandbox_settings(context)?;
         Ok(RunChoices {
             backend: self.backend.clone(),
             engine: if self.engine.is_official() {
@@ -65,7 +66,7 @@ impl EngineRunArgs {
             } else {
                 EngineChoice::Embedded
             },
-            sandbox: sandbox_choice(sandbox_settings(context)?.as_ref()),
+            sandbox: sandbox_choice(sandbox.as_ref()),
             typecheck: !self.no_typecheck,
             policy_packs: packs
                 .map(|pack| policy_pack_choice(pack.folder, pack.config))
@@ -136,6 +137,8 @@ pub(crate) fn sandbox_of(
         .as_ref()
         .map(|settings| settings.allowances.clone())
         .unwrap_or_default();
+    // So is what the engine itself may spend on them.
+    let limits = settings.as_ref().map(|settings| settings.limits);
     if let Some(walls) = walls.clone() {
         return Ok(Some(SandboxSettings {
             allowances,
@@ -149,6 +152,7 @@ pub(crate) fn sandbox_of(
                 temporary_bytes: walls.temporary_bytes,
                 temporary_files: walls.temporary_files,
                 output_bytes: walls.output_bytes,
+                request_bytes: limits.unwrap_or_default().request_bytes,
             },
             roots: walls.roots,
             environment: walls.environment,

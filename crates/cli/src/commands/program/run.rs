@@ -4,7 +4,7 @@ use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_display::DisplaySubject;
 use nimbus_engine_operations::{
     Cancellation, OperationAction, OperationMode, OperationReport, OperationRequest, RunOptions,
-    StackLocation,
+    SandboxSettings, StackLocation, find_project,
 };
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_rehearsal::Observer;
@@ -91,7 +91,11 @@ impl ProgramRequest<'_> {
         let observer = Observer::default();
         let stage = self.rehearsal.engine(location, context, &observer);
         let (location, engine) = stage.await?;
-        let watchers = OperationSinks::open(context, self.subject(mode, &location), self.show);
+        let watchers = OperationSinks::open(
+            context,
+            self.subject(mode, &location, options.sandbox.as_ref()),
+            self.show,
+        );
         if self.rehearsal.rehearse && context.output.is_json() {
             watchers.sink().emit(rehearsal_note());
         }
@@ -111,12 +115,17 @@ impl ProgramRequest<'_> {
         }
     }
 
-    fn subject(&self, mode: OperationMode, location: &StackLocation) -> DisplaySubject {
+    fn subject(
+        &self,
+        mode: OperationMode,
+        location: &StackLocation,
+        sandbox: Option<&SandboxSettings>,
+    ) -> DisplaySubject {
         let stack = location.stack.rsplit('/').next().unwrap_or_default();
         DisplaySubject {
             title: format!("{}{}", self.mark(), title(&self.action, mode)),
             stack: stack.to_owned(),
-            project: project_name(location),
+            project: project_name(location, sandbox),
         }
     }
 
@@ -156,13 +165,13 @@ fn rehearsal_note() -> EngineEvent {
 }
 
 /// The project that resources are shown under. What is wrong with it is told by the operation.
-fn project_name(location: &StackLocation) -> String {
+fn project_name(location: &StackLocation, sandbox: Option<&SandboxSettings>) -> String {
     let named = location.stack.split('/').collect::<Vec<_>>();
     if let [_, project, _] = named[..] {
         return project.to_owned();
     }
-    nimbus_engine_backend::project::Project::find(&location.directory)
-        .map(|project| project.name)
+    find_project(&location.directory, sandbox)
+        .map(|(project, _)| project.name)
         .unwrap_or_default()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use nimbus_config::{Engine, NameList, SandboxMode, SandboxNetwork};
+use nimbus_config::{AddressList, Engine, NameList, SandboxMode, SandboxNetwork};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{
     Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings,
@@ -142,6 +142,13 @@ fn allowances(chosen: &Engine) -> Allowances {
         variables: listed(&chosen.sandbox_env.value).unwrap_or_default(),
         lookups: listed(&chosen.sandbox_lookups.value).unwrap_or_default(),
         references: listed(&chosen.sandbox_references.value).unwrap_or_default(),
+        secrets: chosen
+            .sandbox_secrets
+            .value
+            .iter()
+            .flat_map(AddressList::addresses)
+            .cloned()
+            .collect(),
     }
 }
 
@@ -154,6 +161,7 @@ fn limits(chosen: &Engine) -> ResourceLimits {
         temporary_bytes: bytes(chosen.sandbox_temporary_mib.value),
         temporary_files: chosen.sandbox_temporary_files.value.into(),
         output_bytes: bytes(chosen.sandbox_output_mib.value),
+        request_bytes: bytes(chosen.sandbox_requests_mib.value),
         ..ResourceLimits::default()
     }
 }

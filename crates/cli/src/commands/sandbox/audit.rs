@@ -128,6 +128,11 @@ fn audit(
                 limits.output_bytes,
                 "engine.sandbox_output_mib",
             ),
+            limit(
+                "bytes that the engine holds for it",
+                limits.request_bytes,
+                "engine.sandbox_requests_mib",
+            ),
         ],
         missing: probe.missing().into_iter().map(Primitive::id).collect(),
         sees: places(&observed, false),

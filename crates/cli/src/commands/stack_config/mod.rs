@@ -13,7 +13,7 @@ use nimbus_engine_backend::project::{
 };
 use nimbus_engine_backend::{BackendError, Environment, Keyring, StackRef, StackSecrets};
 use nimbus_engine_model::{PathSegment, PropertyPath, REDACTED};
-use nimbus_engine_operations::find_project;
+use nimbus_engine_operations::{find_project, refuse_secrets_service};
 use nimbus_engine_sandbox::SandboxSettings;
 use serde_json::Value;
 
@@ -94,6 +94,7 @@ impl OpenedStackConfig {
         project.name = name.project().to_owned();
         let file = project.stack_file(name.stack());
         let settings = StackSettings::read_with(&files, &file, &project.name)?;
+        refuse_secrets_service(&settings, sandbox)?;
         let keyring = Keyring::new(Environment::process());
         let secrets = StackSecrets::declared(&keyring, &settings.secrets()?, None);
         Ok(Self {

@@ -88,6 +88,7 @@ impl Project {
     }
 
     pub fn read(path: &Path) -> Result<Self> {
+        // tidy-allow(read): for projects of one's own
         Self::from_document(path, &Document::read(path)?)
     }
 

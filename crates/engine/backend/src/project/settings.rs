@@ -110,10 +110,16 @@ impl StackSettings {
         })
     }
 
+    /// The service that the file says is asked about the stack's secrets.
+    pub fn secrets_service(&self) -> Option<&str> {
+        let named = self.secrets_provider.as_deref();
+        named.filter(|name| !matches!(*name, "passphrase" | "default"))
+    }
+
     /// How this stack's secrets are encrypted, as far as the file says.
     pub fn secrets(&self) -> Result<DeclaredSecrets> {
-        match self.secrets_provider.as_deref() {
-            None | Some("passphrase" | "default") => {
+        match self.secrets_service() {
+            None => {
                 let salt = self.encryption_salt.as_deref();
                 Ok(salt.map(DeclaredSecrets::salt).unwrap_or_default())
             }

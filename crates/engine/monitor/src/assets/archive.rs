@@ -9,7 +9,7 @@ use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
 use sha2::{Digest as _, Sha256};
 
 use super::tar::TarStream;
-use super::{AssetHasher, LARGEST, unreadable};
+use super::{AssetHasher, AssetRoom, LARGEST_OF_STRANGERS, unreadable};
 use crate::error::MonitorError;
 
 /// What one archive may hold when it is unpacked in memory. A few megabytes of it can say terabytes.
@@ -79,9 +79,9 @@ impl AssetHasher {
                 let full = self.directory.join(path);
                 match ArchiveFormat::of(path) {
                     Some(format) => {
-                        let content = self.files.read_at_most(&full, LARGEST);
-                        let content = content.map_err(|error| unreadable(&full, &error))?;
-                        unpacked(format, content).map_err(|error| unreadable(&full, &error))
+                        let content = self.whole(&full)?;
+                        let members = unpacked(format, content, &self.room);
+                        members.map_err(|error| unreadable(&full, &error))
                     }
                     None => directory_members(&self.files, &full),
                 }
@@ -94,8 +94,9 @@ impl AssetHasher {
                 let path = url::Url::parse(uri).map_err(|error| refused(&error.to_string()))?;
                 let format = ArchiveFormat::of(path.path());
                 let format = format.ok_or_else(|| refused("it is no archive of a known kind"))?;
-                let content = self.fetched(uri)?.to_vec();
-                unpacked(format, content).map_err(|error| refused(&error.to_string()))
+                let content = self.copied(uri)?;
+                let members = unpacked(format, content, &self.room);
+                members.map_err(|error| refused(&error.to_string()))
             }
             Archive::HashOnly { hash } => Err(MonitorError::Asset {
                 path: format!("archive {hash}"),
@@ -143,7 +144,16 @@ impl AssetHasher {
 pub(super) fn file_hash(files: &ProjectFiles, path: &Path) -> Result<String, MonitorError> {
     let hash = || -> io::Result<String> {
         let mut digest = DigestWriter(Sha256::new());
-        io::copy(&mut files.open(path)?, &mut digest)?;
+        let most = match files.is_restricted() {
+            true => LARGEST_OF_STRANGERS,
+            false => u64::MAX - 1,
+        };
+        let file = files.open(path)?;
+        let too_large = || io::Error::other("it has more than 4 GiB");
+        if file.metadata()?.len() > most || io::copy(&mut file.take(most + 1), &mut digest)? > most
+        {
+            return Err(too_large());
+        }
         Ok(hex::encode(digest.0.finalize()))
     };
     hash().map_err(|error| unreadable(path, &error))
@@ -164,6 +174,9 @@ fn append(
             let mut copy = || -> io::Result<()> {
                 let mut file = files.open(path)?;
                 let size = file.metadata()?.len();
+                if files.is_restricted() && size > LARGEST_OF_STRANGERS {
+                    return Err(io::Error::other("it has more than 4 GiB"));
+                }
                 stream.file(&member.name, size, &mut file)
             };
             copy().map_err(|error| unreadable(path, &error))
@@ -196,15 +209,23 @@ fn directory_members(
     Ok(members.collect())
 }
 
-fn unpacked(format: ArchiveFormat, content: Vec<u8>) -> io::Result<Vec<ArchiveMember>> {
-    match format {
-        ArchiveFormat::Tar => untarred(content.as_slice(), MOST_UNPACKED),
-        ArchiveFormat::TarGzip => untarred(
-            flate2::read::GzDecoder::new(content.as_slice()),
-            MOST_UNPACKED,
-        ),
-        ArchiveFormat::Zip => unzipped(content, MOST_UNPACKED),
-    }
+fn unpacked(
+    format: ArchiveFormat,
+    content: Vec<u8>,
+    room: &AssetRoom,
+) -> io::Result<Vec<ArchiveMember>> {
+    let most = room.left().min(MOST_UNPACKED);
+    let members = match format {
+        ArchiveFormat::Tar => untarred(content.as_slice(), most),
+        ArchiveFormat::TarGzip => untarred(flate2::read::GzDecoder::new(content.as_slice()), most),
+        ArchiveFormat::Zip => unzipped(content, most),
+    }?;
+    let sizes = members.iter().map(|member| match &member.source {
+        MemberSource::Bytes(content) => content.len(),
+        MemberSource::File(_) => 0,
+    });
+    room.take(sizes.sum())?;
+    Ok(members)
 }
 
 /// All of a member, as long as there is `room` for it.
@@ -212,7 +233,8 @@ fn unpack(member: impl Read, room: &mut u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     member.take(*room + 1).read_to_end(&mut content)?;
     let left = room.checked_sub(content.len() as u64);
-    *room = left.ok_or_else(|| io::Error::other("it holds more than can be unpacked (1 GiB)"))?;
+    *room =
+        left.ok_or_else(|| io::Error::other("it holds more than is unpacked for a resource"))?;
     Ok(content)
 }
 
@@ -291,6 +313,7 @@ mod tests {
             files: ProjectFiles::unrestricted(),
             directory: directory.to_owned(),
             fetched: Fetched::new(),
+            room: AssetRoom::of(&ProjectFiles::unrestricted()),
         }
     }
 

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
+use super::meter::{Meter, MeteredChannel};
 use super::options;
 use crate::confinement::{Confinement, Dial};
 use crate::error::MonitorError;
@@ -27,15 +28,24 @@ use crate::transforms::{InvokeTransform, ResourceTransform, TransformedResource}
 
 /// Connections to programs that can be called back, by address.
 pub(super) struct CallbackClients {
-    by_target: Mutex<HashMap<String, CallbacksClient<Channel>>>,
+    by_target: Mutex<HashMap<String, FunctionClient>>,
     confinement: Option<Confinement>,
+    meter: Option<Arc<Meter>>,
+}
+
+/// One connection, and who counts what comes from it.
+#[derive(Clone)]
+struct FunctionClient {
+    client: CallbacksClient<MeteredChannel>,
+    channel: MeteredChannel,
 }
 
 impl CallbackClients {
-    pub(super) fn new(confinement: Option<Confinement>) -> Self {
+    pub(super) fn new(confinement: Option<Confinement>, meter: Option<Arc<Meter>>) -> Self {
         Self {
             by_target: Mutex::default(),
             confinement,
+            meter,
         }
     }
 
@@ -58,10 +68,19 @@ impl CallbackClients {
         })
     }
 
-    fn client(&self, what: &str, target: &str) -> Result<CallbacksClient<Channel>, MonitorError> {
+    fn client(&self, what: &str, target: &str) -> Result<FunctionClient, MonitorError> {
         let mut clients = self.by_target.lock();
         if let Some(client) = clients.get(target) {
             return Ok(client.clone());
+        }
+        // Each address is a connection that we keep.
+        if let Some(confined) = &self.confinement
+            && clients.len() >= confined.requests.connections
+        {
+            return Err(MonitorError::TooManyFunctions {
+                what: "addresses to be called back at",
+                count: confined.requests.connections,
+            });
         }
         let channel = match &self.confinement {
             None => anywhere(target),
@@ -71,9 +90,14 @@ impl CallbackClients {
             what: what.to_owned(),
             message,
         })?;
-        let client = CallbacksClient::new(channel)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        let channel = MeteredChannel {
+            channel,
+            meter: self.meter.clone(),
+        };
+        let client = CallbacksClient::new(channel.clone())
+            .max_decoding_message_size(super::largest_message(self.meter.as_ref()))
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        let client = FunctionClient { client, channel };
         clients.insert(target.to_owned(), client.clone());
         Ok(client)
     }
@@ -114,7 +138,7 @@ pub(super) struct RemoteFunction {
     what: String,
     token: String,
     byte_strings: bool,
-    client: CallbacksClient<Channel>,
+    client: FunctionClient,
 }
 
 impl RemoteFunction {
@@ -130,7 +154,7 @@ impl RemoteFunction {
             token: self.token.clone(),
             request: request.encode_to_vec(),
         };
-        let answer = self.client.clone().invoke(request).await;
+        let answer = self.client.client.clone().invoke(request).await;
         let answer = answer.map_err(|status| failed(status.message().to_owned()))?;
         let answer = answer.into_inner().response;
         Response::decode(answer.as_slice()).map_err(|error| failed(error.to_string()))
@@ -154,6 +178,11 @@ impl RemoteFunction {
     }
 
     fn decode(&self, properties: Struct) -> Result<PropertyMap, MonitorError> {
+        let kept = self.client.channel.keep_values(Some(&properties));
+        kept.map_err(|status| MonitorError::Callback {
+            what: self.what.clone(),
+            message: status.message().to_owned(),
+        })?;
         let expect = AcceptedValues {
             unknowns: UnknownEncoding::Keep,
             outputs: Outputs::Keep,

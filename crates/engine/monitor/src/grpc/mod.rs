@@ -1,9 +1,11 @@
 //! The monitor over gRPC: the services that programs and constructed components talk to, and the
 //! calls back into them.
 
+mod admission;
 mod callbacks;
 mod convert;
 mod engine;
+mod meter;
 mod monitor;
 mod options;
 mod version_range;
@@ -13,20 +15,23 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nimbus_engine_ports::EventSink;
+use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
 use nimbus_engine_proto::MAX_MESSAGE_BYTES;
 use nimbus_engine_proto::engine_server::EngineServer;
 use nimbus_engine_proto::resource_monitor_server::ResourceMonitorServer;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::{Router, TcpIncoming};
+use tower::layer::util::{Identity, Stack};
 
+use crate::confinement::RequestLimits;
 use crate::monitor::{Monitor, MonitorPorts, MonitorSettings};
+use admission::Admission;
 use callbacks::CallbackClients;
 use engine::EngineService;
+use meter::{Meter, MeterLayer};
 use monitor::MonitorService;
 
 /// Where a server listens.
@@ -53,18 +58,27 @@ impl MonitorServer {
         let bound = Bound::new(listen).await?;
         settings.context.monitor_endpoint.clone_from(&bound.address);
         let events = Arc::clone(&ports.events);
-        let callbacks = CallbackClients::new(settings.confinement.clone());
+        let confinement = settings.confinement.clone();
         let monitor = Arc::new(Monitor::new(settings, ports));
+        let meter = confinement.as_ref().map(|confined| {
+            let monitor = Arc::downgrade(&monitor);
+            Meter::new(confined.requests, move |error| {
+                if let Some(monitor) = monitor.upgrade() {
+                    let _ = monitor.abort_with(None, error);
+                }
+            })
+        });
+        let callbacks = CallbackClients::new(confinement, meter.clone());
         let service = MonitorService::new(Arc::clone(&monitor), callbacks);
+        let most = largest_message(meter.as_ref());
         let service = ResourceMonitorServer::new(service)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(most)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let router = server()
-            .add_service(service)
-            .add_service(engine_service(events));
+        let engine = engine_service(events, most);
+        let router = server(meter.clone()).add_service(service);
         Ok(Self {
             monitor,
-            running: bound.serve(router),
+            running: bound.serve(router.add_service(engine), meter.as_ref()),
         })
     }
 
@@ -90,11 +104,29 @@ pub struct EngineEndpoint {
 }
 
 impl EngineEndpoint {
-    pub async fn start(listen: &Listen, events: Arc<dyn EventSink>) -> io::Result<Self> {
+    /// With limits for code that is not trusted.
+    pub async fn start(
+        listen: &Listen,
+        events: Arc<dyn EventSink>,
+        limits: Option<RequestLimits>,
+    ) -> io::Result<Self> {
         let bound = Bound::new(listen).await?;
-        let router = server().add_service(engine_service(events));
+        let meter = limits.map(|limits| {
+            let events = Arc::clone(&events);
+            Meter::new(limits, move |error| {
+                events.emit(EngineEvent::Diagnostic(Diagnostic {
+                    severity: Severity::Error,
+                    urn: None,
+                    message: error.to_string(),
+                    stream_id: 0,
+                    ephemeral: false,
+                }));
+            })
+        });
+        let engine = engine_service(events, largest_message(meter.as_ref()));
+        let router = server(meter.clone()).add_service(engine);
         Ok(Self {
-            running: bound.serve(router),
+            running: bound.serve(router, meter.as_ref()),
         })
     }
 
@@ -107,15 +139,32 @@ impl EngineEndpoint {
     }
 }
 
-fn engine_service(events: Arc<dyn EventSink>) -> EngineServer<EngineService> {
+fn engine_service(events: Arc<dyn EventSink>, most: usize) -> EngineServer<EngineService> {
     EngineServer::new(EngineService::new(events))
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_decoding_message_size(most)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-/// A program may have any number of registrations under way; none may wait for another to end.
-fn server() -> Server {
-    Server::builder().max_concurrent_streams(Some(u32::MAX))
+/// Room for two messages of a program that is not trusted.
+fn largest_message(meter: Option<&Arc<Meter>>) -> usize {
+    let metered = meter.map(|meter| {
+        let limits = meter.limits();
+        limits.message_bytes.min(limits.under_way_bytes() / 2)
+    });
+    let metered = metered.and_then(|bytes| usize::try_from(bytes).ok());
+    metered.map_or(MAX_MESSAGE_BYTES, |bytes| bytes.min(MAX_MESSAGE_BYTES))
+}
+
+/// A server whose requests are counted, for programs that are not trusted.
+type MeteredServer = Stack<MeterLayer, Identity>;
+
+/// A program may have any number of registrations under way; none may wait for another to end. One
+/// that is not trusted is turned away when they are too many.
+fn server(meter: Option<Arc<Meter>>) -> Server<MeteredServer> {
+    let streams = meter.as_ref().map(|meter| meter.limits().streams);
+    Server::builder()
+        .max_concurrent_streams(Some(streams.unwrap_or(u32::MAX)))
+        .layer(MeterLayer(meter))
 }
 
 /// An address that is taken and not served yet.
@@ -146,7 +195,8 @@ impl Bound {
         }
     }
 
-    fn serve(self, router: Router) -> RunningServer {
+    fn serve(self, router: Router<MeteredServer>, meter: Option<&Arc<Meter>>) -> RunningServer {
+        let connections = meter.map(|meter| meter.limits().connections);
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let task = tokio::spawn(async move {
@@ -156,7 +206,7 @@ impl Bound {
                     router.serve_with_incoming_shutdown(incoming, stopped).await
                 }
                 MonitorListener::Unix(listener) => {
-                    let incoming = UnixListenerStream::new(listener);
+                    let incoming = Admission::new(listener, connections).connections();
                     router.serve_with_incoming_shutdown(incoming, stopped).await
                 }
             };

@@ -10,6 +10,7 @@ use tonic::{Request, Response, Status};
 
 use super::callbacks::{CallbackClients, resource_transform};
 use super::convert;
+use super::meter::RequestShare;
 use crate::error::{Ending, MonitorError};
 use crate::features;
 use crate::hooks::Hook;
@@ -68,6 +69,30 @@ impl MonitorService {
     }
 }
 
+/// What one request makes the engine hold, if its program is not trusted.
+struct Share(Option<Arc<RequestShare>>);
+
+impl Share {
+    fn of<T>(request: &Request<T>) -> Self {
+        Self(request.extensions().get::<Arc<RequestShare>>().cloned())
+    }
+
+    /// Counts what was asked with.
+    fn asked(&self, values: Option<&proto::Struct>) -> Result<(), Status> {
+        self.0
+            .as_ref()
+            .map_or(Ok(()), |share| share.hold_values(values))
+    }
+
+    /// Counts an answer, which is held until its peer has taken it.
+    fn answer<T: proto::Message>(&self, answer: T) -> Result<Response<T>, Status> {
+        if let Some(share) = &self.0 {
+            share.hold(answer.encoded_len() as u64)?;
+        }
+        Ok(Response::new(answer))
+    }
+}
+
 /// The one answer to requests that come too late. SDKs know it and end quietly.
 fn turned_away(_: Ending) -> Status {
     Status::unavailable("the deployment is ending")
@@ -113,7 +138,9 @@ impl ResourceMonitor for MonitorService {
         &self,
         request: Request<proto::RegisterResourceRequest>,
     ) -> Result<Response<proto::RegisterResourceResponse>, Status> {
+        let share = Share::of(&request);
         let message = request.get_ref();
+        share.asked(message.object.as_ref())?;
         let peer = Peer {
             secrets: message.accept_secrets,
             resources: message.accept_resources,
@@ -123,13 +150,14 @@ impl ResourceMonitor for MonitorService {
         let registered = self.monitor.register(registration).await;
         let registered = registered.map_err(turned_away)?;
         let answer = self.or_end(convert::registered(registered, peer.accept()))?;
-        Ok(Response::new(answer))
+        share.answer(answer)
     }
 
     async fn register_resource_outputs(
         &self,
         request: Request<proto::RegisterResourceOutputsRequest>,
     ) -> Result<Response<()>, Status> {
+        Share::of(&request).asked(request.get_ref().outputs.as_ref())?;
         let (urn, outputs) = self.or_end(convert::outputs(request.into_inner()))?;
         let done = self.monitor.register_outputs(urn, outputs).await;
         done.map_err(turned_away)?;
@@ -140,7 +168,9 @@ impl ResourceMonitor for MonitorService {
         &self,
         request: Request<proto::ReadResourceRequest>,
     ) -> Result<Response<proto::ReadResourceResponse>, Status> {
+        let share = Share::of(&request);
         let message = request.into_inner();
+        share.asked(message.properties.as_ref())?;
         let peer = Peer {
             secrets: message.accept_secrets,
             resources: message.accept_resources,
@@ -149,14 +179,16 @@ impl ResourceMonitor for MonitorService {
         let call = self.or_end(convert::read(message))?;
         let done = self.monitor.read(call).await.map_err(turned_away)?;
         let answer = self.or_end(convert::read_done(&done, peer.accept()))?;
-        Ok(Response::new(answer))
+        share.answer(answer)
     }
 
     async fn invoke(
         &self,
         request: Request<proto::ResourceInvokeRequest>,
     ) -> Result<Response<proto::ResourceInvokeResponse>, Status> {
+        let share = Share::of(&request);
         let message = request.into_inner();
+        share.asked(message.args.as_ref())?;
         let token = message.tok.clone();
         let peer = Peer {
             secrets: true,
@@ -174,14 +206,16 @@ impl ResourceMonitor for MonitorService {
                 InvokeError::Failed(error) => Status::unknown(error.to_string()),
             })?;
         let answer = convert::invoked(&token, invoked, peer.accept());
-        Ok(Response::new(answer.map_err(|error| refused(&error))?))
+        share.answer(answer.map_err(|error| refused(&error))?)
     }
 
     async fn call(
         &self,
         request: Request<proto::ResourceCallRequest>,
     ) -> Result<Response<proto::CallResponse>, Status> {
+        let share = Share::of(&request);
         let message = request.into_inner();
+        share.asked(message.args.as_ref())?;
         let token = message.tok.clone();
         let peer = Peer {
             secrets: true,
@@ -191,7 +225,7 @@ impl ResourceMonitor for MonitorService {
         let call = self.or_end(convert::call(message))?;
         let answer = self.monitor.call(call).await.map_err(turned_away)?;
         let answer = self.or_end(convert::called(&token, answer, peer.accept()))?;
-        Ok(Response::new(answer))
+        share.answer(answer)
     }
 
     async fn register_stack_transform(
@@ -202,8 +236,10 @@ impl ResourceMonitor for MonitorService {
             .callbacks
             .function("a stack transform", request.get_ref());
         let function = function.map_err(|error| refused(&error))?;
-        self.monitor
+        let added = self
+            .monitor
             .add_stack_transform(resource_transform(function));
+        added.map_err(|error| refused(&error))?;
         Ok(Response::new(()))
     }
 
@@ -215,7 +251,8 @@ impl ResourceMonitor for MonitorService {
             .callbacks
             .function("an invoke transform", request.get_ref());
         let function = function.map_err(|error| refused(&error))?;
-        self.monitor.add_invoke_transform(Arc::new(function));
+        let added = self.monitor.add_invoke_transform(Arc::new(function));
+        added.map_err(|error| refused(&error))?;
         Ok(Response::new(()))
     }
 

@@ -90,7 +90,8 @@ async fn transforms_change_arguments_and_options() {
     }
 
     let (rig, provider) = setup();
-    rig.monitor.add_invoke_transform(Arc::new(Renaming));
+    let added = rig.monitor.add_invoke_transform(Arc::new(Renaming));
+    added.expect("few");
     rig.monitor.invoke(call()).await.expect("an answer");
     assert_eq!(provider.invokes()[0].args["token"], "aws:ec2:getAmi".into());
     assert_eq!(

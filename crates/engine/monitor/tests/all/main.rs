@@ -8,6 +8,7 @@ mod grpc;
 mod hooks;
 mod inheritance;
 mod invoke;
+mod limits;
 mod providers;
 mod register;
 mod support;

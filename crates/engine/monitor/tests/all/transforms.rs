@@ -9,8 +9,10 @@ use crate::support::{TransformLog, component, custom, props, provider_ref, rig, 
 async fn own_transforms_run_before_the_parents_and_those_before_the_stacks() {
     let rig = rig();
     let log = TransformLog::default();
-    rig.monitor.add_stack_transform(log.idle("stack 1"));
-    rig.monitor.add_stack_transform(log.idle("stack 2"));
+    for name in ["stack 1", "stack 2"] {
+        let added = rig.monitor.add_stack_transform(log.idle(name));
+        added.expect("few");
+    }
     let outer = Registration {
         transforms: vec![log.idle("outer")],
         ..component("o")
@@ -60,7 +62,8 @@ async fn changed_properties_and_options_make_the_goal() {
             options.ignore_changes = vec!["size".to_owned()];
             options.provider.clone_from(&provider);
             options.depends_on.push(urn("added"));
-        }));
+        }))
+        .expect("few");
     let request = Registration {
         properties: props(&[("size", 3.0.into())]),
         ..custom("bucket")
@@ -94,7 +97,8 @@ async fn transforms_see_outputs_that_know_their_dependencies() {
             // Moved to another key, the value takes its dependencies along.
             let moved = properties.remove("password").expect("just seen");
             properties.insert("moved".to_owned(), moved);
-        }));
+        }))
+        .expect("few");
     let options = ResourceOptions {
         depends_on: vec![urn("maker")],
         ..ResourceOptions::default()
@@ -146,7 +150,8 @@ async fn a_transform_that_fails_ends_the_deployment_and_says_why() {
 
     let rig = rig();
     rig.monitor
-        .add_stack_transform(std::sync::Arc::new(Failing));
+        .add_stack_transform(std::sync::Arc::new(Failing))
+        .expect("few");
     assert!(rig.monitor.register(custom("bucket")).await.is_err());
     assert_eq!(rig.errors(), ["a transform failed: boom"]);
     assert!(rig.registrar.goals().is_empty());

@@ -92,6 +92,7 @@ pub(crate) fn load(
     now: &Seal,
     crypter: &dyn Crypter,
 ) -> Result<DeploymentPlan, PlanError> {
+    // tidy-allow(read): the operator names it on the command line
     let text = std::fs::read(path).map_err(|source| PlanError::Unreadable {
         path: path.to_owned(),
         source,

@@ -115,7 +115,8 @@ impl PolicyPack {
             .and_then(|enclosed| enclosed.dialer.as_ref());
         let link = PluginConnection::open(&label, port, Some(process), inside, limit)
             .await
-            .map_err(refused)?;
+            .map_err(refused)?
+            .to_strangers(enclosed.is_some());
         let engine = enclosed
             .as_ref()
             .map_or(&options.engine_address, |enclosed| &enclosed.address);

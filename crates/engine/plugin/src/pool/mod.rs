@@ -45,11 +45,13 @@ pub trait CallbackServers: Send + Sync {
     /// What is said at the new address goes to `audience`.
     async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<CallbackServer>;
 
-    /// The same at a socket in the file system, for those who have no network.
+    /// The same at a socket in the file system, for strangers' code that has no network. What it sends
+    /// may take so many bytes in all.
     async fn open_at(
         &self,
         socket: PathBuf,
         audience: Arc<dyn EventSink>,
+        most_bytes: u64,
     ) -> std::io::Result<CallbackServer>;
 }
 

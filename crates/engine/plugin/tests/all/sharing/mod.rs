@@ -33,7 +33,7 @@ struct Ports;
 #[async_trait]
 impl CallbackServers for Ports {
     async fn open(&self, audience: Arc<dyn EventSink>) -> std::io::Result<CallbackServer> {
-        let endpoint = EngineEndpoint::start(&Listen::Loopback, audience).await?;
+        let endpoint = EngineEndpoint::start(&Listen::Loopback, audience, None).await?;
         Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
@@ -44,8 +44,10 @@ impl CallbackServers for Ports {
         &self,
         socket: PathBuf,
         audience: Arc<dyn EventSink>,
+        _most_bytes: u64,
     ) -> std::io::Result<CallbackServer> {
-        let endpoint = EngineEndpoint::start(&Listen::UnixSocket(socket), audience).await?;
+        let listen = Listen::UnixSocket(socket);
+        let endpoint = EngineEndpoint::start(&listen, audience, None).await?;
         Ok(CallbackServer {
             address: endpoint.address().to_owned(),
             server: Box::new(endpoint),
