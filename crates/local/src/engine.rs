@@ -27,6 +27,7 @@ use serde_json::Value;
 use crate::conversion::{UNKNOWN_TEXT, lookup_values};
 use crate::failures::FailureWatch;
 use crate::kept_states::{self, KeptStates};
+use crate::sources::reader_of;
 
 /// Who hears what a unit's engine says.
 pub type UnitEvents = Arc<dyn Fn(&ComponentName) -> Arc<dyn EventSink> + Send + Sync>;
@@ -417,27 +418,36 @@ impl UnitEngine for LocalEngine {
             "embedded"
         };
         let nimbus = format!("{} {engine}", env!("CARGO_PKG_VERSION"));
-        let packs = self.options.policy_packs.iter().map(pack_version);
+        let sandbox = self.sandbox.as_ref();
+        let packs = self.options.policy_packs.iter();
+        let packs = packs.map(|pack| pack_version(pack, sandbox));
         packs.chain([("nimbus".to_owned(), nimbus)]).collect()
     }
 }
 
 /// A policy pack by its name and everything in it: what passed under other rules is looked at again.
-fn pack_version(pack: &PolicyPackRequest) -> (String, String) {
+fn pack_version(pack: &PolicyPackRequest, sandbox: Option<&SandboxSettings>) -> (String, String) {
     let name = pack.folder.file_name().unwrap_or_default();
-    let digest = pack_digest(&pack.folder, pack.config.as_deref());
+    let digest = pack_digest(&pack.folder, pack.config.as_deref(), sandbox);
     (format!("policy pack {}", name.display()), digest)
 }
 
 /// A digest over a policy pack and its configuration.
-pub(crate) fn pack_digest(folder: &Path, config: Option<&Path>) -> String {
+pub(crate) fn pack_digest(
+    folder: &Path,
+    config: Option<&Path>,
+    sandbox: Option<&SandboxSettings>,
+) -> String {
     let mut content = Fingerprint::default();
     // A pack that cannot be read is refused with its reason when it is started.
-    let read = add_program(&mut content, folder);
+    let read = std::path::absolute(folder).is_ok_and(|folder| {
+        reader_of(&folder, sandbox)
+            .is_ok_and(|files| add_program(&mut content, &files, &folder).is_ok())
+    });
     if let Some(Ok(config)) = config.map(std::fs::read) {
         content.add(FingerprintInput::Config("policies".to_owned()), config);
     }
-    format!("{} {}", content.digest(), read.is_ok())
+    format!("{} {read}", content.digest())
 }
 
 /// What came of an operation, and what it did to which resource.

@@ -79,7 +79,7 @@ pub fn local_ports(
         simulated,
         transpile_only: !choices.typecheck,
         parallel: None,
-        policy_packs: policy_packs(&choices.policy_packs)?,
+        policy_packs: policy_packs(&choices.policy_packs, sandbox.as_ref())?,
     };
     let records = &place.records;
     let engine = LocalEngine::new(
@@ -97,7 +97,7 @@ pub fn local_ports(
     let id = place.deployment.manifest.metadata.id.as_str();
     Ok(RunPorts {
         deployment: Box::new(ManifestFile::new(&place.workspace, id)),
-        components: Box::new(WorkspaceComponents::new(&place.workspace)),
+        components: Box::new(WorkspaceComponents::new(&place.workspace, sandbox.as_ref())),
         runs: Arc::new(RunFiles::new(records)),
         memories: Box::new(MemoryFiles::new(records)),
         locks: Box::new(EnvironmentLockFiles::new(records)),
@@ -115,9 +115,13 @@ pub fn local_ports(
 
 /// A policy pack as it is now, to be recorded with a request.
 #[must_use]
-pub fn policy_pack_choice(folder: PathBuf, config: Option<PathBuf>) -> PolicyPackChoice {
+pub fn policy_pack_choice(
+    folder: PathBuf,
+    config: Option<PathBuf>,
+    sandbox: Option<&SandboxSettings>,
+) -> PolicyPackChoice {
     PolicyPackChoice {
-        digest: pack_digest(&folder, config.as_deref()),
+        digest: pack_digest(&folder, config.as_deref(), sandbox),
         folder,
         config,
     }
@@ -125,9 +129,12 @@ pub fn policy_pack_choice(folder: PathBuf, config: Option<PathBuf>) -> PolicyPac
 
 /// The packs that were asked for, refused when they are no longer what they were: a run that goes on
 /// is held to the rules that it began with.
-fn policy_packs(choices: &[PolicyPackChoice]) -> Result<Vec<PolicyPackRequest>> {
+fn policy_packs(
+    choices: &[PolicyPackChoice],
+    sandbox: Option<&SandboxSettings>,
+) -> Result<Vec<PolicyPackRequest>> {
     let request = |choice: &PolicyPackChoice| {
-        if pack_digest(&choice.folder, choice.config.as_deref()) != choice.digest {
+        if pack_digest(&choice.folder, choice.config.as_deref(), sandbox) != choice.digest {
             let message = format!(
                 "the policy pack {} is not what it was when the run was asked for",
                 choice.folder.display()

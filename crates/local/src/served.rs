@@ -92,13 +92,14 @@ pub fn served_ports(
         policy_packs: Vec::new(),
     };
     let events = unit_events(bus, &observer, None);
+    let components = WorkspaceComponents::new(&run.workspace, run.sandbox.as_ref());
     let engine = LocalEngine::new(options, run.workspace.clone(), events, cancellation.clone())
         .sandboxed(run.sandbox);
     let values = MachineValues::new(run.rehearsal.is_some())
         .with_keys(engine.keyring())
         .served();
     Ok(ServedPorts {
-        components: Box::new(WorkspaceComponents::new(&run.workspace)),
+        components: Box::new(components),
         engine: Box::new(engine),
         values: Box::new(values),
         accounts: Box::new(NoAccounts),

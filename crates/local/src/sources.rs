@@ -1,8 +1,12 @@
 //! The deployment and the components of a run, read from a workspace.
 
+use std::path::{Path, PathBuf};
+
 use async_trait::async_trait;
 use nimbus_aws::{Aws, AwsSettings, AwsVariables};
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_engine_files::{ProjectFiles, is_outside};
+use nimbus_engine_operations::SandboxSettings;
 use nimbus_orchestrator::{Fingerprint, Manifest, TemplateLibrary};
 use nimbus_runs::ports::{
     CloudAccounts, CloudIdentity, ComponentSource, DeploymentSource, LoadedManifest,
@@ -39,13 +43,39 @@ impl DeploymentSource for ManifestFile {
 #[derive(Clone, Debug)]
 pub(crate) struct WorkspaceComponents {
     workspace: Workspace,
+    /// Around the programs, which may be strangers'.
+    sandbox: Option<SandboxSettings>,
 }
 
 impl WorkspaceComponents {
-    pub(crate) fn new(workspace: &Workspace) -> Self {
+    pub(crate) fn new(workspace: &Workspace, sandbox: Option<&SandboxSettings>) -> Self {
         Self {
             workspace: workspace.clone(),
+            sandbox: sandbox.cloned(),
         }
+    }
+
+    fn source(&self, component: &ComponentName) -> Result<PathBuf> {
+        absolute(&self.workspace.stack_source(component))
+    }
+
+    fn files(&self, source: &Path) -> Result<ProjectFiles> {
+        reader_of(source, self.sandbox.as_ref())
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| {
+        let message = format!("{} has no whole path: {error}", path.display());
+        Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+    })
+}
+
+/// Who reads the files of a folder that may be a stranger's.
+pub(crate) fn reader_of(folder: &Path, sandbox: Option<&SandboxSettings>) -> Result<ProjectFiles> {
+    match sandbox {
+        Some(sandbox) => Ok(sandbox.files_of(folder)?),
+        None => Ok(ProjectFiles::UNRESTRICTED),
     }
 }
 
@@ -64,15 +94,23 @@ impl ComponentSource for WorkspaceComponents {
     }
 
     async fn add_program(&self, component: &ComponentName, to: &mut Fingerprint) -> Result<()> {
-        let source = self.workspace.stack_source(component);
-        add_program(to, &source).map_err(|error| {
+        let source = self.source(component)?;
+        add_program(to, &self.files(&source)?, &source).map_err(|error| {
             let message = format!("cannot read the program of {component}: {error}");
-            Error::new(ErrorCode::FILE_UNREADABLE, message).with_source(error)
+            let code = match is_outside(&error) {
+                true => ErrorCode::OUTSIDE_PROJECT,
+                false => ErrorCode::FILE_UNREADABLE,
+            };
+            Error::new(code, message).with_source(error)
         })
     }
 
     async fn mentions(&self, component: &ComponentName, texts: &[&str]) -> bool {
-        mentions(&self.workspace.stack_source(component), texts)
+        let Ok(source) = self.source(component) else {
+            return false;
+        };
+        self.files(&source)
+            .is_ok_and(|files| mentions(&files, &source, texts))
     }
 }
 

@@ -7,11 +7,14 @@ use std::path::Path;
 use nimbus_engine_files::{ProgramFile, ProjectFiles, is_source};
 use nimbus_orchestrator::{Fingerprint, FingerprintInput};
 
-const FILES: ProjectFiles = ProjectFiles::UNRESTRICTED;
-
-/// Adds everything that the program in `directory` consists of, as a sealed plan sees it too.
-pub fn add_program(fingerprint: &mut Fingerprint, directory: &Path) -> io::Result<()> {
-    for (name, digest) in FILES.program_digests(directory, None)? {
+/// Adds everything that the program in `directory` consists of, as a sealed plan sees it too, as far
+/// as its files may be read.
+pub fn add_program(
+    fingerprint: &mut Fingerprint,
+    files: &ProjectFiles,
+    directory: &Path,
+) -> io::Result<()> {
+    for (name, digest) in files.program_digests(directory, None)? {
         fingerprint.add_digest(FingerprintInput::ProgramFile(name), &digest);
     }
     Ok(())
@@ -22,7 +25,7 @@ const PACKAGES: &[&str] = &["package.json", "requirements.txt", "pyproject.toml"
 
 /// Whether a program's sources or its lists of packages have one of these texts in them. A comment
 /// counts too: whoever asks wants to know what might be needed.
-pub fn mentions(directory: &Path, texts: &[&str]) -> bool {
+pub fn mentions(files: &ProjectFiles, directory: &Path, texts: &[&str]) -> bool {
     let tells = |file: &Path| {
         is_source(file)
             || file
@@ -30,12 +33,12 @@ pub fn mentions(directory: &Path, texts: &[&str]) -> bool {
                 .is_some_and(|name| PACKAGES.iter().any(|list| name == *list))
     };
     let has_one = |file: &Path| {
-        FILES
+        files
             .read_to_string(file)
             .is_ok_and(|content| texts.iter().any(|text| content.contains(text)))
     };
     // A program that is not there needs nothing.
-    let found = FILES.program_directory(directory).unwrap_or_default();
+    let found = files.program_directory(directory).unwrap_or_default();
     found.iter().any(|file| match file {
         ProgramFile::Content(path) => tells(path) && has_one(path),
         ProgramFile::Link(_) => false,
@@ -47,6 +50,8 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    const OWN: &ProjectFiles = &ProjectFiles::UNRESTRICTED;
 
     struct Tree(tempfile::TempDir);
 
@@ -98,8 +103,13 @@ mod tests {
             ("none/README.md", "@pulumi/aws\n"),
             ("none/node_modules/x/package.json", "\"@pulumi/aws\"\n"),
         ]);
-        let found =
-            |name: &str| mentions(&tree.0.path().join(name), &["@pulumi/aws", "pulumi-aws"]);
+        let found = |name: &str| {
+            mentions(
+                OWN,
+                &tree.0.path().join(name),
+                &["@pulumi/aws", "pulumi-aws"],
+            )
+        };
         assert!(found("ts") && found("py"));
         assert!(!found("none") && !found("missing"));
     }

@@ -168,6 +168,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-disk",
             "nimbus-document",
             "nimbus-engine-backend",
+            "nimbus-engine-files",
             "nimbus-engine-model",
             "nimbus-engine-operations",
             "nimbus-engine-ports",

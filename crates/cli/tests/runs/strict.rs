@@ -112,3 +112,32 @@ fn a_placeholder_of_a_stranger_reads_what_the_operator_named() {
     deploy(&site, &sdk, "strict", &named).ok();
     deploy(&site, &sdk, "off", &[]).ok();
 }
+
+/// What a program consists of is found by reading its sources, and a stranger writes those.
+#[test]
+fn a_source_of_a_stranger_has_nothing_else_read() {
+    let test = "a_source_of_a_stranger_has_nothing_else_read";
+    let Some(sdk) = node_sdk(test).filter(|_| isolates(test)) else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    // Whoever reads it notices.
+    site.write("outside/holes", "");
+    let holes = fs::File::create(site.path("outside/holes")).unwrap();
+    holes.set_len(1 << 42).unwrap();
+    let source = site.path("cloud/stacks/a/src/index.js");
+    let text = fs::read_to_string(&source).unwrap();
+    let names = "// \"../../../../outside\" \"../../../../../../../../../../proc\"\n";
+    fs::write(&source, format!("{names}{text}")).unwrap();
+    deploy(&site, &sdk, "strict", &[]).ok();
+    // A link to it is not overlooked.
+    symlink(
+        site.path("outside/holes"),
+        site.path("cloud/stacks/a/src/link"),
+    )
+    .unwrap();
+    let ran = deploy(&site, &sdk, "strict", &[]);
+    let said = format!("{}\n{}", ran.stdout, ran.stderr);
+    assert_ne!(ran.code, 0, "{said}");
+    assert!(said.contains("NIM-0407"), "{said}");
+}

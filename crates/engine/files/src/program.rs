@@ -8,7 +8,8 @@
 //! that leaves the program. A path that is only known while the program runs cannot be seen;
 //! `--force` is for that.
 //!
-//! What a stranger's program leads to beyond its own roots is not opened: a link counts as its text.
+//! What a stranger's sources name beyond its own roots is not shown to it when it runs, so it is not
+//! opened and does not count; a link that leads there is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
@@ -19,6 +20,7 @@ use regex::Regex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::error::is_outside;
 use crate::project_files::ProjectFiles;
 
 /// What a program does not consist of: installed packages (the lock file stands for them) and what
@@ -122,36 +124,21 @@ impl ProjectFiles {
             }
             ProgramFile::Link(_) => false,
         };
-        let found = self.program(directory)?.into_iter();
-        found
-            .filter(|(_, file)| !is_except(file))
-            .map(|(name, file)| Ok((name, file.digest(self)?)))
-            .collect()
-    }
-
-    fn program(&self, directory: &Path) -> io::Result<BTreeMap<String, ProgramFile>> {
         let directory = normal(&std::path::absolute(directory)?);
         let mut parts = ProgramParts {
             files: self,
-            root: self.outermost(&directory),
             directory: directory.clone(),
             found: BTreeMap::new(),
             folders: BTreeSet::new(),
         };
         parts.add_folder(&directory, "")?;
-        parts.add_above();
-        Ok(parts.found)
-    }
-
-    /// The folder up to which it is looked for packages above a program: its workspace, else its
-    /// repository, else the program itself.
-    fn outermost(&self, directory: &Path) -> PathBuf {
-        let marked = |mark: &str| {
-            let mut above = directory.ancestors();
-            above.find(|folder| self.exists(&folder.join(mark)))
-        };
-        let found = marked(WORKSPACE).or_else(|| marked(REPOSITORY));
-        found.unwrap_or(directory).to_owned()
+        let mut digests = parts.digests_above()?;
+        for (name, file) in parts.found {
+            if !is_except(&file) {
+                digests.insert(name, file.digest(self)?);
+            }
+        }
+        Ok(digests)
     }
 
     /// Every file of a program's own directory, sorted.
@@ -185,6 +172,7 @@ impl ProjectFiles {
                             found.insert(path.clone(), ProgramFile::Content(path));
                         }
                         Ok(_) => {}
+                        Err(error) if is_outside(&error) => return Err(error),
                         Err(_) => {
                             let target = self.read_link(&path)?;
                             found.insert(path, ProgramFile::Link(target));
@@ -217,7 +205,6 @@ pub fn is_source(file: &Path) -> bool {
 struct ProgramParts<'a> {
     files: &'a ProjectFiles,
     directory: PathBuf,
-    root: PathBuf,
     /// Files by the name under which they count.
     found: BTreeMap<String, ProgramFile>,
     /// Folders that were looked at.
@@ -286,24 +273,25 @@ impl ProgramParts<'_> {
         Ok(())
     }
 
-    fn add_above(&mut self) {
-        let above: Vec<_> = self
-            .directory
-            .ancestors()
-            .skip(1)
-            .map(Path::to_owned)
-            .collect();
-        for folder in above
-            .iter()
-            .take_while(|above| above.starts_with(&self.root))
-        {
+    /// Files above the program by name. Which names those are is ours to say and not the program's;
+    /// where they lead is not the program's either, so a stranger's are read beneath their root.
+    fn digests_above(&self) -> io::Result<BTreeMap<String, FileDigest>> {
+        let root = outermost(&self.directory);
+        let files = match self.files.is_restricted() {
+            true => ProjectFiles::beneath(root, &[]).map_err(io::Error::other)?,
+            false => ProjectFiles::UNRESTRICTED,
+        };
+        let mut digests = BTreeMap::new();
+        let above = self.directory.ancestors().skip(1);
+        for folder in above.take_while(|above| above.starts_with(root)) {
             for file in ABOVE.iter().map(|name| folder.join(name)) {
-                if self.files.is_file(&file) {
+                if files.is_file(&file) {
                     let name = self.name_outside(&file);
-                    self.found.insert(name, ProgramFile::Content(file));
+                    digests.insert(name, ProgramFile::Content(file).digest(&files)?);
                 }
             }
         }
+        Ok(digests)
     }
 
     /// `../../package.json`, as seen from the program.
@@ -365,6 +353,17 @@ impl ProgramParts<'_> {
             .map(|ending| PathBuf::from(format!("{stem}.{ending}")))
             .find(|file| self.files.is_file(file))
     }
+}
+
+/// The folder up to which it is looked for packages above a program: its workspace, else its
+/// repository, else the program itself.
+fn outermost(directory: &Path) -> &Path {
+    let marked = |mark: &str| {
+        let mut above = directory.ancestors();
+        above.find(|folder| ProjectFiles::UNRESTRICTED.exists(&folder.join(mark)))
+    };
+    let found = marked(WORKSPACE).or_else(|| marked(REPOSITORY));
+    found.unwrap_or(directory)
 }
 
 /// The path without `.` and `..`, without asking the file system.
@@ -582,16 +581,19 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_strangers_link_out_of_the_project_is_not_followed() {
+    fn a_strangers_program_is_its_own_files_and_a_link_out_of_it_is_refused() {
         let tree = Tree::new(&[
             ("network/src/index.ts", "import '../../secret';"),
+            ("package-lock.json", "{}"),
             ("secret.ts", "1"),
         ]);
         let source = tree.0.path().join("network/src");
-        symlink("../../secret.ts", source.join("link.ts")).unwrap();
         let restricted = ProjectFiles::beneath(&source, &[]).unwrap();
         let found = tree.read_by(&restricted);
-        assert_eq!(found["link.ts"], digest_of("../../secret.ts"));
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["index.ts", "link.ts"]);
+        let names = ["../../package-lock.json", "index.ts"];
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), names);
+        symlink("../../secret.ts", source.join("link.ts")).unwrap();
+        let refused = restricted.program_digests(&source, None).unwrap_err();
+        assert!(is_outside(&refused), "{refused}");
     }
 }

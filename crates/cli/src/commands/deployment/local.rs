@@ -69,7 +69,7 @@ impl EngineRunArgs {
             sandbox: sandbox_choice(sandbox.as_ref()),
             typecheck: !self.no_typecheck,
             policy_packs: packs
-                .map(|pack| policy_pack_choice(pack.folder, pack.config))
+                .map(|pack| policy_pack_choice(pack.folder, pack.config, sandbox.as_ref()))
                 .collect(),
             shared_providers: shared_providers(context)?,
             rehearsal: self.orders.choice(context)?,
