@@ -79,7 +79,7 @@ mod tests {
         let directory = tree.0.path().join("network/src");
         fs::create_dir_all(tree.0.path().join("tools/templates")).unwrap();
         let mut fingerprint = Fingerprint::default();
-        add_program(&mut fingerprint, &directory).unwrap();
+        add_program(&mut fingerprint, OWN, &directory).unwrap();
         let inputs: Vec<_> = fingerprint
             .inputs()
             .map(|(input, _)| input.to_string())
