@@ -26,11 +26,12 @@ fn plain_programs(site: &Site) {
 }
 
 fn run(site: &Site, pulumi: &Path, verb: &str, more: &[&str]) -> Ran {
+    let yes: &[&str] = if verb == "deploy" { &["--yes"] } else { &[] };
     let usual = [verb, ID, "--environment", "dev", "--json"];
     let programs = pulumi.parent().map(PathBuf::from).unwrap_or_default();
     let path = std::env::var("PATH").unwrap_or_default();
     let output = site
-        .command(&[&usual, more].concat())
+        .command(&[&usual, yes, more].concat())
         .env("PATH", format!("{}:{path}", programs.display()))
         .output()
         .unwrap();

@@ -47,7 +47,15 @@ fn site(sdk: &Path) -> Site {
 }
 
 fn deploy(site: &Site, sharing: &str) -> Ran {
-    let arguments = ["deploy", ID, "--environment", "dev", "--json", "--force"];
+    let arguments = [
+        "deploy",
+        ID,
+        "--environment",
+        "dev",
+        "--yes",
+        "--json",
+        "--force",
+    ];
     let mut command = site.command(&arguments);
     command.env("NIMBUS_ENGINE_SHARED_PROVIDERS", sharing);
     let output = command.output().unwrap();

@@ -199,8 +199,9 @@ async fn deploy_chosen(
             ));
         }
         let active = plan.units().filter(|unit| !unit.is_skipped()).count();
-        let asks = !args.change.yes && !args.confirm && !run.how.rehearse && active > 0;
-        if asks && context.output.stderr_terminal().interactive && !context.output.is_json() {
+        // A plan that somebody saved and handed on is an answer already.
+        let answered = args.change.yes || args.confirm || args.plan.is_some();
+        if !answered && !run.how.rehearse && active > 0 {
             let stacks = if active == 1 { "stack" } else { "stacks" };
             let question = format!("Deploy {active} {stacks} to {environment}?");
             confirm(context, &question).await?;
