@@ -76,6 +76,12 @@ impl Deployment {
         for step in &left_out {
             self.failures.leave_out(step);
         }
+        // What is to be replaced stays: its object would go, and nothing would come instead.
+        let unreplaced: HashSet<&Urn> = left_out.iter().map(Step::urn).collect();
+        let kept = kept
+            .into_iter()
+            .filter(|step| !(matches!(step, Step::Delete(_)) && unreplaced.contains(step.urn())))
+            .collect();
         (kept, !left_out.is_empty())
     }
 }

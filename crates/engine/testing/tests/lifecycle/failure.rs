@@ -154,6 +154,32 @@ async fn continue_on_error_finishes_what_does_not_depend_on_the_failure() {
 }
 
 #[tokio::test]
+async fn continue_on_error_deletes_nothing_whose_replacement_is_left_out() {
+    let mut rig = Rig::new();
+    rig.options.continue_on_error = true;
+    let kept = |size: &str| {
+        ScriptedResource::custom(B, "kept")
+            .prop("replace", size)
+            .depends_on("bad")
+            .option(|goal| goal.delete_before_replace = Some(true))
+    };
+    assert_ok(
+        &rig.up(&program([ScriptedResource::custom(A, "bad"), kept("1")]))
+            .await,
+    );
+    let before = rig.cloud.ids();
+    rig.fault(|faults| faults.update_fails = names(&["bad"]));
+    let bad = ScriptedResource::custom(A, "bad").prop("x", "2");
+    assert!(!rig.up(&program([bad, kept("2")])).await.succeeded());
+    assert_eq!(rig.cloud.ids(), before, "nothing would have come instead");
+    let recorded = |name: &str| {
+        let live = rig.snapshot.resources.iter().filter(|r| !r.delete);
+        live.filter(|r| r.urn.name() == name).count()
+    };
+    assert_eq!((recorded("bad"), recorded("kept")), (1, 1));
+}
+
+#[tokio::test]
 async fn a_failed_delete_keeps_its_dependencies_too() {
     let mut rig = Rig::new();
     assert_ok(
