@@ -6,7 +6,9 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
-use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
+use nimbus_core::{
+    ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result, UnitName,
+};
 use nimbus_document::{Document, View};
 use serde_json::{Map, Value, json};
 
@@ -115,11 +117,58 @@ impl Manifest {
         spec.required("stacks")?;
         let environments = promotion_order(&spec, |v| EnvironmentTarget::read(&v))?;
         refuse_stray_config(&spec, &environments)?;
-        Ok(Self {
+        let manifest = Self {
             metadata: ManifestMetadata::read(&view.required("metadata")?)?,
             environments,
             stacks: components(&spec, "stacks", |v| ComponentEntry::read(&v))?,
+        };
+        manifest.refuse_shared_stacks(&spec.required("stacks")?)?;
+        Ok(manifest)
+    }
+
+    /// Each unit, disabled ones included, has a Pulumi stack of its own. Names are joined with
+    /// hyphens that names may have too: `app` in `eu-prod` and `app-eu` in `prod` would be one stack,
+    /// and each deploy would delete what the other made.
+    fn refuse_shared_stacks(&self, stacks: &View<'_>) -> Result<()> {
+        let mut taken = BTreeMap::new();
+        for (component, environment, unit) in self.units() {
+            let Some((other, elsewhere)) = taken.insert(unit.clone(), (component, environment))
+            else {
+                continue;
+            };
+            let message = format!(
+                "`{other}` in {elsewhere} and `{component}` in {environment} would both be the stack \
+                 {unit}"
+            );
+            let hint = "rename one of the two";
+            return Err(stacks.required(component)?.error(message, hint));
+        }
+        Ok(())
+    }
+
+    /// Every component in every environment, with the Pulumi stack of the two.
+    fn units(&self) -> impl Iterator<Item = (&ComponentName, EnvironmentName, UnitName)> {
+        let environments = self.environments.keys().copied();
+        environments.flat_map(move |environment| {
+            self.stacks.keys().map(move |component| {
+                let unit = UnitName::new(&self.metadata.id, component, environment);
+                (component, environment, unit)
+            })
         })
+    }
+
+    /// Whether a Pulumi stack is this deployment's in this environment, also one of a component that
+    /// the manifest no longer has. A name that ends like the environment's may be a unit of another.
+    pub fn has_unit_in(&self, environment: EnvironmentName, stack: &str) -> bool {
+        let inner = stack
+            .strip_prefix(self.metadata.id.as_str())
+            .and_then(|rest| rest.strip_prefix('-'))
+            .and_then(|rest| rest.strip_suffix(environment.as_str()))
+            .and_then(|rest| rest.strip_suffix('-'));
+        let elsewhere = |(_, other, unit): (_, EnvironmentName, UnitName)| {
+            other != environment && unit.as_str() == stack
+        };
+        inner.is_some_and(|component| !component.is_empty()) && !self.units().any(elsewhere)
     }
 
     /// The file's text, with a line for editors that know the schema.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, StackOperation};
 use nimbus_orchestrator::{
-    EarlierAttempt, Fingerprint, FingerprintInput, Run, RunAction, RunDirection, RunEvent, RunId,
-    RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
+    EarlierAttempt, Fingerprint, FingerprintInput, OnFailure, Run, RunAction, RunDirection,
+    RunEvent, RunId, RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -278,7 +278,7 @@ impl PlannedRun {
         let mut run = Run::new(
             graph.clone(),
             direction,
-            choices.on_failure,
+            on_failure(&record.request),
             choices.parallel,
         )
         .checking(is_deploy);
@@ -469,6 +469,17 @@ async fn refuse_moved(
         Ok(())
     } else {
         Err(moved(&reasons))
+    }
+}
+
+/// Only a deploy keeps what units were before it, so only a deploy can be undone. Whoever recorded
+/// another wish for a destroy would be told that everything is back while it is gone.
+fn on_failure(request: &RunRequest) -> OnFailure {
+    match request.action {
+        RunAction::Deploy => request.choices.on_failure,
+        RunAction::Preview | RunAction::Destroy | RunAction::Refresh | RunAction::Rollback => {
+            OnFailure::Hold
+        }
     }
 }
 

@@ -86,7 +86,7 @@ impl App {
                 .with_help("ask with `rehearsal: true`, or deploy from a machine of your own")
                 .into());
         }
-        let choices = choices(&input)?;
+        let choices = choices(action, &input)?;
         let queued = self
             .inner
             .store
@@ -331,7 +331,31 @@ fn action_of(operation: Operation) -> Result<RunAction> {
     }
 }
 
-fn choices(input: &RunInput) -> Result<RunChoices> {
+/// What happens when a unit fails. Only a deploy has something to go back to: what a destroy deleted
+/// is gone, and a rollback is on its way back already.
+fn on_failure(action: RunAction, asked: Option<&str>) -> Result<OnFailure> {
+    if action != RunAction::Deploy {
+        return match asked {
+            None | Some("hold") => Ok(OnFailure::Hold),
+            Some(_) => {
+                let words = format!("a {} can only hold when something fails", action.as_str());
+                Err(Failure::field("on_failure", words))
+            }
+        };
+    }
+    match asked {
+        None | Some("automatic") => Ok(OnFailure::Automatic),
+        Some("rollback") => Ok(OnFailure::Rollback),
+        Some("hold") => Ok(OnFailure::Hold),
+        Some("continue") => Ok(OnFailure::Continue),
+        Some(_) => {
+            let words = "give automatic, rollback, hold or continue";
+            Err(Failure::field("on_failure", words))
+        }
+    }
+}
+
+fn choices(action: RunAction, input: &RunInput) -> Result<RunChoices> {
     let parallel = input.parallel.unwrap_or(4);
     if !(1..=MOST_PARALLEL).contains(&parallel) {
         return Err(Failure::field(
@@ -350,16 +374,7 @@ fn choices(input: &RunInput) -> Result<RunChoices> {
     Ok(RunChoices {
         force: input.force,
         parallel,
-        on_failure: match input.on_failure.as_deref() {
-            None | Some("automatic") => OnFailure::Automatic,
-            Some("rollback") => OnFailure::Rollback,
-            Some("hold") => OnFailure::Hold,
-            Some("continue") => OnFailure::Continue,
-            Some(_) => {
-                let words = "give automatic, rollback, hold or continue";
-                return Err(Failure::field("on_failure", words));
-            }
-        },
+        on_failure: on_failure(action, input.on_failure.as_deref())?,
         components,
         to_version: input.to_version,
         typecheck: !input.transpile_only,

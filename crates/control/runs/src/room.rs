@@ -12,7 +12,7 @@ use nimbus_engine_operations::Cancellation;
 use nimbus_local::{ServedRun, served_ports};
 use nimbus_orchestrator::DigestKey;
 use nimbus_rehearsal::FaultOrders;
-use nimbus_runs::ports::{RunPorts, SystemRunClock};
+use nimbus_runs::ports::{DeploymentSource, RunPorts, SystemRunClock};
 use nimbus_runs::{EventBus, RunRequest};
 
 use crate::programs::TenantPrograms;
@@ -132,9 +132,10 @@ impl RunRoom {
     pub(crate) async fn end_leases(&self, environment: EnvironmentName) -> Result<()> {
         let storage = Arc::clone(&self.storage);
         let backend = Backend::in_storage(storage, BackendOptions::default()).await?;
-        let of_environment = format!("-{environment}");
+        let manifest = DeploymentSource::load(&self.tables).await?.manifest;
         for name in backend.stacks().await? {
-            if name.stack().ends_with(&of_environment) {
+            // Nobody else's: another environment of the deployment may have a run of its own.
+            if manifest.has_unit_in(environment, name.stack()) {
                 backend.stack(name).unlock().await?;
             }
         }

@@ -242,10 +242,11 @@ impl MemoryStore for DeploymentTables {
         let sealed = self
             .vault
             .seal(&Self::memory_field(&of, component), &bytes)?;
-        let saved = self
-            .vault
-            .tx(async |tx| tx.memory_put(&of, component.as_str(), &sealed).await);
-        saved.await
+        let saved = self.vault.tx(async |tx| {
+            tx.run_require(&self.held).await?;
+            tx.memory_put(&of, component.as_str(), &sealed).await
+        });
+        saved.await.map_err(taken_over)
     }
 }
 
@@ -262,10 +263,11 @@ impl VersionStore for DeploymentTables {
         let of = self.environment(environment);
         let record = serde_json::to_value(version).map_err(|error| damaged("a version", &error))?;
         let number = version.version.cast_signed();
-        let added = self
-            .vault
-            .tx(async |tx| tx.version_add(&of, number, &record).await);
-        added.await
+        let added = self.vault.tx(async |tx| {
+            tx.run_require(&self.held).await?;
+            tx.version_add(&of, number, &record).await
+        });
+        added.await.map_err(taken_over)
     }
 }
 

@@ -291,6 +291,21 @@ impl TenantTx {
         self.run_get(&held.deployment, held.number).await
     }
 
+    /// Refuses a worker whose run was taken by another. The row stays locked until the transaction
+    /// ends, so what it writes beside is written while the run is its own.
+    pub async fn run_require(&mut self, held: &HeldRun) -> Result<(), StoreError> {
+        let ours: Option<i32> = sqlx::query_scalar(
+            "SELECT 1 FROM runs
+             WHERE deployment = $1 AND number = $2 AND epoch = $3 AND status = 'running' FOR UPDATE",
+        )
+        .bind(&held.deployment)
+        .bind(held.number)
+        .bind(held.epoch)
+        .fetch_optional(self.connection())
+        .await?;
+        ours.map(drop).ok_or(StoreError::Stale("the run"))
+    }
+
     /// Gives a run back: it is over, or waits for somebody.
     pub async fn run_release(&mut self, held: &HeldRun, end: &RunEnd) -> Result<(), StoreError> {
         let released = sqlx::query(

@@ -269,3 +269,46 @@ fn a_placeholder_with_a_default_waits_for_its_stack_only_where_there_is_one() {
     manifest.stacks.remove("network");
     assert!(manifest.graph(EnvironmentName::DEV).is_ok());
 }
+
+#[test]
+fn two_units_never_share_a_stack() {
+    let mut shared = manifest();
+    let target = shared.environments[&EnvironmentName::DEV].clone();
+    shared.environments = ["prod", "eu-prod"]
+        .map(|name| (name.parse().unwrap(), target.clone()))
+        .into();
+    let entry = shared.stacks.values().next().unwrap().clone();
+    let entry = ComponentEntry {
+        dependencies: BTreeSet::new(),
+        config: BTreeMap::new(),
+        ..entry
+    };
+    shared.stacks = ["app", "app-eu"]
+        .map(|name| (name.parse().unwrap(), entry.clone()))
+        .into();
+    let read = |manifest: &Manifest| {
+        let document = Document::parse(FILE_NAME, &manifest.write()).unwrap();
+        Manifest::read(&document)
+    };
+    let error = read(&shared).unwrap_err();
+    assert!(error.message().contains("D1BRV40-app-eu-prod"), "{error}");
+    shared.stacks.remove("app");
+    read(&shared).unwrap();
+}
+
+#[test]
+fn a_stack_belongs_to_one_environment() {
+    let mut manifest = manifest();
+    let target = manifest.environments[&EnvironmentName::DEV].clone();
+    let [prod, pre] = ["prod", "pre-prod"].map(|name| name.parse::<EnvironmentName>().unwrap());
+    manifest.environments = IndexMap::from([(pre, target.clone()), (prod, target)]);
+    let component = manifest.stacks.keys().next().unwrap().clone();
+    let stack = |environment| UnitName::new(&manifest.metadata.id, &component, environment);
+    assert!(manifest.has_unit_in(prod, &stack(prod)));
+    assert!(manifest.has_unit_in(pre, &stack(pre)));
+    assert!(!manifest.has_unit_in(prod, &stack(pre)));
+    assert!(!manifest.has_unit_in(pre, &stack(prod)));
+    assert!(manifest.has_unit_in(prod, "D1BRV40-gone-prod"));
+    assert!(!manifest.has_unit_in(prod, "D1OTHER-gone-prod"));
+    assert!(!manifest.has_unit_in(prod, "D1BRV40-prod"));
+}
