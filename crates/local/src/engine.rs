@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
-use nimbus_engine_backend::{BackendError, Environment, Keyring, passphrase};
+use nimbus_engine_backend::{
+    BackendError, DeclaredSecrets, Environment, Keyring, Owner, SessionRequest, UpdateKind,
+    passphrase,
+};
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
     Cancellation, EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationAction,
     OperationMode, OperationReport, OperationRequest, PolicyPackRequest, Processes, ProgramNetwork,
-    RunOptions, SandboxSettings, StackAccess, StackLocation, stack_outputs,
+    RunOptions, SandboxSettings, StackAccess, StackLocation, announce_recovery, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::{
@@ -204,7 +207,7 @@ impl LocalEngine {
         let ended = engine.run(&request, audience, &self.cancellation).await;
         let failed = |error: Error| UnitFailure {
             trigger: watch.trigger(&error),
-            error,
+            error: in_words_of_a_run(error),
         };
         let mut report = ended.map_err(failed)?;
         match std::mem::replace(&mut report.result, Ok(())) {
@@ -256,6 +259,29 @@ impl LocalEngine {
             "look for them in the cloud; import what is there with `nimbus program import`, then \
              run `nimbus resume` with --forget-creates",
         ))
+    }
+
+    /// Brings a state up to date with the journal of an operation that died. What is kept of a unit
+    /// before a run has to have all that is there, or going back would delete what that operation
+    /// made.
+    async fn settle(&self, job: &UnitJob, access: &StackAccess) -> Result<()> {
+        let stack = access.stack();
+        if stack.interrupted().await?.is_none() {
+            return Ok(());
+        }
+        let request = SessionRequest {
+            kind: UpdateKind::Update,
+            owner: Owner::current("nimbus deploy"),
+            keyring: Arc::clone(&access.keyring),
+            secrets: DeclaredSecrets::Nothing,
+            expected: None,
+        };
+        let session = stack.begin(request).await?;
+        announce_recovery(
+            (self.events)(&job.unit.component).as_ref(),
+            session.recovered(),
+        );
+        Ok(session.end().await?)
     }
 
     /// Acts of earlier operations whose outcome nobody knows.
@@ -354,6 +380,7 @@ impl UnitEngine for LocalEngine {
                 // Before the engine starts: a rollback has to find it even if nothing else of this
                 // run survives.
                 let access = self.access(&location).await?;
+                self.settle(job, &access).await?;
                 let kept = &self.options.kept;
                 kept.keep(job.run, &job.unit.unit, &access.stack()).await?;
                 (OperationAction::Update, OperationMode::Apply)
@@ -470,6 +497,16 @@ impl From<OperationEffects> for UnitReport {
                 .collect(),
             seconds: report.duration.as_secs_f64().ceil() as u64,
         }
+    }
+}
+
+/// The engine's advice is for a program that is run by itself. Whoever runs a deployment goes on
+/// with the run, which looks up what the engine would not touch.
+fn in_words_of_a_run(error: Error) -> Error {
+    if error.code() == ErrorCode::OUTCOMES_UNKNOWN {
+        error.with_help("`nimbus resume` looks them up")
+    } else {
+        error
     }
 }
 

@@ -75,7 +75,7 @@ impl MemoryStore for MemoryFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nimbus_orchestrator::{Fingerprint, FingerprintInput, RememberedRun};
+    use nimbus_orchestrator::{Fingerprint, FingerprintInput, LastOutcome, RememberedRun, RunId};
     use std::collections::BTreeMap;
 
     fn memory() -> UnitMemory {
@@ -91,11 +91,13 @@ mod tests {
             fingerprint.add(input, "content");
         }
         let run = RememberedRun {
-            succeeded: true,
+            outcome: LastOutcome::Succeeded,
             drifted: false,
             seconds: 12,
             resources: 3,
             fingerprint,
+            run: Some(RunId(7)),
+            before: None,
         };
         UnitMemory {
             last_run: Some(run),

@@ -70,6 +70,9 @@ pub enum RunReason {
     Drifted,
     Forced,
     Changed(Vec<InputDifference>),
+    /// It was returned to an earlier state, and a deploy would apply these again; none when what it
+    /// was made from then is not recorded.
+    RolledBack(Vec<InputDifference>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,11 +88,32 @@ pub enum InputChange {
     Modified,
 }
 
+/// What a unit is since it was last touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastOutcome {
+    /// It was begun and did not end well, or nobody knows how it ended.
+    Unfinished,
+    Succeeded,
+    /// It is what an earlier state says, proved by a look at what is there.
+    RolledBack,
+}
+
+impl LastOutcome {
+    /// Whether the unit is whole, and others may build on it.
+    pub fn is_whole(self) -> bool {
+        match self {
+            Self::Succeeded | Self::RolledBack => true,
+            Self::Unfinished => false,
+        }
+    }
+}
+
 /// What is remembered of a unit's last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    pub succeeded: bool,
+    pub outcome: LastOutcome,
     pub drifted: bool,
+    /// What the unit was made from; empty when a rollback led to a state of which that is unknown.
     pub fingerprint: Fingerprint,
 }
 
@@ -149,6 +173,10 @@ impl Fingerprint {
         hex::encode(hasher.finalize())
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
     pub fn inputs(&self) -> impl Iterator<Item = (&FingerprintInput, &str)> {
         self.inputs
             .iter()
@@ -200,17 +228,22 @@ pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Opti
     if forced {
         return Some(RunReason::Forced);
     }
-    if !last.succeeded {
-        return Some(RunReason::LastRunFailed);
-    }
-    if last.drifted {
-        return Some(RunReason::Drifted);
-    }
-    let changes = now.changes_since(&last.fingerprint);
-    if changes.is_empty() {
-        None
-    } else {
-        Some(RunReason::Changed(changes))
+    let changes = || now.changes_since(&last.fingerprint);
+    match last.outcome {
+        LastOutcome::Unfinished => Some(RunReason::LastRunFailed),
+        LastOutcome::Succeeded | LastOutcome::RolledBack if last.drifted => {
+            Some(RunReason::Drifted)
+        }
+        // Without a record of what it was made from nothing can be proved, so it runs.
+        LastOutcome::RolledBack if last.fingerprint.is_empty() => {
+            Some(RunReason::RolledBack(Vec::new()))
+        }
+        LastOutcome::Succeeded => Some(changes())
+            .filter(|changes| !changes.is_empty())
+            .map(RunReason::Changed),
+        LastOutcome::RolledBack => Some(changes())
+            .filter(|changes| !changes.is_empty())
+            .map(RunReason::RolledBack),
     }
 }
 
@@ -260,20 +293,29 @@ impl fmt::Display for RunReason {
             Self::LastRunFailed => f.write_str("its last run failed"),
             Self::Drifted => f.write_str("it has drifted"),
             Self::Forced => f.write_str("it is forced"),
-            Self::Changed(differences) => {
-                for (at, difference) in differences.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    let what = match difference.change {
-                        InputChange::Added => "is new",
-                        InputChange::Removed => "is gone",
-                        InputChange::Modified => "changed",
-                    };
-                    write!(f, "{comma}{} {what}", difference.input)?;
-                }
-                Ok(())
+            Self::Changed(differences) => write_differences(f, differences),
+            Self::RolledBack(differences) if differences.is_empty() => {
+                f.write_str("it was rolled back")
+            }
+            Self::RolledBack(differences) => {
+                f.write_str("it was rolled back; differs from that version: ")?;
+                write_differences(f, differences)
             }
         }
     }
+}
+
+fn write_differences(f: &mut fmt::Formatter<'_>, differences: &[InputDifference]) -> fmt::Result {
+    for (at, difference) in differences.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        let what = match difference.change {
+            InputChange::Added => "is new",
+            InputChange::Removed => "is gone",
+            InputChange::Modified => "changed",
+        };
+        write!(f, "{comma}{} {what}", difference.input)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -284,7 +326,7 @@ mod tests {
 
     fn last(fingerprint: &Fingerprint) -> LastRun {
         LastRun {
-            succeeded: true,
+            outcome: LastOutcome::Succeeded,
             drifted: false,
             fingerprint: fingerprint.clone(),
         }
@@ -310,7 +352,7 @@ mod tests {
             Some(RunReason::Forced)
         );
         let failed = LastRun {
-            succeeded: false,
+            outcome: LastOutcome::Unfinished,
             ..last(&now)
         };
         assert_eq!(
@@ -341,6 +383,26 @@ mod tests {
             reason.to_string(),
             "file index.ts changed, config network:zones is new, output network:vpcId is gone"
         );
+    }
+
+    #[test]
+    fn what_was_rolled_back_is_skipped_while_nothing_differs_from_that_version() {
+        let rolled_back = |fingerprint: &Fingerprint| LastRun {
+            outcome: LastOutcome::RolledBack,
+            ..last(fingerprint)
+        };
+        let before = some();
+        assert_eq!(must_run(&before, Some(&rolled_back(&before)), false), None);
+        let mut now = some();
+        now.add(FingerprintInput::ProgramFile("index.ts".to_owned()), "new");
+        let reason = must_run(&now, Some(&rolled_back(&before)), false).unwrap();
+        assert_eq!(
+            reason.to_string(),
+            "it was rolled back; differs from that version: file index.ts changed"
+        );
+        let unknown = rolled_back(&Fingerprint::default());
+        let reason = must_run(&now, Some(&unknown), false).unwrap();
+        assert_eq!(reason.to_string(), "it was rolled back");
     }
 
     #[test]

@@ -30,8 +30,8 @@ mod variables;
 pub mod yaml;
 
 pub use fingerprint::{
-    DigestKey, Fingerprint, FingerprintInput, InputChange, InputDifference, LastRun, RunReason,
-    UnknownInput, must_run,
+    DigestKey, Fingerprint, FingerprintInput, InputChange, InputDifference, LastOutcome, LastRun,
+    RunReason, UnknownInput, must_run,
 };
 pub use graph::{GraphError, GraphUnit, UnitGraph};
 pub use manifest::{

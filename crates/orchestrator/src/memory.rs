@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fingerprint::{Fingerprint, LastRun};
+use crate::fingerprint::{Fingerprint, LastOutcome, LastRun};
+use crate::record::RunId;
 
 /// The remembered things of one unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,22 +21,79 @@ pub struct UnitMemory {
     pub made: BTreeMap<String, String>,
 }
 
+/// How a unit was last touched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(from = "RememberedRunForm", into = "RememberedRunForm")]
 pub struct RememberedRun {
-    pub succeeded: bool,
-    #[serde(default)]
+    pub outcome: LastOutcome,
     pub drifted: bool,
-    /// Seconds that it took; plans learn from it.
+    /// Seconds that its last deploy took; plans learn from it.
     pub seconds: u64,
     pub resources: u64,
     pub fingerprint: Fingerprint,
+    /// Which run touched it; `None` in records of versions before this was kept.
+    pub run: Option<RunId>,
+    /// What was remembered before that run first touched it: what a rollback of the run leads to.
+    pub before: Option<Box<RememberedRun>>,
+}
+
+/// As it is written. `succeeded` is what earlier versions read: for them a unit that was rolled
+/// back is one to run again, which is safe.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RememberedRunForm {
+    succeeded: bool,
+    #[serde(default)]
+    drifted: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    rolled_back: bool,
+    seconds: u64,
+    resources: u64,
+    fingerprint: Fingerprint,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<Box<RememberedRun>>,
+}
+
+impl From<RememberedRunForm> for RememberedRun {
+    fn from(form: RememberedRunForm) -> Self {
+        let outcome = match (form.succeeded, form.rolled_back) {
+            (true, _) => LastOutcome::Succeeded,
+            (false, true) => LastOutcome::RolledBack,
+            (false, false) => LastOutcome::Unfinished,
+        };
+        Self {
+            outcome,
+            drifted: form.drifted,
+            seconds: form.seconds,
+            resources: form.resources,
+            fingerprint: form.fingerprint,
+            run: form.run,
+            before: form.before,
+        }
+    }
+}
+
+impl From<RememberedRun> for RememberedRunForm {
+    fn from(run: RememberedRun) -> Self {
+        Self {
+            succeeded: run.outcome == LastOutcome::Succeeded,
+            drifted: run.drifted,
+            rolled_back: run.outcome == LastOutcome::RolledBack,
+            seconds: run.seconds,
+            resources: run.resources,
+            fingerprint: run.fingerprint,
+            run: run.run,
+            before: run.before,
+        }
+    }
 }
 
 impl UnitMemory {
     pub fn last(&self) -> Option<LastRun> {
         self.last_run.as_ref().map(|run| LastRun {
-            succeeded: run.succeeded,
+            outcome: run.outcome,
             drifted: run.drifted,
             fingerprint: run.fingerprint.clone(),
         })

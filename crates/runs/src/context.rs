@@ -13,13 +13,14 @@ use nimbus_core::{
 };
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    EnvironmentTarget, Fingerprint, FingerprintInput, LookupValue, Manifest, RememberedRun,
-    ResolvedUnitConfig, RunId, RunReason, UnitConfigValue, UnitMemory, ValueLookup,
+    EnvironmentTarget, Fingerprint, FingerprintInput, LastOutcome, LookupValue, Manifest,
+    RememberedRun, ResolvedUnitConfig, RunId, RunReason, UnitConfigValue, UnitMemory, ValueLookup,
     ValueLookupError, must_run, naming, resolve,
 };
 use tokio::sync::Mutex;
 
 use crate::ports::{LoadedManifest, RunPorts};
+use crate::rollback::RestoreTarget;
 use crate::unit::{
     DeployedUnit, PreparedUnit, PreviewedUnit, Recovery, RestorePoint, UnitAddress, UnitFailure,
     UnitJob, UnitOperation, UnitReport,
@@ -121,19 +122,22 @@ impl RunContext {
         } = prepared;
         // Saved before the engine starts: made-up values must survive even if the run does not, and
         // a run that is cut off must not be taken for the good one before it.
+        let prior = memory.last_run.take();
         let begun = RememberedRun {
-            succeeded: false,
+            outcome: LastOutcome::Unfinished,
             drifted: false,
-            seconds: memory.last_run.as_ref().map_or(0, |last| last.seconds),
-            resources: memory.last_run.as_ref().map_or(0, |last| last.resources),
+            seconds: prior.as_ref().map_or(0, |last| last.seconds),
+            resources: prior.as_ref().map_or(0, |last| last.resources),
             fingerprint,
+            run: self.run,
+            before: before_run(prior, self.run),
         };
         memory.last_run = Some(begun.clone());
         self.remember(&component, &memory).await?;
         let job = self.job(&component, UnitOperation::Deploy, config);
         let report = self.ports.engine.run(&job).await?;
         memory.last_run = Some(RememberedRun {
-            succeeded: true,
+            outcome: LastOutcome::Succeeded,
             seconds: report.seconds,
             resources: report.resources,
             ..begun
@@ -185,23 +189,66 @@ impl RunContext {
     /// nor a failure in the middle may leave a memory that calls what is half gone good.
     async fn distrust(&self, component: &ComponentName) -> Result<UnitMemory> {
         let mut memory = self.memory(component).await?;
-        if let Some(last) = memory.last_run.as_mut().filter(|last| last.succeeded) {
-            last.succeeded = false;
+        let whole = |last: &&mut RememberedRun| last.outcome.is_whole();
+        if let Some(last) = memory.last_run.as_mut().filter(whole) {
+            last.outcome = LastOutcome::Unfinished;
             self.remember(component, &memory).await?;
         }
         Ok(memory)
     }
 
-    /// Returns a unit to an earlier state. Its next deploy is not skipped: what it was deployed with
-    /// is no longer what is there.
+    /// Returns a unit to an earlier state. From then on it is remembered as what it was made from
+    /// in that state, so that its next deploy says what it would apply again.
     pub async fn restore(
         &self,
         component: &ComponentName,
-        point: RestorePoint,
+        target: RestoreTarget,
     ) -> Result<UnitReport, UnitFailure> {
-        self.distrust(component).await?;
-        let job = self.job(component, UnitOperation::Restore(point), BTreeMap::new());
-        self.ports.engine.run(&job).await
+        let mut memory = self.distrust(component).await?;
+        let operation = UnitOperation::Restore(target.point);
+        let job = self.job(component, operation, BTreeMap::new());
+        let report = self.ports.engine.run(&job).await?;
+        memory.last_run = self.restored(memory.last_run, target, report.resources);
+        self.remember(component, &memory).await?;
+        Ok(report)
+    }
+
+    /// What is remembered of a unit that was returned to an earlier state.
+    fn restored(
+        &self,
+        last: Option<RememberedRun>,
+        target: RestoreTarget,
+        resources: u64,
+    ) -> Option<RememberedRun> {
+        let rolled_back = |last: Option<RememberedRun>, made_from| RememberedRun {
+            outcome: LastOutcome::RolledBack,
+            drifted: false,
+            seconds: last.as_ref().map_or(0, |last| last.seconds),
+            resources,
+            fingerprint: made_from,
+            run: self.run,
+            // Kept: an attempt that dies here restores again, and must come to the same end.
+            before: last.and_then(|last| last.before),
+        };
+        match target.point {
+            RestorePoint::Nothing => None,
+            RestorePoint::Version(_) => Some(rolled_back(last, target.made_from)),
+            RestorePoint::BeforeRun => {
+                let last = last?;
+                if last.run != self.run {
+                    // Not touched by this run, or remembered before runs were named: not trusted.
+                    return Some(last);
+                }
+                let before = last.before.as_deref()?;
+                if before.outcome.is_whole() {
+                    let made_from = before.fingerprint.clone();
+                    Some(rolled_back(Some(last), made_from))
+                } else {
+                    // Back to what was half done before the run began.
+                    Some(before.clone())
+                }
+            }
+        }
     }
 
     /// Why a deploy would run this unit now; `None` if it would be skipped.
@@ -356,6 +403,19 @@ impl RunContext {
         let recorded = self.ports.engine.outputs(&self.address(component)).await?;
         Ok(recorded.unwrap_or_default())
     }
+}
+
+/// What is remembered of the time before a run. An attempt that goes on with the same run finds its
+/// own mark; what was there before it is in that mark.
+fn before_run(prior: Option<RememberedRun>, run: Option<RunId>) -> Option<Box<RememberedRun>> {
+    let prior = prior?;
+    if run.is_some() && prior.run == run {
+        return prior.before;
+    }
+    Some(Box::new(RememberedRun {
+        before: None,
+        ..prior
+    }))
 }
 
 /// Whether an environment may be deployed.

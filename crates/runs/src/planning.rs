@@ -75,7 +75,7 @@ pub async fn require_needs(context: &RunContext, component: &ComponentName) -> R
     let mut missing = Vec::new();
     for need in graph.needs(component) {
         let last = context.memory(need).await?.last_run;
-        if !last.is_some_and(|run| run.succeeded) {
+        if !last.is_some_and(|run| run.outcome.is_whole()) {
             missing.push(need.as_str());
         }
     }

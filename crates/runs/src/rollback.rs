@@ -3,13 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nimbus_core::{ComponentName, Result};
-use nimbus_orchestrator::{GraphUnit, UnitGraph, VersionRecord};
+use nimbus_orchestrator::{Fingerprint, GraphUnit, UnitGraph, VersionRecord};
 
 use crate::planning::invalid_graph;
 use crate::unit::RestorePoint;
 
+/// Where a unit returns to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreTarget {
+    pub point: RestorePoint,
+    /// What it was made from then; empty where that is not recorded.
+    pub made_from: Fingerprint,
+}
+
+impl RestoreTarget {
+    pub(crate) fn nothing() -> Self {
+        Self {
+            point: RestorePoint::Nothing,
+            made_from: Fingerprint::default(),
+        }
+    }
+}
+
 /// Where each unit that is touched returns to.
-pub type RestoreTargets = BTreeMap<ComponentName, RestorePoint>;
+pub type RestoreTargets = BTreeMap<ComponentName, RestoreTarget>;
 
 /// The state that each unit returns to, and who needs whom. Units that came later go away, and what
 /// is as it was stays alone.
@@ -26,7 +43,7 @@ pub fn restore_targets(
     // Who goes away needs what it needs now; who returns needs what it needed then.
     let now = current.into_iter().flat_map(|version| &version.units);
     for (name, unit) in now {
-        targets.insert(name.clone(), RestorePoint::Nothing);
+        targets.insert(name.clone(), RestoreTarget::nothing());
         needs.insert(name.clone(), unit.needs.clone());
     }
     for (name, unit) in &target.units {
@@ -36,7 +53,11 @@ pub fn restore_targets(
             needs.remove(name);
             continue;
         }
-        targets.insert(name.clone(), RestorePoint::Version(unit.state));
+        let back = RestoreTarget {
+            point: RestorePoint::Version(unit.state),
+            made_from: unit.inputs.clone(),
+        };
+        targets.insert(name.clone(), back);
         needs.insert(name.clone(), unit.needs.clone());
     }
     let units = needs.iter().map(|(name, needs)| GraphUnit {
@@ -66,6 +87,7 @@ mod tests {
                 state: *state,
                 program: String::new(),
                 fingerprint: String::new(),
+                inputs: Fingerprint::default(),
                 needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
             };
             (name.parse().unwrap(), unit)
@@ -91,8 +113,14 @@ mod tests {
         assert_eq!(
             targets,
             BTreeMap::from([
-                ("app".parse().unwrap(), RestorePoint::Version(1)),
-                ("new".parse().unwrap(), RestorePoint::Nothing)
+                (
+                    "app".parse().unwrap(),
+                    RestoreTarget {
+                        point: RestorePoint::Version(1),
+                        made_from: Fingerprint::default(),
+                    }
+                ),
+                ("new".parse().unwrap(), RestoreTarget::nothing())
             ])
         );
         assert_eq!(graph.needs("new").collect::<Vec<_>>(), ["app"]);

@@ -77,7 +77,7 @@ pub(crate) async fn keep(context: &RunContext, outcome: &RunOutcome<'_>) -> Resu
             RunAction::Rollback => outcome
                 .targets
                 .and_then(|targets| targets.get(name))
-                .is_none_or(|point| *point == RestorePoint::Nothing),
+                .is_none_or(|target| target.point == RestorePoint::Nothing),
             RunAction::Deploy | RunAction::Preview | RunAction::Refresh => false,
         };
         if gone {
@@ -123,6 +123,7 @@ async fn unit_version(
         unit: address.unit.clone(),
         program: fingerprint.program_digest(),
         fingerprint: fingerprint.digest(),
+        inputs: fingerprint,
         needs: outcome.graph.needs(name).cloned().collect(),
     })
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, Error, Result};
 use nimbus_orchestrator::{
-    RollbackTrigger, RunEvent, RunId, RunStatus, UnitOutcome, UnitState, must_run,
+    Fingerprint, RollbackTrigger, RunEvent, RunId, RunStatus, UnitOutcome, UnitState, must_run,
 };
 use parking_lot::Mutex;
 use tracing::Instrument as _;
@@ -17,7 +17,7 @@ use crate::checks::RunChecks;
 use crate::context::RunContext;
 use crate::execute::{RunListener, UnitWorker};
 use crate::progress::UnitWork;
-use crate::rollback::RestoreTargets;
+use crate::rollback::{RestoreTarget, RestoreTargets};
 use crate::seal::SealedPlan;
 use crate::spans;
 use crate::unit::{DeployedUnit, PreparedUnit, RestorePoint, UnitFailure};
@@ -142,9 +142,9 @@ impl RunWorker {
             }
             RunWork::Restore(targets) => {
                 self.begin(component).await?;
-                let point = targets.get(component).copied();
-                let point = point.unwrap_or(RestorePoint::Nothing);
-                work.report = self.context.restore(component, point).await?;
+                let target = targets.get(component).cloned();
+                let target = target.unwrap_or_else(RestoreTarget::nothing);
+                work.report = self.context.restore(component, target).await?;
             }
         }
         work.seconds = started.elapsed().as_secs();
@@ -235,7 +235,12 @@ impl UnitWorker for RunWorker {
             .await
             .map_err(|error| in_one_line(&error))?;
         let span = spans::unit(component, "roll back");
-        let ended = self.context.restore(component, RestorePoint::BeforeRun);
+        let before = RestoreTarget {
+            point: RestorePoint::BeforeRun,
+            // The unit's own memory knows.
+            made_from: Fingerprint::default(),
+        };
+        let ended = self.context.restore(component, before);
         let ended = ended.instrument(span.clone()).await;
         span.record(
             "outcome",
@@ -256,9 +261,6 @@ impl UnitWorker for RunWorker {
 
 /// An error in one line, with what to do about it.
 fn in_one_line(error: &Error) -> String {
-    if error.code() == ErrorCode::OUTCOMES_UNKNOWN {
-        return format!("{error} (`nimbus resume` looks them up)");
-    }
     match error.help() {
         Some(help) => format!("{error} ({help})"),
         None => error.to_string(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nimbus_core::{EnvironmentName, Error};
 use nimbus_orchestrator::{
-    OnFailure, RollbackTrigger, RunAction, RunId, RunResult, UnitState, progress_of,
+    LastOutcome, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, UnitState, progress_of,
 };
 use nimbus_runs::{
     EventBus, FinishedRun, ResumeRequest, RunChoices, RunRequest, RunSession, resume,
@@ -96,7 +96,7 @@ struct Ending {
     trigger: Option<RollbackTrigger>,
     units: BTreeMap<String, UnitState>,
     resources: BTreeMap<String, BTreeMap<String, String>>,
-    good: BTreeMap<String, bool>,
+    outcomes: BTreeMap<String, LastOutcome>,
     versions: Vec<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
@@ -137,11 +137,11 @@ fn ending(world: &RecordedWorld) -> Ending {
             .filter(|(_, unit)| !unit.resources.is_empty())
             .map(|(name, unit)| (name.to_string(), unit.resources.clone()))
             .collect(),
-        good: contents
+        outcomes: contents
             .memories
             .iter()
             .filter_map(|((_, name), memory)| {
-                Some((name.to_string(), memory.last_run.as_ref()?.succeeded))
+                Some((name.to_string(), memory.last_run.as_ref()?.outcome))
             })
             .collect(),
         versions: versions

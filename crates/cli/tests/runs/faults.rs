@@ -140,12 +140,11 @@ fn a_create_of_unknown_outcome_is_asked_about_and_not_guessed() {
     let asked = site.rehearse("resume", &["--json"]).with(1);
     let summary = asked.summary();
     assert_eq!(summary["result"], "failed");
-    assert!(
-        summary["units"][0]["message"]
-            .to_string()
-            .contains("a-first"),
-        "{summary}"
-    );
+    let message = summary["units"][0]["message"].to_string();
+    assert!(message.contains("a-first"), "{summary}");
+    // What it names next must be another command than the one that was just tried.
+    assert!(message.contains("--forget-creates"), "{summary}");
+    assert!(!message.contains("looks them up"), "{summary}");
     site.rehearse("resume", &["--json", "--forget-creates"])
         .ok();
     assert!(
@@ -153,6 +152,38 @@ fn a_create_of_unknown_outcome_is_asked_about_and_not_guessed() {
             .iter()
             .all(|line| !line.starts_with("pending"))
     );
+}
+
+#[test]
+fn going_back_keeps_what_a_killed_run_had_made() {
+    let Some(sdk) = node_sdk("going_back_keeps_what_a_killed_run_had_made") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[])]);
+    site.rehearse("deploy", &[]).ok();
+    let program = "cloud/stacks/a/src/index.js";
+    let text = fs::read_to_string(site.path(program)).unwrap();
+    let more = text.replace("const first =", "new Thing('a-third', {});\nconst first =");
+    assert_ne!(text, more);
+    site.write(program, &more);
+    site.set_size("a", "2");
+    let slow = site.orders("latency: {update: 60}\n");
+    let mut run = site.start("deploy", &["--json", "--orders", &slow]);
+    let record = site.rehearsal(".nimbus/runs/R0002/events.jsonl");
+    wait_until("something is made while an update is under way", || {
+        let made = |line: &str| line.contains("a-third") && line.contains("\"done\"");
+        fs::read_to_string(&record).is_ok_and(|text| text.lines().any(made))
+            && journals(&site.rehearsal(".nimbus/journal")).contains("a-first")
+    });
+    send(&run, Signal::SIGKILL);
+    run.wait().unwrap();
+
+    // Refused, for nobody knows what became of the update; then back to what was there before.
+    let again = ["--json", "--on-failure", "rollback"];
+    let ran = site.rehearse("deploy", &again).with(1);
+    assert_eq!(ran.summary()["result"], "rolled_back", "{}", ran.stdout);
+    let left = site.resources();
+    assert!(left.iter().any(|line| line.contains("a-third")), "{left:?}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod network;
 mod plans;
 mod promises;
 mod readiness;
+mod rolled_back;
 mod sharing;
 mod strict;
 mod terminal;

@@ -45,7 +45,7 @@ pub use given::GivenConfig;
 /// How programs are kept from everything else.
 pub use nimbus_engine_language::translate_if_asked;
 pub use nimbus_engine_sandbox::{Allowances, ProgramNetwork, SandboxSettings};
-pub use notices::describe as describe_interruption;
+pub use notices::{describe as describe_interruption, recovered as announce_recovery};
 pub use official::OfficialEngine;
 pub use plan::{PlanError, SealedPart};
 pub use processes::Processes;

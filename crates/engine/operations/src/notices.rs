@@ -29,7 +29,7 @@ pub(crate) fn interrupted(events: &dyn EventSink, report: &RecoveryReport) {
 }
 
 /// What earlier operations had left was settled just now.
-pub(crate) fn recovered(events: &dyn EventSink, reports: &[RecoveryReport]) {
+pub fn recovered(events: &dyn EventSink, reports: &[RecoveryReport]) {
     for report in reports {
         let end = match &report.fate {
             JournalFate::Waiting => return interrupted(events, report),

@@ -6,6 +6,7 @@ use nimbus_core::{ComponentName, UnitName};
 use serde::{Deserialize, Serialize};
 
 use super::{RunAction, RunId};
+use crate::fingerprint::Fingerprint;
 
 /// An environment as one run left it. Numbers start at 1 and are never used again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,5 +30,8 @@ pub struct UnitVersion {
     pub program: String,
     /// Digest of everything that decided what it became, configuration included.
     pub fingerprint: String,
+    /// The same by input, so that what differs from it can be named; empty in older records.
+    #[serde(default, skip_serializing_if = "Fingerprint::is_empty")]
+    pub inputs: Fingerprint,
     pub needs: BTreeSet<ComponentName>,
 }

@@ -2,7 +2,7 @@
 
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
-use nimbus_orchestrator::{RunResult, progress_of};
+use nimbus_orchestrator::{LastOutcome, RunResult, progress_of};
 use nimbus_runs::RunRecord;
 use nimbus_runs::ports::{MemoryStore as _, RunStore as _, VersionStore as _};
 use schemars::JsonSchema;
@@ -108,8 +108,11 @@ async fn environment_status(
         let state = match &memory.last_run {
             None => "not_deployed",
             Some(run) if run.drifted => "drifted",
-            Some(run) if run.succeeded => "deployed",
-            Some(_) => "incomplete",
+            Some(run) => match run.outcome {
+                LastOutcome::Succeeded => "deployed",
+                LastOutcome::RolledBack => "rolled_back",
+                LastOutcome::Unfinished => "incomplete",
+            },
         };
         stacks.push(StackStatus {
             name: name.to_string(),
@@ -168,7 +171,8 @@ struct LastRunReport {
 #[derive(JsonSchema, Serialize)]
 struct StackStatus {
     name: String,
-    /// `deployed`, `not_deployed`, `incomplete` (its last run did not succeed) or `drifted`.
+    /// `deployed`, `not_deployed`, `rolled_back` (it is what it was in an earlier version),
+    /// `incomplete` (its last run did not succeed) or `drifted`.
     state: &'static str,
     resources: u64,
     /// What its last run took.
@@ -226,7 +230,7 @@ impl Report for StatusReport {
                     ..
                 } = stack;
                 let tone = match *state {
-                    "deployed" => TextStyle::Good,
+                    "deployed" | "rolled_back" => TextStyle::Good,
                     "not_deployed" => TextStyle::Faint,
                     _ => TextStyle::Warning,
                 };
