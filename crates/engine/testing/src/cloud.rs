@@ -9,6 +9,20 @@ use parking_lot::Mutex;
 #[derive(Default)]
 pub struct Cloud {
     world: Mutex<CloudContent>,
+    observer: Option<CloudObserver>,
+}
+
+/// Hears of every act, before and after it: to write it down outside of this process, or to end the process
+/// there.
+pub type CloudObserver = Box<dyn Fn(CloudMoment<'_>) + Send + Sync>;
+
+/// Where in an act somebody looks.
+#[derive(Clone, Copy, Debug)]
+pub enum CloudMoment<'a> {
+    /// It was asked for and has not happened.
+    Before,
+    /// It has happened, to the object of this resource; nobody was told yet.
+    After(&'a CloudAct, Option<&'a Urn>),
 }
 
 #[derive(Default)]
@@ -34,7 +48,21 @@ pub enum CloudAct {
 }
 
 impl Cloud {
+    pub fn observed(observer: CloudObserver) -> Self {
+        Self {
+            observer: Some(observer),
+            ..Self::default()
+        }
+    }
+
+    fn observe(&self, moment: CloudMoment<'_>) {
+        if let Some(observer) = &self.observer {
+            observer(moment);
+        }
+    }
+
     pub fn create(&self, type_: &str, urn: Option<&Urn>, inputs: PropertyMap) -> String {
+        self.observe(CloudMoment::Before);
         let mut world = self.world.lock();
         world.next_id += 1;
         let id = format!("id-{}", world.next_id);
@@ -44,28 +72,36 @@ impl Cloud {
             inputs,
         };
         world.objects.insert(id.clone(), object);
-        world.log.push(CloudAct::Created { id: id.clone() });
+        let act = CloudAct::Created { id: id.clone() };
+        self.observe(CloudMoment::After(&act, urn));
+        world.log.push(act);
         id
     }
 
     /// Whether there was something to change.
     pub fn update(&self, id: &str, inputs: PropertyMap) -> bool {
+        self.observe(CloudMoment::Before);
         let mut world = self.world.lock();
         let Some(object) = world.objects.get_mut(id) else {
             return false;
         };
         object.inputs = inputs;
-        world.log.push(CloudAct::Updated { id: id.to_owned() });
+        let act = CloudAct::Updated { id: id.to_owned() };
+        self.observe(CloudMoment::After(&act, object.urn.as_ref()));
+        world.log.push(act);
         true
     }
 
     pub fn delete(&self, id: &str) -> bool {
+        self.observe(CloudMoment::Before);
         let mut world = self.world.lock();
-        let existed = world.objects.remove(id).is_some();
-        if existed {
-            world.log.push(CloudAct::Deleted { id: id.to_owned() });
-        }
-        existed
+        let Some(object) = world.objects.remove(id) else {
+            return false;
+        };
+        let act = CloudAct::Deleted { id: id.to_owned() };
+        self.observe(CloudMoment::After(&act, object.urn.as_ref()));
+        world.log.push(act);
+        true
     }
 
     /// Somebody else made an object, outside of any run.

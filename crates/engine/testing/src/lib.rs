@@ -15,7 +15,7 @@ mod rig;
 mod sink;
 
 pub use answering::AnsweringProvider;
-pub use cloud::{Cloud, CloudAct, CloudObject};
+pub use cloud::{Cloud, CloudAct, CloudMoment, CloudObject, CloudObserver};
 pub use journal::MemoryJournal;
 pub use monitor::{FakeRegistrar, MonitorRig, RegistrationAnswer};
 pub use program::{Execution, ScriptedProgram, ScriptedResource, ScriptedValue};

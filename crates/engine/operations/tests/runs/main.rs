@@ -4,5 +4,6 @@ mod basics;
 mod cancelling;
 mod interruption;
 mod keys;
+mod kills;
 mod plans;
 mod support;

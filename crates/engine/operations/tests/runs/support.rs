@@ -109,7 +109,9 @@ impl EventSink for Recorded {
 
 /// A project with one stack, over many runs.
 pub(crate) struct Site {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removed with the site, unless somebody else looks at it afterwards.
+    _temporary: Option<tempfile::TempDir>,
     pub(crate) launcher: Arc<ScriptedLauncher>,
     passphrase: Mutex<Option<&'static str>>,
 }
@@ -122,10 +124,22 @@ pub(crate) struct Ran {
 
 impl Site {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let temporary = tempfile::tempdir().expect("a temporary folder");
+        let mut site = Self::at(temporary.path(), Cloud::default());
+        site._temporary = Some(temporary);
+        site
+    }
+
+    /// In a folder of somebody else, over a cloud that they look at.
+    pub(crate) fn at(folder: &Path, cloud: Cloud) -> Self {
+        let launcher = ScriptedLauncher {
+            cloud: Arc::new(cloud),
+            ..ScriptedLauncher::default()
+        };
         let site = Self {
-            folder,
-            launcher: Arc::default(),
+            folder: folder.to_owned(),
+            _temporary: None,
+            launcher: Arc::new(launcher),
             passphrase: Mutex::new(Some("correct horse")),
         };
         site.write("Pulumi.yaml", "name: proj\nruntime: nodejs\n");
@@ -133,11 +147,11 @@ impl Site {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join("program").join(name)
+        self.folder.join("program").join(name)
     }
 
     pub(crate) fn state_folder(&self) -> PathBuf {
-        self.folder.path().join("state")
+        self.folder.join("state")
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
@@ -250,7 +264,7 @@ impl Site {
             action,
             mode,
             options: RunOptions {
-                parallel: Some(1),
+                parallel: options.parallel.or(Some(1)),
                 ..options
             },
         };
