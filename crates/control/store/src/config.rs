@@ -1,6 +1,7 @@
 //! Where the database is and with which roles it is used.
 
 use std::path::PathBuf;
+use std::sync::Once;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -240,6 +241,7 @@ impl StoreConfig {
     }
 
     pub(crate) fn options(&self, credentials: &Credentials) -> PgConnectOptions {
+        choose_cryptography();
         let mut options = PgConnectOptions::new_without_pgpass()
             .port(self.address.port)
             .database(&self.address.database)
@@ -265,6 +267,16 @@ impl StoreConfig {
             None => options,
         }
     }
+}
+
+/// Libraries of this program bring two implementations of cryptography, and a connection that is to be
+/// encrypted panics as long as nobody has chosen one of them.
+fn choose_cryptography() {
+    static CHOSEN: Once = Once::new();
+    CHOSEN.call_once(|| {
+        // An error is an earlier choice, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
 }
 
 fn percent_decoded(text: &str) -> Option<String> {

@@ -11,4 +11,5 @@ mod tcp;
 
 pub use cluster::{SPARE_ROLE, shared_cluster};
 pub use database::TestDatabase;
-pub use tcp::TcpCluster;
+pub use nimbus_control_postgres::ADMINISTRATOR;
+pub use tcp::{TcpCluster, TestAuthority};

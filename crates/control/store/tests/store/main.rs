@@ -19,5 +19,6 @@ mod quotas;
 mod rights;
 mod shape;
 mod support;
+mod tls;
 mod tree;
 mod weaknesses;
