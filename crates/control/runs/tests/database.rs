@@ -5,15 +5,25 @@
     reason = "helpers of tests fail like tests"
 )]
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use nimbus_control_runs::{DatabaseStorage, TenantVault};
 use nimbus_control_store::{
-    HeldRun, Isolation, NewDeployment, NewRun, NewTenant, RunEnd, StoreError, StoredRun,
+    BackupScope, HeldRun, Isolation, NewDeployment, NewRun, NewTenant, RunEnd, Store, StoreError,
+    StoredRun,
 };
 use nimbus_control_testing::TestDatabase;
 use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
 use nimbus_core::{TenantId, UserId};
 use nimbus_engine_backend::store::{Put, Storage, Tag, WriteCondition};
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_engine_backend::{
+    Backend, BackendOptions, Environment, Keyring, LeaseSettings, Owner, SessionRequest, StackRef,
+    UpdateInfo, UpdateKind, UpdateResult,
+};
+use nimbus_engine_model::{ResourceState, Snapshot, Urn};
+use nimbus_test_tools::{Tool, short_or_long, tool_or_skip};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -92,7 +102,12 @@ async fn tenant(database: &TestDatabase, slug: &str) -> TenantId {
     made.unwrap().id
 }
 
-async fn queue(database: &TestDatabase, tenant: TenantId, deployment: &str, environment: &str) {
+async fn queue(
+    database: &TestDatabase,
+    tenant: TenantId,
+    deployment: &str,
+    environment: &str,
+) -> StoredRun {
     let user = UserId::from(Uuid::new_v4());
     let queued = database.store.tenant_tx(tenant, async |tx| {
         if !tx.deployment_taken(deployment).await? {
@@ -117,13 +132,17 @@ async fn queue(database: &TestDatabase, tenant: TenantId, deployment: &str, envi
         tx.run_queue(&new).await
     });
     let queued: Result<_, StoreError> = queued.await;
-    queued.unwrap();
+    queued.unwrap()
 }
 
 /// What a worker of this server takes next.
 async fn take(database: &TestDatabase, server: Uuid) -> Option<(TenantId, StoredRun)> {
-    for tenant in database.store.work_tenants().await.unwrap() {
-        let taken = database.store.tenant_tx(tenant, async |tx| {
+    take_from(&database.store, server).await
+}
+
+async fn take_from(store: &Store, server: Uuid) -> Option<(TenantId, StoredRun)> {
+    for tenant in store.work_tenants().await.unwrap() {
+        let taken = store.tenant_tx(tenant, async |tx| {
             if !tx.work_turn().await? {
                 return Ok::<_, StoreError>(None);
             }
@@ -207,4 +226,165 @@ async fn who_lost_a_run_cannot_write_for_it_and_the_next_goes_on_without_a_gap()
     });
     assert_eq!(seqs.await.unwrap(), [1, 2, 3]);
     assert!(take(&database, server).await.is_none(), "it is over");
+}
+
+fn succeeded() -> RunEnd {
+    RunEnd {
+        status: "ended",
+        wish: None,
+        result: Some("succeeded".to_owned()),
+        problem: None,
+    }
+}
+
+/// F16: a hundred deploys of one environment at one moment. One runs; the others have places in a queue that
+/// is served in order, whatever happens to servers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_runs_at_once_are_served_one_by_one_in_order_across_restarts() {
+    let database =
+        TestDatabase::new(&tool_or_skip!(Tool::Postgres), Isolation::SchemaWithRls).await;
+    let acme = tenant(&database, "acme").await;
+    queue(&database, acme, "D1", "dev").await;
+    let others = (0..99).map(|_| queue(&database, acme, "D1", "dev"));
+    let others = futures_of(others.collect()).await;
+    let numbers: BTreeSet<_> = others.iter().map(|run| run.number).collect();
+    assert_eq!(numbers, (2..=100).collect());
+    let mut store = database.store.clone();
+    let mut server = Uuid::new_v4();
+    for number in 1..=100 {
+        let (_, mut run) = take_from(&store, server).await.expect("somebody is next");
+        assert_eq!(run.number, number, "first come, first served");
+        assert!(take_from(&store, server).await.is_none(), "one at a time");
+        if number % 10 == 0 {
+            // The server dies and another one starts, with nothing but the database.
+            server = Uuid::new_v4();
+            store = Store::connect(database.config.clone());
+            let died = run.server.unwrap();
+            assert_eq!(store.runs_orphan(acme, died).await.unwrap(), 1);
+            let (_, again) = take_from(&store, server).await.expect("it goes on");
+            assert_eq!((again.number, again.epoch), (number, run.epoch + 1));
+            run = again;
+        }
+        let left = store.tenant_tx(acme, async |tx| {
+            if number < 100 {
+                let next = tx.run_get("D1", number + 1).await?;
+                assert_eq!(tx.run_position(&next).await?, 0, "{number}");
+                let last = tx.run_get("D1", 100).await?;
+                let waiting = i64::from(100 - number - 1);
+                assert_eq!(tx.run_position(&last).await?, waiting, "{number}");
+            }
+            tx.run_release(&held(&run), &succeeded()).await
+        });
+        let left: Result<_, StoreError> = left.await;
+        left.unwrap();
+    }
+    assert!(take_from(&store, server).await.is_none(), "all were served");
+}
+
+/// All of them at once.
+async fn futures_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    futures::future::join_all(futures).await
+}
+
+/// F22: a thousand stacks of a server are in its backup, and each is there and whole after the restore.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_stack_of_a_server_is_whole_after_a_restore() {
+    let database =
+        TestDatabase::new(&tool_or_skip!(Tool::Postgres), Isolation::SchemaWithRls).await;
+    let ring = ring();
+    let stacks = short_or_long(40, 1000);
+    let mut tenants = Vec::new();
+    for number in 0..4 {
+        tenants.push(tenant(&database, &format!("t{number}")).await);
+    }
+    for number in 0..stacks {
+        let tenant = tenants[number % tenants.len()];
+        let backend = backend(&database.store, &ring, tenant).await;
+        let stack = backend.stack(stack_name(number));
+        stack.create(Owner::current("a test")).await.unwrap();
+        let session = stack.begin(session_request()).await.unwrap();
+        session.finish(state(number), &update()).await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup.tar.zst");
+    let begun = Instant::now();
+    let everything = BackupScope::Everything;
+    database.store.backup(everything, &file).await.unwrap();
+    let backed_up = begun.elapsed();
+    let mut config = database.config.clone();
+    config.address.database.push_str("_restored");
+    let (restored, _) = Store::open(config).await.unwrap();
+    restored.restore(&file).await.unwrap();
+    for number in 0..stacks {
+        let tenant = tenants[number % tenants.len()];
+        let backend = backend(&restored, &ring, tenant).await;
+        let stack = backend.stack(stack_name(number));
+        let loaded = stack.load(&keyring()).await.unwrap();
+        assert_eq!(loaded.snapshot.unwrap().resources, state(number).resources);
+        assert_eq!(stack.history().await.unwrap().len(), 1);
+    }
+    let took = begun.elapsed();
+    println!("{stacks} stacks: backup {backed_up:?}, back and looked at after {took:?}");
+    assert!(took < Duration::from_secs(30 * 60), "{took:?}");
+}
+
+async fn backend(store: &Store, ring: &KeyRing, tenant: TenantId) -> Backend {
+    let vault = TenantVault::open(store, ring, tenant).await.unwrap();
+    let storage = DatabaseStorage::new(vault, "deployments/D1/state");
+    let options = BackendOptions {
+        lease: LeaseSettings {
+            heartbeat: None,
+            ..LeaseSettings::default()
+        },
+        ..BackendOptions::default()
+    };
+    Backend::in_storage(Arc::new(storage), options)
+        .await
+        .unwrap()
+}
+
+fn stack_name(number: usize) -> StackRef {
+    StackRef::new("shop", &format!("s{number}-dev")).unwrap()
+}
+
+fn keyring() -> Arc<Keyring> {
+    Keyring::new(Environment::fixed([]))
+}
+
+fn session_request() -> SessionRequest {
+    SessionRequest {
+        kind: UpdateKind::Update,
+        owner: Owner::current("a test"),
+        keyring: keyring(),
+        secrets: Default::default(),
+        expected: None,
+    }
+}
+
+fn update() -> UpdateInfo {
+    UpdateInfo {
+        kind: UpdateKind::Update,
+        start_time: 1,
+        message: "a test".into(),
+        environment: None,
+        config: json!({}),
+        version: 0,
+        result: UpdateResult::Succeeded,
+        end_time: 2,
+        resource_changes: None,
+    }
+}
+
+/// Some resources, other ones for every stack.
+fn state(number: usize) -> Snapshot {
+    let resources = (0..5).map(|part| {
+        let name = format!("r{number}-{part}");
+        let stack = format!("s{number}-dev");
+        let urn = Urn::new(&stack, "shop", None, "test:index:Thing", &name);
+        Arc::new(ResourceState::new(urn, false))
+    });
+    Snapshot {
+        resources: resources.collect(),
+        ..Snapshot::default()
+    }
 }

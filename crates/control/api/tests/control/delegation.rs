@@ -326,6 +326,74 @@ async fn five_hundred_roles_before_it_in_the_alphabet_take_nobodys_role_away() {
         .ok();
 }
 
+/// Whoever is in more groups than any page of a list has is judged by all of them.
+#[tokio::test]
+async fn the_group_after_a_thousand_others_counts_like_the_first() {
+    let nimbus = installation!();
+    let owner = nimbus.set_up().await;
+    let acme = nimbus.tenant(&owner, "acme").await;
+    let base = format!("/api/v1/tenants/{acme}");
+    let boss = nimbus.user(&owner, &acme, "boss@acme.example", None).await;
+    let group = json!({"name": "zz administrators"});
+    let made = nimbus.post(&format!("{base}/groups"), &owner, group).await;
+    let group = text(&made.ok()["id"]);
+    let carries = json!({"role": "tenant_admin", "group_id": group});
+    let assignments = format!("{base}/role-assignments");
+    nimbus.post(&assignments, &owner, carries).await.ok();
+    nimbus
+        .database
+        .run_as_administrator(&format!(
+            "INSERT INTO nimbus_core.groups (tenant_id, id, name, looks_like)
+                 SELECT '{acme}', gen_random_uuid(), 'aa' || n, 'aa' || n FROM generate_series(1, 1200) n;
+             INSERT INTO nimbus_core.group_members (tenant_id, group_id, user_id)
+                 SELECT tenant_id, id, '{boss}' FROM nimbus_core.groups WHERE name LIKE 'aa%';
+             INSERT INTO nimbus_core.role_assignments (tenant_id, id, role, group_id, reach)
+                 SELECT tenant_id, gen_random_uuid(), 'viewer', id, 'own' FROM nimbus_core.groups WHERE name LIKE 'aa%'"
+        ))
+        .await;
+    let member = format!("{base}/groups/{group}/members/{boss}");
+    nimbus.call("PUT", &member, Some(&owner), None).await.ok();
+    // What the last group gives is held.
+    let token = nimbus.token("acme", "boss@acme.example").await;
+    let made = json!({"name": "of the boss"});
+    nimbus
+        .post(&format!("{base}/groups"), &token, made)
+        .await
+        .ok();
+    // And whoever holds less does not take the account over.
+    let desk = json!({"name": "desk", "grants": [{"permissions": ["users:read", "users:account:update"]}]});
+    nimbus
+        .post(&format!("{base}/roles"), &owner, desk)
+        .await
+        .ok();
+    nimbus
+        .user(&owner, &acme, "desk@acme.example", Some("desk"))
+        .await;
+    let desk = nimbus.token("acme", "desk@acme.example").await;
+    let take_over = json!({"password": "quiet tree stone 4"});
+    let path = format!("{base}/users/{boss}");
+    let refused = nimbus
+        .call("PATCH", &path, Some(&desk), Some(take_over.clone()))
+        .await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+    // Without that group it is an account like others.
+    nimbus
+        .user(&owner, &acme, "heir@acme.example", Some("tenant_admin"))
+        .await;
+    nimbus
+        .call("DELETE", &member, Some(&owner), None)
+        .await
+        .ok();
+    nimbus
+        .database
+        .run_as_administrator("DELETE FROM nimbus_core.role_assignments WHERE role = 'viewer'")
+        .await;
+    nimbus
+        .call("PATCH", &path, Some(&desk), Some(take_over))
+        .await
+        .ok();
+}
+
 #[tokio::test]
 async fn how_long_the_trail_is_kept_is_not_for_the_tenant_to_say() {
     let nimbus = installation!();

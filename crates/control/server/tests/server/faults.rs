@@ -3,22 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use nimbus_control_store::StoreError;
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_control_runs::{DatabaseStorage, TenantVault};
+use nimbus_control_store::{NewTenant, StoreError};
+use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
+use nimbus_engine_backend::store::{Storage as _, WriteCondition};
+use nimbus_test_tools::{Tool, short_or_long, tool_or_skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::support::{Running, folder, options, post, postmaster};
-
-/// Kills of PostgreSQL in one test; more in a soak: `NIMBUS_TEST_KILLS=200`.
-fn kills() -> usize {
-    std::env::var("NIMBUS_TEST_KILLS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(5)
-}
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +39,7 @@ async fn what_was_acknowledged_survives_every_kill() {
     let root = server.store.tenant_find(&[]).await.unwrap();
     let mut acknowledged = BTreeSet::new();
     let mut attempted = BTreeSet::new();
-    for round in 0..kills() {
+    for round in 0..short_or_long(5, 200) {
         let victim = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
         let store = server.store.clone();
         let (progress, mut seen) = watch::channel(0);
@@ -109,6 +105,139 @@ async fn what_was_acknowledged_survives_every_kill() {
         "lost {lost:?}, torn {torn:?}"
     );
     assert!(!acknowledged.is_empty());
+    server.stop().await;
+}
+
+/// A state that knows its own number and digest, as large as states are.
+fn numbered_state(number: u64) -> String {
+    let body = format!("{number} ").repeat(20_000);
+    format!(
+        "{number}\n{:02x?}\n{body}",
+        Sha256::digest(&body).as_slice()
+    )
+}
+
+/// The number of a state that is whole.
+fn number_of(state: &[u8]) -> u64 {
+    let text = std::str::from_utf8(state).unwrap();
+    let (number, rest) = text.split_once('\n').unwrap();
+    let (digest, body) = rest.split_once('\n').unwrap();
+    let found = format!("{:02x?}", Sha256::digest(body).as_slice());
+    assert_eq!(found, digest, "{number}");
+    number.parse().unwrap()
+}
+
+/// F7: the state of a stack is replaced again and again while PostgreSQL is killed: what is there afterwards
+/// is the last one that was acknowledged or the one after it, whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_is_the_one_before_or_the_one_after_every_kill() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let root = server.store.tenant_find(&[]).await.unwrap();
+    let new = NewTenant::new(root, "acme", "Acme");
+    let made: Result<_, StoreError> = server
+        .store
+        .registry_tx(root, async |tx| tx.tenant_create(&new).await)
+        .await;
+    let acme = made.unwrap().id;
+    let ring = KeyRing::new(KeyEncryptionKey::generate(), Vec::new());
+    let vault = TenantVault::open(&server.store, &ring, acme).await.unwrap();
+    let storage = DatabaseStorage::new(vault, "deployments/D1/state");
+    let mut next = 1;
+    for round in 0..short_or_long(5, 200) {
+        let victim = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
+        let (progress, mut seen) = watch::channel(0);
+        let (stop, stopped) = watch::channel(false);
+        let writer = storage.clone();
+        let writing = tokio::spawn(async move {
+            let mut acknowledged = next - 1;
+            // A kill between two writes may pass without a failure, so only the test ends this.
+            for number in (next..).take_while(|_| !*stopped.borrow()) {
+                let state = numbered_state(number).into();
+                match writer
+                    .put("dev.json", state, WriteCondition::Anything)
+                    .await
+                {
+                    Ok(_) => acknowledged = number,
+                    Err(_) => return acknowledged,
+                }
+                progress.send_modify(|count| *count += 1);
+            }
+            acknowledged
+        });
+        let begun = seen.wait_for(|written| *written > round % 7);
+        drop(timeout(PATIENCE, begun).await.expect("writes go on"));
+        kill(victim, Signal::SIGKILL).unwrap();
+        let replaced = || {
+            let now = postmaster(&options.database.data_dir);
+            now.is_some_and(|now| now != victim.as_raw())
+        };
+        assert!(ready(&server, PATIENCE, replaced).await, "round {round}");
+        stop.send_replace(true);
+        let acknowledged = timeout(PATIENCE, writing).await.unwrap().unwrap();
+        let found = storage.get("dev.json").await.unwrap().unwrap();
+        let found = number_of(&found.bytes);
+        assert!(
+            found == acknowledged || found == acknowledged + 1,
+            "round {round}: {found} after {acknowledged}"
+        );
+        next = found + 1;
+    }
+    server.stop().await;
+}
+
+/// F6: the database is away for so long, first hanging and then gone. Nobody is answered with 500 or hangs,
+/// and soon after its return everything works, with what was there before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_of_the_database_is_told_and_over_when_it_is_over() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let folder = folder();
+    let options = options(folder.path(), &binaries);
+    let server = Running::start(&options).await;
+    let root = server.store.tenant_find(&[]).await.unwrap();
+    let outages = short_or_long(vec![5], vec![5, 60]);
+    for seconds in outages {
+        let name = format!("before-{seconds}");
+        server
+            .store
+            .tenant_tx(root, async |tx| tx.compartment_create(&name, None).await)
+            .await
+            .unwrap();
+        let victim = Pid::from_raw(postmaster(&options.database.data_dir).unwrap());
+        let family = children(victim);
+        for process in family.iter().chain([&victim]) {
+            kill(*process, Signal::SIGSTOP).unwrap();
+        }
+        let begun = Instant::now();
+        let (mut refused, mut slowest) = (0, Duration::ZERO);
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            let body = r#"{"email": "owner@operator.example", "password": "x"}"#;
+            let asked = Instant::now();
+            let answer = timeout(PATIENCE, post(server.address, "/api/v1/auth/login", body)).await;
+            let answer = answer.expect("nobody hangs");
+            slowest = slowest.max(asked.elapsed());
+            assert_eq!(answer.status, 503, "{}", answer.body);
+            assert!(answer.head.contains("retry-after:"), "{}", answer.head);
+            refused += 1;
+        }
+        for process in family.iter().chain([&victim]) {
+            let _ = kill(*process, Signal::SIGCONT);
+        }
+        let returned = Instant::now();
+        let works = || true;
+        assert!(ready(&server, Duration::from_secs(30), works).await);
+        let after = returned.elapsed();
+        println!("{seconds} s away: {refused} refused, slowest {slowest:?}, back after {after:?}");
+        assert!(refused > 0);
+        let rows = server
+            .store
+            .tenant_tx(root, async |tx| tx.compartment_list().await)
+            .await
+            .unwrap();
+        assert!(rows.iter().any(|row| row.name == name));
+    }
     server.stop().await;
 }
 
