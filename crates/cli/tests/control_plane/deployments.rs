@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::support::{PATIENCE, Site, Up, body_of, request};
 
 /// A server, and somebody who is signed in at it.
-struct ApiCaller {
+pub(crate) struct ApiCaller {
     address: String,
     token: String,
 }
 
 impl ApiCaller {
-    fn new(server: &Up) -> Self {
+    pub(crate) fn new(server: &Up) -> Self {
         let (status, answer) = server.login("");
         assert_eq!(status, 200, "{answer}");
         let token = body_of(&answer)["access_token"]
@@ -27,7 +27,7 @@ impl ApiCaller {
         }
     }
 
-    fn ask(&self, method: &str, path: &str, more: &str, body: &Value) -> (u16, String) {
+    pub(crate) fn ask(&self, method: &str, path: &str, more: &str, body: &Value) -> (u16, String) {
         let headers = format!("Authorization: Bearer {}\r\n{more}", self.token);
         let body = match body {
             Value::Null => String::new(),
@@ -42,20 +42,20 @@ impl ApiCaller {
         )
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let (status, answer) = self.ask("GET", path, "", &Value::Null);
         assert_eq!(status, 200, "{path}: {answer}");
         body_of(&answer)
     }
 
-    fn post(&self, path: &str, body: &Value) -> Value {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
         let (status, answer) = self.ask("POST", path, "", body);
         assert!((200..300).contains(&status), "{path}: {answer}");
         body_of(&answer)
     }
 
     /// Every event of a run once `enough` has seen what it waits for, or the run is over.
-    fn watch(&self, run: &Value, enough: impl Fn(&Value) -> bool) -> Vec<Value> {
+    pub(crate) fn watch(&self, run: &Value, enough: impl Fn(&Value) -> bool) -> Vec<Value> {
         let started = Instant::now();
         let (mut events, mut after) = (Vec::new(), 0);
         loop {
@@ -76,7 +76,7 @@ impl ApiCaller {
         }
     }
 
-    fn finish(&self, run: &Value) -> (Value, Vec<Value>) {
+    pub(crate) fn finish(&self, run: &Value) -> (Value, Vec<Value>) {
         let events = self.watch(run, |_| false);
         let id = run["id"].as_str().unwrap();
         (self.get(&format!("/runs/{id}")), events)
@@ -84,7 +84,7 @@ impl ApiCaller {
 }
 
 /// A program that makes one resource, after a while.
-fn program(milliseconds: u32) -> String {
+pub(crate) fn program(milliseconds: u32) -> String {
     format!(
         "const pulumi = require('@pulumi/pulumi');
 module.exports = (async () => {{
@@ -96,7 +96,7 @@ module.exports = (async () => {{
     )
 }
 
-fn register(caller: &ApiCaller, name: &str, needs: &str, milliseconds: u32) {
+pub(crate) fn register(caller: &ApiCaller, name: &str, needs: &str, milliseconds: u32) {
     let template = format!(
         "name: {name}\ndependencies: [{needs}]\nconfig:\n  size: '1'\noutputs: {{first: }}\n"
     );

@@ -1,21 +1,15 @@
 //! However it ends, nothing is left running and nothing is lost.
 
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{Tool, short_or_long, tool_or_skip};
 
 use crate::support::{Site, is_alive, wait_for};
-
-/// Kills in one test; more in a soak: `NIMBUS_TEST_KILLS=200`.
-fn kills() -> usize {
-    let given = std::env::var("NIMBUS_TEST_KILLS").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(2)
-}
 
 #[test]
 fn a_server_that_is_killed_takes_its_database_along_and_starts_again_with_everything() {
     let site = Site::new(&tool_or_skip!(Tool::Postgres));
     let mut server = site.up();
     site.set_up(&server);
-    for round in 0..kills() {
+    for round in 0..short_or_long(2, 50) {
         let slug = format!("tenant-{round}");
         site.ask(&["tenant", "create", &slug]);
         let database = site.postmaster().unwrap();

@@ -9,6 +9,8 @@
 mod administration;
 mod deployments;
 mod ends;
+mod outages;
+mod recovery;
 mod secrets;
 mod settings;
 mod support;
