@@ -10,6 +10,7 @@ mod administration;
 mod deployments;
 mod ends;
 mod outages;
+mod programs;
 mod recovery;
 mod secrets;
 mod settings;

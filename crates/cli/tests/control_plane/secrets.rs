@@ -26,7 +26,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     ]
 }
 
-fn contains(bytes: &[u8], secret: &str) -> bool {
+pub(crate) fn contains(bytes: &[u8], secret: &str) -> bool {
     forms(secret).iter().any(|form| {
         bytes
             .windows(form.len())
@@ -34,7 +34,7 @@ fn contains(bytes: &[u8], secret: &str) -> bool {
     })
 }
 
-fn search(folder: &Path, secret: &str, found: &mut Vec<String>) {
+pub(crate) fn search(folder: &Path, secret: &str, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let kind = entry.file_type().unwrap();

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -60,6 +61,7 @@ impl TenantPrograms {
         let index = vault.tx(async |tx| tx.workspace_index().await).await?;
         let mut whole = Sha256::new();
         whole.update(LIBRARY.as_slice());
+        whole.update(LAYOUT);
         if let Some(modules) = &self.settings.node_modules {
             whole.update(modules.as_os_str().as_encoded_bytes());
         }
@@ -90,9 +92,17 @@ impl TenantPrograms {
 
     fn finish(&self, draft: &Path, target: &Path) -> io::Result<()> {
         nimbus_library::write_missing(draft)?;
-        let modules = draft.join("stacks/node_modules");
         if let Some(given) = &self.settings.node_modules {
-            std::os::unix::fs::symlink(given, modules)?;
+            let stacks = draft.join("stacks");
+            // In a strict sandbox a program sees its own folder and nothing above it.
+            for stack in fs::read_dir(&stacks)? {
+                let modules = stack?.path().join("src/node_modules");
+                if modules.parent().is_some_and(Path::is_dir) && !modules.exists() {
+                    symlink(given, modules)?;
+                }
+            }
+            // After the others: what it leads to is the operator's, and has no stacks.
+            symlink(given, stacks.join("node_modules"))?;
         }
         match fs::rename(draft, target) {
             // Another run was faster and wrote the same.
@@ -101,6 +111,9 @@ impl TenantPrograms {
         }
     }
 }
+
+/// Another one makes workspaces that were written out before be written out anew.
+const LAYOUT: &[u8] = b"2";
 
 /// What is shipped, as one digest.
 static LIBRARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
