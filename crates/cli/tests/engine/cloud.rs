@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Ran, Site, finish};
+use crate::interruptions::{processes_of, signal};
+use crate::support::{Ran, Site, end_of, finish, wait_until};
 
 struct Cloud(AwsServer);
 
@@ -35,6 +37,10 @@ impl Cloud {
 
     /// Nimbus with this cloud and no passphrase.
     fn run(&self, site: &Site, arguments: &[&str]) -> Ran {
+        finish(self.command(site, arguments).output().unwrap())
+    }
+
+    fn command(&self, site: &Site, arguments: &[&str]) -> std::process::Command {
         let endpoint = self.0.address();
         let mut command = site.command(arguments);
         command
@@ -46,7 +52,7 @@ impl Cloud {
             .env("AWS_ENDPOINT_URL", endpoint)
             .env("AWS_ACCESS_KEY_ID", "key")
             .env("AWS_SECRET_ACCESS_KEY", "secret");
-        finish(command.output().unwrap())
+        command
     }
 }
 
@@ -107,4 +113,56 @@ fn a_key_that_cannot_be_had_is_refused_before_anything_happens() {
         assert!(refused.stderr.contains(code), "{}", refused.stderr);
         assert!(!site.read(SETTINGS).contains("hunter2"));
     }
+}
+
+/// F3 through the real binary, in the long form: an update is stopped past its lease of a minute, another one
+/// takes the stack, and the first is woken. It writes nothing more, and nothing that it started stays.
+#[test]
+fn an_update_that_was_stopped_past_its_lease_ends_when_it_wakes() {
+    let program = tool_or_skip!(Tool::S3Server);
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    if !nimbus_test_tools::is_long() {
+        // What holds without a minute's wait: a_holder_that_was_stopped_past_its_lease_is_fenced_when_it_wakes.
+        return;
+    }
+    let cloud = Cloud::start(&program);
+    let site = Site::notes(&sdk);
+    let url = "awskms://alias/state?region=eu-west-1";
+    let settings = site.read(SETTINGS);
+    site.write(SETTINGS, &format!("secretsprovider: {url}\n{settings}"));
+    cloud
+        .run(&site, &["stack-config", "set", "stalls", "true"])
+        .ok();
+    let up = ["program", "up", "--yes", "--skip-preview"];
+    let first = cloud
+        .command(&site, &up)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let slow = site.path("cloud/slow.note");
+    wait_until("the slow note is written", || slow.exists());
+    signal(&first, Signal::SIGSTOP);
+    // Another one comes, finds the stack taken, and tries again until it is not.
+    let refresh = ["program", "refresh", "--yes", "--skip-preview"];
+    wait_until("the lease is over", || {
+        let tried = cloud.run(&site, &refresh);
+        assert!(
+            tried.code == 0 || tried.stderr.contains("NIM-0209"),
+            "{}",
+            tried.stderr
+        );
+        tried.code == 0
+    });
+    let state = cloud.run(&site, &["state", "export"]).ok().stdout;
+    signal(&first, Signal::SIGCONT);
+    let ended = end_of(first);
+    assert_ne!(ended.code, 0, "{}", ended.stdout);
+    assert!(
+        ended.stderr.contains("took over") || ended.stderr.contains("lease"),
+        "{}",
+        ended.stderr
+    );
+    wait_until("nothing of it is left", || processes_of(&site).is_empty());
+    assert_eq!(cloud.run(&site, &["state", "export"]).ok().stdout, state);
 }

@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 
 use crate::support::{Site, end_of, node_sdk, wait_until};
 
-fn signal(child: &Child, signal: Signal) {
+pub(crate) fn signal(child: &Child, signal: Signal) {
     let pid = i32::try_from(child.id()).unwrap();
     kill(Pid::from_raw(pid), signal).unwrap();
 }
@@ -131,6 +131,43 @@ fn a_second_run_is_refused_and_names_the_first() {
     assert!(site.cloud().is_empty());
 }
 
+/// F17: whatever else would change a stack is refused while it is updated; looking at it is allowed, and shows
+/// what was there before.
+#[test]
+fn whatever_would_change_a_stack_is_refused_while_it_is_updated() {
+    let Some(sdk) = node_sdk("whatever_would_change_a_stack_is_refused_while_it_is_updated") else {
+        return;
+    };
+    let site = Site::notes(&sdk);
+    site.up().ok();
+    let before = site.state(&["export"]).ok().stdout;
+    site.write("before.json", &before);
+    let notes = site.cloud();
+    let child = site.stalled_up();
+    let apply = ["--yes", "--skip-preview", "--json"];
+    let imported = ["import", "pkg:index:Note", "other", "other-1"];
+    for arguments in [&["up"][..], &["destroy"], &["refresh"], &imported] {
+        let arguments = [&["program"], arguments, &apply].concat();
+        let refused = site.run(&arguments).failed(4);
+        assert_eq!(refused.json()["error"]["code"], "NIM-0209", "{arguments:?}");
+    }
+    let arguments = ["import", "--file", "../before.json", "--yes", "--force"];
+    let refused = site.state(&arguments);
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    assert!(refused.stderr.contains("NIM-0209"), "{}", refused.stderr);
+    // These look, and settle nothing.
+    site.state(&["repair", "--yes"]);
+    let preview = site.program(&["preview"]);
+    assert!(preview.code == 0 || preview.stderr.contains("NIM-0209"));
+    assert_eq!(site.state(&["export"]).ok().stdout, before);
+    let with_slow: Vec<String> = notes.iter().cloned().chain(["slow.note".into()]).collect();
+    assert_eq!(site.cloud(), with_slow, "nobody else wrote anything");
+    site.go();
+    end_of(child).ok();
+    let listed = site.state(&["ls", "--stack", "dev"]).ok();
+    assert!(listed.stdout.contains("::slow  slow"), "{}", listed.stdout);
+}
+
 #[test]
 fn cancel_lets_the_running_step_end_and_keeps_it() {
     let Some(sdk) = node_sdk("cancel_lets_the_running_step_end_and_keeps_it") else {
@@ -177,7 +214,7 @@ fn a_second_request_kills_and_the_journal_knows() {
 
 /// Processes of this machine whose variables name the site.
 #[cfg(target_os = "linux")]
-fn processes_of(site: &Site) -> Vec<String> {
+pub(crate) fn processes_of(site: &Site) -> Vec<String> {
     let home = site.path("home").display().to_string();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
