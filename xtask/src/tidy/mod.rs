@@ -13,6 +13,7 @@ mod lockfiles;
 mod manifests;
 mod markdown;
 mod paths;
+mod reliability;
 mod sources;
 mod spec_rows;
 mod starts;
@@ -112,6 +113,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
     }
     findings.extend(subjects::check(&subjects::unpublished(repo)));
     findings.extend(spec_rows::check(&files));
+    findings.extend(reliability::check(&files));
     findings.extend(words::check(&files));
     findings.extend(error_pages::check(&files));
     findings.extend(generated::check(repo, &files)?);

@@ -60,7 +60,7 @@ fn check_row(path: &str, group: &str, row: &SpecRow, files: &[RepoFile]) -> Vec<
 /// written as in names of functions, because spaces and commas separate tests here.
 /// `path/to/file.rs::module::name` is a test that a macro makes: the file gives `module` to a macro whose
 /// definition has a test function of that name, or makes one of each name in its list.
-fn exists(test: &str, files: &[RepoFile]) -> bool {
+pub(super) fn exists(test: &str, files: &[RepoFile]) -> bool {
     let Some((path, name)) = test.split_once("::") else {
         return false;
     };
