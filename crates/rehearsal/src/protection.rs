@@ -51,7 +51,11 @@ mod tests {
             (json!({"deletionProtectionEnabled": false}), None),
             (json!({"skipFinalSnapshot": true}), None),
         ] {
-            assert_eq!(protecting(inputs.as_object().unwrap()), expected, "{inputs}");
+            assert_eq!(
+                protecting(inputs.as_object().unwrap()),
+                expected,
+                "{inputs}"
+            );
         }
     }
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, ErrorCode};
-use nimbus_orchestrator::{RunReason, UnitConfigValue};
+use nimbus_orchestrator::{Fingerprint, RunReason, UnitConfigValue};
 use nimbus_runs::{
-    DeployedUnit, RestorePoint, RotateRequest, RunContext, rotate, take_environment,
+    DeployedUnit, RestorePoint, RestoreTarget, RotateRequest, RunContext, rotate, take_environment,
 };
 use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
 use serde_json::json;
@@ -175,10 +175,15 @@ async fn destroying_and_rolling_back_make_the_next_deploy_run() {
     context.destroy(&component("app")).await.unwrap();
     assert_eq!(platform.deploy().await, ["app"]);
     let context = platform.context().await;
-    let restored = context
-        .restore(&component("network"), RestorePoint::Version(1))
-        .await;
-    restored.unwrap();
+    // Nothing is recorded of what that state was made from, so nothing can be proved.
+    let unknown = RestoreTarget {
+        point: RestorePoint::Version(1),
+        made_from: Fingerprint::default(),
+    };
+    context
+        .restore(&component("network"), unknown)
+        .await
+        .unwrap();
     assert_eq!(platform.deploy().await, ["network"]);
 }
 

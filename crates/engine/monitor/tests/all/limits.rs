@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::PropertyValue;
-use nimbus_engine_monitor::testing::MonitorRig;
 use nimbus_engine_monitor::{
     Confinement, EngineEndpoint, Listen, MonitorServer, MonitorSettings, RequestLimits,
 };
@@ -16,6 +15,7 @@ use nimbus_engine_ports::Severity;
 use nimbus_engine_proto as proto;
 use nimbus_engine_proto::engine_client::EngineClient;
 use nimbus_engine_proto::resource_monitor_client::ResourceMonitorClient;
+use nimbus_engine_testing::MonitorRig;
 use tokio::net::UnixStream;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};

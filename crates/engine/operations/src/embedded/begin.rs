@@ -8,7 +8,6 @@ use nimbus_engine_backend::{
     BackendError, DeclaredSecrets, Keyring, ORGANIZATION, Owner, Stack, StackSecrets, StateVersion,
 };
 use nimbus_engine_deploy::{DeploymentOptions, DeploymentPlan, Targets};
-use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_engine_model::{NamingRules, NamingScope, Snapshot};
 use nimbus_engine_ports::DeploymentContext;

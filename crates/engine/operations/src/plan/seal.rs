@@ -180,7 +180,7 @@ mod tests {
         let seal = || program_digest(&ProjectFiles::UNRESTRICTED, &source, None).unwrap();
         let skip = || {
             let mut fingerprint = Fingerprint::default();
-            add_program(&mut fingerprint, &source).unwrap();
+            add_program(&mut fingerprint, &ProjectFiles::UNRESTRICTED, &source).unwrap();
             fingerprint.digest()
         };
         // The kind of file, and whether it is of the program.
