@@ -24,7 +24,7 @@ pub(crate) struct DownloadCache {
 /// What an entry is made from. Equal inputs give equal keys.
 pub(crate) struct Recipe<'a> {
     /// The folder inside the cache, and the name in messages.
-    pub(crate) name: &'static str,
+    pub(crate) name: &'a str,
     /// Everything that decides the content: pins, tool versions, platform.
     pub(crate) inputs: &'a [&'a str],
     /// Free space to insist on before starting.

@@ -16,9 +16,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-static RUNNING: Mutex<Option<RunningChild>> = Mutex::new(None);
+/// Set-up builds while lints run, so there may be two.
+static RUNNING: Mutex<Vec<RunningChild>> = Mutex::new(Vec::new());
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum RunningChild {
     Group(Pid),
     /// Shares our terminal, so the terminal's own Ctrl-C reaches it as well.
@@ -30,9 +31,7 @@ pub(crate) fn watch_for_interrupts() -> Result<()> {
     ctrlc::set_handler(|| {
         INTERRUPTED.store(true, Ordering::SeqCst);
         // Between two programs the next one is not started, see `spawn`.
-        if let Some(running) = RUNNING.lock().ok().and_then(|running| *running) {
-            end(running);
-        }
+        end_running();
     })
     .context("cannot watch for interrupts")
 }
@@ -104,18 +103,17 @@ pub(crate) fn run_watched(
         .stdout
         .take()
         .context("the program's output is not connected")?;
-    remember(Some(RunningChild::Group(pid_of(&child)?)));
+    remember(RunningChild::Group(pid_of(&child)?));
     for line in BufReader::new(output).split(b'\n') {
         on_line(&String::from_utf8_lossy(&line?));
     }
     wait(child, RunningChild::Group)
 }
 
-/// Ends the program that runs now, with everything that it has started.
+/// Ends what runs now, with everything that it has started.
 pub(crate) fn end_running() {
-    if let Some(running) = RUNNING.lock().ok().and_then(|running| *running) {
-        end(running);
-    }
+    let running = RUNNING.lock().map(|running| running.clone());
+    running.unwrap_or_default().into_iter().for_each(end);
 }
 
 fn spawn(command: &mut Command, what: &str) -> Result<Child> {
@@ -126,9 +124,10 @@ fn spawn(command: &mut Command, what: &str) -> Result<Child> {
 }
 
 fn wait(mut child: Child, kind: fn(Pid) -> RunningChild) -> Result<ExitStatus> {
-    remember(Some(kind(pid_of(&child)?)));
+    let running = kind(pid_of(&child)?);
+    remember(running);
     let status = child.wait();
-    remember(None);
+    forget(running);
     anyhow::ensure!(!interrupted(), "interrupted");
     Ok(status?)
 }
@@ -141,13 +140,21 @@ fn end(running: RunningChild) {
     };
 }
 
-fn remember(running: Option<RunningChild>) {
-    if let Ok(mut slot) = RUNNING.lock() {
-        *slot = running;
+fn remember(running: RunningChild) {
+    if let Ok(mut all) = RUNNING.lock()
+        && !all.contains(&running)
+    {
+        all.push(running);
     }
     // An interrupt that came after the start and before this found nothing to end.
-    if let Some(running) = running.filter(|_| interrupted()) {
+    if interrupted() {
         end(running);
+    }
+}
+
+fn forget(running: RunningChild) {
+    if let Ok(mut all) = RUNNING.lock() {
+        all.retain(|other| *other != running);
     }
 }
 

@@ -36,7 +36,31 @@ pub(crate) struct TestOptions {
 }
 
 pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
-    let tools = setup::install(repo, SetupScope::Integration)?;
+    let mut tools = setup::install(repo, SetupScope::Integration)?;
+    // Lints leave processor time unused at their end, and downloads use none.
+    let (checked, go_tools) = thread::scope(|scope| {
+        let building = scope.spawn(|| setup::install_go_tools(repo));
+        let checked = check(repo, options);
+        let go_tools = building.join();
+        (checked, go_tools)
+    });
+    let (mut counts, mut failed) = checked?;
+    let Ok(go_tools) = go_tools else {
+        bail!("set-up of the Go tools ended in a defect; the lines above say where");
+    };
+    tools.add_go_tools(go_tools?);
+    stage(&mut failed, "tests", || {
+        run_tests(repo, options, &tools, &mut counts)
+    })?;
+    summarize(&counts, &failed);
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("failed: {}", failed.join(", "))
+}
+
+/// Everything that needs no tool of a test.
+fn check(repo: &Repo, options: &TestOptions) -> Result<(Counts, Vec<&'static str>)> {
     let mut failed = Vec::new();
     if options.cargo.is_empty() {
         stage(&mut failed, "formatting", || {
@@ -75,14 +99,7 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     if options.long {
         println!("\nlong forms: this may take an hour, and wants the machine for itself");
     }
-    stage(&mut failed, "tests", || {
-        run_tests(repo, options, &tools, &mut counts)
-    })?;
-    summarize(&counts, &failed);
-    if failed.is_empty() {
-        return Ok(());
-    }
-    bail!("failed: {}", failed.join(", "))
+    Ok((counts, failed))
 }
 
 fn stage(

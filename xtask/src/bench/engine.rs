@@ -48,7 +48,8 @@ pub(super) fn run(
     sizes: &[u32],
     keep: bool,
 ) -> Result<()> {
-    let tools = setup::install(repo, SetupScope::Integration)?;
+    let mut tools = setup::install(repo, SetupScope::Integration)?;
+    tools.add_go_tools(setup::install_go_tools(repo)?);
     let sdk = tools
         .node_sdk
         .path()

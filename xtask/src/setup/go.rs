@@ -1,13 +1,19 @@
-//! Third-party tools built from Go modules: the official command line and provider plugins.
+//! Third-party tools built from Go modules: the official command line and a provider plugin.
 //!
-//! The pins are in `tools/go/tools.toml`. A group is installed as a whole or not at all, because the
-//! command line without its language hosts is of no use. A module proxy may lack a module, and there
-//! may be no Go: neither is a failure here, the tests that need the tools say that they were skipped.
+//! `tools/go` has a module for each, with every dependency pinned. Each tool has a cache entry of its
+//! own, because the command line takes minutes and the others change more often. A group of them is
+//! there as a whole or not at all: the command line without its language hosts is of no use. A module
+//! proxy may lack a module, and there may be no Go: neither is a failure here, the tests that need
+//! the tools say that they were skipped.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -17,6 +23,7 @@ use crate::cache::{DownloadCache, Recipe};
 use crate::process::{self, InstallFailure};
 use crate::repo::Repo;
 
+const FOLDER: &str = "tools/go";
 const PINS: &str = "tools/go/tools.toml";
 
 pub(crate) struct GoTools {
@@ -28,34 +35,29 @@ pub(crate) struct GoTools {
 #[serde(deny_unknown_fields)]
 struct Pins {
     #[serde(default)]
-    tool: Vec<Build>,
+    tool: Vec<GoProgram>,
     #[serde(default)]
-    file: Vec<Extra>,
+    script: Vec<GoScripts>,
 }
 
-/// A program to build.
+/// A program to build in the module of its name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Build {
+struct GoProgram {
     binary: String,
-    module: String,
-    version: String,
     package: String,
     group: GoModuleGroup,
     #[serde(default)]
     ldflags: String,
-    #[serde(default)]
-    replace: Vec<String>,
 }
 
-/// A file to take out of a module as it is.
+/// Files to take as they are out of a module that the program `binary` requires.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Extra {
-    name: String,
+struct GoScripts {
+    binary: String,
     module: String,
-    version: String,
-    path: String,
+    paths: Vec<String>,
     group: GoModuleGroup,
 }
 
@@ -75,12 +77,19 @@ impl GoModuleGroup {
     }
 }
 
+/// What is built, and from what.
+struct Workshop {
+    pins: Pins,
+    text: String,
+    /// The toolchain, which says the platform as well.
+    go: String,
+    /// The files of each tool's module by name.
+    modules: BTreeMap<String, BTreeMap<String, String>>,
+}
+
 pub(crate) fn install(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
-    provide(repo, |group, pins, text, go| {
-        let built = with_recipe(group, text, go, |recipe| {
-            cache.install(recipe, |folder| build_group(group, pins, folder))
-        });
-        match built {
+    provide(repo, |workshop, group| {
+        match workshop.install(group, cache) {
             Ok(entry) => Ok(InstalledTool::Ready(entry)),
             Err(error) if process::interrupted() => Err(error),
             Err(error) => Ok(InstalledTool::Missing(reason(&error))),
@@ -89,24 +98,20 @@ pub(crate) fn install(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
 }
 
 pub(crate) fn find(repo: &Repo, cache: &DownloadCache) -> Result<GoTools> {
-    provide(repo, |group, _, text, go| {
-        with_recipe(group, text, go, |recipe| {
-            let entry = cache.entry(recipe);
-            Ok(if entry.is_dir() {
-                InstalledTool::Ready(entry)
-            } else {
-                InstalledTool::Missing("run `cargo xtask setup --integration`".into())
-            })
+    provide(repo, |workshop, group| {
+        let entry = workshop.with_group_recipe(group, |recipe| cache.entry(recipe));
+        Ok(if entry.is_dir() {
+            InstalledTool::Ready(entry)
+        } else {
+            InstalledTool::Missing("run `cargo xtask setup --integration`".into())
         })
     })
 }
 
 fn provide(
     repo: &Repo,
-    each: impl Fn(GoModuleGroup, &Pins, &str, &str) -> Result<InstalledTool>,
+    each: impl Fn(&Workshop, GoModuleGroup) -> Result<InstalledTool>,
 ) -> Result<GoTools> {
-    let text = repo.read(PINS)?;
-    let pins: Pins = toml::from_str(&text).with_context(|| format!("{PINS} is not understood"))?;
     let Ok(go) = process::capture(Command::new("go").arg("version")) else {
         let missing =
             || InstalledTool::Missing("there is no Go toolchain: install Go and run again".into());
@@ -115,88 +120,154 @@ fn provide(
             plugins: missing(),
         });
     };
-    let pulumi = match each(GoModuleGroup::CommandLine, &pins, &text, &go)? {
-        InstalledTool::Ready(entry) => InstalledTool::Ready(entry.join("bin").join("pulumi")),
-        missing @ InstalledTool::Missing(_) => missing,
-    };
-    let plugins = match each(GoModuleGroup::ProviderPlugins, &pins, &text, &go)? {
-        InstalledTool::Ready(entry) => InstalledTool::Ready(entry.join("bin")),
-        missing @ InstalledTool::Missing(_) => missing,
-    };
-    Ok(GoTools { pulumi, plugins })
-}
-
-fn with_recipe<T>(
-    group: GoModuleGroup,
-    pins: &str,
-    go: &str,
-    use_it: impl FnOnce(&Recipe<'_>) -> Result<T>,
-) -> Result<T> {
-    use_it(&Recipe {
-        name: group.name(),
-        inputs: &[pins, go],
-        megabytes: 4000,
+    let workshop = Workshop::open(repo, go)?;
+    Ok(GoTools {
+        pulumi: each(&workshop, GoModuleGroup::CommandLine)?
+            .map_ready(|entry| entry.join("bin").join("pulumi")),
+        plugins: each(&workshop, GoModuleGroup::ProviderPlugins)?
+            .map_ready(|entry| entry.join("bin")),
     })
 }
 
-fn build_group(group: GoModuleGroup, pins: &Pins, folder: &Path) -> Result<()> {
-    let bin = folder.join("bin");
-    fs::create_dir(&bin)?;
-    let log = folder.join("install.log");
-    // Ask for every module before compiling any: a refusal should cost seconds, not minutes.
-    let tools: Vec<_> = pins
-        .tool
-        .iter()
-        .filter(|tool| tool.group == group)
-        .collect();
-    for tool in &tools {
-        fetch(&tool.module, &tool.version, folder, &log)?;
+impl Workshop {
+    fn open(repo: &Repo, go: String) -> Result<Self> {
+        let text = repo.read(PINS)?;
+        let pins: Pins =
+            toml::from_str(&text).with_context(|| format!("{PINS} is not understood"))?;
+        let mut modules = BTreeMap::new();
+        for tool in &pins.tool {
+            modules.insert(
+                tool.binary.clone(),
+                texts(&repo.join(FOLDER).join(&tool.binary))?,
+            );
+        }
+        Ok(Self {
+            pins,
+            text,
+            go,
+            modules,
+        })
     }
-    for extra in pins.file.iter().filter(|file| file.group == group) {
-        let module = fetch(&extra.module, &extra.version, folder, &log)?;
-        let target = bin.join(&extra.name);
-        fs::copy(module.join(&extra.path), &target)
-            .with_context(|| format!("{} has no {}", extra.module, extra.path))?;
-        fs::set_permissions(&target, fs::Permissions::from_mode(0o755))?;
+
+    fn install(&self, group: GoModuleGroup, cache: &DownloadCache) -> Result<PathBuf> {
+        self.with_group_recipe(group, |recipe| {
+            cache.install(recipe, |folder| {
+                let bin = folder.join("bin");
+                fs::create_dir(&bin)?;
+                for tool in self.pins.tool.iter().filter(|tool| tool.group == group) {
+                    let built = self.build(tool, cache)?.join(&tool.binary);
+                    let target = bin.join(&tool.binary);
+                    // Across file systems there are no links.
+                    fs::hard_link(&built, &target)
+                        .or_else(|_| fs::copy(&built, &target).map(|_| ()))?;
+                }
+                let scripts = self.pins.script.iter();
+                for scripts in scripts.filter(|scripts| scripts.group == group) {
+                    self.copy_scripts(scripts, folder, &bin)?;
+                }
+                Ok(())
+            })
+        })
     }
-    for tool in tools {
-        println!("setup: building {} {} (minutes)", tool.binary, tool.version);
-        tool.build(&bin, folder, &log)?;
+
+    fn build(&self, tool: &GoProgram, cache: &DownloadCache) -> Result<PathBuf> {
+        let name = format!("go-tools/{}", tool.binary);
+        let mut inputs = vec![&*self.go, &tool.package, &tool.ldflags];
+        for (file, text) in &self.modules[&tool.binary] {
+            inputs.extend([file.as_str(), text]);
+        }
+        let recipe = Recipe {
+            name: &name,
+            inputs: &inputs,
+            megabytes: 5000,
+        };
+        cache.install(&recipe, |folder| {
+            let begun = Instant::now();
+            println!("setup: building {} from Go modules", tool.binary);
+            let module = self.write_module(&tool.binary, folder)?;
+            let log = folder.join("install.log");
+            let mut command = go(&module);
+            command
+                .args(["build", "-v", "-ldflags"])
+                .arg(format!("-s -w {}", tool.ldflags))
+                .arg("-o")
+                .arg(folder.join(&tool.binary))
+                .arg(&tool.package);
+            with_progress(&tool.binary, &log, || {
+                process::run_logged(&mut command, &log)
+            })
+            .with_context(|| format!("{} was not built", tool.binary))?;
+            println!(
+                "setup: built {} in {} s",
+                tool.binary,
+                begun.elapsed().as_secs()
+            );
+            Ok(())
+        })
     }
-    Ok(())
+
+    fn copy_scripts(&self, scripts: &GoScripts, folder: &Path, bin: &Path) -> Result<()> {
+        let module = self.write_module(&scripts.binary, folder)?;
+        let found =
+            process::capture(go(&module).args(["list", "-m", "-f", "{{.Dir}}", &scripts.module]))?;
+        for path in &scripts.paths {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let target = bin.join(name);
+            fs::copy(Path::new(found.trim()).join(path), &target)
+                .with_context(|| format!("{} has no {path}", scripts.module))?;
+            fs::set_permissions(&target, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(())
+    }
+
+    /// The module is built where it may be written to; the tree stays as it is.
+    fn write_module(&self, binary: &str, folder: &Path) -> Result<PathBuf> {
+        let module = folder.join("module");
+        fs::create_dir_all(&module)?;
+        let files = self.modules.get(binary);
+        for (name, text) in files.with_context(|| format!("{PINS} has no tool {binary}"))? {
+            fs::write(module.join(name), text)?;
+        }
+        Ok(module)
+    }
+
+    fn with_group_recipe<T>(
+        &self,
+        group: GoModuleGroup,
+        use_it: impl FnOnce(&Recipe<'_>) -> T,
+    ) -> T {
+        let mut inputs = vec![&*self.go, &self.text];
+        for tool in self.pins.tool.iter().filter(|tool| tool.group == group) {
+            for (file, text) in &self.modules[&tool.binary] {
+                inputs.extend([file.as_str(), text]);
+            }
+        }
+        use_it(&Recipe {
+            name: group.name(),
+            inputs: &inputs,
+            megabytes: 300,
+        })
+    }
 }
 
-/// Downloads one module and tells where its files are.
-fn fetch(module: &str, version: &str, folder: &Path, log: &Path) -> Result<PathBuf> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Downloaded {
-        dir: Option<PathBuf>,
-        error: Option<String>,
-    }
-
-    let wanted = format!("{module}@{version}");
-    // `-json` reports a refusal in its output and fails as well, so the status adds nothing.
-    let output = go(folder)
-        .args(["mod", "download", "-json", &wanted])
-        .output()?;
-    let answer: Downloaded = serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())?;
-    if let Some(error) = answer.error {
-        fs::write(log, &error)?;
-        anyhow::bail!("{wanted}: {error}");
-    }
-    answer
-        .dir
-        .with_context(|| format!("{wanted} was not downloaded"))
+fn texts(folder: &Path) -> Result<BTreeMap<String, String>> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    entries
+        .map(|entry| {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            Ok((name, fs::read_to_string(entry.path())?))
+        })
+        .collect()
 }
 
 fn go(folder: &Path) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(folder)
-        // Checksums are verified against the public database; `-mod=mod` lets go record them.
-        .env("GOFLAGS", "-mod=mod -buildvcs=false -p=2")
+        // Versions and checksums are those of the module's files and no others.
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false")
         .env("GOWORK", "off")
         // Never fetch another toolchain or ask for a password on the way.
         .env("GOTOOLCHAIN", "local")
@@ -204,38 +275,36 @@ fn go(folder: &Path) -> Command {
     command
 }
 
-impl Build {
-    fn build(&self, bin: &Path, folder: &Path, log: &Path) -> Result<()> {
-        let module = folder.join("build").join(&self.binary);
-        fs::create_dir_all(&module)?;
-        fs::write(module.join("go.mod"), self.module_file())?;
-        process::run_logged(go(&module).args(["get", &self.package]), log)?;
-        process::run_logged(
-            go(&module)
-                .args([
-                    "build",
-                    "-trimpath",
-                    "-ldflags",
-                    &format!("-s -w {}", self.ldflags),
-                    "-o",
-                ])
-                .arg(bin.join(&self.binary))
-                .arg(&self.package),
-            log,
-        )
-    }
+/// How often a build that takes minutes says how far it is.
+const TELLS_EVERY: Duration = Duration::from_secs(30);
 
-    /// The `go.mod` of a module that exists only to build this tool at its pinned version.
-    fn module_file(&self) -> String {
-        let mut text = format!(
-            "module nimbus.invalid/tools/{}\n\nrequire {} {}\n",
-            self.binary, self.module, self.version
-        );
-        for line in &self.replace {
-            text.push_str(&format!("\nreplace {line}\n"));
-        }
-        text
-    }
+/// Says now and then how many packages were compiled: `go build -v` writes a line for each.
+fn with_progress<T>(name: &str, log: &Path, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let teller = scope.spawn(|| {
+            let mut told = Instant::now();
+            while !over.load(Ordering::SeqCst) {
+                thread::park_timeout(TELLS_EVERY);
+                if told.elapsed() >= TELLS_EVERY && !over.load(Ordering::SeqCst) {
+                    told = Instant::now();
+                    let text = fs::read_to_string(log).unwrap_or_default();
+                    println!("setup: {name}: {}", progress(&text));
+                }
+            }
+        });
+        let outcome = work();
+        over.store(true, Ordering::SeqCst);
+        teller.thread().unpark();
+        outcome
+    })
+}
+
+fn progress(log: &str) -> String {
+    let is_download = |line: &&str| line.starts_with("go: downloading ");
+    let downloaded = log.lines().filter(is_download).count();
+    let compiled = log.lines().count() - downloaded;
+    format!("{downloaded} modules downloaded, {compiled} packages compiled")
 }
 
 /// One line for the summary: the proxy's whole answer is in the error, not in the line.
@@ -252,38 +321,39 @@ fn reason(error: &anyhow::Error) -> String {
 mod tests {
     use super::*;
 
-    const TOOL: &str = r#"
-        [[tool]]
-        binary = "thing"
-        module = "example.invalid/thing/v2"
-        version = "v2.1.0"
-        package = "example.invalid/thing/v2/cmd/thing"
-        group = "provider-plugins"
-        replace = ["a.invalid/b => c.invalid/d v1.0.0"]
-    "#;
-
-    #[test]
-    fn the_build_module_requires_the_pin_and_repeats_replacements() {
-        let pins: Pins = toml::from_str(TOOL).unwrap();
-        assert_eq!(
-            pins.tool[0].module_file(),
-            "module nimbus.invalid/tools/thing\n\n\
-             require example.invalid/thing/v2 v2.1.0\n\n\
-             replace a.invalid/b => c.invalid/d v1.0.0\n"
-        );
+    fn workshop() -> Workshop {
+        Workshop::open(&Repo::locate().unwrap(), "go version go1.0".into()).unwrap()
     }
 
     #[test]
-    fn the_shipped_pins_are_read() {
-        let pins: Pins = toml::from_str(include_str!("../../../tools/go/tools.toml")).unwrap();
+    fn every_tool_has_a_module_with_its_checksums() {
+        let workshop = workshop();
         let named = |group| {
-            pins.tool
-                .iter()
-                .filter(move |tool| tool.group == group)
-                .count()
+            let tools = workshop.pins.tool.iter();
+            tools.filter(move |tool| tool.group == group).count()
         };
-        assert!(named(GoModuleGroup::CommandLine) >= 3);
-        assert!(named(GoModuleGroup::ProviderPlugins) >= 1);
+        assert_eq!(named(GoModuleGroup::CommandLine), 3);
+        assert_eq!(named(GoModuleGroup::ProviderPlugins), 1);
+        for (name, files) in &workshop.modules {
+            assert!(files.contains_key("go.mod"), "{name}");
+            assert!(files.contains_key("go.sum"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_another_when_a_file_of_one_of_its_tools_changes() {
+        let cache = DownloadCache::at(Path::new("cache"));
+        let mut workshop = workshop();
+        let entries = |workshop: &Workshop| {
+            [GoModuleGroup::CommandLine, GoModuleGroup::ProviderPlugins]
+                .map(|group| workshop.with_group_recipe(group, |recipe| cache.entry(recipe)))
+        };
+        let before = entries(&workshop);
+        let host = workshop.modules.get_mut("pulumi-language-nodejs").unwrap();
+        host.get_mut("main.go").unwrap().push_str("// changed\n");
+        let after = entries(&workshop);
+        assert_ne!(before[0], after[0]);
+        assert_eq!(before[1], after[1]);
     }
 
     #[test]
@@ -295,5 +365,11 @@ mod tests {
             reason(&error),
             "m@v1: the package registry does not offer this version here"
         );
+    }
+
+    #[test]
+    fn progress_counts_downloads_and_packages_apart() {
+        let log = "go: downloading a v1\ngo: downloading b v1\ngolang.org/x/sys\n";
+        assert_eq!(progress(log), "2 modules downloaded, 1 packages compiled");
     }
 }

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use self::go::GoTools;
 use crate::cache::DownloadCache;
 use crate::repo::Repo;
 
@@ -30,8 +31,8 @@ pub(crate) struct SetupOptions {
 pub(crate) enum SetupScope {
     /// The SDKs that programs run with.
     Basic,
-    /// These, the packages of `library/`, an S3 server, the official command line and provider
-    /// plugins.
+    /// These, the packages of `library/`, PostgreSQL and an S3 server. What is built from Go takes
+    /// minutes, so it is asked for by itself: [`install_go_tools`].
     Integration,
 }
 
@@ -46,6 +47,13 @@ impl InstalledTool {
         match self {
             Self::Ready(path) => Some(path),
             Self::Missing(_) => None,
+        }
+    }
+
+    fn map_ready(self, change: impl FnOnce(PathBuf) -> PathBuf) -> Self {
+        match self {
+            Self::Ready(path) => Self::Ready(change(path)),
+            missing @ Self::Missing(_) => missing,
         }
     }
 }
@@ -74,7 +82,10 @@ pub(crate) fn run(repo: &Repo, options: &SetupOptions) -> Result<()> {
     } else {
         SetupScope::Basic
     };
-    install(repo, scope)?;
+    let mut tools = install(repo, scope)?;
+    if options.integration {
+        tools.add_go_tools(install_go_tools(repo)?);
+    }
     println!("ready; `cargo xtask env` prints where everything is");
     Ok(())
 }
@@ -105,24 +116,36 @@ pub(crate) fn install(repo: &Repo, scope: SetupScope) -> Result<InstalledTools> 
     let library = report("library", library::install(repo))?;
     let postgres = report("PostgreSQL", postgres::install(repo, &cache))?;
     let moto = report("S3 server", python::install_moto(repo, &cache))?;
-    let go::GoTools { pulumi, plugins } = go::install(repo, &cache)?;
-    let pulumi = report("Pulumi command line", Ok(pulumi))?;
-    let plugins = report("provider plugins", Ok(plugins))?;
     Ok(InstalledTools {
         node_sdk,
         python,
         moto,
-        pulumi,
-        plugins,
         library,
         postgres,
+        ..find(repo)?
     })
+}
+
+/// Builds the official command line and the plugin; other work may go on meanwhile.
+pub(crate) fn install_go_tools(repo: &Repo) -> Result<GoTools> {
+    let GoTools { pulumi, plugins } = go::install(repo, &DownloadCache::locate()?)?;
+    Ok(GoTools {
+        pulumi: report("Pulumi command line", Ok(pulumi))?,
+        plugins: report("provider plugins", Ok(plugins))?,
+    })
+}
+
+impl InstalledTools {
+    pub(crate) fn add_go_tools(&mut self, tools: GoTools) {
+        self.pulumi = tools.pulumi;
+        self.plugins = tools.plugins;
+    }
 }
 
 /// What is installed already; installs nothing.
 pub(crate) fn find(repo: &Repo) -> Result<InstalledTools> {
     let cache = DownloadCache::locate()?;
-    let go::GoTools { pulumi, plugins } = go::find(repo, &cache)?;
+    let GoTools { pulumi, plugins } = go::find(repo, &cache)?;
     Ok(InstalledTools {
         node_sdk: node::find(repo, &cache)?,
         python: python::find_sdk(repo, &cache)?,

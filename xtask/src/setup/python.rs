@@ -69,15 +69,6 @@ fn interpreter(entry: PathBuf) -> PathBuf {
     entry.join("bin").join("python")
 }
 
-impl InstalledTool {
-    fn map_ready(self, change: impl FnOnce(PathBuf) -> PathBuf) -> Self {
-        match self {
-            Self::Ready(path) => Self::Ready(change(path)),
-            missing @ Self::Missing(_) => missing,
-        }
-    }
-}
-
 impl VirtualEnvironment {
     fn install(
         &self,

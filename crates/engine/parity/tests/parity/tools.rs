@@ -59,10 +59,16 @@ impl Tools {
             .expect("an interpreter is in <environment>/bin")
     }
 
-    /// The official language hosts are beside the official command line.
+    /// The official language hosts are beside the official command line. That for Python takes the
+    /// first interpreter, and leaves the `virtualenv` of a project aside.
     pub(crate) fn path_variable(&self) -> OsString {
         let official = self.official.as_deref().and_then(Path::parent);
-        let mut folders: Vec<_> = official.map(Path::to_owned).into_iter().collect();
+        let python = self.python.as_deref().and_then(Path::parent);
+        let mut folders: Vec<_> = official
+            .into_iter()
+            .chain(python)
+            .map(Path::to_owned)
+            .collect();
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         folders.extend(std::env::split_paths(&inherited));
         std::env::join_paths(folders).unwrap()
