@@ -51,6 +51,8 @@ enum Shape {
     Version,
     /// A property path in its text form.
     Path,
+    /// Bytes in their text form.
+    Base64,
     /// A property value, with signatures.
     Property,
     List(&'static Shape),
@@ -59,7 +61,9 @@ enum Shape {
     Record(&'static [(&'static str, Shape)]),
 }
 
-use Shape::{Anything, Flag, List, Number, Path, Property, Record, Table, Text, Time, Version};
+use Shape::{
+    Anything, Base64, Flag, List, Number, Path, Property, Record, Table, Text, Time, Version,
+};
 
 const TEXTS: Shape = List(&Text);
 
@@ -137,9 +141,18 @@ const SNIPPET: &[(&str, Shape)] = &[
     ("name", Text),
     ("type", Text),
     ("code", Text),
-    ("descriptor", Table(&Anything)),
+    ("descriptor", Record(PACKAGE)),
     ("references", Table(&Text)),
 ];
+
+const PACKAGE: &[(&str, Shape)] = &[
+    ("name", Text),
+    ("version", Version),
+    ("downloadURL", Text),
+    ("parameterization", Record(EXTENSION)),
+];
+
+const EXTENSION: &[(&str, Shape)] = &[("name", Text), ("version", Version), ("value", Base64)];
 
 const DEPLOYMENT: &[(&str, Shape)] = &[
     ("manifest", Record(MANIFEST)),
@@ -154,7 +167,7 @@ const DEPLOYMENT: &[(&str, Shape)] = &[
         Record(&[("integrity_error", Record(INTEGRITY_ERROR))]),
     ),
     ("snippets", List(&Record(SNIPPET))),
-    ("extensions", Table(&Anything)),
+    ("extensions", Table(&Record(EXTENSION))),
 ];
 
 const CHECKPOINT: &[(&str, Shape)] = &[
@@ -243,6 +256,7 @@ impl StrictWalk {
             (Time, Value::String(text)) if time::read(text).is_some() => Ok(()),
             (Version, Value::String(text)) if is_version(text) => Ok(()),
             (Path, Value::String(text)) if PropertyPath::parse(text).is_ok() => Ok(()),
+            (Base64, Value::String(text)) if BASE64.decode(text).is_ok() => Ok(()),
             (List(item), Value::Array(items)) => self.items(items, *item),
             (Table(entry), Value::Object(entries)) => self.entries(entries, *entry),
             (Record(fields), Value::Object(entries)) => self.fields(entries, fields),
@@ -252,6 +266,7 @@ impl StrictWalk {
             (Time, _) => self.wrong("is not a time"),
             (Version, _) => self.wrong("is not a version"),
             (Path, _) => self.wrong("is not a property path in its text form"),
+            (Base64, _) => self.wrong("is not base64"),
             (List(_), _) => self.wrong("is not a list"),
             (Table(_) | Record(_), _) => self.wrong("is not an object"),
         }
@@ -339,7 +354,12 @@ impl StrictWalk {
         let is_absent_or_text = |key: &str| entries.get(key).is_none_or(Value::is_string);
         match sign {
             signature::SECRET => match (text("ciphertext"), text("plaintext")) {
-                (Some(_), None) | (None, Some(_)) => Ok(()),
+                (Some(_), None) => Ok(()),
+                (None, Some(plaintext)) => match serde_json::from_str(plaintext) {
+                    Ok(value) => self.property(&value),
+                    // What it is stays unsaid: it is a secret.
+                    Err(_) => self.wrong("is a secret whose plaintext is not JSON"),
+                },
                 _ => self.wrong("is a secret without exactly one of ciphertext and plaintext"),
             },
             signature::RESOURCE_REFERENCE => {
@@ -353,13 +373,8 @@ impl StrictWalk {
             }
             signature::ASSET => self.one_source(entries, &["text", "path", "uri"]),
             signature::ARCHIVE => {
-                if entries
-                    .get("assets")
-                    .is_some_and(|assets| !assets.is_object())
-                {
-                    return self.wrong("is an archive whose assets are not an object");
-                }
-                self.one_source(entries, &["path", "uri"])
+                self.one_source(entries, &["path", "uri"])?;
+                self.archive(entries)
             }
             signature::BYTES => match text("value").map(|text| BASE64.decode(text)) {
                 Some(Ok(_)) => Ok(()),
@@ -370,6 +385,28 @@ impl StrictWalk {
                 _ => self.wrong("is a float whose bits are not hexadecimal"),
             },
             other => self.wrong(format!("has the signature {other}, which is not known")),
+        }
+    }
+
+    /// An archive with a place is not asked for its members; one without has only assets and archives.
+    fn archive(&self, entries: &Map<String, Value>) -> Result<(), StrictError> {
+        let has_place = ["path", "uri"].iter().any(|key| {
+            let place = entries.get(*key).and_then(Value::as_str);
+            place.is_some_and(|place| !place.is_empty())
+        });
+        let is_member = |value: &Value| {
+            let sign = value.get(signature::KEY).and_then(Value::as_str);
+            matches!(sign, Some(signature::ASSET | signature::ARCHIVE))
+        };
+        match entries.get("assets") {
+            _ if has_place => Ok(()),
+            // An archive without members.
+            None => Ok(()),
+            Some(Value::Object(members)) if members.values().all(is_member) => Ok(()),
+            Some(Value::Object(_)) => {
+                self.wrong("is an archive with a member that is neither asset nor archive")
+            }
+            Some(_) => self.wrong("is an archive whose assets are not an object"),
         }
     }
 

@@ -89,6 +89,14 @@ fn values_with_signatures_must_be_what_they_say() {
             json!({key: signature::ARCHIVE, "assets": []}),
             "not an object",
         ),
+        (
+            json!({key: signature::ARCHIVE, "assets": {"a": "text"}}),
+            "neither asset nor archive",
+        ),
+        (
+            json!({key: signature::SECRET, "plaintext": "not quoted"}),
+            "plaintext is not JSON",
+        ),
         (json!({key: 1}), "not a text"),
     ] {
         let error = refusal(json!({"inputs": {"deep": [value]}}));
@@ -107,6 +115,14 @@ fn versions_features_and_whatever_is_no_checkpoint_are_refused() {
             "names flying",
         ),
         (json!([]), "is not an object"),
+        (
+            json!({"version": 3, "checkpoint": {"latest": {"extensions": {"e": {"value": "%"}}}}}),
+            "extensions.e.value is not base64",
+        ),
+        (
+            json!({"version": 3, "checkpoint": {"latest": {"snippets": [{"descriptor": {"name": 1}}]}}}),
+            "snippets[0].descriptor.name is not a text",
+        ),
     ] {
         let error = check_checkpoint(&bytes(&file)).unwrap_err().to_string();
         assert!(error.contains(refused), "{error}");
