@@ -1,5 +1,6 @@
 //! The program's process and what it prints.
 
+mod echo;
 mod output;
 
 use std::io;

@@ -13,6 +13,8 @@ use nimbus_engine_process::{Pump, Tail};
 use tokio::io::AsyncBufRead;
 use tokio_util::sync::CancellationToken;
 
+use super::echo::LateReports;
+
 /// How many of the last lines explain a failure.
 const EXPLAINING_LINES: usize = 20;
 
@@ -61,9 +63,12 @@ impl ProgramOutput {
         });
         let show_error = shower(events, &allowance);
         let kept = Arc::clone(&errors);
+        let mut reports = LateReports::default();
         let show_and_keep = move |line: String| {
-            kept.push(line.clone());
-            show_error(line);
+            for line in reports.pass(line) {
+                kept.push(line.clone());
+                show_error(line);
+            }
         };
         Self {
             pumps: [
