@@ -179,6 +179,10 @@ func (h *host) RunPlugin(request *pulumirpc.RunPluginRequest, stream grpc.Server
 	}
 	command := exec.CommandContext(stream.Context(), "node", arguments...)
 	command.Dir = request.Pwd
+	if request.Kind == "analyzer" {
+		// The policy SDK reads the version of a pack from the folder it runs in.
+		command.Dir = folder
+	}
 	command.Env = append(append(os.Environ(), request.Env...), "PULUMI_NODEJS_TYPESCRIPT=true")
 	command.Stdout = sender(func(text []byte) *pulumirpc.RunPluginResponse {
 		return &pulumirpc.RunPluginResponse{Output: &pulumirpc.RunPluginResponse_Stdout{Stdout: text}}
