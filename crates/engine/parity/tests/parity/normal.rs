@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::case::Case;
 use crate::side::Side;
 use crate::tools::Tools;
+
+/// A place in the script by which Nimbus starts programs.
+const LAUNCHER: &str = "sdk:code";
 
 pub(crate) struct Normal {
     /// Texts and what stands for them, the longest first.
     places: Vec<(String, String)>,
     /// Ids of provider resources, which engines draw at random.
     ids: BTreeMap<String, String>,
-    random: Vec<(&'static str, &'static str)>,
     outside: Regex,
 }
 
@@ -43,15 +45,9 @@ impl Normal {
             let environment = python.ancestors().nth(2).expect("in <environment>/bin");
             places.push((environment.display().to_string(), "<python>".to_owned()));
         }
-        let random = case.random.iter().map(|entry| {
-            entry
-                .rsplit_once('/')
-                .expect("a random property is given as type/property")
-        });
         Self {
             places,
             ids: BTreeMap::new(),
-            random: random.collect(),
             outside: Regex::new(r"^project:///(?:\.\./)+.*?([^/#]+#.*)$").expect("it is valid"),
         }
     }
@@ -100,38 +96,12 @@ impl Normal {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
             Value::Object(entries) => {
-                let mut entries: Map<_, _> = entries
+                let entries = entries
                     .iter()
-                    .map(|(key, value)| (self.text(key), self.value(value)))
-                    .collect();
-                self.hide_random(&mut entries);
-                Value::Object(entries)
+                    .map(|(key, value)| (self.text(key), self.value(value)));
+                Value::Object(entries.collect())
             }
             other => other.clone(),
-        }
-    }
-
-    /// Hides what a provider made up, in anything that looks like a resource.
-    fn hide_random(&self, entries: &mut Map<String, Value>) {
-        let Some(type_) = entries
-            .get("type")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-        else {
-            return;
-        };
-        for (_, property) in self.random.iter().filter(|(of, _)| *of == type_) {
-            if let Some(id) = entries.get_mut("id").filter(|_| *property == "id") {
-                *id = hidden(id);
-            }
-            for part in ["inputs", "outputs"] {
-                let found = entries
-                    .get_mut(part)
-                    .and_then(|part| part.get_mut(property));
-                if let Some(found) = found {
-                    *found = hidden(found);
-                }
-            }
         }
     }
 
@@ -160,8 +130,14 @@ impl Normal {
                 entries.insert("propertyDependencies".to_owned(), properties.into());
             }
         }
-        if let Some(position) = entries.get_mut("sourcePosition") {
-            *position = self.position(position).into();
+        if let Some(position) = entries.get("sourcePosition") {
+            let position = self.position(position);
+            entries.remove("sourcePosition");
+            // What a program makes with a class of the SDK itself seems to come from whatever started
+            // the program, which the official engine cannot name and Nimbus can.
+            if position != LAUNCHER {
+                entries.insert("sourcePosition".to_owned(), position.into());
+            }
         }
         if let Some(Value::Array(frames)) = entries.get_mut("stackTrace") {
             let frames = frames
@@ -183,22 +159,6 @@ impl Normal {
             Some(parts) => format!("sdk:{}", parts[1].split('.').next().unwrap_or_default()),
             None => text.trim_start_matches("project:///").to_owned(),
         }
-    }
-}
-
-/// What it was is not shown, but that it was something, and of which kind.
-fn hidden(value: &Value) -> Value {
-    match value {
-        Value::String(text) if text.is_empty() => value.clone(),
-        Value::String(_) => "<random>".into(),
-        Value::Object(entries) => entries
-            .iter()
-            .map(|(key, value)| match key.as_str() {
-                "plaintext" => (key.clone(), "<random>".into()),
-                _ => (key.clone(), value.clone()),
-            })
-            .collect(),
-        other => other.clone(),
     }
 }
 

@@ -26,6 +26,7 @@ impl Recorder<'_> {
             "summary": self.summary(&told.events),
             "events": self.events(told),
             "messages": self.messages(told),
+            "policies": self.policies(&told.events),
             "calls": self.calls(&side.take_calls()),
             "notes": self.normal.value(&json!(side.take_notes())),
             "state": self.state(state),
@@ -113,6 +114,31 @@ impl Recorder<'_> {
         messages.sort();
         messages.dedup();
         messages.into_iter().map(Value::String).collect()
+    }
+
+    /// What policy packs said, without the colours of each engine.
+    fn policies(&self, events: &[Value]) -> Value {
+        let mut said = Vec::new();
+        for event in events {
+            let violation = event.get("policyEvent").map(|event| ("violation", event));
+            let remedy = event
+                .get("policyRemediationEvent")
+                .map(|event| ("remediation", event));
+            let Some((word, event)) = violation.or(remedy) else {
+                continue;
+            };
+            let text = |key: &str| self.normal.text(event[key].as_str().unwrap_or_default());
+            let facts = [
+                "policyName",
+                "enforcementLevel",
+                "policyPackVersion",
+                "resourceUrn",
+            ];
+            let facts = facts.map(text).join(" ");
+            said.push(format!("{word} {facts}"));
+        }
+        said.sort();
+        said.into_iter().map(Value::String).collect()
     }
 
     fn calls(&self, log: &str) -> Value {

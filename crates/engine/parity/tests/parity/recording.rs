@@ -28,6 +28,7 @@ pub(crate) fn later(before: Option<Value>, record: Value) -> Option<Value> {
 pub(crate) fn digest(title: &str, record: &Value, before: Option<&Value>) -> String {
     let mut lines = vec![format!("== {title}"), end(record)];
     lines.extend(texts(&record["messages"]).map(|message| format!("says {message}")));
+    lines.extend(texts(&record["policies"]).map(|said| format!("policy {said}")));
     lines.extend(grouped("event", &record["events"], event));
     lines.extend(grouped("call", &record["calls"], call));
     lines.extend(texts(&record["notes"]).map(|note| format!("note {note}")));

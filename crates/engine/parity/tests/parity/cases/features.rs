@@ -2,7 +2,7 @@
 
 use crate::case::Disturbance::{Program, World};
 use crate::case::{handover, preview, refresh, typescript, up};
-use crate::runner::check;
+use crate::runner::{check, check_unrecorded};
 
 #[test]
 fn dynamic_node() {
@@ -24,30 +24,21 @@ fn dynamic_node() {
 }
 
 #[test]
-fn plugin_command() {
-    let [no_op, gone] = handover(3);
-    let steps = vec![preview(1), up(1), up(2), up(3).swapped(), no_op, gone];
-    let case = typescript("plugin-command", steps).needs_plugin("command", "1.2.1");
-    check(&case.random(&["command:local:Command/id"]));
-}
-
-#[test]
-fn plugin_random() {
+fn plugin_tally() {
     let [no_op, gone] = handover(2);
-    let steps = vec![preview(1), up(1), up(2).swapped(), no_op, gone];
-    let case = typescript("plugin-random", steps).needs_plugin("random", "4.21.2");
-    check(&case.random(&[
-        "random:index/randomPet:RandomPet/id",
-        "random:index/randomPassword:RandomPassword/bcryptHash",
-        "random:index/randomPassword:RandomPassword/result",
-        "random:index/randomId:RandomId/id",
-        "random:index/randomId:RandomId/b64Std",
-        "random:index/randomId:RandomId/b64Url",
-        "random:index/randomId:RandomId/dec",
-        "random:index/randomId:RandomId/hex",
-        "pulumi:pulumi:Stack/name",
-        "pulumi:pulumi:Stack/hidden",
-    ]));
+    let steps = vec![
+        preview(1),
+        up(1),
+        up(1).swapped().unchanged(),
+        refresh(1),
+        preview(2),
+        up(2),
+        up(3).fails(),
+        no_op,
+        gone,
+    ];
+    let case = typescript("plugin-tally", steps).needs_plugin("tally", "0.1.0");
+    check_unrecorded(&case.config(&["tally:prefix: '# '"]));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn protecting() {
 fn keeping() {
     let [no_op, gone] = handover(3);
     let steps = vec![up(1), preview(2), up(2), up(3).swapped(), no_op, gone];
-    check(&typescript("keeping", steps));
+    check(&typescript("keeping", steps).official_since(260));
 }
 
 #[test]
