@@ -6,6 +6,7 @@
 //! the one before it.
 
 mod borders;
+mod conformance;
 mod error_pages;
 mod foundations;
 mod generated;
@@ -80,6 +81,7 @@ impl fmt::Display for BrokenRule {
 pub(crate) fn run(repo: &Repo, options: &TidyOptions) -> Result<()> {
     if options.bless {
         generated::write(repo)?;
+        conformance::write(repo)?;
     }
     let findings = check(repo)?;
     for finding in &findings {
@@ -116,6 +118,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
     findings.extend(reliability::check(&files));
     findings.extend(words::check(&files));
     findings.extend(error_pages::check(&files));
+    findings.extend(conformance::check(&files));
     findings.extend(generated::check(repo, &files)?);
     findings.sort();
     Ok(findings)
