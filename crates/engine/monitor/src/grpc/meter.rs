@@ -183,7 +183,7 @@ pub(super) struct Metered<S> {
     meter: Option<Arc<Meter>>,
 }
 
-type Answer<E> = Pin<Box<dyn Future<Output = Result<http::Response<Body>, E>> + Send>>;
+type MeteredAnswer<E> = Pin<Box<dyn Future<Output = Result<http::Response<Body>, E>> + Send>>;
 
 impl<S> Service<http::Request<Body>> for Metered<S>
 where
@@ -193,7 +193,7 @@ where
 {
     type Response = http::Response<Body>;
     type Error = S::Error;
-    type Future = Answer<S::Error>;
+    type Future = MeteredAnswer<S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
@@ -239,7 +239,7 @@ impl MeteredChannel {
 impl Service<http::Request<Body>> for MeteredChannel {
     type Response = http::Response<Body>;
     type Error = tonic::transport::Error;
-    type Future = Answer<Self::Error>;
+    type Future = MeteredAnswer<Self::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.channel.poll_ready(context)
