@@ -15,6 +15,7 @@ mod manifests;
 mod markdown;
 mod paths;
 mod reliability;
+mod reads;
 mod sources;
 mod spec_rows;
 mod starts;
@@ -109,6 +110,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<BrokenRule>> {
         findings.extend(paths::check(file));
         findings.extend(starts::check(file));
         findings.extend(foundations::check(file));
+        findings.extend(reads::check(file));
         findings.extend(thinness::check(file));
         findings.extend(lockfiles::check(file));
         findings.extend(markdown::check(file, &files));

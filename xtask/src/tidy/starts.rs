@@ -12,20 +12,27 @@ const STARTER: &str = "crates/engine/process/";
 const TOOLS: [&str; 2] = ["crates/test-tools/", "crates/engine/parity/"];
 /// How a command becomes a process.
 const STARTS: [&str; 4] = [".spawn()", ".output()", ".status()", ".exec()"];
+/// How a process is made without one.
+const FORKS: [&str; 3] = ["::fork(", "execv", "posix_spawn"];
+/// The helper of the sandbox becomes the program that it was given.
+const HELPER: &str = "crates/engine/sandbox/src/helper/";
 
 pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
     let path = &file.path;
     let source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
     let free = path.starts_with(STARTER) || TOOLS.iter().any(|tool| path.starts_with(tool));
-    // However a command was made, whoever has one says so: a path, an import, the type of a parameter.
-    if !source || free || path.ends_with("tests.rs") || !file.text.contains("Command") {
+    if !source || free || path.ends_with("tests.rs") {
         return Vec::new();
     }
+    // However a command was made, whoever has one says so: a path, an import, the type of a parameter.
+    let commands = file.text.contains("Command");
+    let forks = !path.starts_with(HELPER);
     let lines: Vec<&str> = file.text.lines().collect();
     let test = test_lines(&lines);
     let starts = |line: &str| {
         let line = line.split("//").next().unwrap_or_default();
-        STARTS.iter().any(|start| line.contains(start))
+        (commands && STARTS.iter().any(|start| line.contains(start)))
+            || (forks && FORKS.iter().any(|start| line.contains(start)))
     };
     let found = lines.iter().enumerate().filter(|(_, line)| starts(line));
     found
@@ -104,6 +111,10 @@ mod tests {
         assert_eq!(found("crates/engine/x/src/a.rs", after), [4]);
         let made_elsewhere = "let c = tokio::process::Command::from(x);\nc.output();\n";
         assert_eq!(found("crates/engine/x/src/a.rs", made_elsewhere), [2]);
+        let forked = "unsafe { libc::fork() };\nlet forked = unforked();\nexecve(a, b, c);\n";
+        assert_eq!(found("crates/engine/x/src/a.rs", forked), [1, 3]);
+        let helper = "crates/engine/sandbox/src/helper/a.rs";
+        assert_eq!(found(helper, forked), Vec::<usize>::new());
         let other = "response.status()\n";
         assert_eq!(
             found("crates/engine/x/src/a.rs", other),
