@@ -29,6 +29,8 @@ pub struct PlannedUnit {
     pub priority: i64,
     pub decision: UnitDecision,
     pub estimate: Estimate,
+    /// Units that have to be done before it.
+    pub needs: Vec<ComponentName>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +90,7 @@ impl RunPlan {
             priority: graph.priority(name).unwrap_or_default(),
             decision: decisions.get(name).cloned().unwrap_or(UnitDecision::Skip),
             estimate: estimates.get(name).copied().unwrap_or_default(),
+            needs: graph.needs(name).cloned().collect(),
         };
         Self {
             subject,
@@ -142,6 +145,7 @@ impl RunPlan {
                 decision: decision.to_owned(),
                 reason,
                 minutes: unit.estimate.minutes,
+                needs: unit.needs.clone(),
             }
         };
         RunEvent::Plan {

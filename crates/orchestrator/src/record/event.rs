@@ -97,6 +97,9 @@ pub struct PlannedEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub minutes: u64,
+    /// Units of the plan that have to be done before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<ComponentName>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
