@@ -9,6 +9,8 @@ use nimbus_core::{Error, ErrorCode};
 pub enum PostgresError {
     #[error("PostgreSQL is not installed")]
     Missing { looked: Vec<PathBuf> },
+    #[error("what is missing could not be fetched: {what}")]
+    NotFetched { what: String },
     #[error("the data is of PostgreSQL {data}, and only {found} is installed")]
     WrongVersion { data: u32, found: u32 },
     #[error("{} is in use by another Nimbus", path.display())]
@@ -67,6 +69,11 @@ impl From<PostgresError> for Error {
                 );
                 (ErrorCode::POSTGRES_MISSING, help)
             }
+            PostgresError::NotFetched { .. } => (
+                ErrorCode::POSTGRES_MISSING,
+                "install PostgreSQL 15 or newer (Debian: apt install postgresql), or give --database-url"
+                    .to_owned(),
+            ),
             PostgresError::WrongVersion { data, .. } => (
                 ErrorCode::POSTGRES_MISSING,
                 format!(

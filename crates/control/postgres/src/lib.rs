@@ -12,11 +12,15 @@ mod binaries;
 mod cluster;
 mod data_dir;
 mod error;
+mod fetch;
 mod files;
 mod leftover;
+mod npm;
 mod server;
 
 pub use binaries::Binaries;
 pub use cluster::{ADMINISTRATOR, Cluster, ClusterOptions, Durability, PORT};
 pub use data_dir::DataDir;
 pub use error::PostgresError;
+pub use fetch::{FETCHED_MEGABYTES, FETCHED_VERSION, can_fetch, fetch, fetched};
+pub use npm::install as npm_install;
