@@ -1,17 +1,25 @@
 //! The suite over real PostgreSQL, with workers in processes of their own where they are killed.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail like tests"
+)]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use nimbus_control_testing::TestDatabase;
+use nimbus_core::ErrorCode;
 use nimbus_test_tools::{Tool, tool_or_skip};
-use nimbus_workflows::Control;
+use nimbus_workflows::{Control, FlowState};
 use nimbus_workflows_embedded::{EmbeddedOptions, EmbeddedRuntime, EmbeddedWorker};
-use nimbus_workflows_testing::{Code, Effects, Rig, WorkerHandle, definitions, suite};
+use nimbus_workflows_testing::{
+    Act, Code, Effects, Rig, Work, WorkerHandle, behaviours, definitions, eventually, suite,
+};
 use secrecy::SecretString;
 use tempfile::TempDir;
 
@@ -144,4 +152,74 @@ async fn one_process_executes_and_the_next_takes_over() {
     first.stop().await;
     owns.wait_for(|owns| *owns).await.unwrap();
     second.stop().await;
+}
+
+/// A runtime on a database of its own, with other options than usual.
+async fn tuned(
+    name: &str,
+    binaries: &Path,
+    adjust: impl FnOnce(&mut EmbeddedOptions),
+) -> (EmbeddedRig, EmbeddedRuntime) {
+    let url = database(binaries, name).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = EmbeddedOptions::new(SecretString::from(url.clone()));
+    let usual = EmbeddedRuntime::open(options.clone()).await.unwrap();
+    adjust(&mut options);
+    let runtime = EmbeddedRuntime::open(options).await.unwrap();
+    let rig = EmbeddedRig {
+        runtime: usual,
+        url,
+        effects: Effects::at(folder.path()),
+        _folder: folder,
+    };
+    (rig, runtime)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workflow_that_ends_its_process_again_and_again_is_given_up() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let (rig, runtime) = tuned("given_up", &binaries, |options| {
+        options.fruitless_begins = 2;
+    })
+    .await;
+    let control = rig.control();
+    let acts = [Act::Work(Work::gated("a", "never"))];
+    let flow = behaviours::start(&control, "poison", &acts).await;
+    for times in 1..=3 {
+        let process = rig.process(Code::Original).await;
+        eventually("begin a", async || rig.effects().count("begin a") >= times).await;
+        process.kill().await;
+    }
+    let worker = runtime.work(definitions(&rig.effects, Code::Original));
+    let waiting = tokio::time::timeout(Duration::from_secs(60), control.result(&flow));
+    match waiting.await.unwrap().unwrap() {
+        FlowState::Failed(failure) | FlowState::NeedsAttention(failure) => {
+            let poisoned = ErrorCode::WORKFLOW_POISONED.to_string();
+            assert_eq!(failure.code, poisoned, "{failure:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflows_that_ended_are_deleted_after_their_time_and_not_before() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let (rig, runtime) = tuned("retention", &binaries, |options| {
+        options.retention = Duration::ZERO;
+    })
+    .await;
+    let control = rig.control();
+    let acts = [Act::Work(Work::named("a"))];
+    let flow = behaviours::start(&control, "short", &acts).await;
+    let usual = rig.worker(Code::Original).await;
+    control.result(&flow).await.unwrap();
+    usual.kill().await;
+    assert!(
+        control.status(&flow).await.is_ok(),
+        "thirty days are not over"
+    );
+    let worker = runtime.work(definitions(&rig.effects, Code::Original));
+    eventually("it is gone", async || control.status(&flow).await.is_err()).await;
+    worker.stop().await;
 }
