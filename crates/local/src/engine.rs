@@ -47,6 +47,8 @@ pub(crate) struct LocalOptions {
     pub(crate) simulated: Option<Arc<dyn ProviderHost>>,
     /// Skip type-checking of TypeScript.
     pub(crate) transpile_only: bool,
+    /// Variables of providers, and of programs that run without a sandbox; those of this process without any.
+    pub(crate) variables: Option<BTreeMap<String, String>>,
     /// Steps of one unit at once.
     pub(crate) parallel: Option<usize>,
     /// Rules that every unit is held to when it is previewed or deployed.
@@ -75,10 +77,15 @@ impl LocalEngine {
         events: UnitEvents,
         cancellation: Cancellation,
     ) -> Self {
-        let processes = match &options.simulated {
+        let mut processes = match &options.simulated {
             Some(simulated) => Processes::simulating(Arc::clone(simulated)),
             None => Processes::new(),
         };
+        if let Some(variables) = &options.variables {
+            let own = variables.iter();
+            processes =
+                processes.with_variables(own.map(|(name, value)| (name.into(), value.into())));
+        }
         Self {
             events,
             cancellation,

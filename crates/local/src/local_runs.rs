@@ -78,6 +78,7 @@ pub fn local_ports(
         kept: KeptStates::new(place.records.folder().join("runs")),
         simulated,
         transpile_only: !choices.typecheck,
+        variables: None,
         parallel: None,
         policy_packs: policy_packs(&choices.policy_packs, sandbox.as_ref())?,
     };

@@ -5,10 +5,11 @@
 //! deployment may reach: the machine's variables, its credentials and its shell.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use nimbus_aws::{Aws, AwsSettings, AwsVariables};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_engine_backend::store::{GIVEN, Storage};
 use nimbus_engine_backend::{Environment, PASSPHRASE};
@@ -44,6 +45,10 @@ pub struct ServedRun {
     pub storage: Arc<dyn Storage>,
     /// Protects the secrets in the states.
     pub passphrase: String,
+    /// Variables by which providers take the tenant's credentials. Programs do not get them.
+    pub credentials: BTreeMap<String, String>,
+    /// A folder without credentials, where providers would look for those of the server.
+    pub home: PathBuf,
     /// Where the simulated cloud keeps its world, in a rehearsal.
     pub rehearsal: Option<PathBuf>,
     pub orders: FaultOrders,
@@ -80,7 +85,16 @@ pub fn served_ports(
         .only(OWN_VARIABLES)
         .with(PASSPHRASE, run.passphrase)
         .storing_in(Arc::clone(&run.storage));
+    std::fs::create_dir_all(&run.home).map_err(|error| {
+        let message = format!("cannot write {}: {error}", run.home.display());
+        Error::new(ErrorCode::FILE_UNWRITABLE, message)
+    })?;
     let options = LocalOptions {
+        // A rehearsal has no providers.
+        variables: run
+            .rehearsal
+            .is_none()
+            .then(|| provider_variables(std::env::vars(), &run.home, &run.credentials)),
         backend: GIVEN.to_owned(),
         environment,
         kept: KeptStates::Objects {
@@ -102,20 +116,71 @@ pub fn served_ports(
         components: Box::new(components),
         engine: Box::new(engine),
         values: Box::new(values),
-        accounts: Box::new(NoAccounts),
+        accounts: Box::new(TenantAccounts {
+            credentials: run.credentials,
+        }),
         checks: Box::new(NoChecks),
     })
 }
 
-/// A server's credentials are for its providers, and say nothing about a tenant's account.
-struct NoAccounts;
+/// Variables of this process that providers need and that open nothing.
+const PLAIN_VARIABLES: &[&str] = &[
+    "PATH",
+    "PULUMI_HOME",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+];
+
+/// What providers of a tenant's run find: nothing of the server's that opens anything, and what the tenant gave.
+fn provider_variables(
+    own: impl Iterator<Item = (String, String)>,
+    home: &Path,
+    credentials: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let plain = own.filter(|(name, _)| PLAIN_VARIABLES.contains(&name.as_str()));
+    let mut all: BTreeMap<String, String> = plain.collect();
+    // Plugins that are installed are found in the server's own home.
+    if !all.contains_key("PULUMI_HOME")
+        && let Ok(own) = std::env::var("HOME")
+    {
+        all.insert("PULUMI_HOME".to_owned(), format!("{own}/.pulumi"));
+    }
+    all.insert("HOME".to_owned(), home.display().to_string());
+    all.extend(credentials.clone());
+    all
+}
+
+/// The accounts behind the credentials that the tenant gave.
+struct TenantAccounts {
+    credentials: BTreeMap<String, String>,
+}
 
 #[async_trait]
-impl CloudAccounts for NoAccounts {
-    async fn aws(&self, _region: &str) -> Result<CloudIdentity> {
-        let message = "the server has no AWS account for this tenant";
-        Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
-            .with_help("rehearse it, or deploy it from a machine that has credentials"))
+impl CloudAccounts for TenantAccounts {
+    async fn aws(&self, region: &str) -> Result<CloudIdentity> {
+        if !self.credentials.keys().any(|name| name.starts_with("AWS_")) {
+            let message = "the tenant has no AWS account for this environment";
+            return Err(Error::new(ErrorCode::NOT_ON_SERVER, message).with_help(
+                "give one, rehearse it, or deploy it from a machine that has credentials",
+            ));
+        }
+        let variables = self.credentials.iter();
+        let variables = variables.map(|(name, value)| (name.as_str(), value.as_str()));
+        let aws = Aws::new(AwsSettings::load(AwsVariables::fixed(variables))?)?;
+        let identity = aws.identity(region).await?;
+        Ok(CloudIdentity {
+            account: identity.account,
+            caller: identity.arn,
+        })
     }
 }
 
@@ -143,5 +208,30 @@ impl CheckRunner for NoChecks {
         let message = format!("the check {name} is a command, and a server runs none for others");
         Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
             .with_help("take it out of the manifest, or deploy from a machine of your own"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn providers_find_what_the_tenant_gave_and_nothing_that_opens_something_of_the_server() {
+        let own = [
+            ("PATH", "/bin"),
+            ("AWS_SECRET_ACCESS_KEY", "server"),
+            ("NIMBUS_SECRET_KEY", "server"),
+            ("HOME", "/root"),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let given = BTreeMap::from([("AWS_ACCESS_KEY_ID".to_owned(), "tenant".to_owned())]);
+        let all = provider_variables(own.into_iter(), Path::new("/empty"), &given);
+        assert_eq!(
+            all.get("AWS_ACCESS_KEY_ID").map(String::as_str),
+            Some("tenant")
+        );
+        assert_eq!(all.get("HOME").map(String::as_str), Some("/empty"));
+        assert_eq!(all.get("PATH").map(String::as_str), Some("/bin"));
+        assert!(!all.values().any(|value| value == "server"), "{all:?}");
     }
 }

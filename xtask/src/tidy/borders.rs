@@ -221,6 +221,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-auth",
             "nimbus-control-store",
             "nimbus-control-vault",
+            "nimbus-control-wire",
             "nimbus-core",
             "nimbus-disk",
             "nimbus-document",
@@ -245,12 +246,20 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-orchestrator",
             "nimbus-rehearsal",
             "nimbus-runs",
+            "nimbus-telemetry",
             "nimbus-workspace",
         ],
     ),
+    // Types of requests and answers, for servers and clients.
+    ("nimbus-control-wire", &[]),
     (
         "nimbus-control-api",
-        &["nimbus-control-app", "nimbus-control-auth", "nimbus-core"],
+        &[
+            "nimbus-control-app",
+            "nimbus-control-auth",
+            "nimbus-control-wire",
+            "nimbus-core",
+        ],
     ),
     (
         "nimbus-control-server",
@@ -262,10 +271,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-runs",
             "nimbus-control-store",
             "nimbus-core",
+            "nimbus-library",
         ],
     ),
     ("nimbus-control-testing", ON_THE_DATABASE),
-    ("nimbus-control-client", &["nimbus-core", "nimbus-disk"]),
+    (
+        "nimbus-control-client",
+        &["nimbus-control-wire", "nimbus-core", "nimbus-disk"],
+    ),
     (
         "nimbus-cli",
         &[

@@ -9,8 +9,8 @@ use crate::support::{PATIENCE, Site, Up, body_of, request};
 
 /// A server, and somebody who is signed in at it.
 pub(crate) struct ApiCaller {
-    address: String,
-    token: String,
+    pub(crate) address: String,
+    pub(crate) token: String,
 }
 
 impl ApiCaller {
@@ -74,6 +74,26 @@ impl ApiCaller {
             // tidy-allow(sleep): the events of a run are asked for, as a client without a socket does
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
+    }
+
+    /// What happened in a run, in the words of document 004, without what is only said, and once for each resource of a
+    /// program.
+    fn kinds(&self, run: &Value) -> Vec<String> {
+        let id = run["id"].as_str().unwrap();
+        let page = self.get(&format!("/runs/{id}/events"));
+        let items = page["items"].as_array().unwrap().iter();
+        let told = items.filter(|item| {
+            let event = &item["event"];
+            let own = event["type"]
+                .as_str()
+                .is_some_and(|kind| kind.starts_with("demo:"));
+            match item["kind"].as_str().unwrap() {
+                "plan" | "log" | "warning" | "check" | "resource_started" => false,
+                kind => !kind.starts_with("resource_") || own,
+            }
+        });
+        told.map(|item| item["kind"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub(crate) fn finish(&self, run: &Value) -> (Value, Vec<Value>) {
@@ -149,13 +169,34 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
         "",
         &json!({"environment": "dev"}),
     );
-    assert_ne!(status / 100, 2, "{refused}");
+    assert_eq!(status, 422, "{refused}");
     assert!(refused.contains("NIM-0880"), "{refused}");
     let rehearse = json!({"environment": "dev", "rehearsal": true, "transpile_only": true});
     let run = caller.post("/deployments/D1PAIR/deploy", &rehearse);
     let (ended, events) = caller.finish(&run);
     assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
     assert_eq!(statuses(&events, "second"), ["running", "succeeded"]);
+    assert_eq!(
+        caller.kinds(&run),
+        [
+            "deployment_started",
+            "layer_started",
+            "stack_started",
+            "resource_created",
+            "stack_completed",
+            "layer_completed",
+            "layer_started",
+            "stack_started",
+            "resource_created",
+            "stack_completed",
+            "layer_completed",
+            "deployment_completed",
+        ]
+    );
+    let id = run["id"].as_str().unwrap();
+    let detail = caller.get(&format!("/runs/{id}/detail"));
+    assert_eq!(detail["units"][1]["needs"], json!(["first"]), "{detail}");
+    assert_eq!(detail["seq"], detail["run"]["last_seq"]);
     let second = caller.post("/deployments/D1PAIR/deploy", &rehearse);
     let (ended, events) = caller.finish(&second);
     assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
@@ -195,5 +236,144 @@ fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
         status["items"][0]["last_run"]["number"], "R0003",
         "{status}"
     );
+    assert_eq!(server.stop(), 0);
+}
+
+fn slow_down(caller: &ApiCaller, name: &str, milliseconds: u32, size: u32) {
+    let (status, changed) = caller.ask(
+        "PUT",
+        &format!("/stacks/{name}"),
+        "",
+        &json!({
+            "template": format!("name: {name}\nconfig:\n  size: '{size}'\noutputs: {{first: }}\n"),
+            "files": {
+                "src/Pulumi.yaml": format!("name: {name}\nruntime: nodejs\ndescription: {name}\n"),
+                "src/package.json": "{\"main\":\"index.js\"}\n",
+                "src/index.js": program(milliseconds),
+            },
+        }),
+    );
+    assert_eq!(status, 200, "{changed}");
+}
+
+#[test]
+fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
+    let postgres = tool_or_skip!(Tool::Postgres);
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let modules = sdk.join("node_modules").display().to_string();
+    let path = std::env::var("PATH").unwrap();
+    let site = Site::new(&postgres)
+        .with("PATH", &path)
+        .with("NIMBUS_ENGINE_SANDBOX", "best-effort")
+        .with("NIMBUS_RATE_LIMITING_ENABLED", "false")
+        .with("NIMBUS_RUNS_NODE_MODULES", &modules);
+    let server = site.up();
+    site.set_up(&server);
+    let caller = ApiCaller::new(&server);
+    register(&caller, "first", "", 1);
+    register(&caller, "second", "first", 1);
+    let template = "name: pair\ndescription: Two stacks\nenvironments:\n  dev: {enabled: true, \
+                    account: '111111111111', region: eu-west-1}\nstacks: {first: , second: }\n";
+    caller.post("/templates", &json!({"content": template}));
+    let wanted = json!({"id": "D1ACTS", "organization": "o", "project": "p", "template": "pair"});
+    caller.post("/deployments", &wanted);
+    let rehearse = json!({"environment": "dev", "rehearsal": true, "transpile_only": true});
+    let act = |what: &str| caller.post(&format!("/deployments/D1ACTS/{what}"), &rehearse);
+    let signal = |run: &Value, what: &str| {
+        let id = run["id"].as_str().unwrap();
+        caller.post(&format!("/runs/{id}/{what}"), &Value::Null)
+    };
+
+    // A preview shows and changes nothing.
+    let (preview, events) = caller.finish(&act("preview"));
+    assert_eq!(preview["result"], "succeeded", "{preview} {events:?}");
+    let planned = |event: &&Value| event["event"] == "resource" && event["status"] == "planned";
+    assert!(events.iter().any(|event| planned(&event)), "{events:?}");
+    assert!(
+        !events
+            .iter()
+            .any(|event| event["event"] == "resource" && event["status"] == "done")
+    );
+    assert_eq!(caller.finish(&act("deploy")).0["result"], "succeeded");
+
+    // A run that is at work is paused between two steps; one that waits for it is cancelled, or paused and gone on with.
+    slow_down(&caller, "first", 2000, 2);
+    let busy = act("deploy");
+    caller.watch(&busy, |event| {
+        event["event"] == "unit" && event["unit"] == "first" && event["status"] == "running"
+    });
+    let (unwanted, later) = (act("deploy"), act("deploy"));
+    assert_eq!(
+        (&unwanted["position"], &later["position"]),
+        (&json!(0), &json!(1))
+    );
+    assert_eq!(signal(&unwanted, "cancel")["result"], "cancelled");
+    assert_eq!(signal(&later, "pause")["status"], "paused");
+    assert_eq!(signal(&busy, "pause")["wish"], "pause");
+    let started = Instant::now();
+    loop {
+        let run = caller.get(&format!("/runs/{}", busy["id"].as_str().unwrap()));
+        if run["status"] == "paused" {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{run}");
+        // tidy-allow(sleep): a run is asked for until it is paused
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(signal(&busy, "resume")["status"], "queued");
+    let (ended, events) = caller.finish(&busy);
+    assert_eq!(ended["result"], "succeeded", "{ended} {events:?}");
+    assert_eq!(signal(&later, "resume")["status"], "queued");
+    assert_eq!(caller.finish(&later).0["result"], "succeeded");
+
+    // What is there can be looked at, and taken along.
+    let query = "environment=dev&rehearsal=true";
+    let state = caller.get(&format!("/deployments/D1ACTS/state?{query}"));
+    let units = state["units"].as_array().unwrap();
+    assert_eq!(units.len(), 2, "{state}");
+    let outputs = caller.get(&format!("/deployments/D1ACTS/outputs?{query}"));
+    let made = outputs["units"][units[0]["unit"].as_str().unwrap()]["first"].as_str();
+    assert!(made.is_some(), "{outputs}");
+    let wanted = json!({"environment": "dev", "rehearsal": true});
+    let export = caller.post("/deployments/D1ACTS/state/export", &wanted);
+    let exported = export["units"].as_object().unwrap();
+    assert!(
+        exported.values().all(|state| state["version"] == 3),
+        "{export}"
+    );
+
+    // Back to what was there before, and away.
+    let (back, events) = caller.finish(&act("rollback"));
+    assert_eq!(
+        (&back["action"], &back["result"]),
+        (&json!("rollback"), &json!("succeeded")),
+        "{events:?}"
+    );
+    let (gone, events) = caller.finish(&act("destroy"));
+    assert_eq!(gone["result"], "succeeded", "{gone} {events:?}");
+    let deleted = |event: &&Value| event["event"] == "resource" && event["op"] == "delete";
+    assert!(events.iter().any(|event| deleted(&event)), "{events:?}");
+
+    // A manifest that somebody else changed meanwhile is not written over.
+    let (_, found) = caller.ask("GET", "/deployments/D1ACTS", "", &Value::Null);
+    let tag = found
+        .lines()
+        .find(|line| line.to_lowercase().starts_with("etag:"))
+        .unwrap();
+    let tag = tag.split_once(':').unwrap().1.trim().to_owned();
+    let manifest = caller.get("/deployments/D1ACTS/manifest")["manifest"].clone();
+    let write = |tag: &str| {
+        let more = format!("If-Match: {tag}\r\n");
+        let text = format!("{}\n# seen\n", manifest.as_str().unwrap());
+        caller
+            .ask(
+                "PUT",
+                "/deployments/D1ACTS",
+                &more,
+                &json!({"manifest": text}),
+            )
+            .0
+    };
+    assert_eq!((write(&tag), write(&tag)), (200, 409));
     assert_eq!(server.stop(), 0);
 }

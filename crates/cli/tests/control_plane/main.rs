@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 
 mod administration;
+mod demo;
 mod deployments;
 mod ends;
 mod outages;

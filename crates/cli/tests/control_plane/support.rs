@@ -97,11 +97,17 @@ impl Site {
 
     /// Starts the server; what it said if it did not start.
     pub(crate) fn try_up(&self) -> Result<Up, String> {
+        self.try_up_with(&[])
+    }
+
+    /// As [`try_up`](Self::try_up), with more arguments.
+    pub(crate) fn try_up_with(&self, more: &[&str]) -> Result<Up, String> {
         let (out, err) = (self.log("up.out"), self.log("up.err"));
         let data = self.data();
         let process = self
             .command(&["up", "--listen", "127.0.0.1:0", "--json", "--data-dir"])
             .arg(&data)
+            .args(more)
             .stdin(Stdio::null())
             .stdout(File::create(&out).unwrap())
             .stderr(File::create(&err).unwrap())

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use nimbus_control_app::{Call, Failure, Identity, RequestContext};
 use nimbus_control_auth::csrf;
 use nimbus_core::{Error, ErrorCode, TraceId};
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use crate::pipeline::header_text;
 use crate::problem::ApiError;
@@ -45,6 +46,53 @@ impl FromRequestParts<ApiState> for SignedCall {
         }
         Ok(Self(call))
     }
+}
+
+/// As [`SignedCall`], for a socket: with what its caller proved who they are, to be asked again later.
+///
+/// A browser opens sockets for any site and sends its cookies along, so a cookie counts only from our own pages. Browsers
+/// cannot send headers with a socket, so a token may be in the query, here and nowhere else.
+pub(crate) struct SocketCall {
+    pub(crate) call: Call,
+    pub(crate) credential: Zeroizing<String>,
+}
+
+impl FromRequestParts<ApiState> for SocketCall {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let context = context(parts);
+        let credential = socket_credential(parts, state)?;
+        let who = state.app.authenticate(&context, &credential).await?;
+        state.limits.take_caller(&who)?;
+        let call = Call { who, context };
+        if let Some(known) = parts.extensions.get::<KnownCall>() {
+            known.0.get_or_init(|| call.clone());
+        }
+        Ok(Self { call, credential })
+    }
+}
+
+fn socket_credential(parts: &Parts, state: &ApiState) -> Result<Zeroizing<String>, Failure> {
+    if let Some(value) = header_text(&parts.headers, header::AUTHORIZATION) {
+        let bearer = value
+            .split_once(' ')
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let (_, token) = bearer.ok_or_else(Failure::not_signed_in)?;
+        return Ok(Zeroizing::new(token.trim().to_owned()));
+    }
+    let query = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+    let given = query.ok().and_then(|Query(pairs)| {
+        let mut tokens = pairs.into_iter().filter(|(name, _)| name == "access_token");
+        tokens.next().map(|(_, value)| value)
+    });
+    if let Some(token) = given {
+        return Ok(Zeroizing::new(token));
+    }
+    let token =
+        cookies::read(&parts.headers, cookies::SESSION).ok_or_else(Failure::not_signed_in)?;
+    ensure_own_origin(state, &parts.headers)?;
+    Ok(Zeroizing::new(token.to_owned()))
 }
 
 async fn identify(

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use nimbus_control_app as app;
+use nimbus_control_wire::Run;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::wire::{maybe_time, time};
 
@@ -113,7 +113,12 @@ impl From<app::DeploymentEnvironment> for Environment {
             enabled: row.enabled,
             account: row.account,
             region: row.region,
-            last_run: row.last_run.map(Run::from),
+            last_run: row.last_run.map(|run| {
+                app::describe_run(app::QueuedRun {
+                    run,
+                    position: None,
+                })
+            }),
         }
     }
 }
@@ -158,108 +163,6 @@ impl From<StartRun> for app::RunInput {
             message: body.message,
         }
     }
-}
-
-/// A run.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Run {
-    id: String,
-    /// `R0001`: counted within the deployment.
-    number: String,
-    deployment: String,
-    environment: String,
-    /// `deploy`, `destroy`, `preview` or `rollback`.
-    action: String,
-    rehearsal: bool,
-    /// `queued`, `running`, `paused` or `ended`.
-    status: String,
-    /// How many runs of the tenant come before it, while it is queued.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<i64>,
-    /// `succeeded`, `failed`, `interrupted`, `rolled_back`, `needs_attention` or `cancelled`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<String>,
-    /// Why it could not go on: `code`, `message` and `help`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<Value>,
-    /// What somebody wants of it: `cancel` or `pause`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wish: Option<String>,
-    requested_by: String,
-    queued_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    began_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
-    /// The number of its newest event.
-    last_seq: i64,
-    links: RunLinks,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct RunLinks {
-    #[serde(rename = "self")]
-    this: String,
-    events: String,
-    cancel: String,
-    deployment: String,
-}
-
-impl From<app::StoredRun> for Run {
-    fn from(row: app::StoredRun) -> Self {
-        let this = format!("/api/v1/runs/{}", row.id);
-        Self {
-            links: RunLinks {
-                events: format!("{this}/events"),
-                cancel: format!("{this}/cancel"),
-                deployment: format!("/api/v1/deployments/{}", row.deployment),
-                this,
-            },
-            id: row.id.to_string(),
-            number: format!("R{:04}", row.number),
-            deployment: row.deployment,
-            environment: row.environment,
-            action: row.action,
-            rehearsal: row.rehearsal,
-            status: row.status,
-            position: None,
-            result: row.result,
-            problem: row.problem,
-            wish: row.wish,
-            requested_by: row.requested_by.to_string(),
-            queued_at: time(row.queued_at),
-            began_at: maybe_time(row.began_at),
-            ended_at: maybe_time(row.ended_at),
-            last_seq: row.last_seq,
-        }
-    }
-}
-
-impl From<app::QueuedRun> for Run {
-    fn from(queued: app::QueuedRun) -> Self {
-        Self {
-            position: queued.position,
-            ..Self::from(queued.run)
-        }
-    }
-}
-
-/// Events of a run.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RunEvents {
-    pub(crate) items: Vec<NumberedEvent>,
-    /// Give this as `after` to read on.
-    pub(crate) next: i64,
-    /// Whether there is nothing after these and there will not be.
-    pub(crate) complete: bool,
-}
-
-/// What happened, and its place in its run.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct NumberedEvent {
-    pub(crate) seq: i64,
-    /// As `nimbus deploy --json` prints it.
-    pub(crate) event: Value,
 }
 
 /// A registered program.

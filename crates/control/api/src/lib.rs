@@ -17,6 +17,7 @@ mod pipeline;
 mod problem;
 mod route;
 mod routes;
+mod socket;
 mod wire;
 
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use nimbus_control_app::App;
+use tokio_util::sync::CancellationToken;
+
+use crate::socket::Sockets;
 
 pub use front::{Front, FrontError};
 pub use limits::ApiLimits;
@@ -43,6 +47,7 @@ pub struct ApiState {
     pub(crate) origins: Arc<Vec<String>>,
     pub(crate) limits: Arc<ApiLimits>,
     pub(crate) front: Arc<Front>,
+    pub(crate) sockets: Sockets,
 }
 
 impl ApiState {
@@ -54,7 +59,14 @@ impl ApiState {
             origins: Arc::new(origins),
             limits: Arc::new(limits),
             front: Arc::default(),
+            sockets: Sockets::default(),
         }
+    }
+
+    /// Sockets end when this does: they are connections that no longer belong to the server.
+    pub fn until(mut self, stop: CancellationToken) -> Self {
+        self.sockets.stop = stop;
+        self
     }
 
     /// Behind proxies, and with names for networks.

@@ -58,9 +58,11 @@ pub fn openapi() -> Value {
 
 fn add_query(described: &mut Value, schema: &Value) {
     let properties = schema["properties"].as_object().into_iter().flatten();
-    let parameters = properties.map(
-        |(name, schema)| json!({"name": name, "in": "query", "required": false, "schema": schema}),
-    );
+    let needed = schema["required"].as_array().cloned().unwrap_or_default();
+    let parameters = properties.map(|(name, schema)| {
+        let required = needed.iter().any(|needed| needed == name);
+        json!({"name": name, "in": "query", "required": required, "schema": schema})
+    });
     if let Some(all) = described["parameters"].as_array_mut() {
         all.extend(parameters);
     }

@@ -35,10 +35,20 @@ impl<T> Page<T> {
     where
         T: From<R>,
     {
+        Self::part_as(rows, limit, place, T::from)
+    }
+
+    /// As [`part`](Self::part), for items that do not know their rows.
+    pub(crate) fn part_as<R>(
+        rows: Vec<R>,
+        limit: u32,
+        place: impl Fn(&R) -> String,
+        item: impl Fn(R) -> T,
+    ) -> Self {
         let full = rows.len() >= limit as usize;
         let next = rows.last().filter(|_| full).map(place);
         Self {
-            items: rows.into_iter().map(T::from).collect(),
+            items: rows.into_iter().map(item).collect(),
             next,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use nimbus_control_audit::{AuditEntry, AuditRecord, Outcome, Priority, SigningKey};
@@ -25,7 +25,9 @@ use crate::archive::{ArchiveAddress, AuditArchive};
 use crate::call::{Call, RequestContext};
 use crate::checkpoint::Checkpoints;
 use crate::failure::{Failure, Result};
+use crate::news::RunWatchers;
 use crate::roles::reach_of;
+use crate::states::StateSource;
 
 /// Secrets of the installation that live outside of its database.
 #[derive(Debug)]
@@ -90,6 +92,8 @@ pub(crate) struct AppInner {
     pub(crate) archive: Option<AuditArchive>,
     /// Rings when there may be a run to carry out.
     pub(crate) bell: Arc<Notify>,
+    pub(crate) watchers: Arc<RunWatchers>,
+    pub(crate) states: OnceLock<Arc<dyn StateSource>>,
 }
 
 /// The answer that an operation may go ahead, and what its record begins with.
@@ -134,6 +138,8 @@ impl App {
                     .map(AuditArchive::open)
                     .transpose()?,
                 bell: Arc::default(),
+                watchers: Arc::default(),
+                states: OnceLock::new(),
                 store,
                 keys,
                 settings,
@@ -147,6 +153,12 @@ impl App {
 
     pub fn store(&self) -> &Store {
         &self.inner.store
+    }
+
+    /// From now on states are read from there. The first one stays.
+    pub fn read_states_from(&self, source: Arc<dyn StateSource>) {
+        // An error is a server that has one already.
+        let _ = self.inner.states.set(source);
     }
 
     /// Rings when there may be a run to carry out.

@@ -74,6 +74,8 @@ impl App {
         }
         let filter = nimbus_control_store::TenantFilter {
             slug: Some(named.to_owned()),
+            // Two of one name are nobody's.
+            limit: 2,
             ..Default::default()
         };
         let home = call.who.home;
@@ -116,7 +118,8 @@ impl App {
     ) -> Result<StoredDeployment> {
         let operation = operation::CREATE_DEPLOYMENT;
         let permit = self.permit(call, operation, tenant).await?;
-        let answers = answers(call, &input)?;
+        let mut answers = answers(call, &input)?;
+        answers.user_email = self.address_of(call).await?;
         let given = input
             .id
             .as_deref()
@@ -155,6 +158,21 @@ impl App {
                 Ok(made)
             })
             .await
+    }
+
+    /// The address of whoever calls, for templates that want somebody to write to. A service account has none.
+    async fn address_of(&self, call: &Call) -> Result<String> {
+        let user = call.who.user;
+        let found = self.inner.store.tenant_tx(call.who.home, async |tx| {
+            let found = tx.user_get(user).await?;
+            Ok::<_, StoreError>(found.email)
+        });
+        let address = found.await?;
+        Ok(if address.contains('@') {
+            address
+        } else {
+            String::new()
+        })
     }
 
     pub async fn deployment_get(

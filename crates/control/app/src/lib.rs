@@ -12,6 +12,7 @@ mod archive;
 mod audit;
 mod call;
 mod checkpoint;
+mod cloud_accounts;
 mod deployments;
 mod failure;
 mod groups;
@@ -19,13 +20,17 @@ mod input;
 mod key_files;
 mod keys;
 mod library;
+mod news;
 mod recover;
 mod retention;
 mod roles;
+mod run_fold;
+mod run_view;
 mod runs;
 mod secrets;
 mod setup;
 mod sign_in;
+mod states;
 mod tenants;
 mod users;
 
@@ -33,17 +38,21 @@ pub use app::{App, AppKeys, AppSettings};
 pub use archive::ArchiveAddress;
 pub use audit::{AuditExport, AuditVerification, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
+pub use cloud_accounts::{CloudAccountInput, credentials_field};
 pub use deployments::{DeploymentEnvironment, DeploymentInput, RequestKey};
 pub use failure::{Failure, FieldProblem, Result};
 pub use groups::{GroupPatch, NewGroup};
 pub use key_files::GivenKeys;
 pub use keys::{CreatedKey, KeyInput};
 pub use library::{StackEntry, TemplateEntry};
+pub use news::NewsSource;
 pub use recover::{RecoverInput, Recovered};
 pub use roles::{AssignmentInput, PermissionQuestion, RoleInput, RoleView};
+pub use run_view::{FeedPart, LogQuestion, RunChoice, RunFeed, describe_run};
 pub use runs::{QueuedRun, RunInput, RunSignal};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
+pub use states::{StatePlace, StateSource, StoredUnitState};
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use users::{UserInput, UserPatch};
 
@@ -51,7 +60,7 @@ pub use nimbus_control_audit::{AuditEntry, ChainVerdict};
 pub use nimbus_control_auth::access::Decision;
 pub use nimbus_control_auth::{operation, permission};
 pub use nimbus_control_store::{
-    ApiKey, AuditFilter, DeploymentFilter, Group, ListPage, RoleAssignment, RowPlace, RunFilter,
-    Session, SetupStatus, StoredDeployment, StoredEvent, StoredRun, Tenant, TenantFilter,
-    Timestamp, User,
+    ApiKey, AuditFilter, CloudAccount, DeploymentFilter, Group, ListPage, RoleAssignment, RowPlace,
+    RunFilter, Session, SetupStatus, StoredDeployment, StoredEvent, StoredRun, Tenant,
+    TenantFilter, Timestamp, User,
 };

@@ -79,13 +79,6 @@ impl App {
         let permit = self
             .permit_in(call, operation, tenant, Some(environment.as_str()))
             .await?;
-        // Providers would find the server's own credentials, the same for every tenant.
-        if !input.rehearsal {
-            let message = "a server has no cloud credentials of a tenant yet, so it only rehearses";
-            return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
-                .with_help("ask with `rehearsal: true`, or deploy from a machine of your own")
-                .into());
-        }
         let choices = choices(action, &input)?;
         let queued = self
             .inner
@@ -96,6 +89,17 @@ impl App {
                     let run = tx.run_find(id.unwrap_or_default()).await?;
                     let position = self.position(tx, &run).await?;
                     return Ok::<_, Failure>(QueuedRun { run, position });
+                }
+                // The server's own credentials are nobody's.
+                if !input.rehearsal
+                    && tx.cloud_credentials(environment.as_str()).await?.is_empty()
+                {
+                    let message = format!("the tenant has no cloud account for {environment}");
+                    return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
+                        .with_help(
+                            "give one with PUT /api/v1/tenants/{tenant}/cloud-accounts/{name}, or ask with `rehearsal: true`",
+                        )
+                        .into());
                 }
                 // Locked, for runs are numbered within a deployment.
                 let stored = tx.deployment_lock(deployment).await?;
@@ -270,7 +274,7 @@ impl App {
         Err(Failure::new(ErrorCode::NOT_PERMITTED, message))
     }
 
-    async fn position(
+    pub(crate) async fn position(
         &self,
         tx: &mut nimbus_control_store::TenantTx,
         run: &StoredRun,

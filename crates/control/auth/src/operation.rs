@@ -114,6 +114,10 @@ operations! {
     UNASSIGN_ROLE = "roles.unassign" DELETE "/api/v1/tenants/{tenant}/role-assignments/{assignment}" Permission("rbac:assignment:manage");
     EXPLAIN = "roles.explain" POST "/api/v1/tenants/{tenant}/explain" Permission("rbac:decision:explain");
 
+    LIST_CLOUD_ACCOUNTS = "cloud_accounts.list" GET "/api/v1/tenants/{tenant}/cloud-accounts" Permission("cloud:account:read");
+    PUT_CLOUD_ACCOUNT = "cloud_accounts.put" PUT "/api/v1/tenants/{tenant}/cloud-accounts/{account}" Permission("cloud:account:manage");
+    DELETE_CLOUD_ACCOUNT = "cloud_accounts.delete" DELETE "/api/v1/tenants/{tenant}/cloud-accounts/{account}" Permission("cloud:account:manage");
+
     LIST_DEPLOYMENTS = "deployments.list" GET "/api/v1/deployments" Permission("deployment:definition:read");
     CREATE_DEPLOYMENT = "deployments.create" POST "/api/v1/deployments" Permission("deployment:definition:create");
     GET_DEPLOYMENT = "deployments.get" GET "/api/v1/deployments/{deployment}" Permission("deployment:definition:read");
@@ -125,6 +129,10 @@ operations! {
     DESTROY = "deployments.destroy" POST "/api/v1/deployments/{deployment}/destroy" Permission("stack:instance:destroy");
     PREVIEW = "deployments.preview" POST "/api/v1/deployments/{deployment}/preview" Permission("component:preview");
     ROLL_BACK = "deployments.rollback" POST "/api/v1/deployments/{deployment}/rollback" Permission("stack:instance:deploy");
+    DEPLOYMENT_STATE = "deployments.state" GET "/api/v1/deployments/{deployment}/state" Permission("deployment:state:read");
+    EXPORT_STATE = "deployments.state.export" POST "/api/v1/deployments/{deployment}/state/export" Permission("deployment:state:export");
+    DEPLOYMENT_OUTPUTS = "deployments.outputs" GET "/api/v1/deployments/{deployment}/outputs" Permission("deployment:state:read");
+    DEPLOYMENT_PROGRESS = "deployments.progress" GET "/api/v1/deployments/{deployment}/progress" Permission("deployment:log:read");
     LIST_ENVIRONMENTS = "environments.list" GET "/api/v1/deployments/{deployment}/environments" Permission("deployment:definition:read");
     ENABLE_ENVIRONMENT = "environments.enable" POST "/api/v1/deployments/{deployment}/environments/{environment}/enable" Permission("deployment:environment:manage");
     DISABLE_ENVIRONMENT = "environments.disable" POST "/api/v1/deployments/{deployment}/environments/{environment}/disable" Permission("deployment:environment:manage");
@@ -132,6 +140,10 @@ operations! {
     LIST_RUNS = "runs.list" GET "/api/v1/runs" Permission("deployment:definition:read");
     GET_RUN = "runs.get" GET "/api/v1/runs/{run}" Permission("deployment:definition:read");
     RUN_EVENTS = "runs.events" GET "/api/v1/runs/{run}/events" Permission("deployment:log:read");
+    RUN_DETAIL = "runs.detail" GET "/api/v1/runs/{run}/detail" Permission("deployment:log:read");
+    RUN_UNIT = "runs.unit" GET "/api/v1/runs/{run}/units/{unit}" Permission("deployment:log:read");
+    RUN_LOG = "runs.log" GET "/api/v1/runs/{run}/log" Permission("deployment:log:read");
+    RUN_PROGRESS = "runs.progress" GET "/api/v1/runs/{run}/progress" Permission("deployment:log:read");
     CANCEL_RUN = "runs.cancel" POST "/api/v1/runs/{run}/cancel" Permission("workflow:run:signal");
     PAUSE_RUN = "runs.pause" POST "/api/v1/runs/{run}/pause" Permission("workflow:run:signal");
     RESUME_RUN = "runs.resume" POST "/api/v1/runs/{run}/resume" Permission("workflow:run:signal");

@@ -74,7 +74,7 @@ impl RunRoom {
         let command = format!("run {} on the server", RunId(run.number.unsigned_abs()));
         let planned = if run.began_at.is_some() {
             let id = RunId(run.number.unsigned_abs());
-            let progress = progress_of(&self.tables.events(id).await?);
+            let progress = progress_of(&self.tables.go_on(id).await?);
             // Its worker died between the last word of its record and giving it back.
             match progress.result {
                 Some(result) if run.wish.as_deref() != Some("resume") => return Ok(result),

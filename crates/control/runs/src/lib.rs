@@ -4,12 +4,14 @@
 //! epoch, which also takes its environment, and drives the same run core as the command line does. A worker
 //! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
 //!
-//! Reading order: `vault`, `storage`, `tables`, `programs`, `room`, `carrier`, `driver`.
+//! Reading order: `vault`, `storage`, `layers`, `tables`, `programs`, `room`, `carrier`, `driver`.
 
 mod carrier;
 mod driver;
+mod layers;
 mod programs;
 mod room;
+mod states;
 mod storage;
 mod tables;
 mod vault;
@@ -18,6 +20,7 @@ pub use carrier::{RunCarrier, RunVerdict};
 pub use driver::{DriverSettings, RunDriver};
 pub use programs::{ProgramSettings, TenantPrograms};
 pub use room::{RunRoom, RunRooms};
+pub use states::RecordedState;
 pub use storage::DatabaseStorage;
 pub use vault::TenantVault;
 

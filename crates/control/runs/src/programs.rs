@@ -48,6 +48,12 @@ impl TenantPrograms {
         Some(sandbox)
     }
 
+    /// Whether programs are kept from everything else, whatever they try.
+    pub(crate) fn is_strict(&self) -> bool {
+        let sandbox = self.settings.sandbox.as_ref();
+        sandbox.is_some_and(SandboxSettings::is_strict)
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.settings.folder
     }

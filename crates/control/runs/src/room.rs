@@ -1,10 +1,11 @@
 //! Everything that a run on the server needs, put together once for each run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use nimbus_control_store::{HeldRun, Store, StoredRun};
-use nimbus_control_vault::KeyRing;
+use nimbus_control_vault::{FieldPath, KeyRing};
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, TenantId};
 use nimbus_engine_backend::store::Storage;
 use nimbus_engine_backend::{Backend, BackendOptions};
@@ -37,7 +38,7 @@ pub struct RunRoom {
 }
 
 /// Where the state of a deployment is.
-fn state_root(deployment: &str, rehearsal: bool) -> String {
+pub(crate) fn state_root(deployment: &str, rehearsal: bool) -> String {
     let kind = if rehearsal { "rehearsal" } else { "state" };
     format!("deployments/{deployment}/{kind}")
 }
@@ -49,6 +50,10 @@ impl RunRooms {
             ring: Arc::new(ring),
             programs,
         }
+    }
+
+    pub(crate) fn ring(&self) -> &KeyRing {
+        &self.ring
     }
 
     pub fn store(&self) -> &Store {
@@ -67,15 +72,15 @@ impl RunRooms {
         let root = state_root(&run.deployment, run.rehearsal);
         Ok(RunRoom {
             storage: Arc::new(DatabaseStorage::new(vault.clone(), &root)),
-            tables: DeploymentTables {
+            tables: DeploymentTables::new(
                 vault,
-                held: HeldRun {
+                HeldRun {
                     deployment: run.deployment.clone(),
                     number: run.number,
                     epoch: run.epoch,
                 },
-                rehearsal: run.rehearsal,
-            },
+                run.rehearsal,
+            ),
             request,
             programs: self.programs.clone(),
         })
@@ -98,13 +103,20 @@ impl RunRoom {
         let world = worlds
             .join(vault.tenant().to_string())
             .join(&tables.held.deployment);
+        let credentials = if tables.rehearsal {
+            BTreeMap::new()
+        } else {
+            self.credentials().await?
+        };
         let served = ServedRun {
+            credentials,
             sandbox: self.programs.sandbox(&workspace),
             workspace,
             environment: self.request.environment,
             typecheck: self.request.choices.typecheck,
             storage: Arc::clone(&self.storage),
             passphrase: hex::encode(passphrase),
+            home: self.programs.folder().join("home"),
             rehearsal: tables.rehearsal.then_some(world),
             orders: FaultOrders::default(),
         };
@@ -125,6 +137,32 @@ impl RunRoom {
             clock: Box::new(SystemRunClock),
             key: DigestKey::new(digests),
         })
+    }
+
+    /// What opens the tenant's cloud accounts for this environment, for providers and nobody else.
+    async fn credentials(&self) -> Result<BTreeMap<String, String>> {
+        let vault = &self.tables.vault;
+        if !self.programs.is_strict() {
+            let message = "real runs of tenants need the strict sandbox, and this server has less";
+            return Err(Error::new(ErrorCode::NOT_ON_SERVER, message)
+                .with_help("set engine.sandbox to strict; `nimbus doctor` says what it needs"));
+        }
+        let environment = self.request.environment.to_string();
+        let sealed = vault.tx(async |tx| tx.cloud_credentials(&environment).await);
+        let mut all = BTreeMap::new();
+        for (id, _, sealed) in sealed.await? {
+            let field = FieldPath::new("cloud_accounts", &id.to_string(), "credentials");
+            let plain = vault.open_sealed(&field, &sealed)?;
+            let variables: BTreeMap<String, String> =
+                serde_json::from_slice(&plain).map_err(|_| {
+                    Error::new(ErrorCode::INTERNAL, "credentials of a cloud cannot be read")
+                })?;
+            for value in variables.values() {
+                nimbus_telemetry::register_secret(value);
+            }
+            all.extend(variables);
+        }
+        Ok(all)
     }
 
     /// Ends the leases of units that a worker left when it died. The run is ours, and its epoch says so;

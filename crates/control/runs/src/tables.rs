@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_control_store::{EnvironmentKey, HeldRun, StoreError, StoredRun};
@@ -14,9 +15,11 @@ use nimbus_runs::ports::{
     LockAttempt, MemoryStore, RunLog, RunLogs, RunStore, VersionStore,
 };
 use nimbus_runs::{RunRecord, RunRequest};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::layers::{LayerWatch, is_layer};
 use crate::vault::TenantVault;
 
 /// So many events are read at once.
@@ -28,9 +31,19 @@ pub(crate) struct DeploymentTables {
     pub(crate) vault: TenantVault,
     pub(crate) held: HeldRun,
     pub(crate) rehearsal: bool,
+    layers: Arc<Mutex<LayerWatch>>,
 }
 
 impl DeploymentTables {
+    pub(crate) fn new(vault: TenantVault, held: HeldRun, rehearsal: bool) -> Self {
+        Self {
+            vault,
+            held,
+            rehearsal,
+            layers: Arc::default(),
+        }
+    }
+
     fn environment(&self, environment: EnvironmentName) -> EnvironmentKey {
         EnvironmentKey {
             deployment: self.held.deployment.clone(),
@@ -45,14 +58,31 @@ impl DeploymentTables {
         FieldPath::new("unit_memories", &row, "sealed")
     }
 
+    /// Learns from the record what an earlier worker told about layers.
+    pub(crate) async fn go_on(&self, run: RunId) -> Result<Vec<RunEvent>> {
+        let events = self.events(run).await?;
+        let mut layers = self.layers.lock();
+        for event in &events {
+            layers.around(event);
+        }
+        drop(layers);
+        Ok(events)
+    }
+
     /// Appends events of the run that this worker has.
     pub(crate) async fn append_events(&self, events: &[RunEvent]) -> Result<()> {
         if events.is_empty() {
             return Ok(());
         }
         let mut values = Vec::with_capacity(events.len());
-        for event in events {
-            values.push(storable(event)?);
+        {
+            let mut layers = self.layers.lock();
+            for event in events {
+                let (before, after) = layers.around(event);
+                values.extend(before);
+                values.push(storable(event)?);
+                values.extend(after);
+            }
         }
         let appended = self
             .vault
@@ -185,7 +215,8 @@ impl RunStore for DeploymentTables {
                 return Ok(events);
             };
             after = last.seq;
-            for stored in page {
+            let recorded = page.into_iter().filter(|stored| !is_layer(&stored.event));
+            for stored in recorded {
                 events.push(read("an event", stored.event)?);
             }
         }

@@ -11,6 +11,7 @@ use nimbus_control_app::{
 };
 use nimbus_control_store::{BackupManifest, RestoreKeys, Store, StoreError};
 use nimbus_core::Result;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::server::ServerOptions;
@@ -137,9 +138,16 @@ pub async fn restore_tenant(
     Ok(store.restore_tenant(source, &keys).await?)
 }
 
-pub(crate) fn router(app: &App, options: &ApiOptions, address: SocketAddr) -> Router {
+pub(crate) fn router(
+    app: &App,
+    options: &ApiOptions,
+    address: SocketAddr,
+    stop: CancellationToken,
+) -> Router {
     let origins = vec![options.url(address)];
-    let state = ApiState::new(app.clone(), origins, options.limits()).behind(options.front.clone());
+    let state = ApiState::new(app.clone(), origins, options.limits())
+        .behind(options.front.clone())
+        .until(stop);
     nimbus_control_api::router(state)
 }
 

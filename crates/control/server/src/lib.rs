@@ -8,7 +8,9 @@
 mod api;
 mod connections;
 mod database;
+mod demo;
 mod http;
+mod packages;
 mod readiness;
 mod runs;
 mod server;
@@ -16,8 +18,13 @@ mod server;
 pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
 pub use connections::ConnectionLimits;
 pub use database::{Database, DatabaseLocation, DatabaseOptions};
+pub use demo::DemoSite;
+pub use packages::{fetch_packages, fetched_packages};
 pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};
 
 pub use nimbus_control_api::{Front, Limit, openapi};
 pub use nimbus_control_app::{ArchiveAddress, GivenKeys, RecoverInput, Recovered};
+pub use nimbus_control_postgres::{
+    Binaries, FETCHED_MEGABYTES, FETCHED_VERSION, can_fetch, fetch, fetched,
+};

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nimbus_control_app::App;
+use async_trait::async_trait;
+use nimbus_control_app::{App, StatePlace, StateSource, StoredUnitState};
 use nimbus_control_runs::{
-    DriverSettings, ProgramSettings, RunDriver, RunRooms, SandboxSettings, TenantPrograms,
+    DriverSettings, ProgramSettings, RecordedState, RunDriver, RunRooms, SandboxSettings,
+    TenantPrograms,
 };
-use nimbus_core::Result;
+use nimbus_core::{Result, TenantId};
 
 /// What an operator may set about runs.
 #[derive(Clone, Debug)]
@@ -32,10 +34,40 @@ pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<
     });
     let store = app.store().clone();
     let rooms = RunRooms::new(store.clone(), app.key_ring(), programs);
+    app.read_states_from(Arc::new(ServedStates(rooms.clone())));
     Ok(RunDriver::start(
         store,
         Arc::new(rooms),
         settings,
         app.run_bell(),
     ))
+}
+
+/// States, read where runs keep them.
+struct ServedStates(RunRooms);
+
+#[async_trait]
+impl StateSource for ServedStates {
+    async fn of_environment(
+        &self,
+        tenant: TenantId,
+        place: &StatePlace,
+    ) -> Result<Vec<StoredUnitState>> {
+        let StatePlace {
+            deployment,
+            environment,
+            rehearsal,
+        } = place;
+        let found = self
+            .0
+            .states(tenant, deployment, environment, *rehearsal)
+            .await?;
+        let stored = |state: RecordedState| StoredUnitState {
+            unit: state.project,
+            stack: state.stack,
+            checkpoint: state.checkpoint,
+            modified: state.modified,
+        };
+        Ok(found.into_iter().map(stored).collect())
+    }
 }

@@ -12,11 +12,13 @@ use nimbus_control_store::{SetupStatus, StoreError};
 use nimbus_core::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::api::{self, ApiOptions};
 use crate::connections::{self, ConnectionLimits};
 use crate::database::{Database, DatabaseLocation, DatabaseOptions};
+use crate::demo::{self, DemoSite};
 use crate::http::{self, ServerState};
 use crate::readiness::Readiness;
 use crate::runs::{self, RunOptions};
@@ -106,18 +108,40 @@ impl ControlServer {
         Some(format!("{}/setup?token={token}", self.url()))
     }
 
+    /// Makes this an installation to look at, or finds that it is one.
+    ///
+    /// # Errors
+    ///
+    /// When it was set up for something else.
+    pub async fn fill_demo(&mut self) -> Result<DemoSite> {
+        let site = demo::fill(&self.app, self.setup_token.as_deref()).await?;
+        self.setup_token = None;
+        Ok(site)
+    }
+
+    /// Gives everything back without having served.
+    pub async fn close(self) {
+        self.database.close().await;
+    }
+
     /// Answers requests until `stop` is ready, finishes those under way and closes everything.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let (draining, drained) = watch::channel(false);
         let (readiness, looking) = Readiness::watch(self.database.store.clone(), self.private);
         let probes = http::router(ServerState::new(readiness, drained.clone()));
-        let router = probes.merge(api::router(&self.app, &self.api, self.address));
+        let ending = CancellationToken::new();
+        let routes = api::router(&self.app, &self.api, self.address, ending.clone());
+        let router = probes.merge(routes);
+        let app = self.app.clone();
+        let news = tokio::spawn(async move { app.pass_news_on().await });
         let chores = tokio::spawn(api::look_after(self.app.clone()));
         let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
         let stopping = tokio::spawn(async move {
             stop.await;
             info!("stopping: new requests are refused, those under way are finished");
             draining.send_replace(true);
+            // Whoever watches goes to another server, or comes back to this one.
+            ending.cancel();
         });
         let front = self.api.front.clone();
         let serving = connections::serve(
@@ -140,6 +164,7 @@ impl ControlServer {
         stopping.abort();
         looking.abort();
         chores.abort();
+        news.abort();
         driver.stop().await;
         self.app.checkpoint_audit(jiff::Timestamp::now()).await;
         self.database.close().await;

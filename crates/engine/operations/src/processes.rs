@@ -94,6 +94,15 @@ impl Processes {
         self
     }
 
+    /// With these variables and no others: for operations of somebody who is not the operator.
+    pub fn with_variables(
+        mut self,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        self.environment = variables.into_iter().collect();
+        self
+    }
+
     /// Ends all plugins, those of clones too. Nothing can be run afterwards.
     pub async fn close(&self) {
         self.shared.pool.close().await;

@@ -36,7 +36,11 @@ impl InstallationArgs {
             }
             (None, Some(host)) => DatabaseLocation::External(configured(settings, host)?),
             (None, None) => DatabaseLocation::Private {
-                binaries: settings.db.binaries.value.as_ref().map(PathBuf::from),
+                // What was fetched made the data, so it goes before what the system has since.
+                binaries: match &settings.db.binaries.value {
+                    Some(folder) => Some(PathBuf::from(folder)),
+                    None => nimbus_control_server::fetched(&data_dir),
+                },
             },
         };
         Ok(DatabaseOptions {

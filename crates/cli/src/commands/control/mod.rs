@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 mod installation;
 pub(crate) mod migrate;
+mod needs;
 pub(crate) mod recover;
 pub(crate) mod restore;
 pub(crate) mod up;

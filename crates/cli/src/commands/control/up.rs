@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
-    ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, Front, GivenKeys, Limit,
+    ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DemoSite, Front, GivenKeys, Limit,
     RunOptions, ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
@@ -16,7 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use zeroize::Zeroizing;
 
 use super::installation::InstallationArgs;
-use crate::commands::program::tenant_sandbox;
+use super::needs;
+use crate::commands::program::{demo_sandbox, tenant_sandbox};
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -35,27 +36,54 @@ pub(crate) struct ControlUpArgs {
     /// the data directory
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
+
+    /// Make an installation to look at: a tenant, people, and sixteen programs that are rehearsed
+    #[arg(long)]
+    demo: bool,
+
+    /// Fetch nothing: end where PostgreSQL, or a package of the demonstration, is missing
+    #[arg(long)]
+    no_download: bool,
 }
 
 pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let started = Instant::now();
+    let mut database = args.place.options(context)?;
+    needs::database(&mut database, !args.no_download, context).await?;
+    let mut runs = run_options(context)?;
+    if args.demo {
+        runs.sandbox = Some(demo_sandbox(context)?);
+        needs::packages(&mut runs, &database.data_dir, !args.no_download, context).await?;
+    }
     let options = ServerOptions {
         listen: args.listen,
         keys: args.keys,
-        database: args.place.options(context)?,
+        database,
         operator: context.settings()?.settings.app.name.value.clone(),
         api: api_options(&context.settings()?.settings)?,
         connections: ConnectionLimits::default(),
-        runs: run_options(context)?,
+        runs,
     };
     // Heard from the beginning, so that a start can be given up.
     let stop = stop_requested()?;
     let mut stop = Box::pin(stop);
-    let server = tokio::select! {
+    let mut server = tokio::select! {
         server = ControlServer::start(&options) => server?,
         () = &mut stop => return Err(Error::new(ErrorCode::CANCELLED, "stopped while starting")),
     };
+    let demo = if args.demo {
+        match server.fill_demo().await {
+            Ok(site) => Some(DemoSignIn::new(site)),
+            Err(error) => {
+                server.close().await;
+                return Err(error);
+            }
+        }
+    } else {
+        None
+    };
     context.output.result(&UpReport {
+        demo,
         address: server.url(),
         setup_link: server.setup_link(),
         data_dir: options.database.data_dir.display().to_string(),
@@ -169,6 +197,80 @@ pub(crate) struct UpReport {
     setup_link: Option<String>,
     data_dir: String,
     ready_after_ms: u64,
+    /// Who can sign in at a demonstration; absent without `--demo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demo: Option<DemoSignIn>,
+}
+
+/// Who can sign in at a demonstration.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct DemoSignIn {
+    tenant: String,
+    /// Address and role; the first one may do everything in the tenant.
+    people: Vec<DemoPerson>,
+    /// Runs the installation; signs in without a tenant.
+    operator: String,
+    /// The same for everybody. Only the first start knows it.
+    password: Option<String>,
+    deployment: String,
+    environment: String,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct DemoPerson {
+    email: String,
+    role: String,
+}
+
+impl DemoSignIn {
+    fn new(site: DemoSite) -> Self {
+        let person = |(email, role): (&str, &str)| DemoPerson {
+            email: email.to_owned(),
+            role: role.to_owned(),
+        };
+        Self {
+            tenant: site.tenant.to_owned(),
+            people: site.people.into_iter().map(person).collect(),
+            operator: site.operator.to_owned(),
+            password: site.password,
+            deployment: site.deployment.to_owned(),
+            environment: site.environment.to_owned(),
+        }
+    }
+
+    fn text(&self, address: &str, terminal: Terminal) -> String {
+        let mut text = String::new();
+        if let Some(first) = self.people.first() {
+            text.push_str(&format!(
+                "Sign in as {} of the tenant {}\n",
+                terminal.paint(TextStyle::Good, &first.email),
+                self.tenant,
+            ));
+        }
+        match &self.password {
+            Some(password) => text.push_str(&format!(
+                "  password {password}   (shown once, the same for everybody)\n"
+            )),
+            None => text.push_str("  with the password that the first start showed\n"),
+        }
+        for person in self.people.iter().skip(1) {
+            text.push_str(&format!("  {:<22} {}\n", person.email, person.role));
+        }
+        text.push_str(&format!(
+            "  {:<22} runs the installation, without a tenant\n",
+            self.operator
+        ));
+        text.push_str(&format!(
+            "{} is being rehearsed in {}: nothing real is touched\n",
+            self.deployment, self.environment
+        ));
+        text.push_str(&format!(
+            "  nimbus login --server {address} --tenant {} --email {}\n",
+            self.tenant,
+            self.people.first().map_or("", |person| &person.email)
+        ));
+        text
+    }
 }
 
 impl Report for UpReport {
@@ -182,6 +284,9 @@ impl Report for UpReport {
         if let Some(link) = &self.setup_link {
             text.push_str(&format!("Finish the first run at {link}\n"));
             text.push_str("  or with `nimbus setup <that link> --email <yours>`\n");
+        }
+        if let Some(demo) = &self.demo {
+            text.push_str(&demo.text(&self.address, terminal));
         }
         text.push_str(&format!("Data is in {}\n", self.data_dir));
         text

@@ -99,8 +99,8 @@ const TOOLS: &[RequiredTool] = &[
         title: "PostgreSQL server",
         programs: &["postgres"],
         version_argument: "--version",
-        minimum: (14, 0),
-        needed_for: "a private database of the server; not needed with db.host",
+        minimum: (15, 0),
+        needed_for: "a private database of the server; `nimbus up` fetches one with npm, and db.host needs none",
         packages: POSTGRES,
     },
     RequiredTool {
@@ -108,8 +108,8 @@ const TOOLS: &[RequiredTool] = &[
         title: "PostgreSQL initdb",
         programs: &["initdb"],
         version_argument: "--version",
-        minimum: (14, 0),
-        needed_for: "a private database of the server; not needed with db.host",
+        minimum: (15, 0),
+        needed_for: "a private database of the server; `nimbus up` fetches one with npm, and db.host needs none",
         packages: POSTGRES,
     },
     RequiredTool {

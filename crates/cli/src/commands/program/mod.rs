@@ -40,7 +40,8 @@ pub(crate) use outputs::OutputsReport;
 pub(crate) use processes::shared_providers;
 pub(crate) use rehearse::refuse_rehearsed;
 pub(crate) use sandbox::{
-    SandboxArgs, for_tenants as tenant_sandbox, from_settings as sandbox_settings,
+    SandboxArgs, for_demo as demo_sandbox, for_tenants as tenant_sandbox,
+    from_settings as sandbox_settings,
 };
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use nimbus_config::{AddressList, Engine, NameList, SandboxMode, SandboxNetwork};
+use nimbus_config::{
+    AddressList, Engine, NameList, SandboxMode, SandboxNetwork, SettingOrigin,
+};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{
     Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings,
@@ -67,6 +69,22 @@ pub(crate) fn for_tenants(context: &CommandContext) -> Result<SandboxSettings> {
         allow_weak_isolation: false,
     };
     let settings = strict.settings(context)?;
+    settings.ok_or_else(|| Error::new(ErrorCode::INTERNAL, "a server has a sandbox"))
+}
+
+/// As [`for_tenants`], for a demonstration of the shipped programs: whatever isolation this machine offers, unless the
+/// operator says otherwise, so that it can be looked at anywhere.
+pub(crate) fn for_demo(context: &CommandContext) -> Result<SandboxSettings> {
+    let chosen = &context.settings()?.settings.engine;
+    if chosen.sandbox.origin != SettingOrigin::Default {
+        return for_tenants(context);
+    }
+    let offered = SandboxArgs {
+        sandbox: Some(ModeArg::BestEffort),
+        network: None,
+        allow_weak_isolation: false,
+    };
+    let settings = offered.settings(context)?;
     settings.ok_or_else(|| Error::new(ErrorCode::INTERNAL, "a server has a sandbox"))
 }
 

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use nimbus_control_app::operation::{self, Operation};
-use nimbus_control_app::{DeploymentFilter, StoredDeployment};
+use nimbus_control_app::{DeploymentFilter, StoredDeployment, describe_run};
+use nimbus_control_wire::Run;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,7 +14,7 @@ use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
 use crate::deployment_wire::{
-    Deployment, Environment, Environments, ManifestText, NewDeployment, Run, StartRun,
+    Deployment, Environment, Environments, ManifestText, NewDeployment, StartRun,
 };
 use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::headers::{IfMatch, RepeatKey, etag};
@@ -279,7 +280,7 @@ async fn start(operation: Operation, asked: Asked) -> ApiResult<(StatusCode, Jso
     let queued = app
         .run_start(&call, operation, tenant, &id, body.into(), key)
         .await?;
-    Ok((StatusCode::ACCEPTED, Json(queued.into())))
+    Ok((StatusCode::ACCEPTED, Json(describe_run(queued))))
 }
 
 macro_rules! starts {

@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use nimbus_control_app::{RunInput, operation};
+use nimbus_control_app::{RunInput, describe_run, operation};
+use nimbus_control_wire::Run;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,9 +12,7 @@ use super::ApiResult;
 use super::deployments::TenantChoice;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::deployment_wire::{
-    DeployStack, NewStack, NewTemplate, ReplaceStack, Run, Stack, Template,
-};
+use crate::deployment_wire::{DeployStack, NewStack, NewTemplate, ReplaceStack, Stack, Template};
 use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::headers::RepeatKey;
 use crate::route::Route;
@@ -151,7 +150,7 @@ async fn deploy(
     };
     let operation = operation::DEPLOY_STACK;
     let queued = app.run_start(&call, operation, tenant, &body.deployment, input, key);
-    Ok((StatusCode::ACCEPTED, Json(queued.await?.into())))
+    Ok((StatusCode::ACCEPTED, Json(describe_run(queued.await?))))
 }
 
 async fn templates(

@@ -2,12 +2,15 @@
 
 mod audit;
 mod auth;
+mod cloud_accounts;
 mod deployments;
 mod groups;
 mod keys;
 mod library;
+mod live;
 mod roles;
 mod runs;
+mod states;
 mod tenants;
 mod users;
 
@@ -26,10 +29,13 @@ pub(crate) fn all() -> Vec<Route> {
         users::routes(),
         groups::routes(),
         keys::routes(),
+        cloud_accounts::routes(),
         roles::routes(),
         audit::routes(),
         deployments::routes(),
         runs::routes(),
+        live::routes(),
+        states::routes(),
         library::routes(),
     ]
     .into_iter()

@@ -3,7 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use nimbus_control_app::{Failure, RunFilter, RunSignal, operation};
+use nimbus_control_app::{
+    Failure, QueuedRun, RunFilter, RunSignal, StoredRun, describe_run, operation,
+};
+use nimbus_control_wire::{NumberedEvent, Run, RunEvents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -12,7 +15,6 @@ use super::ApiResult;
 use super::deployments::TenantChoice;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::deployment_wire::{NumberedEvent, Run, RunEvents};
 use crate::extract::{ListFilter, Segments, page, page_size};
 use crate::route::Route;
 use crate::wire::{Page, place};
@@ -85,8 +87,12 @@ async fn list(
     let page = page(query.after, query.limit)?;
     let limit = page.limit;
     let runs = app.run_list(&call, tenant, filter, page).await?;
-    Ok(Json(Page::part(runs, limit, |run| {
-        place(run.queued_at, run.id)
+    let at = |run: &StoredRun| place(run.queued_at, run.id);
+    Ok(Json(Page::part_as(runs, limit, at, |run| {
+        describe_run(QueuedRun {
+            run,
+            position: None,
+        })
     })))
 }
 
@@ -98,7 +104,7 @@ async fn get(
 ) -> ApiResult<Json<Run>> {
     let app = &state.app;
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
-    Ok(Json(app.run_get(&call, tenant, run).await?.into()))
+    Ok(Json(describe_run(app.run_get(&call, tenant, run).await?)))
 }
 
 async fn events(
@@ -117,10 +123,9 @@ async fn events(
         .run_events(&call, tenant, run, query.after, limit)
         .await?;
     let next = found.last().map_or(query.after, |last| last.seq);
-    let items = found.into_iter().map(|stored| NumberedEvent {
-        seq: stored.seq,
-        event: stored.event,
-    });
+    let items = found
+        .into_iter()
+        .map(|stored| NumberedEvent::new(stored.seq, stored.event));
     Ok(Json(RunEvents {
         items: items.collect(),
         next,
@@ -139,7 +144,7 @@ macro_rules! signals {
             let app = &state.app;
             let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
             let run = app.run_signal(&call, tenant, run, RunSignal::$signal).await?;
-            Ok((StatusCode::ACCEPTED, Json(run.into())))
+            Ok((StatusCode::ACCEPTED, Json(describe_run(run))))
         })*
     };
 }

@@ -34,8 +34,12 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
         "roles.update" => json!({"grants": [{"permissions": ["users:read"]}]}),
         "groups.update" => json!({"name": unique}),
         "roles.assign" => json!({"role": "viewer", "user_id": nobody}),
+        "cloud_accounts.put" => {
+            json!({"provider": "aws", "credentials": {"AWS_ACCESS_KEY_ID": "x"}})
+        }
         "roles.explain" => json!({"user_id": nobody, "permission": "users:read"}),
         "deployments.create" => json!({"organization": "o", "project": "p", "template": "minimal"}),
+        "deployments.state.export" => json!({"environment": "dev"}),
         "deployments.update" => json!({"manifest": "x: 1"}),
         "deployments.deploy"
         | "deployments.destroy"
@@ -89,6 +93,8 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
         ("{deployment}", "D0NONE"),
         ("{environment}", "dev"),
         ("{stack}", "no-such-stack"),
+        ("{unit}", "no-such-unit"),
+        ("{account}", "no-such-account"),
         ("{template}", "no-such-template"),
     ] {
         path = path.replace(name, value);
@@ -99,6 +105,9 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
     );
     if operation.chooses_tenant() {
         path.push_str(&format!("?tenant={tenant}"));
+    }
+    if matches!(operation.id, "deployments.state" | "deployments.outputs") {
+        path.push_str("&environment=dev");
     }
     path
 }

@@ -88,7 +88,7 @@ pub(crate) struct Installation {
     pub(crate) app: App,
     pub(crate) root: TenantId,
     pub(crate) checkpoints: PathBuf,
-    router: Router,
+    pub(crate) router: Router,
     secrets: TestSecrets,
     pub(crate) folder: tempfile::TempDir,
 }

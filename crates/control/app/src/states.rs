@@ -1,0 +1,218 @@
+//! What was deployed, for whoever may look: resources, outputs, whole states. No secret is opened for it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use nimbus_control_auth::operation::{self, Operation};
+use nimbus_control_wire::{
+    DeploymentOutputs, DeploymentState, ResourceView, StateExport, UnitStateView,
+};
+use nimbus_core::{Error, ErrorCode, TenantId};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::failure::{Failure, Result};
+
+/// By this key the official format marks values that are not plain.
+const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
+
+/// The state of one unit, as it is recorded.
+#[derive(Clone, Debug)]
+pub struct StoredUnitState {
+    /// The unit's component, which is its project.
+    pub unit: String,
+    pub stack: String,
+    pub checkpoint: Value,
+    pub modified: Timestamp,
+}
+
+/// Which environment.
+#[derive(Clone, Debug)]
+pub struct StatePlace {
+    pub deployment: String,
+    pub environment: String,
+    pub rehearsal: bool,
+}
+
+/// Where states are read from; they are not this crate's business.
+#[async_trait]
+pub trait StateSource: Send + Sync {
+    async fn of_environment(
+        &self,
+        tenant: TenantId,
+        place: &StatePlace,
+    ) -> nimbus_core::Result<Vec<StoredUnitState>>;
+}
+
+impl fmt::Debug for dyn StateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StateSource(..)")
+    }
+}
+
+impl App {
+    pub async fn deployment_state(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        place: StatePlace,
+    ) -> Result<DeploymentState> {
+        let operation = operation::DEPLOYMENT_STATE;
+        let found = self.recorded(call, operation, tenant, &place).await?;
+        Ok(DeploymentState {
+            units: found
+                .into_iter()
+                .map(|state| UnitStateView {
+                    resources: resources(&state.checkpoint).map(resource).collect(),
+                    unit: state.unit,
+                    stack: state.stack,
+                    modified_at: state.modified.to_string(),
+                })
+                .collect(),
+            deployment: place.deployment,
+            environment: place.environment,
+            rehearsal: place.rehearsal,
+        })
+    }
+
+    pub async fn deployment_outputs(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        place: StatePlace,
+    ) -> Result<DeploymentOutputs> {
+        let operation = operation::DEPLOYMENT_OUTPUTS;
+        let found = self.recorded(call, operation, tenant, &place).await?;
+        Ok(DeploymentOutputs {
+            units: found
+                .into_iter()
+                .map(|state| (state.unit, outputs(&state.checkpoint)))
+                .collect(),
+            deployment: place.deployment,
+            environment: place.environment,
+            rehearsal: place.rehearsal,
+        })
+    }
+
+    pub async fn state_export(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        place: StatePlace,
+    ) -> Result<StateExport> {
+        let operation = operation::EXPORT_STATE;
+        let found = self.recorded(call, operation, tenant, &place).await?;
+        let export = |state: StoredUnitState| {
+            let version = state.checkpoint["version"].clone();
+            let deployment = state.checkpoint["checkpoint"]["latest"].clone();
+            let document = json!({"version": version, "deployment": deployment});
+            (state.unit, document)
+        };
+        Ok(StateExport {
+            units: found.into_iter().map(export).collect(),
+            exported_at: call.context.now.to_string(),
+            deployment: place.deployment,
+            environment: place.environment,
+            rehearsal: place.rehearsal,
+        })
+    }
+
+    async fn recorded(
+        &self,
+        call: &Call,
+        operation: Operation,
+        tenant: TenantId,
+        place: &StatePlace,
+    ) -> Result<Vec<StoredUnitState>> {
+        let environment = Some(place.environment.as_str());
+        let permit = self.permit_in(call, operation, tenant, environment).await?;
+        self.inner
+            .store
+            .tenant_tx(tenant, async |tx| {
+                let found = tx.deployment_get(&place.deployment).await?;
+                let record = permit.record().on(&found.id).after(json!({
+                    "environment": place.environment,
+                    "rehearsal": place.rehearsal,
+                }));
+                self.audit(tx, &call.context, record).await?;
+                Ok::<_, Failure>(())
+            })
+            .await?;
+        let Some(source) = self.inner.states.get() else {
+            let message = "this process has no states";
+            return Err(Error::new(ErrorCode::INTERNAL, message).into());
+        };
+        Ok(source.of_environment(tenant, place).await?)
+    }
+}
+
+fn resources(checkpoint: &Value) -> impl Iterator<Item = &Value> {
+    let list = &checkpoint["checkpoint"]["latest"]["resources"];
+    list.as_array().into_iter().flatten()
+}
+
+fn resource(recorded: &Value) -> ResourceView {
+    let text = |name: &str| recorded[name].as_str().map(str::to_owned);
+    let flag = |name: &str| recorded[name].as_bool().unwrap_or_default();
+    let dependencies = recorded["dependencies"].as_array().into_iter().flatten();
+    ResourceView {
+        urn: text("urn").unwrap_or_default(),
+        type_: text("type").unwrap_or_default(),
+        id: text("id").filter(|id| !id.is_empty()),
+        parent: text("parent").filter(|parent| !parent.is_empty()),
+        dependencies: dependencies
+            .filter_map(|urn| urn.as_str().map(str::to_owned))
+            .collect(),
+        custom: flag("custom"),
+        protect: flag("protect"),
+        external: flag("external"),
+    }
+}
+
+fn outputs(checkpoint: &Value) -> BTreeMap<String, Value> {
+    let root = resources(checkpoint).find(|resource| resource["type"] == "pulumi:pulumi:Stack");
+    let outputs = root.and_then(|root| root["outputs"].as_object());
+    let outputs = outputs.into_iter().flatten();
+    outputs
+        .map(|(name, value)| (name.clone(), shown(value)))
+        .collect()
+}
+
+/// A value without what is secret in it, at any depth.
+fn shown(value: &Value) -> Value {
+    match value {
+        Value::Object(entries) if entries.contains_key(SIGNATURE) => {
+            if entries.contains_key("ciphertext") || entries.contains_key("plaintext") {
+                json!({"secret": true})
+            } else {
+                json!({"kind": "asset"})
+            }
+        }
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(name, value)| (name.clone(), shown(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(shown).collect(),
+        plain => plain.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_in_outputs_are_named_and_not_shown() {
+        let secret = json!({SIGNATURE: "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x"});
+        let checkpoint = json!({"version": 3, "checkpoint": {"latest": {"resources": [
+            {"urn": "u", "type": "pulumi:pulumi:Stack",
+             "outputs": {"url": "https://x", "deep": [{"password": secret}]}},
+        ]}}});
+        let found = outputs(&checkpoint);
+        assert_eq!(found["url"], "https://x");
+        assert_eq!(found["deep"], json!([{"password": {"secret": true}}]));
+    }
+}
