@@ -16,14 +16,16 @@ export function Dialog({ title, onClose, children, foot, className }: Props) {
   useEffect(() => {
     const element = dialog.current;
     if (element && !element.open) element.showModal();
-    return () => element?.close();
   }, []);
   return (
     <dialog
       ref={dialog}
       className={className}
       aria-labelledby={heading}
-      onClose={onClose}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
       onClick={(event) => {
         if (event.target === dialog.current) onClose();
       }}

@@ -187,7 +187,6 @@ function Node({ store, name, x, y, dot, selected, onSelect }: NodeProps) {
       type="button"
       className={`nd ${kind}${selected ? " sel" : ""}`}
       style={{ left: x, top: y, width: NODE.width, height: NODE.height }}
-      aria-label={`${name}: ${look.word}`}
       aria-pressed={selected}
       onClick={() => onSelect(name)}
     >
@@ -196,6 +195,7 @@ function Node({ store, name, x, y, dot, selected, onSelect }: NodeProps) {
       <span className="m">
         <NodeText unit={unit} store={store} />
       </span>
+      <span className="hidden-text">{look.word}</span>
       {working ? <span className="pb" style={{ width: `${Math.max(4, progressOf(unit) * 100)}%` }} /> : null}
     </button>
   );

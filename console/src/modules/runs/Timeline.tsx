@@ -20,7 +20,7 @@ import { useUnit, useUnits } from "./useRun";
 export type Order = "layer" | "duration" | "attention";
 export type Show = "all" | "active" | "changed" | "failed";
 
-const ROW = 22;
+const ROW = 24;
 
 interface Props {
   store: RunStore;

@@ -44,8 +44,7 @@ export function CommandPalette({ onClose, go, commands }: Props) {
 
   useEffect(() => {
     const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
+    if (element && !element.open) element.showModal();
   }, []);
 
   const all = useMemo<Found[]>(() => {
@@ -103,7 +102,10 @@ export function CommandPalette({ onClose, go, commands }: Props) {
       ref={dialog}
       className="palette"
       aria-label="Search or run a command"
-      onClose={onClose}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
       onClick={(event) => {
         if (event.target === dialog.current) onClose();
       }}

@@ -75,7 +75,7 @@ export function Shell() {
           </ol>
         </nav>
         <LiveDot />
-        <button type="button" className="cmdk" onClick={() => setPalette(true)} aria-label="Search or run a command">
+        <button type="button" className="cmdk" onClick={() => setPalette(true)}>
           <Search className="s" aria-hidden />
           <span className="grow trunc">Search or run a command</span>
           <kbd>{navigator.platform.startsWith("Mac") ? "⌘K" : "Ctrl K"}</kbd>
@@ -183,8 +183,8 @@ function Account() {
       label="Account"
       right
       button={(props) => (
-        <button type="button" className="avatar" {...props} aria-label={`Account of ${name}`}>
-          {letters}
+        <button type="button" className="avatar" data-letters={letters} {...props}>
+          <span className="hidden-text">Account of {name}</span>
         </button>
       )}
     >

@@ -19,9 +19,7 @@ export function Tile({ tenant }: { tenant: Tenant }) {
   const words = labelOf(tenant).split(/\s+/);
   const letters = words.length > 1 ? `${words[0]?.[0] ?? ""}${words[1]?.[0] ?? ""}` : labelOf(tenant).slice(0, 2);
   return (
-    <span className={`tile tile-${tileOf(tenant)}`} aria-hidden>
-      {letters.toUpperCase()}
-    </span>
+    <span className={`tile tile-${tileOf(tenant)}`} data-letters={letters.toUpperCase()} aria-hidden />
   );
 }
 
@@ -58,9 +56,11 @@ export function TenantSwitcher() {
       kind="dialog"
       label="Tenants"
       button={(props) => (
-        <button type="button" className="tenant" {...props} aria-label={`Tenant ${labelOf(tenant)}, switch`}>
+        <button type="button" className="tenant" {...props}>
           <Tile tenant={tenant} />
+          <span className="hidden-text">Tenant </span>
           <span className="trunc">{labelOf(tenant)}</span>
+          <span className="hidden-text">, switch</span>
           <ChevronsUpDown className="s mute" aria-hidden />
         </button>
       )}
