@@ -62,7 +62,7 @@ export function Shell() {
             {crumbs.map((crumb, index) => (
               <li key={`${crumb.label}${index}`}>
                 {crumb.to ? (
-                  <Link to={crumb.to} className="crumb">
+                  <Link to={crumb.to} className="crumb" activeOptions={{ exact: true }}>
                     {crumb.label}
                   </Link>
                 ) : (

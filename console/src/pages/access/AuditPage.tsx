@@ -57,7 +57,7 @@ export function AuditPage() {
         <Button onClick={() => void save("json")}>Export JSON</Button>
       </div>
       {proof ? <Proof tenant={tenant.id} /> : null}
-      <div className="bar">
+      <div className="filters">
         <input className="input sm" type="search" aria-label="Action" placeholder="Action, such as tenants.create" value={search.action ?? ""} onChange={(event) => set({ action: event.target.value || undefined })} />
         <input className="input sm" type="search" aria-label="Kind of thing" placeholder="Kind of thing, such as user" value={search.resource_type ?? ""} onChange={(event) => set({ resource_type: event.target.value || undefined })} />
         <select className="input sm" aria-label="Who" value={search.user_id ?? ""} onChange={(event) => set({ user_id: event.target.value || undefined })}>
@@ -70,8 +70,8 @@ export function AuditPage() {
         </select>
         <select className="input sm" aria-label="Outcome" value={search.outcome ?? ""} onChange={(event) => set({ outcome: event.target.value || undefined })}>
           <option value="">every outcome</option>
-          <option value="success">success</option>
-          <option value="failure">failure</option>
+          <option value="done">done</option>
+          <option value="failed">failed</option>
           <option value="denied">denied</option>
         </select>
       </div>
@@ -104,7 +104,7 @@ export function AuditPage() {
               width: "110px",
               cell: (entry) => (
                 <span className="row">
-                  <StatusShape shape={entry.outcome === "success" ? "ok" : entry.outcome === "denied" ? "person" : "failed"} />
+                  <StatusShape shape={entry.outcome === "done" ? "ok" : entry.outcome === "denied" ? "person" : "failed"} />
                   {entry.outcome}
                 </span>
               ),

@@ -27,7 +27,7 @@ export function KeysPage() {
   const users = useQuery(usersQuery(tenant.id)).data ?? [];
   const roles = useQuery(rolesQuery(tenant.id)).data ?? [];
   const permissions = useQuery(permissionsQuery).data ?? [];
-  const accounts = users.filter((user) => user.kind !== "user" && user.kind !== "person" && user.kind !== "human");
+  const accounts = users.filter((user) => user.kind !== "user");
   const [asked, setAsked] = useState<"account" | "key" | null>(null);
   const [made, setMade] = useState<ApiKey | null>(null);
   const path = { tenant: tenant.id };

@@ -40,7 +40,7 @@ export function UsersPage() {
     return user;
   });
   const wanted = (search.find ?? "").toLowerCase();
-  const people = (users.data ?? []).filter((user) => user.kind !== "service_account" && user.kind !== "service");
+  const people = (users.data ?? []).filter((user) => user.kind === "user");
   const shown = people.filter((user) => `${user.email} ${user.display_name}`.toLowerCase().includes(wanted));
   return (
     <div className="page">
@@ -52,7 +52,7 @@ export function UsersPage() {
           New user
         </Button>
       </div>
-      <div className="bar">
+      <div className="filters">
         <input
           className="input sm"
           type="search"

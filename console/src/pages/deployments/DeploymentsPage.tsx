@@ -134,7 +134,7 @@ export function DeploymentsPage() {
         <span className="grow" />
         <NewDeployment off={may("deployment:definition:create")} />
       </div>
-      <div className="bar">
+      <div className="filters">
         <input
           className="input sm"
           type="search"

@@ -90,7 +90,7 @@ export function ComponentsPage() {
         <h1>Components</h1>
         <span className="lead">Pulumi programs with a typed contract; the command line calls them stacks</span>
       </div>
-      <div className="bar">
+      <div className="filters">
         <input
           className="input sm"
           type="search"

@@ -39,7 +39,7 @@ export function RunsPage() {
         <h1>Runs</h1>
         {runs.data?.more ? <span className="lead">the newest {runs.data.items.length}</span> : null}
       </div>
-      <div className="bar">
+      <div className="filters">
         <input
           className="input sm"
           type="search"
