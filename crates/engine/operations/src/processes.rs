@@ -215,6 +215,9 @@ impl Processes {
         let mut environment = self.environment.clone();
         environment.retain(|name, _| !NOT_FOR_PROGRAMS.iter().any(|hidden| name == hidden));
         let project = &setup.workspace.project;
+        // Where a project may lead, its program may read: what programs share lies there.
+        let sandbox = setup.request.options.sandbox.as_ref();
+        let readable = sandbox.map(|settings| settings.roots.clone());
         ProgramSpec {
             runtime: language.runtime,
             options: language.options,
@@ -231,7 +234,7 @@ impl Processes {
             packages,
             files: isolation.trust.files().clone(),
             sandbox: isolation.sandbox,
-            readable: Vec::new(),
+            readable: readable.unwrap_or_default(),
             grace: PROGRAM_GRACE,
         }
     }
