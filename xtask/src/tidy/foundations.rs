@@ -62,7 +62,7 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
             .filter(|foundation| !path.starts_with(foundation.home) && has(foundation.copies))
             .filter(|_| !excused(&lines, index, "copy"));
         for Foundation { what, remedy, .. } in copied {
-            findings.push(BrokenRule::at(path, index + 1, *what, *remedy));
+            findings.push(BrokenRule::at(path, index + 1, *what, remedy));
         }
         if pure && has(&FILES) {
             let what = "files are touched where things are decided";

@@ -265,6 +265,9 @@ fn files_that_tools_load_by_themselves_reach_nothing() {
 }
 
 /// Lists, settings and entries that are links out, and what cannot be read to its end.
+/// Puts something hostile in the place of a file.
+type Attack<'a> = &'a dyn Fn(&Site, &str);
+
 #[test]
 fn files_that_the_engine_reads_are_the_projects_and_have_an_end() {
     let test = "files that the engine reads";
@@ -279,7 +282,7 @@ fn files_that_the_engine_reads_are_the_projects_and_have_an_end() {
         site.write("outside/secret", "secret of somebody else");
         symlink(site.path("outside/secret"), site.path(name)).unwrap();
     };
-    let attacks: [(&dyn Fn(&Site, &str), bool); 2] = [(&link, true), (&holes, false)];
+    let attacks: [(Attack<'_>, bool); 2] = [(&link, true), (&holes, false)];
     // What interpreters and compilers read they read in the sandbox, and its limits end that.
     let read_inside = ["tsconfig.json", "index.ts", "__main__.py"];
     let of_node = [

@@ -7,6 +7,7 @@
 mod archive;
 mod tar;
 
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,9 +81,9 @@ impl Monitor {
         let room = AssetRoom::of(&files);
         let mut fetched = Fetched::new();
         for uri in uris {
-            if !fetched.contains_key(&uri) {
-                let content = self.fetch(&uri, &room).await?;
-                fetched.insert(uri, content);
+            if let Entry::Vacant(vacant) = fetched.entry(uri) {
+                let content = self.fetch(vacant.key(), &room).await?;
+                vacant.insert(content);
             }
         }
         let directory = self.settings.program_dir.clone();

@@ -100,7 +100,7 @@ impl PluginConnection {
     }
 
     /// The same for a plugin that is code of a stranger's.
-    pub(crate) fn to_strangers(self, strangers: bool) -> Self {
+    pub(crate) fn of_stranger(self, strangers: bool) -> Self {
         let most_bytes = match strangers {
             true => MOST_OF_STRANGERS,
             false => self.most_bytes,

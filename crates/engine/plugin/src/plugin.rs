@@ -94,7 +94,7 @@ impl Plugin {
             .as_ref()
             .and_then(|enclosed| enclosed.dialer.as_ref());
         let link = PluginConnection::open(greeting.label, port, process, inside, limit).await?;
-        let link = link.to_strangers(enclosed.is_some());
+        let link = link.of_stranger(enclosed.is_some());
         let protocol = handshake(&link, greeting).await?;
         if attached {
             attach(&link, greeting).await?;

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use nimbus_config::{
-    AddressList, Engine, NameList, SandboxMode, SandboxNetwork, SettingOrigin,
-};
+use nimbus_config::{AddressList, Engine, NameList, SandboxMode, SandboxNetwork, SettingOrigin};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_engine_sandbox::{
     Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxSettings,

@@ -116,7 +116,7 @@ impl PolicyPack {
         let link = PluginConnection::open(&label, port, Some(process), inside, limit)
             .await
             .map_err(refused)?
-            .to_strangers(enclosed.is_some());
+            .of_stranger(enclosed.is_some());
         let engine = enclosed
             .as_ref()
             .map_or(&options.engine_address, |enclosed| &enclosed.address);
