@@ -91,6 +91,5 @@ fn npm(repo: &Repo, script: &str) -> Command {
 
 fn lock_digest(repo: &Repo) -> Result<String> {
     let lock = repo.read("console/package-lock.json")?;
-    let digest = Sha256::digest(lock.as_bytes());
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(Sha256::digest(lock.as_bytes())))
 }

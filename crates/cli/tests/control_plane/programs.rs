@@ -71,6 +71,7 @@ fn cannot_be_strict(ended: &Value, events: &[Value], test: &str) -> bool {
 /// Tries everything that it should not reach, and tells by failing.
 fn curious(site: &Site, server: &Up, database_socket: &Path) -> String {
     let data = site.data().display().to_string();
+    let home = std::env::var("HOME").unwrap_or_default();
     let (host, port) = {
         let address = server.address();
         let (host, port) = address.split_once(':').unwrap();
@@ -91,7 +92,7 @@ attempt("server's environment", () => fs.readFileSync("/proc/{pid}/environ"));
 attempt("server's memory", () => fs.openSync("/proc/{pid}/mem"));
 attempt("first process", () => fs.readFileSync("/proc/1/environ").toString().includes("NIMBUS_JWT") || (() => {{ throw 1; }})());
 attempt("shadow", () => fs.readFileSync("/etc/shadow"));
-attempt("ssh", () => fs.readdirSync("/root/.ssh"));
+attempt("ssh", () => fs.readdirSync("{home}/.ssh"));
 attempt("docker", () => fs.statSync("/var/run/docker.sock"));
 for (const [name, value] of Object.entries(process.env))
     if (/canary|secret|password|token/i.test(value)) found.push(`variable ${{name}}`);

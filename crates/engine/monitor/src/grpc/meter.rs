@@ -28,7 +28,7 @@ const LEAST: u64 = 4 << 10;
 const VALUE: u64 = 64;
 
 /// Hears what was too much, once.
-type Tell = Box<dyn Fn(&MonitorError) + Send + Sync>;
+type ExcessListener = Box<dyn Fn(&MonitorError) + Send + Sync>;
 
 /// Counts for one program.
 pub(super) struct Meter {
@@ -37,7 +37,7 @@ pub(super) struct Meter {
     under_way: AtomicU64,
     total: AtomicU64,
     told: AtomicBool,
-    tell: Tell,
+    tell: ExcessListener,
 }
 
 impl Meter {
