@@ -29,6 +29,10 @@ pub(crate) struct TestOptions {
     /// an hour on a machine of its own.
     #[arg(long)]
     long: bool,
+    /// Also build the official command line and its hosts from pinned Go modules, a quarter of an hour
+    /// the first time, and compare with them live instead of with recordings.
+    #[arg(long)]
+    official: bool,
     /// Arguments for `cargo test` instead of `--workspace`, such as `-p nimbus-core`; with these
     /// only the tests run, without formatting, lints and tidy.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -39,16 +43,20 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     let mut tools = setup::install(repo, SetupScope::Integration)?;
     // Lints leave processor time unused at their end, and downloads use none.
     let (checked, go_tools) = thread::scope(|scope| {
-        let building = scope.spawn(|| setup::install_go_tools(repo));
+        let building = options
+            .official
+            .then(|| scope.spawn(|| setup::install_go_tools(repo)));
         let checked = check(repo, options);
-        let go_tools = building.join();
-        (checked, go_tools)
+        (checked, building.map(|building| building.join()))
     });
     let (mut counts, mut failed) = checked?;
-    let Ok(go_tools) = go_tools else {
-        bail!("set-up of the Go tools ended in a defect; the lines above say where");
-    };
-    tools.add_go_tools(go_tools?);
+    match go_tools {
+        None => {}
+        Some(Ok(go_tools)) => tools.add_go_tools(go_tools?),
+        Some(Err(_)) => {
+            bail!("set-up of the Go tools ended in a defect; the lines above say where")
+        }
+    }
     stage(&mut failed, "tests", || {
         run_tests(repo, options, &tools, &mut counts)
     })?;

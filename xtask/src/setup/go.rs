@@ -208,6 +208,8 @@ impl Workshop {
 
     fn copy_scripts(&self, scripts: &GoScripts, folder: &Path, bin: &Path) -> Result<()> {
         let module = self.write_module(&scripts.binary, folder)?;
+        // The binary may be kept from a time when the module was here.
+        process::capture(go(&module).args(["mod", "download", &scripts.module]))?;
         let found =
             process::capture(go(&module).args(["list", "-m", "-f", "{{.Dir}}", &scripts.module]))?;
         for path in &scripts.paths {
