@@ -195,7 +195,7 @@ fn settings_choose_the_sandbox_too() {
         "import os, pulumi\npulumi.export('shadow', os.path.exists('/etc/shadow'))\n";
     for site in sites("settings", typescript, python_source) {
         let arguments = ["program", "up", "--yes", "--skip-preview"];
-        let mut command = site.command(&arguments);
+        let mut command = site.command(&[&arguments, &STRICT[2..]].concat());
         command.env("NIMBUS_ENGINE_SANDBOX", "strict");
         assert!(command.status().unwrap().success());
         let outputs = site.program(&["outputs", "--json"]).ok().json();

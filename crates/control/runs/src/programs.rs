@@ -44,7 +44,10 @@ impl TenantPrograms {
     pub(crate) fn sandbox(&self, workspace: &Workspace) -> Option<SandboxSettings> {
         let mut sandbox = self.settings.sandbox.clone()?;
         sandbox.roots.push(workspace.root().to_owned());
-        sandbox.roots.extend(self.settings.node_modules.clone());
+        if let Some(given) = &self.settings.node_modules {
+            sandbox.roots.extend(linked_packages(given));
+            sandbox.roots.push(given.clone());
+        }
         Some(sandbox)
     }
 
@@ -132,9 +135,59 @@ static LIBRARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     whole.finalize().to_vec()
 });
 
+/// Where packages lie that the operator's folder has as links: code that programs share is installed
+/// like this, and brings files along.
+fn linked_packages(modules: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let listed = fs::read_dir(folder).into_iter().flatten().flatten();
+        listed.map(|entry| entry.path()).collect()
+    };
+    let scoped = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(b"@")
+    };
+    let packages = entries(modules).into_iter().flat_map(|path| {
+        if scoped(&path) && !path.is_symlink() {
+            entries(&path)
+        } else {
+            vec![path]
+        }
+    });
+    packages
+        .filter(|path| path.is_symlink())
+        .filter_map(|path| path.canonicalize().ok())
+        .filter(|path| path.is_dir())
+        .collect()
+}
+
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_that_are_links_lead_to_where_their_files_are() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        for folder in [
+            "shared",
+            "tool",
+            "node_modules/@cloud",
+            "node_modules/plain",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        symlink("../../shared", root.join("node_modules/@cloud/shared")).unwrap();
+        symlink("../tool", root.join("node_modules/tool")).unwrap();
+        symlink("../nothing", root.join("node_modules/gone")).unwrap();
+        let mut found = linked_packages(&root.join("node_modules"));
+        found.sort();
+        assert_eq!(found, [root.join("shared"), root.join("tool")]);
+    }
 }

@@ -52,7 +52,7 @@ impl Enclosure {
     }
 
     /// What the engine does not do for a program in here. For a program of one's own, its code may
-    /// be anywhere, and what it uses as assets lies there or in the project.
+    /// be anywhere, and what it uses as assets lies there, in the project or in the operator's roots.
     pub(crate) fn confinement(
         &self,
         spec: &ProgramSpec,
@@ -60,7 +60,11 @@ impl Enclosure {
     ) -> Result<Confinement, SandboxError> {
         let files = match spec.files.is_restricted() {
             true => spec.files.clone(),
-            false => ProjectFiles::beneath(&spec.root, std::slice::from_ref(&entry.directory))?,
+            false => {
+                let mut roots = spec.readable.clone();
+                roots.push(entry.directory.clone());
+                ProjectFiles::beneath(&spec.root, &roots)?
+            }
         };
         Ok(Confinement {
             files,
