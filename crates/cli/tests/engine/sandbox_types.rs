@@ -254,6 +254,8 @@ fn a_compiler_that_never_ends_is_ended_with_the_run() {
             "--skip-preview",
             "--sandbox",
             "strict",
+            "--stack",
+            "organization/notes/dev",
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
