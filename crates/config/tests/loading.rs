@@ -314,6 +314,7 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "engine.sandbox" => ("strict", json!("strict")),
                 "engine.sandbox_roots" => ("/srv/shared", json!("/srv/shared")),
                 "engine.sandbox_network" => ("full", json!("full")),
+                "engine.sandbox_secrets" => ("awskms://alias/a", json!("awskms://alias/a")),
                 "rate_limiting.default_limit" => ("5/second", json!("5/second")),
                 "drift_detection.default_schedule" => ("1 1 1 1 1", json!("1 1 1 1 1")),
                 "notifications.email.provider" => ("ses", json!("ses")),

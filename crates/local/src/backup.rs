@@ -132,7 +132,10 @@ fn holds_locks(folder: &Path) -> bool {
 }
 
 fn write_archive(root: &Path, target: &Path, list: &BackupList) -> io::Result<()> {
-    let draft = Draft::new(target, FileMode::Private);
+    // Whoever mistypes where a backup goes should not find it in a folder that was made for it.
+    let folder = target.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let draft = Draft::inside(folder, target, FileMode::Private);
     // The name of a draft means nothing to anybody.
     let draft = draft.map_err(|error| io::Error::from(error.kind()))?;
     let packer = GzEncoder::new(BufWriter::new(draft.as_file()), Compression::default());

@@ -298,7 +298,7 @@ impl fmt::Display for RunReason {
                 f.write_str("it was rolled back")
             }
             Self::RolledBack(differences) => {
-                f.write_str("it was rolled back; differs from that version: ")?;
+                f.write_str("it was rolled back; applies again: ")?;
                 write_differences(f, differences)
             }
         }
@@ -398,7 +398,7 @@ mod tests {
         let reason = must_run(&now, Some(&rolled_back(&before)), false).unwrap();
         assert_eq!(
             reason.to_string(),
-            "it was rolled back; differs from that version: file index.ts changed"
+            "it was rolled back; applies again: file index.ts changed"
         );
         let unknown = rolled_back(&Fingerprint::default());
         let reason = must_run(&now, Some(&unknown), false).unwrap();

@@ -20,7 +20,7 @@ fn why(site: &Site, name: &str) -> String {
     site.rehearse("why", &[name]).ok().stdout
 }
 
-const AGAIN: &str = "it was rolled back; differs from that version: config a:size changed";
+const AGAIN: &str = "it was rolled back; applies again: config a:size changed";
 
 #[test]
 fn a_rolled_back_environment_says_so_and_names_what_a_deploy_would_apply_again() {
