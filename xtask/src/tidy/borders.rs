@@ -214,6 +214,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // Asks for runs and knows their requests; carries none out.
+    ("nimbus-control-wire", &[]),
     (
         "nimbus-control-app",
         &[
@@ -251,7 +252,6 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // Types of requests and answers, for servers and clients.
-    ("nimbus-control-wire", &[]),
     (
         "nimbus-control-api",
         &[
