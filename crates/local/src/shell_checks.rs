@@ -310,7 +310,7 @@ mod tests {
         let child = fs::read_to_string(temp.path().join("child")).unwrap();
         let status = Path::new("/proc").join(child.trim()).join("status");
         // It was told to end before the check was over; the kernel may need a moment to do so.
-        let told = std::time::Instant::now();
+        let told = Instant::now();
         loop {
             let state = fs::read_to_string(&status).unwrap_or_default();
             if state.is_empty() || state.contains("State:\tZ") {
