@@ -155,6 +155,10 @@ fn provider_variables(
         all.insert("PULUMI_HOME".to_owned(), format!("{own}/.pulumi"));
     }
     all.insert("HOME".to_owned(), home.display().to_string());
+    // A provider without credentials would ask the machine that the server is on for the server's own.
+    for unasked in ["AWS_EC2_METADATA_DISABLED", "NO_GCE_CHECK"] {
+        all.insert(unasked.to_owned(), "true".to_owned());
+    }
     all.extend(credentials.clone());
     all
 }
@@ -233,5 +237,11 @@ mod tests {
         assert_eq!(all.get("HOME").map(String::as_str), Some("/empty"));
         assert_eq!(all.get("PATH").map(String::as_str), Some("/bin"));
         assert!(!all.values().any(|value| value == "server"), "{all:?}");
+        // Nor does the machine answer for the server.
+        assert_eq!(
+            all.get("AWS_EC2_METADATA_DISABLED").map(String::as_str),
+            Some("true")
+        );
+        assert_eq!(all.get("NO_GCE_CHECK").map(String::as_str), Some("true"));
     }
 }
