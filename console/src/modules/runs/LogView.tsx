@@ -77,7 +77,7 @@ export function LogView({ store, unit }: Props) {
           onChange={setLevel}
         />
         <input className="input sm grow" type="search" placeholder="Find in the log" aria-label="Find in the log" value={find} onChange={(event) => setFind(event.target.value)} />
-        <Button size="sm" icon={Download} onClick={() => save(store.model.log.map(textOf).join("\n"))} aria-label="Download the log">
+        <Button size="sm" icon={Download} onClick={() => save(store.model.log.map(textOf).join("\n"))} aria-label={`Download the log: ${total.toLocaleString("en")}`}>
           {total.toLocaleString("en")}
         </Button>
         <Button size="sm" icon={ArrowDown} onClick={() => setFollow(true)}>
