@@ -9,13 +9,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// What a run left behind.
-struct Ran {
+struct BinaryOutput {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
-impl Ran {
+impl BinaryOutput {
     fn json(&self) -> Value {
         assert_eq!(
             self.stdout.lines().count(),
@@ -57,7 +57,7 @@ impl Machine {
         self.home.path()
     }
 
-    fn run_as(&self, program: &str, arguments: &[&str]) -> Ran {
+    fn run_as(&self, program: &str, arguments: &[&str]) -> BinaryOutput {
         let mut command = Command::cargo_bin(program).unwrap();
         command
             .env_clear()
@@ -67,14 +67,14 @@ impl Machine {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs(self.variables.iter().cloned());
         let output = command.output().unwrap();
-        Ran {
+        BinaryOutput {
             code: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> BinaryOutput {
         self.run_as("nimbus", arguments)
     }
 }
@@ -268,7 +268,7 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
 #[test]
 fn another_settings_file_can_be_named() {
     let machine = Machine::new().file("conf/other.yaml", "app: {name: Other}\n");
-    let name = |ran: Ran| {
+    let name = |ran: BinaryOutput| {
         ran.stdout
             .lines()
             .next()

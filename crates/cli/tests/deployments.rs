@@ -9,11 +9,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A workspace with three small stacks, in a home of its own.
-struct Place {
+struct StackSite {
     home: TempDir,
 }
 
-impl Place {
+impl StackSite {
     fn new() -> Self {
         let place = Self {
             home: TempDir::new().unwrap(),
@@ -114,7 +114,7 @@ impl Place {
 
 #[test]
 fn init_reports_what_it_made_in_the_words_that_users_know() {
-    let place = Place::new();
+    let place = StackSite::new();
     let (code, stdout) = place.init(&["--account-dev", "111111111111"]);
     assert_eq!(code, 0, "{stdout}");
     assert_eq!(
@@ -151,7 +151,7 @@ fn init_reports_what_it_made_in_the_words_that_users_know() {
 
 #[test]
 fn generated_ids_never_collide() {
-    let place = Place::new();
+    let place = StackSite::new();
     let ids: Vec<_> = (0..3)
         .map(|_| {
             place.json(&[
@@ -179,7 +179,7 @@ fn generated_ids_never_collide() {
 
 #[test]
 fn a_taken_or_malformed_id_is_refused_and_nothing_is_left() {
-    let place = Place::new();
+    let place = StackSite::new();
     place.init(&[]);
     let before = place.manifest();
     assert_eq!(place.init(&[]).0, 4);
@@ -202,7 +202,7 @@ fn a_taken_or_malformed_id_is_refused_and_nothing_is_left() {
 
 #[test]
 fn flags_reach_the_manifest_and_the_config_files() {
-    let place = Place::new();
+    let place = StackSite::new();
     place.init(&[
         "--vpc-cidr",
         "10.50.0.0/16",
@@ -225,22 +225,22 @@ fn flags_reach_the_manifest_and_the_config_files() {
 
 #[test]
 fn a_file_and_an_interview_give_the_same_manifest_as_flags() {
-    let by_flags = Place::new();
+    let by_flags = StackSite::new();
     by_flags.init(&["--account-dev", "111111111111", "--domain", "x.example"]);
-    let by_file = Place::new();
+    let by_file = StackSite::new();
     by_file.write(
         "answers.yaml",
         "id: D1BRV40\norg: Company-A\nproject: ecommerce\ntemplate: small\ndomain: x.example\n\
          accounts: {dev: '111111111111'}\n",
     );
     assert_eq!(by_file.run(&["init", "--from-file", "answers.yaml"]).0, 0);
-    let by_interview = Place::new();
+    let by_interview = StackSite::new();
     by_interview
         .command(&["init", "--interactive"])
         .write_stdin("D1BRV40\nCompany-A\necommerce\nx.example\nsmall\n\n\n111111111111\n\n\nn\n")
         .assert()
         .success();
-    let without_time = |place: &Place| {
+    let without_time = |place: &StackSite| {
         let text = place.manifest();
         let lines = text.lines().filter(|line| !line.contains("createdAt"));
         lines.map(str::to_owned).collect::<Vec<_>>()
@@ -251,7 +251,7 @@ fn a_file_and_an_interview_give_the_same_manifest_as_flags() {
 
 #[test]
 fn an_environment_is_switched_without_touching_the_rest_of_the_manifest() {
-    let place = Place::new();
+    let place = StackSite::new();
     place.init(&[]);
     let path = place.path("cloud/deploy/D1BRV40-Company-A-ecommerce/Deployment_Manifest.yaml");
     fs::write(&path, format!("# mine\n{}", place.manifest())).unwrap();
@@ -277,7 +277,7 @@ fn an_environment_is_switched_without_touching_the_rest_of_the_manifest() {
 
 #[test]
 fn validation_names_every_problem_and_ends_with_its_own_code() {
-    let place = Place::new();
+    let place = StackSite::new();
     place.init(&["--account-dev", "111111111111"]);
     let (code, stdout) = place.run(&["validate", "D1BRV40", "--environment", "dev"]);
     assert_eq!((code, stdout.as_str()), (0, "✓ D1BRV40 is valid\n"));
@@ -307,7 +307,7 @@ fn validation_names_every_problem_and_ends_with_its_own_code() {
 
 #[test]
 fn the_graph_has_four_forms() {
-    let place = Place::new();
+    let place = StackSite::new();
     place.init(&[]);
     let (_, text) = place.run(&["graph", "D1BRV40"]);
     assert_eq!(
@@ -322,7 +322,7 @@ fn the_graph_has_four_forms() {
 
 #[test]
 fn unknown_things_are_answered_with_what_there_is() {
-    let place = Place::new();
+    let place = StackSite::new();
     assert!(
         place
             .stderr(&["show-template", "smal"])

@@ -24,12 +24,7 @@ fn sign_in(server: &Up, email: &str, password: &str) -> ApiCaller {
 fn a_demonstration_has_people_and_a_rehearsal_of_sixteen_programs() {
     let postgres = tool_or_skip!(Tool::Postgres);
     let sdk = tool_or_skip!(Tool::NodeSdk);
-    let modules = sdk.join("node_modules").display().to_string();
-    let path = std::env::var("PATH").unwrap();
-    let site = Site::new(&postgres)
-        .with("PATH", &path)
-        .with("NIMBUS_ENGINE_SANDBOX", "best-effort")
-        .with("NIMBUS_RUNS_NODE_MODULES", &modules);
+    let site = Site::of_programs(&postgres, &sdk);
     let flags = ["--demo", "--no-download"];
     let server = site.try_up_with(&flags).unwrap();
     let demo = server.report["demo"].clone();

@@ -141,13 +141,7 @@ fn statuses(events: &[Value], unit: &str) -> Vec<String> {
 fn a_deployment_is_made_deployed_skipped_and_gone_on_with_after_a_kill() {
     let postgres = tool_or_skip!(Tool::Postgres);
     let sdk = tool_or_skip!(Tool::NodeSdk);
-    let modules = sdk.join("node_modules").display().to_string();
-    let path = std::env::var("PATH").unwrap();
-    let site = Site::new(&postgres)
-        .with("PATH", &path)
-        .with("NIMBUS_ENGINE_SANDBOX", "best-effort")
-        .with("NIMBUS_RATE_LIMITING_ENABLED", "false")
-        .with("NIMBUS_RUNS_NODE_MODULES", &modules);
+    let site = Site::of_programs(&postgres, &sdk);
     let mut server = site.up();
     site.set_up(&server);
     let caller = ApiCaller::new(&server);
@@ -260,13 +254,7 @@ fn slow_down(caller: &ApiCaller, name: &str, milliseconds: u32, size: u32) {
 fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
     let postgres = tool_or_skip!(Tool::Postgres);
     let sdk = tool_or_skip!(Tool::NodeSdk);
-    let modules = sdk.join("node_modules").display().to_string();
-    let path = std::env::var("PATH").unwrap();
-    let site = Site::new(&postgres)
-        .with("PATH", &path)
-        .with("NIMBUS_ENGINE_SANDBOX", "best-effort")
-        .with("NIMBUS_RATE_LIMITING_ENABLED", "false")
-        .with("NIMBUS_RUNS_NODE_MODULES", &modules);
+    let site = Site::of_programs(&postgres, &sdk);
     let server = site.up();
     site.set_up(&server);
     let caller = ApiCaller::new(&server);

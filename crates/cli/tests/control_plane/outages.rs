@@ -14,13 +14,7 @@ use crate::support::{Site, is_alive, wait_for};
 fn a_run_whose_database_ended_is_over_or_goes_on_and_the_next_one_succeeds() {
     let postgres = tool_or_skip!(Tool::Postgres);
     let sdk = tool_or_skip!(Tool::NodeSdk);
-    let modules = sdk.join("node_modules").display().to_string();
-    let path = std::env::var("PATH").unwrap();
-    let site = Site::new(&postgres)
-        .with("PATH", &path)
-        .with("NIMBUS_ENGINE_SANDBOX", "best-effort")
-        .with("NIMBUS_RATE_LIMITING_ENABLED", "false")
-        .with("NIMBUS_RUNS_NODE_MODULES", &modules);
+    let site = Site::of_programs(&postgres, &sdk);
     let server = site.up();
     site.set_up(&server);
     let caller = ApiCaller::new(&server);

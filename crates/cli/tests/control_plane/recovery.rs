@@ -7,7 +7,7 @@ use crate::support::{EMAIL, Site, Up, body_of, request};
 
 const NEW_PASSWORD: &str = "quiet tree stone 4";
 
-fn recover(site: &Site, email: &str, password: &str) -> crate::support::Ran {
+fn recover(site: &Site, email: &str, password: &str) -> crate::support::AdminOutput {
     let data = site.data().display().to_string();
     let arguments = [
         "recover",

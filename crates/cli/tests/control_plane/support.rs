@@ -36,6 +36,16 @@ impl Site {
         site.with("NIMBUS_DB_BINARIES", &postgres.display().to_string())
     }
 
+    /// One whose server carries out programs of Node, with the packages of this SDK.
+    pub(crate) fn of_programs(postgres: &Path, sdk: &Path) -> Self {
+        let modules = sdk.join("node_modules").display().to_string();
+        Self::new(postgres)
+            .with("PATH", &std::env::var("PATH").unwrap())
+            .with("NIMBUS_ENGINE_SANDBOX", "best-effort")
+            .with("NIMBUS_RATE_LIMITING_ENABLED", "false")
+            .with("NIMBUS_RUNS_NODE_MODULES", &modules)
+    }
+
     pub(crate) fn with(mut self, variable: &str, value: &str) -> Self {
         self.set(variable, value);
         self
@@ -65,7 +75,7 @@ impl Site {
     }
 
     /// Runs a command to its end with something to read.
-    pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Ran {
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> AdminOutput {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -77,7 +87,7 @@ impl Site {
         stdin.write_all(input.as_bytes()).unwrap();
         drop(stdin);
         let output = child.wait_with_output().unwrap();
-        Ran {
+        AdminOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -161,13 +171,13 @@ impl Site {
     }
 }
 
-pub(crate) struct Ran {
+pub(crate) struct AdminOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl AdminOutput {
     pub(crate) fn ok(self) -> Value {
         assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.stdout))

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::interruptions::{processes_of, signal};
-use crate::support::{Ran, Site, end_of, finish, wait_until};
+use crate::support::{ProgramRunOutput, Site, end_of, finish, wait_until};
 
 struct Cloud(AwsServer);
 
@@ -36,7 +36,7 @@ impl Cloud {
     }
 
     /// Nimbus with this cloud and no passphrase.
-    fn run(&self, site: &Site, arguments: &[&str]) -> Ran {
+    fn run(&self, site: &Site, arguments: &[&str]) -> ProgramRunOutput {
         finish(self.command(site, arguments).output().unwrap())
     }
 

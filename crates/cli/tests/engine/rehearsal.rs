@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Ran, Site, node_sdk, python};
+use crate::support::{ProgramRunOutput, Site, node_sdk, python};
 
 const PROGRAM: &str = r#"
 import * as pulumi from "@pulumi/pulumi";
@@ -31,7 +31,7 @@ fn site(sdk: &Path) -> Site {
     Site::typescript(sdk, PROGRAM)
 }
 
-fn rehearse(site: &Site, verb: &str, flags: &[&str]) -> Ran {
+fn rehearse(site: &Site, verb: &str, flags: &[&str]) -> ProgramRunOutput {
     let common = [verb, "--rehearse", "--yes", "--skip-preview"];
     let typed: &[&str] = if verb == "up" {
         &["--no-typecheck"]
@@ -41,7 +41,7 @@ fn rehearse(site: &Site, verb: &str, flags: &[&str]) -> Ran {
     site.program(&[&common, typed, flags].concat())
 }
 
-fn up(site: &Site, flags: &[&str]) -> Ran {
+fn up(site: &Site, flags: &[&str]) -> ProgramRunOutput {
     site.program(&[&["up", "--rehearse", "--yes", "--no-typecheck"], flags].concat())
 }
 

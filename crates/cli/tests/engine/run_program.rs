@@ -55,12 +55,12 @@ impl Server {
     }
 }
 
-struct Place {
+struct ServedSite {
     site: Site,
     server: Server,
 }
 
-impl Place {
+impl ServedSite {
     fn new(sdk: &std::path::Path) -> Self {
         let (site, server) = (Site::new(), Server::start("first"));
         site.write("program/index.js", PROGRAM);
@@ -98,7 +98,7 @@ impl Place {
 #[test]
 fn what_is_at_a_web_address_is_known_by_its_content() {
     let sdk = tool_or_skip!(Tool::NodeSdk);
-    let place = Place::new(&sdk);
+    let place = ServedSite::new(&sdk);
     place.site.up().ok();
     let first = place.hash();
     assert_eq!(
@@ -116,7 +116,7 @@ fn what_is_at_a_web_address_is_known_by_its_content() {
 #[test]
 fn destroy_and_refresh_run_the_program_when_asked_to() {
     let sdk = tool_or_skip!(Tool::NodeSdk);
-    let place = Place::new(&sdk);
+    let place = ServedSite::new(&sdk);
     place.site.up().ok();
     assert_eq!(place.said(), "runs\n");
     place.site.program(&["refresh", "--yes"]).ok();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Ran, Site, node_sdk, python};
+use crate::support::{ProgramRunOutput, Site, node_sdk, python};
 
 /// Whether `nimbus doctor` finds everything that a strict sandbox needs; if not, says so loudly.
 pub(crate) fn isolates(test: &str) -> bool {
@@ -47,11 +47,11 @@ pub(crate) fn sites(test: &str, typescript: &str, python_source: &str) -> Vec<Si
     node.into_iter().chain(python).collect()
 }
 
-pub(crate) fn up(site: &Site, flags: &[&str]) -> Ran {
+pub(crate) fn up(site: &Site, flags: &[&str]) -> ProgramRunOutput {
     site.program(&[&["up", "--yes", "--skip-preview"], flags].concat())
 }
 
-pub(crate) fn said(ran: &Ran) -> String {
+pub(crate) fn said(ran: &ProgramRunOutput) -> String {
     format!("{}\n{}", ran.stdout, ran.stderr)
 }
 

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::sandbox::{STRICT, said, sites, up};
-use crate::support::{Ran, Site, end_of, finish, wait_until};
+use crate::support::{ProgramRunOutput, Site, end_of, finish, wait_until};
 
 /// Runs a greedy program with one limit and sees that it is stopped for it.
 fn assert_stopped(setting: &str, limit: &str, typescript: &str, python: &str, says: &str) {
@@ -199,7 +199,7 @@ while True:
         wait_until("the daemon runs", || !left(&mark).is_empty());
         let pid = Pid::from_raw(i32::try_from(running.id()).unwrap());
         kill(pid, Signal::SIGINT).unwrap();
-        let ended: Ran = end_of(running).failed(130);
+        let ended: ProgramRunOutput = end_of(running).failed(130);
         assert!(ended.stderr.contains("NIM-0012"), "{}", said(&ended));
         wait_until("nothing is left", || left(&mark).is_empty());
         assert_no_lock(&site);

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::sandbox::{STRICT, isolates, said, up};
-use crate::support::{Ran, Site, end_of, node_sdk, wait_until};
+use crate::support::{ProgramRunOutput, Site, end_of, node_sdk, wait_until};
 
 /// A program that says how it was compiled, with a size of our choice.
 fn program(size: &str) -> String {
@@ -99,7 +99,7 @@ fn sdk(test: &str) -> Option<PathBuf> {
     node_sdk(test).filter(|_| isolates(test))
 }
 
-fn has_steps(ran: &Ran) -> bool {
+fn has_steps(ran: &ProgramRunOutput) -> bool {
     let mut events = ran.events().into_iter();
     events.any(|event| event.get("resourcePreEvent").is_some())
 }

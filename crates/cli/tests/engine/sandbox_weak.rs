@@ -11,7 +11,7 @@ use nimbus_engine_sandbox::{
 use serde_json::Value;
 
 use crate::sandbox::{isolates, said};
-use crate::support::{Ran, Site, finish, node_sdk};
+use crate::support::{ProgramRunOutput, Site, finish, node_sdk};
 
 const NIMBUS: &str = env!("CARGO_BIN_EXE_nimbus");
 
@@ -28,7 +28,7 @@ const ROOTS: &str = "NIMBUS_ENGINE_SANDBOX_ROOTS";
 const GIB: u64 = 1 << 30;
 
 /// Runs Nimbus where namespaces cannot be made and all disks together have so much room.
-fn inside(site: &Site, room: u64, readable: &[&Path], arguments: &[&str]) -> Ran {
+fn inside(site: &Site, room: u64, readable: &[&Path], arguments: &[&str]) -> ProgramRunOutput {
     let helper = Helper::at(NIMBUS);
     let settings = SandboxSettings {
         mode: IsolationMode::Strict { allow_weak: false },

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use crate::sandbox::{STRICT, isolates, python_site, said, sites, up};
-use crate::support::{Ran, Site, node_sdk, python};
+use crate::support::{ProgramRunOutput, Site, node_sdk, python};
 
 /// Makes a project lead to a folder outside of it.
 type Attack<'a> = &'a dyn Fn(&Site, &Path);
@@ -27,7 +27,7 @@ fn marking(site: &Site, then: &str) -> String {
 }
 
 #[track_caller]
-fn assert_refused(ran: &Ran, code: &str) {
+fn assert_refused(ran: &ProgramRunOutput, code: &str) {
     assert_ne!(ran.code, 0, "{}", said(ran));
     assert!(said(ran).contains(code), "{}", said(ran));
 }

@@ -8,13 +8,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{STRICT, isolates, python_site, said, sites, up};
-use crate::support::{Ran, Site, finish, node_sdk, python, wait_until};
+use crate::support::{ProgramRunOutput, Site, finish, node_sdk, python, wait_until};
 
 const TYPESCRIPT: &str = "import '@pulumi/pulumi'; export const x = 1;";
 const PYTHON: &str = "import pulumi\npulumi.export('x', 1)\n";
 
 #[track_caller]
-fn assert_refused(ran: &Ran, words: &str) {
+fn assert_refused(ran: &ProgramRunOutput, words: &str) {
     assert_ne!(ran.code, 0, "{}", said(ran));
     assert!(said(ran).contains(words), "{words}: {}", said(ran));
 }

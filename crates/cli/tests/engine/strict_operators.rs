@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::sandbox::{STRICT, isolates, python_site, said, sites, up};
-use crate::support::{Ran, Site, finish, node_sdk, python};
+use crate::support::{ProgramRunOutput, Site, finish, node_sdk, python};
 
 const TYPESCRIPT: &str = "import '@pulumi/pulumi'; export const x = 1;";
 const PYTHON: &str = "import pulumi\npulumi.export('x', 1)\n";
@@ -18,7 +18,7 @@ fn executable(site: &Site, name: &str, text: &str) {
     fs::set_permissions(site.path(name), mode).unwrap();
 }
 
-fn strict_up(site: &Site, change: impl FnOnce(&mut Command)) -> Ran {
+fn strict_up(site: &Site, change: impl FnOnce(&mut Command)) -> ProgramRunOutput {
     let arguments = [&["program", "up", "--yes", "--skip-preview"], &STRICT[..]].concat();
     let mut command = site.command(&arguments);
     change(&mut command);

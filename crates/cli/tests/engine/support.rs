@@ -14,13 +14,13 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// What a run left behind.
-pub(crate) struct Ran {
+pub(crate) struct ProgramRunOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl ProgramRunOutput {
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
         self
@@ -156,24 +156,24 @@ impl Site {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> ProgramRunOutput {
         finish(self.command(arguments).output().unwrap())
     }
 
-    pub(crate) fn program(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn program(&self, arguments: &[&str]) -> ProgramRunOutput {
         self.run(&[&["program"], arguments].concat())
     }
 
-    pub(crate) fn state(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn state(&self, arguments: &[&str]) -> ProgramRunOutput {
         self.run(&[&["state"], arguments].concat())
     }
 
-    pub(crate) fn config(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn config(&self, arguments: &[&str]) -> ProgramRunOutput {
         self.run(&[&["stack-config"], arguments].concat())
     }
 
     /// Brings the stack up without a preview.
-    pub(crate) fn up(&self) -> Ran {
+    pub(crate) fn up(&self) -> ProgramRunOutput {
         self.program(&["up", "--yes", "--skip-preview"])
     }
 
@@ -213,12 +213,12 @@ fn shared_roots() -> std::ffi::OsString {
 }
 
 /// Waits for a process that ends by itself.
-pub(crate) fn end_of(child: Child) -> Ran {
+pub(crate) fn end_of(child: Child) -> ProgramRunOutput {
     finish(child.wait_with_output().unwrap())
 }
 
-pub(crate) fn finish(output: std::process::Output) -> Ran {
-    Ran {
+pub(crate) fn finish(output: std::process::Output) -> ProgramRunOutput {
+    ProgramRunOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::{Ran, Site, node_sdk};
+use crate::support::{ProgramRunOutput, Site, node_sdk};
 
 fn site(sdk: &Path, size: &str) -> Site {
     let source = format!(
@@ -25,7 +25,7 @@ export const answer = size;
 }
 
 /// Whether any step was begun.
-fn has_steps(ran: &Ran) -> bool {
+fn has_steps(ran: &ProgramRunOutput) -> bool {
     let mut events = ran.events().into_iter();
     events.any(|event| event.get("resourcePreEvent").is_some())
 }

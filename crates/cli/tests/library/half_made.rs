@@ -5,7 +5,7 @@ use std::fs;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::place::{ID, Place, QUICK};
+use crate::place::{DEPLOY_AND_HOLD, ID, LibrarySite, QUICK};
 use crate::steps::{ResourceSteps, Statuses};
 
 /// Every way of ending half way: refused, made but not ready, refused after much was made.
@@ -25,7 +25,7 @@ const FAILED: [&str; 5] = [
     "services-eks",
 ];
 
-fn fails_half_way(place: &Place) -> Statuses {
+fn fails_half_way(place: &LibrarySite) -> Statuses {
     let orders = place.path("orders.yaml");
     fs::write(&orders, ORDERS).unwrap();
     let deploy = [
@@ -48,7 +48,7 @@ fn fails_half_way(place: &Place) -> Statuses {
 #[test]
 fn five_stacks_that_are_half_made_are_destroyed_in_order_and_leave_nothing() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "default");
+    let place = LibrarySite::new(&library, "default");
     let ended = fails_half_way(&place);
     assert_eq!(
         ended.with("failed"),
@@ -81,7 +81,7 @@ fn five_stacks_that_are_half_made_are_destroyed_in_order_and_leave_nothing() {
 #[test]
 fn what_is_half_made_can_be_destroyed() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "minimal");
+    let place = LibrarySite::new(&library, "minimal");
     let program = place.path("cloud/stacks/security/src/index.ts");
     let whole = fs::read_to_string(&program).unwrap();
     let half = whole.replacen(
@@ -91,23 +91,14 @@ fn what_is_half_made_can_be_destroyed() {
     );
     assert_ne!(half, whole);
     fs::write(&program, half).unwrap();
-    let deploy = [
-        "deploy",
-        ID,
-        "--environment",
-        "dev",
-        "--rehearse",
-        "--on-failure",
-        "hold",
-    ];
-    let (code, stdout, stderr) = place.run(&[&deploy[..], QUICK].concat());
+    let (code, stdout, stderr) = place.run(&[DEPLOY_AND_HOLD, QUICK].concat());
     assert_ne!(code, 0, "{stdout}\n{stderr}");
     let made = place.recorded("dev");
     assert!(made > 45, "network whole and security in part, not {made}");
     place.every_stack("destroy", "dev", &["--yes"]);
     assert_eq!(place.recorded("dev"), 0);
     // And the other way round: what is half made can be finished.
-    place.run(&[&deploy[..], QUICK].concat());
+    place.run(&[DEPLOY_AND_HOLD, QUICK].concat());
     fs::write(&program, whole).unwrap();
     let finished = place.every_stack("deploy", "dev", QUICK);
     assert!(finished.with("failed").is_empty(), "{:?}", finished.0);

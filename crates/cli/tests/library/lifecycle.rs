@@ -5,7 +5,7 @@ use std::fs;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::place::{ID, Place, QUICK};
+use crate::place::{ID, LibrarySite, QUICK};
 use crate::steps::{ResourceSteps, STATEFUL, Statuses};
 use crate::upgrades;
 
@@ -42,7 +42,7 @@ const WAITS: &[(Named, Named)] = &[
 #[test]
 fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "default");
+    let place = LibrarySite::new(&library, "default");
     let first = place.every_stack("deploy", "dev", QUICK);
     assert_eq!(first.with("succeeded").len(), 16, "{:?}", first.0);
     assert!(place.recorded("dev") > 250);
@@ -94,7 +94,7 @@ const SECOND_EDITION: &str = "        bootstrapSelfManagedAddons: false,
 
 fn deploys_and_goes_away(environment: &str) {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "default");
+    let place = LibrarySite::new(&library, "default");
     place.ok(&["enable-environment", ID, environment]);
     // Production begins with a cluster as the first edition made it.
     let program = place.path("cloud/stacks/shared/components/kubernetes/cluster.ts");

@@ -5,7 +5,7 @@ use std::fs;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::place::{Place, QUICK};
+use crate::place::{LibrarySite, QUICK};
 use crate::steps::Statuses;
 
 const NEW: &str = "D2LIB";
@@ -13,7 +13,7 @@ const NEW: &str = "D2LIB";
 #[test]
 fn a_table_a_cache_and_pages_become_part_of_a_deployment() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "minimal");
+    let place = LibrarySite::new(&library, "minimal");
     let words = "Table, cache and pages of the shop";
     place.ok(&["new-stack", "shop-data", "--description", words]);
     for (from, to) in [

@@ -11,13 +11,23 @@ use tempfile::TempDir;
 use crate::steps::Statuses;
 
 pub(crate) const ID: &str = "D1LIB";
+/// What fails stays as it is, to be looked at.
+pub(crate) const DEPLOY_AND_HOLD: &[&str] = &[
+    "deploy",
+    ID,
+    "--environment",
+    "dev",
+    "--rehearse",
+    "--on-failure",
+    "hold",
+];
 
 /// A workspace with the shipped library, its packages and one deployment.
-pub(crate) struct Place {
+pub(crate) struct LibrarySite {
     home: TempDir,
 }
 
-impl Place {
+impl LibrarySite {
     /// Everything but packages: programs cannot run.
     pub(crate) fn bare(template: &str) -> Self {
         let place = Self {

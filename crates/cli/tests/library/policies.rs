@@ -6,14 +6,14 @@ use std::fs;
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::Value;
 
-use crate::place::{ID, Place};
+use crate::place::{DEPLOY_AND_HOLD, ID, LibrarySite};
 
 const HELD: &[&str] = &["--no-typecheck", "--policy-pack", "cloud/policies/baseline"];
 
 #[test]
 fn all_sixteen_pass_the_policy_pack_in_production() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "default");
+    let place = LibrarySite::new(&library, "default");
     place.ok(&["enable-environment", ID, "prod"]);
     // With everything that is off unless somebody wants it, too.
     for (stack, off, on) in [
@@ -60,7 +60,7 @@ fn evasion(text: &str) -> Option<(&str, &str)> {
 #[test]
 fn every_way_around_a_rule_is_seen_in_a_preview_and_nothing_is_made() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "minimal");
+    let place = LibrarySite::new(&library, "minimal");
     let (pack, source) = (
         place.path("cloud/policies/baseline"),
         place.path("cloud/stacks/network/src"),
@@ -108,7 +108,7 @@ fn every_way_around_a_rule_is_seen_in_a_preview_and_nothing_is_made() {
 #[test]
 fn what_breaks_a_rule_is_stopped_before_anything_is_made() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "minimal");
+    let place = LibrarySite::new(&library, "minimal");
     let deployed = place.every_stack("deploy", "dev", HELD);
     assert_eq!(deployed.with("succeeded").len(), 3, "{:?}", deployed.0);
 
@@ -122,16 +122,7 @@ fn what_breaks_a_rule_is_stopped_before_anything_is_made() {
     );
     fs::write(&program, text).unwrap();
     let before = place.recorded("dev");
-    let deploy = [
-        "deploy",
-        ID,
-        "--environment",
-        "dev",
-        "--rehearse",
-        "--on-failure",
-        "hold",
-    ];
-    let (code, stdout, stderr) = place.run(&[&deploy[..], HELD].concat());
+    let (code, stdout, stderr) = place.run(&[DEPLOY_AND_HOLD, HELD].concat());
     assert_ne!(code, 0, "{stdout}\n{stderr}");
     assert!(
         format!("{stdout}{stderr}").contains("open-ports"),

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::place::{ID, Place, QUICK};
+use crate::place::{ID, LibrarySite, QUICK};
 use crate::steps::Statuses;
 
 #[test]
 fn production_is_destroyed_only_after_its_protection_is_off() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::new(&library, "microservices");
+    let place = LibrarySite::new(&library, "microservices");
     place.ok(&["enable-environment", ID, "prod"]);
     place.every_stack("deploy", "prod", QUICK);
-    let protected = |place: &Place| -> BTreeSet<String> {
+    let protected = |place: &LibrarySite| -> BTreeSet<String> {
         let objects = place.objects("prod").into_iter();
         objects
             .filter(|object| object.contains(":UserPool\"") || object.contains(":LoadBalancer\""))

@@ -5,7 +5,7 @@ use std::fs;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::place::{ID, Place, QUICK};
+use crate::place::{ID, LibrarySite, QUICK};
 
 /// Templates, how many stacks they turn on, and their environments.
 const TEMPLATES: &[(&str, usize, &[&str])] = &[
@@ -18,7 +18,7 @@ const TEMPLATES: &[(&str, usize, &[&str])] = &[
 #[test]
 fn every_template_initialises_and_validates() {
     for (template, stacks, environments) in TEMPLATES {
-        let place = Place::bare(template);
+        let place = LibrarySite::bare(template);
         place.ok(&["validate-template", template]);
         place.ok(&["validate", ID]);
         place.ok(&["validate-dependencies", ID]);
@@ -35,7 +35,7 @@ fn deploys_everywhere(template: &str) {
         .iter()
         .find(|(name, ..)| *name == template)
         .unwrap();
-    let place = Place::new(&library, template);
+    let place = LibrarySite::new(&library, template);
     for environment in *environments {
         place.ok(&["enable-environment", ID, environment]);
         let deployed = place.every_stack("deploy", environment, QUICK);

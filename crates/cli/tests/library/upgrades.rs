@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::place::{Place, QUICK};
+use crate::place::{LibrarySite, QUICK};
 use crate::steps::{ResourceSteps, STATEFUL, Statuses};
 
 /// One change at a time, in production: what holds data, or is known by name, stays what it is.
-pub(crate) fn one_by_one(place: &Place) {
+pub(crate) fn one_by_one(place: &LibrarySite) {
     let lost = |what: &str| {
         let events = place.events("deploy", "prod", QUICK);
         let failed = Statuses::read(&events);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::Value;
 
-use crate::support::{ID, Ran, Site};
+use crate::support::{DeployOutput, ID, Site};
 
 /// Programs that need no provider: they pass on what they were given.
 fn plain_programs(site: &Site) {
@@ -25,7 +25,7 @@ fn plain_programs(site: &Site) {
     }
 }
 
-fn run(site: &Site, pulumi: &Path, verb: &str, more: &[&str]) -> Ran {
+fn run(site: &Site, pulumi: &Path, verb: &str, more: &[&str]) -> DeployOutput {
     let yes: &[&str] = if verb == "deploy" { &["--yes"] } else { &[] };
     let usual = [verb, ID, "--environment", "dev", "--json"];
     let programs = pulumi.parent().map(PathBuf::from).unwrap_or_default();
@@ -35,7 +35,7 @@ fn run(site: &Site, pulumi: &Path, verb: &str, more: &[&str]) -> Ran {
         .env("PATH", format!("{}:{path}", programs.display()))
         .output()
         .unwrap();
-    Ran {
+    DeployOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -92,7 +92,7 @@ fn units_move_between_the_engines_from_run_to_run() {
 }
 
 /// Units of a rehearsal that have other steps than "same".
-fn changed(ran: &Ran) -> Vec<String> {
+fn changed(ran: &DeployOutput) -> Vec<String> {
     let summary = ran.summary();
     let units = summary["units"].as_array().cloned().unwrap_or_default();
     let differs = |unit: &&Value| {
@@ -198,7 +198,7 @@ fn one_program_rehearses_on_the_official_engine_with_its_secrets_kept() {
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        Ran {
+        DeployOutput {
             code: output.status.code().unwrap_or(-1),
             stdout,
             stderr,

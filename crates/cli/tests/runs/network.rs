@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{ID, Ran, Site, node_sdk};
+use crate::support::{DeployOutput, ID, Site, node_sdk};
 
 /// A program that connects somewhere before it registers anything.
 fn connects(host: &str, port: u16) -> String {
@@ -38,14 +38,14 @@ pub(crate) fn isolates(test: &str) -> bool {
     isolation["state"] == "ok"
 }
 
-fn deploy(site: &Site) -> Ran {
+fn deploy(site: &Site) -> DeployOutput {
     let words = ["deploy", ID, "--environment", "dev", "--rehearse"];
     let output = site
         .command(&words)
         .env("NIMBUS_ENGINE_SANDBOX", "best-effort")
         .output()
         .unwrap();
-    Ran {
+    DeployOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -4,7 +4,7 @@ use std::fs;
 
 use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 
-use crate::support::{ID, Ran, Site};
+use crate::support::{DeployOutput, ID, Site};
 
 const DEPLOY: &[&str] = &["deploy", ID, "--environment", "dev", "--yes", "--json"];
 
@@ -26,7 +26,7 @@ fn names_aws(site: &Site, stack: &str) {
     );
 }
 
-fn with_aws(site: &Site, arguments: &[&str], endpoint: &str) -> Ran {
+fn with_aws(site: &Site, arguments: &[&str], endpoint: &str) -> DeployOutput {
     let output = site
         .command(arguments)
         .env("AWS_ACCESS_KEY_ID", "AKIA")
@@ -34,7 +34,7 @@ fn with_aws(site: &Site, arguments: &[&str], endpoint: &str) -> Ran {
         .env("AWS_ENDPOINT_URL", endpoint)
         .output()
         .unwrap();
-    Ran {
+    DeployOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

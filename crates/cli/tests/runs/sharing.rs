@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::support::{ID, LIMIT, Ran, Site};
+use crate::support::{DeployOutput, ID, LIMIT, Site};
 
 /// A provider that a machine has installed. It leaves a line per process.
 const PLUGIN: &str =
@@ -46,7 +46,7 @@ fn site(sdk: &Path) -> Site {
     site
 }
 
-fn deploy(site: &Site, sharing: &str) -> Ran {
+fn deploy(site: &Site, sharing: &str) -> DeployOutput {
     let arguments = [
         "deploy",
         ID,
@@ -59,7 +59,7 @@ fn deploy(site: &Site, sharing: &str) -> Ran {
     let mut command = site.command(&arguments);
     command.env("NIMBUS_ENGINE_SHARED_PROVIDERS", sharing);
     let output = command.output().unwrap();
-    Ran {
+    DeployOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -7,9 +7,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::network::isolates;
-use crate::support::{ID, Ran, Site, node_sdk};
+use crate::support::{DeployOutput, ID, Site, node_sdk};
 
-fn deploy(site: &Site, sdk: &Path, sandbox: &str, more: &[(&str, &str)]) -> Ran {
+fn deploy(site: &Site, sdk: &Path, sandbox: &str, more: &[(&str, &str)]) -> DeployOutput {
     let words = ["deploy", ID, "--environment", "dev", "--rehearse"];
     // A stranger's program has its packages in its own folder, or in a root of the operator.
     let own = site.path("cloud/stacks/a/src/node_modules");
@@ -23,7 +23,7 @@ fn deploy(site: &Site, sdk: &Path, sandbox: &str, more: &[(&str, &str)]) -> Ran 
         .env("AWS_SECRET_ACCESS_KEY", "credential of the operator")
         .envs(more.iter().copied());
     let output = command.output().unwrap();
-    Ran {
+    DeployOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -15,13 +15,13 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 pub(crate) const ID: &str = "D1RUNS";
 
 /// What a command left behind.
-pub(crate) struct Ran {
+pub(crate) struct DeployOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl DeployOutput {
     pub(crate) fn ok(self) -> Self {
         self.with(0)
     }
@@ -179,9 +179,9 @@ impl Site {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> DeployOutput {
         let output = self.command(arguments).output().unwrap();
-        Ran {
+        DeployOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -189,7 +189,7 @@ impl Site {
     }
 
     /// A command about the rehearsal of `dev`.
-    pub(crate) fn rehearse(&self, verb: &str, more: &[&str]) -> Ran {
+    pub(crate) fn rehearse(&self, verb: &str, more: &[&str]) -> DeployOutput {
         let usual = [verb, ID, "--environment", "dev", "--rehearse"];
         self.run(&[&usual, more].concat())
     }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::support::{MANIFEST, Place};
+use crate::support::{MANIFEST, WorkspaceSite};
 
 #[test]
 fn a_workspace_is_backed_up_and_comes_back() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     let before = place.read(MANIFEST);
     let ran = place.run(&["workspace", "backup", "--output", "all.tgz"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -30,7 +30,7 @@ fn a_workspace_is_backed_up_and_comes_back() {
 
 #[test]
 fn a_damaged_or_foreign_file_changes_nothing() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     place.run(&["workspace", "backup", "--output", "all.tgz"]);
     let whole = fs::read(place.path("all.tgz")).unwrap();
     fs::write(place.path("cut.tgz"), &whole[..whole.len() / 2]).unwrap();
@@ -105,7 +105,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 
 #[test]
 fn help_names_every_command_and_every_flag() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     let overview = place.run(&["--help"]).stdout;
     assert!(COMMANDS.len() >= 25);
     for (command, flags) in COMMANDS {
@@ -127,7 +127,7 @@ fn help_names_every_command_and_every_flag() {
 
 #[test]
 fn a_new_workspace_has_documents_shared_code_and_one_package_workspace() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     assert_eq!(place.run(&["new"]).code, 0);
     for name in [
         "cloud/tools/docs",

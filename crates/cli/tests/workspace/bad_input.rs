@@ -1,9 +1,9 @@
 //! Input that no careful person would write. Every one gets a typed error, and nothing is lost.
 
-use crate::support::{MANIFEST, Place, without_trace};
+use crate::support::{MANIFEST, WorkspaceSite, without_trace};
 
 /// The error's code in `--json`, after checking that people get the same one.
-fn code_of(place: &Place, arguments: &[&str]) -> String {
+fn code_of(place: &WorkspaceSite, arguments: &[&str]) -> String {
     let json = without_trace(place.json(arguments));
     let code = json["error"]["code"]
         .as_str()
@@ -17,7 +17,7 @@ fn code_of(place: &Place, arguments: &[&str]) -> String {
 }
 
 fn broken_manifest(text: &str) -> String {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     place.write(MANIFEST, text);
     let code = code_of(&place, &["validate", "D1BRV40"]);
     assert_eq!(place.read(MANIFEST), text, "a broken file is left as it is");
@@ -62,7 +62,7 @@ fn yaml_that_is_none_is_refused_with_its_place() {
 
 #[test]
 fn wrong_types_and_unknown_keys_are_refused_with_their_place() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     let good = place.read(MANIFEST);
     for (from, to) in [
         ("      enabled: true", "      enabled: 3"),
@@ -82,7 +82,7 @@ fn wrong_types_and_unknown_keys_are_refused_with_their_place() {
 
 #[test]
 fn ids_and_names_never_leave_their_directory() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     place.write("outside.yaml", "name: outside\n");
     let long = "x".repeat(300);
     for id in [
@@ -157,7 +157,7 @@ fn ids_and_names_never_leave_their_directory() {
 
 #[test]
 fn names_that_cannot_be_used_are_refused_before_anything_is_written() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     let long = "x".repeat(300);
     for (org, project) in [
         ("", "p"),
@@ -260,7 +260,7 @@ fn names_that_cannot_be_used_are_refused_before_anything_is_written() {
 
 #[test]
 fn findings_point_at_line_and_column() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     let bad = place
         .read(MANIFEST)
         .replace("network:vpcId", "network:vpcIdd")
@@ -281,7 +281,7 @@ fn findings_point_at_line_and_column() {
 
 #[test]
 fn a_defaults_file_or_an_init_file_that_is_wrong_names_itself() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     place.write("d.yaml", "confg: {}\n");
     let ran = place.run(&["register-stack", "queue", "--defaults-file", "d.yaml"]);
     assert!(

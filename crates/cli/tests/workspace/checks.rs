@@ -4,13 +4,13 @@
 use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::support::WorkspaceSite;
 
 #[test]
 fn credentials_that_work_are_shown_with_account_and_zones() {
     let program = tool_or_skip!(Tool::S3Server);
     let moto = AwsServer::start(&program);
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     place.write(
         ".aws/credentials",
         "[shop]\naws_access_key_id = AKIA\naws_secret_access_key = hush\n",
@@ -42,7 +42,7 @@ fn credentials_that_work_are_shown_with_account_and_zones() {
 
 #[test]
 fn what_programs_need_is_reported_and_what_is_missing_has_a_code() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     place.write(
         ".pulumi/credentials.json",
         r#"{"current": "https://u:hush@state.example"}"#,

@@ -1,6 +1,6 @@
 //! What commands say, word for word: to people and with `--json`.
 
-use crate::support::{MANIFEST, Place, without_trace};
+use crate::support::{MANIFEST, WorkspaceSite, without_trace};
 
 macro_rules! golden {
     ($name:literal, $place:expr, $arguments:expr) => {
@@ -18,7 +18,7 @@ macro_rules! golden_json {
 
 #[test]
 fn registration() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     golden!(
         "register",
         place,
@@ -56,7 +56,7 @@ fn registration() {
 
 #[test]
 fn templates() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     golden!(
         "create_template",
         place,
@@ -89,7 +89,7 @@ fn templates() {
 
 #[test]
 fn validation() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     golden!(
         "valid",
         place,
@@ -139,7 +139,7 @@ fn validation() {
 
 #[test]
 fn migration() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     golden!("nothing_to_migrate", place, &["migrate"]);
     golden!("nothing_to_undo", place, &["migrate-undo"]);
     golden!(
@@ -187,7 +187,7 @@ fn migration() {
 
 #[test]
 fn resources_of_nothing() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     golden!("no_resources", place, &["discover-resources"]);
     golden_json!(
         "no_resources_json",

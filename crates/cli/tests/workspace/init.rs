@@ -1,10 +1,10 @@
 //! Every way to begin.
 
-use crate::support::{MANIFEST, Place};
+use crate::support::{MANIFEST, WorkspaceSite};
 
 #[test]
 fn the_first_init_lays_out_the_workspace_and_makes_48_config_files() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     let ran = place.run(&[
         "init",
         "--org",
@@ -50,7 +50,7 @@ fn the_first_init_lays_out_the_workspace_and_makes_48_config_files() {
 
 #[test]
 fn flags_win_over_the_file_and_the_file_over_defaults() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     place.write(
         "init.yaml",
         "id: D1BRV40\norg: Company-A\nproject: ecommerce\ntemplate: small\nregion: eu-west-1\nteam: shop\n\
@@ -81,7 +81,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
 
 #[test]
 fn an_interview_takes_flags_as_its_defaults() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     let mut command = place.command(&[
         "init",
         "--interactive",
@@ -104,7 +104,7 @@ fn an_interview_takes_flags_as_its_defaults() {
 
 #[test]
 fn questions_come_in_the_order_that_users_know() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     let mut command = place.command(&["init", "--interactive"]);
     command.write_stdin("D1\no\np\nx.example\nsmall\n\n\n\n\n\n\n");
     let ran = place.finish(command);
@@ -135,7 +135,7 @@ fn questions_come_in_the_order_that_users_know() {
 /// Every variable that each template has, through a stack that asks for all of them.
 #[test]
 fn every_template_variable_has_its_value_or_its_default() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     place.run(&["new"]);
     let names = [
         "DEPLOYMENT_ID",
@@ -240,7 +240,7 @@ fn every_template_variable_has_its_value_or_its_default() {
 
 #[test]
 fn an_edited_manifest_is_what_counts() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     let edited = place
         .read(MANIFEST)
         .replace("us-east-1", "eu-west-1")

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::support::Place;
+use crate::support::WorkspaceSite;
 
 const PROGRAM: &str = "\"use strict\";\n\
     const pulumi = require(\"@pulumi/pulumi\");\n\
@@ -14,8 +14,8 @@ const PROGRAM: &str = "\"use strict\";\n\
     new Network(\"main\");\n\
     exports.vpcId = new pulumi.Config(\"network\").get(\"vpcId\") || \"vpc-1\";\n";
 
-fn old_tree() -> Place {
-    let place = Place::empty();
+fn old_tree() -> WorkspaceSite {
+    let place = WorkspaceSite::empty();
     for (file, text) in [
         (
             "admin/v2/docs/Guide.md",
@@ -89,7 +89,7 @@ fn a_tree_is_migrated_checked_and_brought_back() {
 
 #[test]
 fn single_steps_rename_environments_and_scripts() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     let manifest = place.read(crate::support::MANIFEST);
     place.write(
         crate::support::MANIFEST,

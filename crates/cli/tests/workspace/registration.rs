@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::Place;
+use crate::support::WorkspaceSite;
 
 #[test]
 fn a_stack_is_registered_used_updated_and_unregistered() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     place.write(
         "defaults.yaml",
         "config: {depth: 3}\nenvironments: {prod: {depth: 9}}\n",
@@ -71,7 +71,7 @@ fn a_stack_is_registered_used_updated_and_unregistered() {
 
 #[test]
 fn everything_that_is_there_can_be_registered_at_once() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     for stack in ["network", "web"] {
         std::fs::remove_file(place.path(&format!("cloud/tools/templates/config/{stack}.yaml")))
             .unwrap();
@@ -114,7 +114,7 @@ fn everything_that_is_there_can_be_registered_at_once() {
 
 #[test]
 fn a_template_made_from_a_deployment_makes_the_same_deployment_again() {
-    let place = Place::new();
+    let place = WorkspaceSite::new();
     place.init(&["--account-dev", "111111111111", "--vpc-cidr", "10.9.0.0/16"]);
     let ran = place.run(&[
         "create-template",
@@ -180,7 +180,7 @@ fn a_template_made_from_a_deployment_makes_the_same_deployment_again() {
 
 #[test]
 fn a_new_stack_comes_with_tests_and_is_registered() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     assert_eq!(place.run(&["new"]).code, 0);
     let ran = place.run(&["new-stack", "queue", "--description", "Queues of the shop"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -218,7 +218,7 @@ fn a_new_stack_comes_with_tests_and_is_registered() {
 
 #[test]
 fn a_made_up_value_is_forgotten_when_asked() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     let memory = "cloud/deploy/D1BRV40-Company-A-ecommerce/.nimbus/dev/web.json";
     place.write(
         memory,

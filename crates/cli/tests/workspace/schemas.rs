@@ -6,9 +6,9 @@ use std::path::Path;
 use nimbus_document::Document;
 use serde_json::Value;
 
-use crate::support::{MANIFEST, Place};
+use crate::support::{MANIFEST, WorkspaceSite};
 
-fn validator(place: &Place, name: &str) -> jsonschema::Validator {
+fn validator(place: &WorkspaceSite, name: &str) -> jsonschema::Validator {
     let text = place.read(&format!("cloud/tools/schemas/{name}"));
     jsonschema::validator_for(&serde_json::from_str::<Value>(&text).unwrap()).unwrap()
 }
@@ -37,7 +37,7 @@ fn named_schema(path: &Path) -> String {
 
 #[test]
 fn every_shipped_template_and_every_generated_manifest_keeps_its_schema() {
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     assert_eq!(place.run(&["new"]).code, 0);
     let mut checked = 0;
     for kind in ["config", "default"] {
@@ -87,7 +87,7 @@ fn every_shipped_template_and_every_generated_manifest_keeps_its_schema() {
 
 #[test]
 fn registered_stacks_and_custom_templates_name_their_schemas() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     place.run(&["register-stack", "queue"]);
     place.run(&["create-template", "our-own", "--from-deployment", "D1BRV40"]);
     assert_eq!(
@@ -105,7 +105,7 @@ fn registered_stacks_and_custom_templates_name_their_schemas() {
 
 #[test]
 fn what_the_reader_refuses_the_schema_refuses() {
-    let place = Place::with_deployment();
+    let place = WorkspaceSite::with_deployment();
     place.run(&["new"]);
     let schema = validator(&place, "manifest.schema.json");
     let good = place.read(MANIFEST);

@@ -9,13 +9,13 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) struct Place {
+pub(crate) struct WorkspaceSite {
     home: TempDir,
 }
 
 /// What a command did.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct WorkspaceOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -24,7 +24,7 @@ pub(crate) struct Ran {
 pub(crate) const MANIFEST: &str =
     "cloud/deploy/D1BRV40-Company-A-ecommerce/Deployment_Manifest.yaml";
 
-impl Place {
+impl WorkspaceSite {
     /// Nothing in it yet.
     pub(crate) fn empty() -> Self {
         Self {
@@ -106,16 +106,16 @@ impl Place {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> WorkspaceOutput {
         self.finish(self.command(arguments))
     }
 
     /// Output without what differs from run to run: the directory and the trace.
-    pub(crate) fn finish(&self, mut command: Command) -> Ran {
+    pub(crate) fn finish(&self, mut command: Command) -> WorkspaceOutput {
         let output = command.output().unwrap();
         let home = self.home.path().display().to_string();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&home, "HOME");
-        Ran {
+        WorkspaceOutput {
             code: output.status.code().unwrap(),
             stdout: text(output.stdout),
             stderr: text(output.stderr),
@@ -127,7 +127,7 @@ impl Place {
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
-    pub(crate) fn init(&self, more: &[&str]) -> Ran {
+    pub(crate) fn init(&self, more: &[&str]) -> WorkspaceOutput {
         let usual = [
             "init",
             "D1BRV40",
@@ -142,7 +142,7 @@ impl Place {
     }
 }
 
-impl Ran {
+impl WorkspaceOutput {
     /// Code and both outputs, for goldens.
     pub(crate) fn shown(&self) -> String {
         let Self {

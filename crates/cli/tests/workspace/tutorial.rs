@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nimbus_test_tools::{Tool, tool_or_skip};
 
-use crate::support::Place;
+use crate::support::WorkspaceSite;
 
 fn tutorial() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial.md");
@@ -28,7 +28,7 @@ fn commands(text: &str) -> Vec<String> {
 }
 
 /// Everything that a shell would install from the network is there already.
-fn without_network(place: &Place, library: &Path) -> PathBuf {
+fn without_network(place: &WorkspaceSite, library: &Path) -> PathBuf {
     let bin = place.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let modules = library.join("node_modules");
@@ -45,7 +45,7 @@ fn without_network(place: &Place, library: &Path) -> PathBuf {
 #[test]
 fn every_command_of_the_tutorial_works() {
     let library = tool_or_skip!(Tool::Library);
-    let place = Place::empty();
+    let place = WorkspaceSite::empty();
     let bin = without_network(&place, &library);
     let commands = commands(&tutorial());
     assert!(commands.len() >= 12, "{commands:?}");

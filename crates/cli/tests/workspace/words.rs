@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::support::{Place, without_trace};
+use crate::support::{WorkspaceSite, without_trace};
 
 /// What differs from run to run.
 static VARIES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
@@ -24,7 +24,7 @@ static VARIES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 
 /// One act in both forms. Each form has a workspace of its own, as if it were the only one.
 fn both(arguments: &[&str]) -> String {
-    let site = Place::with_deployment;
+    let site = WorkspaceSite::with_deployment;
     let human = site().run(arguments).shown();
     let ran = site().run(&[arguments, &["--json"]].concat());
     let lines = ran.stdout.lines().map(|line| {

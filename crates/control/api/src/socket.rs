@@ -116,6 +116,12 @@ impl WatchedSocket {
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeat.tick().await;
         loop {
+            // Also while there is always more to send: a busy run must not put the question off.
+            if self.asked.elapsed() >= ASKED_AGAIN
+                && let Err(code) = self.ask_again().await
+            {
+                return Some(code);
+            }
             let window = Instant::now() + WINDOW;
             let part = match self.feed.read().await {
                 Ok(part) => part,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use nimbus_control_auth::operation;
 use nimbus_control_store::{CloudAccount, NewCloudAccount};
-use nimbus_control_vault::FieldPath;
 use nimbus_core::{EnvironmentName, TenantId};
 use serde_json::json;
 use uuid::Uuid;
@@ -47,11 +46,6 @@ pub struct CloudAccountInput {
     pub environment: Option<String>,
     /// Variables and their values.
     pub credentials: BTreeMap<String, Zeroizing<String>>,
-}
-
-/// Where the credentials of an account are, for whoever opens them.
-pub fn credentials_field(account: Uuid) -> FieldPath {
-    FieldPath::new("cloud_accounts", &account.to_string(), "credentials")
 }
 
 impl App {
@@ -97,7 +91,9 @@ impl App {
             .tenant_tx(tenant, async |tx| {
                 let known = tx.cloud_account_id(&name).await?;
                 let id = known.unwrap_or_else(Uuid::new_v4);
-                let sealed = self.seal(tx, &credentials_field(id), &plaintext).await?;
+                let sealed = self
+                    .seal(tx, &CloudAccount::credentials_field(id), &plaintext)
+                    .await?;
                 let new = NewCloudAccount {
                     id,
                     name: name.clone(),

@@ -38,7 +38,7 @@ pub use app::{App, AppKeys, AppSettings};
 pub use archive::ArchiveAddress;
 pub use audit::{AuditExport, AuditVerification, ExportFormat};
 pub use call::{Call, Identity, RequestContext};
-pub use cloud_accounts::{CloudAccountInput, credentials_field};
+pub use cloud_accounts::CloudAccountInput;
 pub use deployments::{DeploymentEnvironment, DeploymentInput, RequestKey};
 pub use failure::{Failure, FieldProblem, Result};
 pub use groups::{GroupPatch, NewGroup};

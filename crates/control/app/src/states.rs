@@ -16,8 +16,11 @@ use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 
-/// By this key the official format marks values that are not plain.
+/// By this key the official format marks values that are not plain. The marks are its constants; whoever shows a
+/// state needs no engine for it.
 const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
+const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
+const RESOURCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
 
 /// The state of one unit, as it is recorded.
 #[derive(Clone, Debug)]
@@ -184,11 +187,15 @@ fn outputs(checkpoint: &Value) -> BTreeMap<String, Value> {
 /// A value without what is secret in it, at any depth.
 fn shown(value: &Value) -> Value {
     match value {
+        // Nothing of what is marked is shown, also where the mark is one that is not known here.
         Value::Object(entries) if entries.contains_key(SIGNATURE) => {
-            if entries.contains_key("ciphertext") || entries.contains_key("plaintext") {
-                json!({"secret": true})
-            } else {
-                json!({"kind": "asset"})
+            match entries[SIGNATURE].as_str() {
+                Some(RESOURCE) => json!({"kind": "resource", "urn": entries.get("urn")}),
+                Some(SECRET) => json!({"secret": true}),
+                _ if entries.contains_key("ciphertext") || entries.contains_key("plaintext") => {
+                    json!({"secret": true})
+                }
+                _ => json!({"kind": "asset"}),
             }
         }
         Value::Object(entries) => entries
@@ -206,13 +213,17 @@ mod tests {
 
     #[test]
     fn secrets_in_outputs_are_named_and_not_shown() {
-        let secret = json!({SIGNATURE: "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x"});
+        let secret = json!({SIGNATURE: SECRET, "ciphertext": "v1:x"});
+        let odd = json!({SIGNATURE: "of a later version", "plaintext": "hush"});
+        let resource = json!({SIGNATURE: RESOURCE, "urn": "u", "id": "i"});
         let checkpoint = json!({"version": 3, "checkpoint": {"latest": {"resources": [
             {"urn": "u", "type": "pulumi:pulumi:Stack",
-             "outputs": {"url": "https://x", "deep": [{"password": secret}]}},
+             "outputs": {"url": "https://x", "deep": [{"password": secret}], "odd": odd, "bucket": resource}},
         ]}}});
         let found = outputs(&checkpoint);
         assert_eq!(found["url"], "https://x");
         assert_eq!(found["deep"], json!([{"password": {"secret": true}}]));
+        assert_eq!(found["odd"], json!({"secret": true}));
+        assert_eq!(found["bucket"], json!({"kind": "resource", "urn": "u"}));
     }
 }

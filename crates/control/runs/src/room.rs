@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use nimbus_control_store::{HeldRun, Store, StoredRun};
-use nimbus_control_vault::{FieldPath, KeyRing};
+use nimbus_control_store::{CloudAccount, HeldRun, Store, StoredRun};
+use nimbus_control_vault::KeyRing;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result, TenantId};
 use nimbus_engine_backend::store::Storage;
 use nimbus_engine_backend::{Backend, BackendOptions};
@@ -151,7 +151,7 @@ impl RunRoom {
         let sealed = vault.tx(async |tx| tx.cloud_credentials(&environment).await);
         let mut all = BTreeMap::new();
         for (id, _, sealed) in sealed.await? {
-            let field = FieldPath::new("cloud_accounts", &id.to_string(), "credentials");
+            let field = CloudAccount::credentials_field(id);
             let plain = vault.open_sealed(&field, &sealed)?;
             let variables: BTreeMap<String, String> =
                 serde_json::from_slice(&plain).map_err(|_| {

@@ -1,5 +1,6 @@
 //! Accounts of a tenant with clouds. What opens them is sealed before it comes here.
 
+use nimbus_control_vault::FieldPath;
 use nimbus_core::UserId;
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -17,6 +18,13 @@ pub struct CloudAccount {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub updated_by: Option<Uuid>,
+}
+
+impl CloudAccount {
+    /// What an account's credentials are sealed for; they open nowhere else.
+    pub fn credentials_field(id: Uuid) -> FieldPath {
+        FieldPath::new("cloud_accounts", &id.to_string(), "credentials")
+    }
 }
 
 /// An account to be kept.

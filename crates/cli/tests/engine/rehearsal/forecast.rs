@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::rehearse;
-use crate::support::{Ran, Site, node_sdk};
+use crate::support::{ProgramRunOutput, Site, node_sdk};
 
 /// `last` needs `middle`, which needs `first`; `beside` needs nobody.
 const PROGRAM: &str = r#"
@@ -27,7 +27,7 @@ fn site(sdk: &Path) -> Site {
 }
 
 /// What is said before the summary.
-fn sentence(ran: &Ran) -> String {
+fn sentence(ran: &ProgramRunOutput) -> String {
     let mut lines = ran.stdout.lines().map(str::trim);
     let found = lines.find(|line| line.starts_with("REHEARSAL: predicted duration"));
     found.unwrap_or_else(|| panic!("{}", ran.stdout)).to_owned()

@@ -7,10 +7,10 @@ use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_install::{DownloadSource, InstallError, Installed, Installer, UnpackLimits};
 use tar::EntryType;
 
-use crate::support::{PROGRAM, Pack, Place, archive, archive_name, order};
+use crate::support::{InstallSite, PROGRAM, Pack, archive, archive_name, order};
 
 async fn unpack(
-    place: &Place,
+    place: &InstallSite,
     archive: &[u8],
     limits: UnpackLimits,
 ) -> Result<Installed, InstallError> {
@@ -24,7 +24,7 @@ async fn unpack(
 }
 
 async fn refused(archive: &[u8], why: &str) {
-    let place = Place::new();
+    let place = InstallSite::new();
     let ended = unpack(&place, archive, UnpackLimits::default()).await;
     let error = Error::from(ended.expect_err(why));
     assert_eq!(
@@ -76,7 +76,7 @@ async fn nothing_is_written_through_a_link() {
         .link("door", EntryType::Symlink, "folder")
         .file("door/file", 0o644, b"x")
         .done();
-    let place = Place::new();
+    let place = InstallSite::new();
     let ended = unpack(&place, &archive, UnpackLimits::default()).await;
     assert!(ended.is_err(), "a file and a link want the same name");
     assert_eq!(place.stored(), [""; 0]);
@@ -88,7 +88,7 @@ async fn links_inside_are_kept() {
         .file("lib/tool.js", 0o644, b"x")
         .link("bin/tool", EntryType::Symlink, "../lib/tool.js")
         .done();
-    let place = Place::new();
+    let place = InstallSite::new();
     let installed = unpack(&place, &archive, UnpackLimits::default())
         .await
         .expect("it is safe");
@@ -111,7 +111,7 @@ async fn whatever_is_neither_file_nor_folder_is_refused() {
 
 #[tokio::test]
 async fn bombs_are_stopped() {
-    let place = Place::new();
+    let place = InstallSite::new();
     let large = plugin().file("zeros", 0o644, &[0; 1 << 20]).done();
     let limits = UnpackLimits {
         unpacked: 1 << 16,
@@ -159,7 +159,7 @@ async fn only_the_right_to_run_survives_of_a_files_mode() {
         .file(PROGRAM, 0o6755, b"#!/bin/sh\n")
         .file("data", 0o666, b"x")
         .done();
-    let place = Place::new();
+    let place = InstallSite::new();
     let installed = unpack(&place, &archive, UnpackLimits::default())
         .await
         .expect("it is safe");

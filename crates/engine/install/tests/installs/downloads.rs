@@ -7,7 +7,7 @@ use nimbus_engine_install::{
 };
 
 use crate::server::{Served, Server};
-use crate::support::{PROGRAM, Pack, Place, archive, archive_name, checksums, digest, order};
+use crate::support::{InstallSite, PROGRAM, Pack, archive, archive_name, checksums, digest, order};
 
 fn code(error: InstallError) -> ErrorCode {
     Error::from(error).code()
@@ -32,7 +32,7 @@ fn serve(server: &Server, served: Served) {
 #[tokio::test]
 async fn a_plugin_is_downloaded_checked_and_put_where_it_is_found() {
     let (_server, source) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     let installed = place.install(source.clone()).await.expect("it is offered");
     assert_eq!(
         installed.outcome,
@@ -55,7 +55,7 @@ async fn a_tampered_archive_is_refused_and_forgotten() {
     let last = tampered.len() - 1;
     tampered[last] ^= 1;
     serve(&server, Served::file(tampered));
-    let place = Place::new();
+    let place = InstallSite::new();
     let error = place
         .install(source.clone())
         .await
@@ -75,7 +75,7 @@ async fn a_tampered_archive_is_refused_and_forgotten() {
 #[tokio::test]
 async fn a_checksum_of_the_callers_own_goes_over_the_published_one() {
     let (_server, source) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     let with = |text: &str| Order {
         checksum: Some(Checksum::parse(text).expect("a checksum")),
         ..order(source.clone())
@@ -97,7 +97,7 @@ async fn without_a_published_checksum_the_report_says_so_or_the_install_is_refus
     let server = Server::start().await;
     serve(&server, Served::file(archive()));
     let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
-    let place = Place::new();
+    let place = InstallSite::new();
     let strict = Order {
         require_checksum: true,
         ..order(source.clone())
@@ -123,7 +123,7 @@ async fn a_download_that_breaks_off_goes_on_where_it_stopped() {
             ..Served::file(archive())
         },
     );
-    let place = Place::new();
+    let place = InstallSite::new();
     place
         .install(source)
         .await
@@ -140,7 +140,12 @@ async fn a_download_that_breaks_off_goes_on_where_it_stopped() {
 }
 
 /// A command that gets the first bytes and then nothing more.
-async fn give_up_after(server: &Server, source: &DownloadSource, place: &Place, bytes: usize) {
+async fn give_up_after(
+    server: &Server,
+    source: &DownloadSource,
+    place: &InstallSite,
+    bytes: usize,
+) {
     let broken = Served {
         cut_after: Some(bytes),
         fails_then: vec![503; 40],
@@ -165,7 +170,7 @@ fn ranges(server: &Server, from: usize) -> Vec<Option<String>> {
 #[tokio::test]
 async fn what_a_failed_command_downloaded_is_used_by_the_next() {
     let (server, source) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     give_up_after(&server, &source, &place, 1000).await;
     let before = server.asked().len();
     serve(&server, Served::file(archive()));
@@ -177,7 +182,7 @@ async fn what_a_failed_command_downloaded_is_used_by_the_next() {
 async fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
     let server = Server::start().await;
     let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
-    let place = Place::new();
+    let place = InstallSite::new();
     give_up_after(&server, &source, &place, 1000).await;
     let other = Pack::new()
         .file(PROGRAM, 0o755, b"#!/bin/sh\necho other\n")
@@ -199,7 +204,7 @@ async fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
 #[tokio::test]
 async fn pieces_that_do_not_fit_together_are_fetched_once_more_from_the_start() {
     let (server, source) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     give_up_after(&server, &source, &place, 1000).await;
     for name in place
         .under_way()
@@ -232,7 +237,7 @@ async fn a_server_that_cannot_tell_files_apart_is_asked_for_the_whole_again() {
             ..served
         },
     );
-    let place = Place::new();
+    let place = InstallSite::new();
     place.install(source).await.expect("a passing failure");
     assert!(server.asked().iter().all(|asked| asked.range.is_none()));
 }
@@ -241,7 +246,7 @@ async fn a_server_that_cannot_tell_files_apart_is_asked_for_the_whole_again() {
 async fn a_missing_plugin_is_an_error_that_names_every_place() {
     let server = Server::start().await;
     let source = DownloadSource::parse(&server.url("/plugins")).expect("an address");
-    let place = Place::new();
+    let place = InstallSite::new();
     let error = Error::from(place.install(source).await.expect_err("there is none"));
     assert_eq!(error.code(), ErrorCode::PLUGIN_NOT_OFFERED);
     assert!(
@@ -263,7 +268,7 @@ async fn refusals_are_not_tried_again() {
             ..Served::file(archive())
         },
     );
-    let place = Place::new();
+    let place = InstallSite::new();
     let error = place.install(source).await.expect_err("forbidden");
     assert_eq!(code(error), ErrorCode::PLUGIN_NOT_DOWNLOADED);
     assert_eq!(server.asked().len(), 1);
@@ -272,7 +277,7 @@ async fn refusals_are_not_tried_again() {
 #[tokio::test]
 async fn an_archive_larger_than_any_plugin_is_not_downloaded() {
     let (_server, source) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     let limits = UnpackLimits {
         archive: 1000,
         ..UnpackLimits::default()
@@ -312,7 +317,7 @@ async fn the_newest_release_of_a_github_project_is_found_with_a_token() {
     };
     server.serve("/assets/1", redirect);
     elsewhere.serve("/blob", Served::file(archive()));
-    let place = Place::new();
+    let place = InstallSite::new();
     let source =
         DownloadSource::parse(&format!("github://{}/me", server.host())).expect("a project");
     let tokens = DownloadTokens::new(Some("hush".to_owned()), None).trusting(&source);
@@ -338,7 +343,7 @@ async fn the_newest_release_of_a_github_project_is_found_with_a_token() {
 #[tokio::test]
 async fn a_plain_server_cannot_say_what_is_newest() {
     let (_server, source) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     let newest = Order {
         version: None,
         ..order(source)
@@ -361,7 +366,7 @@ async fn a_plain_server_cannot_say_what_is_newest() {
 #[tokio::test]
 async fn overrides_send_every_download_to_a_mirror() {
     let (server, _) = publisher(&archive()).await;
-    let place = Place::new();
+    let place = InstallSite::new();
     let rule = format!(
         "^github://api.github.com/pulumi/.*={}",
         server.url("/plugins")

@@ -5,11 +5,11 @@ use std::fs;
 use nimbus_core::{Error, ErrorCode};
 use nimbus_engine_install::{DownloadSource, InstallOutcome, Order, Proof};
 
-use crate::support::{PROGRAM, Place, archive, archive_name, checksums, order};
+use crate::support::{InstallSite, PROGRAM, archive, archive_name, checksums, order};
 
 #[tokio::test]
 async fn archives_in_a_folder_are_checked_like_downloads() {
-    let place = Place::new();
+    let place = InstallSite::new();
     let folder = place.path().join("archives");
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join(archive_name()), archive()).expect("a file");
@@ -47,7 +47,7 @@ async fn archives_in_a_folder_are_checked_like_downloads() {
 
 #[tokio::test]
 async fn everything_in_a_folder_can_be_installed_and_the_newest_is_found() {
-    let place = Place::new();
+    let place = InstallSite::new();
     let folder = place.path().join("unpacked");
     for version in ["1.0.0", "1.10.0", "2.0.0-rc.1"] {
         let plugin = folder.join(format!("resource-thing-v{version}"));
@@ -87,7 +87,7 @@ async fn everything_in_a_folder_can_be_installed_and_the_newest_is_found() {
 
 #[tokio::test]
 async fn removing_takes_everything_that_belongs_to_a_plugin() {
-    let place = Place::new();
+    let place = InstallSite::new();
     let folder = place.path().join("archives");
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join(archive_name()), archive()).expect("a file");

@@ -16,11 +16,11 @@ use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = "pulumi-resource-thing";
 
-pub(crate) struct Place {
+pub(crate) struct InstallSite {
     folder: TempDir,
 }
 
-impl Place {
+impl InstallSite {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self { folder }

@@ -5,14 +5,14 @@ use std::fs;
 use nimbus_engine_install::{DownloadSource, InstallOutcome, Order, Proof};
 
 use crate::server::{Served, Server};
-use crate::support::{PROGRAM, Place, archive, archive_name, order};
+use crate::support::{InstallSite, PROGRAM, archive, archive_name, order};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn installs_at_the_same_time_download_once_and_agree() {
     let server = Server::start().await;
     server.serve(&format!("/{}", archive_name()), Served::file(archive()));
     let source = DownloadSource::parse(&server.url("")).expect("an address");
-    let place = Place::new();
+    let place = InstallSite::new();
     let running: Vec<_> = (0..8)
         .map(|_| {
             let installer = place.installer();
@@ -39,7 +39,7 @@ async fn installs_at_the_same_time_download_once_and_agree() {
 
 #[tokio::test]
 async fn an_install_that_somebody_did_not_finish_is_done_again() {
-    let place = Place::new();
+    let place = InstallSite::new();
     fs::create_dir_all(place.plugin()).expect("a folder");
     fs::write(place.plugin().join("half"), "").expect("a file");
     fs::write(place.plugin().with_extension("3.partial"), "").expect("a file");
@@ -63,7 +63,7 @@ async fn an_install_that_somebody_did_not_finish_is_done_again() {
 
 #[tokio::test]
 async fn a_plugin_that_is_there_is_replaced_only_on_request() {
-    let place = Place::new();
+    let place = InstallSite::new();
     let folder = place.path().join("archives");
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join(archive_name()), archive()).expect("a file");

@@ -13,7 +13,7 @@ use nimbus_engine_operations::{
 use nimbus_engine_ports::{EngineEvent, EventSink};
 use serde_json::json;
 
-use crate::support::{Listener, Place, run};
+use crate::support::{Listener, OfficialSite, run};
 
 const SUMMARY: &str = r#"{"summaryEvent":{"maybeCorrupt":false,"durationSeconds":1,"resourceChanges":{"create":2},"PolicyPacks":{},"isPreview":false,"result":"succeeded"}}
 {"cancelEvent":{}}
@@ -24,8 +24,8 @@ fn stand_in() -> PathBuf {
 }
 
 /// A stand-in that ends with this code after these events and errors.
-async fn prepared(events: &str, errors: &str, exit: u8) -> (Place, Environment) {
-    let place = Place::new("");
+async fn prepared(events: &str, errors: &str, exit: u8) -> (OfficialSite, Environment) {
+    let place = OfficialSite::new("");
     place.write("home/version", "v3.260.0\n");
     place.write("home/events", events);
     place.write("home/errors", errors);
@@ -37,7 +37,7 @@ async fn prepared(events: &str, errors: &str, exit: u8) -> (Place, Environment) 
 
 #[tokio::test]
 async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
-    let place = Place::new("");
+    let place = OfficialSite::new("");
     let home = place.path("home").display().to_string();
     let nowhere = Environment::fixed([("PATH", &home), ("PULUMI_CONFIG_PASSPHRASE", "x")]);
     let request = place.request("dev", OperationAction::Update, OperationMode::Apply);

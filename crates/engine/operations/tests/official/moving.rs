@@ -14,7 +14,7 @@ use nimbus_engine_ports::EngineEvent;
 use nimbus_test_tools::{Tool, tool_or_skip};
 use serde_json::json;
 
-use crate::support::{Place, run};
+use crate::support::{OfficialSite, run};
 
 /// A resource with a provider of its own, configuration, secrets and a component.
 const PROGRAM: &str = r#"
@@ -67,8 +67,8 @@ impl Engines {
     }
 }
 
-fn place(pulumi: &Path, sdk: &Path) -> (Place, Engines) {
-    let place = Place::new(PROGRAM);
+fn place(pulumi: &Path, sdk: &Path) -> (OfficialSite, Engines) {
+    let place = OfficialSite::new(PROGRAM);
     let modules = sdk.join("node_modules");
     symlink(modules, place.path("program/node_modules")).expect("a link");
     place.write(
@@ -86,7 +86,7 @@ fn place(pulumi: &Path, sdk: &Path) -> (Place, Engines) {
 
 async fn apply(
     engine: &dyn Engine,
-    place: &Place,
+    place: &OfficialSite,
     stack: &str,
     action: OperationAction,
 ) -> (OperationReport, Vec<EngineEvent>) {

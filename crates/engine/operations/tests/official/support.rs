@@ -14,11 +14,11 @@ use nimbus_engine_ports::{EngineEvent, EventSink};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
-pub(crate) struct Place {
+pub(crate) struct OfficialSite {
     root: TempDir,
 }
 
-impl Place {
+impl OfficialSite {
     /// A program with this source, and an empty place for its state.
     pub(crate) fn new(source: &str) -> Self {
         let root = tempfile::tempdir().expect("a folder");

@@ -4,10 +4,10 @@ use nimbus_core::ErrorCode;
 use nimbus_engine_operations::{Cancellation, OperationAction, OperationMode, RunOptions};
 use nimbus_engine_ports::EngineEvent;
 
-use crate::support::{Ran, Site, bucket};
+use crate::support::{RanOperation, Site, bucket};
 
 /// Asks so many times to stop when the step for `a` is about to run.
-async fn stopped(site: &Site, requests: usize) -> Ran {
+async fn stopped(site: &Site, requests: usize) -> RanOperation {
     let cancellation = Cancellation::new();
     let asked = cancellation.clone();
     let on_event = move |event: &EngineEvent| {

@@ -4,9 +4,9 @@ use nimbus_core::ErrorCode;
 use nimbus_engine_model::StepOp;
 use nimbus_engine_operations::{OperationAction, OperationMode, RunOptions};
 
-use crate::support::{Ran, Site, bucket};
+use crate::support::{RanOperation, Site, bucket};
 
-async fn save(site: &Site) -> Ran {
+async fn save(site: &Site) -> RanOperation {
     let options = RunOptions {
         save_plan: Some(site.path("plan.json")),
         ..RunOptions::default()
@@ -15,7 +15,7 @@ async fn save(site: &Site) -> Ran {
         .await
 }
 
-async fn apply(site: &Site) -> Ran {
+async fn apply(site: &Site) -> RanOperation {
     let options = RunOptions {
         plan: Some(site.path("plan.json")),
         ..RunOptions::default()

@@ -117,7 +117,7 @@ pub(crate) struct Site {
 }
 
 /// What one run gave.
-pub(crate) struct Ran {
+pub(crate) struct RanOperation {
     pub(crate) report: Result<OperationReport>,
     pub(crate) events: Vec<EngineEvent>,
 }
@@ -223,7 +223,7 @@ impl Site {
             .expect("the stack is free")
     }
 
-    pub(crate) async fn up(&self) -> Ran {
+    pub(crate) async fn up(&self) -> RanOperation {
         self.run(
             OperationAction::Update,
             OperationMode::Apply,
@@ -232,7 +232,7 @@ impl Site {
         .await
     }
 
-    pub(crate) async fn preview(&self) -> Ran {
+    pub(crate) async fn preview(&self) -> RanOperation {
         self.run(
             OperationAction::Update,
             OperationMode::Preview,
@@ -246,7 +246,7 @@ impl Site {
         action: OperationAction,
         mode: OperationMode,
         options: RunOptions,
-    ) -> Ran {
+    ) -> RanOperation {
         self.watched(action, mode, options, &Cancellation::new(), None)
             .await
     }
@@ -258,7 +258,7 @@ impl Site {
         options: RunOptions,
         cancellation: &Cancellation,
         on_event: Option<OnEvent>,
-    ) -> Ran {
+    ) -> RanOperation {
         let request = OperationRequest {
             location: self.location(),
             action,
@@ -278,11 +278,11 @@ impl Site {
             .run(&request, Arc::clone(&sink) as _, cancellation)
             .await;
         let events = std::mem::take(&mut *sink.events.lock());
-        Ran { report, events }
+        RanOperation { report, events }
     }
 }
 
-impl Ran {
+impl RanOperation {
     pub(crate) fn report(&self) -> &OperationReport {
         self.report.as_ref().expect("the operation started")
     }
