@@ -19,7 +19,8 @@ export function modelAt(events: NumberedEvent[], time: number, whole: RunModel):
   const model = emptyModel();
   const changed = new Set<string>();
   for (const event of events) {
-    if (Date.parse(event.event.at) > time) break;
+    // The plan was known before anything happened, however soon after the first word it was written down.
+    if (event.event.event !== "plan" && Date.parse(event.event.at) > time) break;
     apply(model, event, changed);
   }
   const ended = model.endedAt !== null;
