@@ -7,8 +7,8 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::sandbox::{STRICT, said, sites, up};
-use crate::support::{ProgramRunOutput, Site, end_of, finish, wait_until};
+use crate::sandbox::{STRICT, isolates, python_site, said, sites, up};
+use crate::support::{ProgramRunOutput, Site, end_of, finish, python, wait_until};
 
 /// Runs a greedy program with one limit and sees that it is stopped for it.
 fn assert_stopped(setting: &str, limit: &str, typescript: &str, python: &str, says: &str) {
@@ -62,6 +62,47 @@ fn endless_memory_names_its_setting() {
         python,
         "more than 600 MiB of memory",
     );
+}
+
+/// What processes share with the one that forked them is one memory, however many of them there are.
+#[test]
+fn forked_processes_share_the_memory_that_they_were_forked_with() {
+    let test = "forked_processes_share_the_memory_that_they_were_forked_with";
+    let source = "
+import os, time
+import pulumi
+kept = bytearray(os.urandom(1 << 20)) * 150
+read, write = os.pipe()
+children = []
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    children.append(child)
+# Long enough to be looked at several times.
+time.sleep(1)
+os.close(write)
+for child in children:
+    os.waitpid(child, 0)
+pulumi.export('kept', len(kept) >> 20)
+";
+    if !isolates(test) {
+        return;
+    }
+    let Some(interpreter) = python(test) else {
+        return;
+    };
+    let site = python_site(&interpreter, source);
+    let output = site
+        .command(&["program", "up", "--yes", "--skip-preview"])
+        .args(STRICT)
+        .env("NIMBUS_ENGINE_SANDBOX_MEMORY_MIB", "800")
+        .output();
+    let ran: ProgramRunOutput = finish(output.unwrap());
+    assert_eq!(ran.code, 0, "{}", said(&ran));
+    assert!(said(&ran).contains("150"), "{}", said(&ran));
 }
 
 #[test]

@@ -22,6 +22,9 @@ type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(super) fn restrict(plan: &HelperPlan) -> io::Result<()> {
     // The filter that is installed last decides which of two refusals is seen.
     apply(allowed().map_err(failed)?)?;
+    if plan.sealed_memory {
+        apply(socket_buffers().map_err(failed)?)?;
+    }
     apply(forbidden(plan).map_err(failed)?)
 }
 
@@ -86,6 +89,22 @@ fn shared_without_file() -> Result<Vec<SeccompRule>, seccompiler::BackendError> 
         Op::MaskedEq(flags),
         flags,
     )?])?])
+}
+
+/// A socket holds what it holds from the beginning, so that the supervisor knows how much that is.
+/// Asking for more is granted and changes nothing, as it does where the kernel's own limit is small.
+fn socket_buffers() -> Result<BpfProgram, seccompiler::BackendError> {
+    let number = |value: i32| u64::from(value.cast_unsigned());
+    let larger = [libc::SO_SNDBUF, libc::SO_SNDBUFFORCE].map(|option| {
+        SeccompRule::new(vec![
+            when(1, Op::Eq, number(libc::SOL_SOCKET))?,
+            when(2, Op::Eq, number(option))?,
+        ])
+    });
+    let rules: Result<Vec<_>, _> = larger.into_iter().collect();
+    let rules = SeccompRules::from([(libc::SYS_setsockopt, rules?)]);
+    let granted = SeccompAction::Errno(0);
+    SeccompFilter::new(rules, SeccompAction::Allow, granted, machine()?)?.try_into()
 }
 
 /// New processes stay in the namespaces that they are in.
@@ -187,5 +206,6 @@ mod tests {
     fn the_filters_compile() {
         assert!(allowed().is_ok());
         assert!(shared_without_file().is_ok());
+        assert!(socket_buffers().is_ok());
     }
 }

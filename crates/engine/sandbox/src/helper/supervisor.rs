@@ -122,11 +122,12 @@ impl Supervisor<'_> {
 
     fn stop_if_too_much(&self) -> bool {
         let walls = self.plan.measures.walls;
+        let limits = &self.plan.policy.limits;
         let counted = match self.plan.sealed_memory {
-            true => usage::measure_everything(walls),
-            false => usage::measure(walls),
+            true => usage::measure_everything(walls, limits.memory_bytes),
+            false => usage::measure(walls, limits.memory_bytes),
         };
-        let Some(cause) = counted.judge(&self.plan.policy.limits) else {
+        let Some(cause) = counted.judge(limits) else {
             return false;
         };
         self.reporter.send(&HelperReport::Stopped { cause });

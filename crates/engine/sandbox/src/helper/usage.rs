@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::SndBuf;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 
@@ -20,8 +23,9 @@ struct ProcessTableLine {
     resident_pages: u64,
 }
 
-/// What everything that runs here uses at this moment.
-pub(super) fn measure(walls: ProcessWalls) -> Usage {
+/// What everything that runs here uses at this moment. Memory up to `limit` may be counted more
+/// than once where processes share it.
+pub(super) fn measure(walls: ProcessWalls, limit: u64) -> Usage {
     let processes = descendants(walls);
     let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     let page = page
@@ -33,6 +37,13 @@ pub(super) fn measure(walls: ProcessWalls) -> Usage {
         usage.processes += process.threads;
         usage.open_files = usage.open_files.max(open_files(*pid));
     }
+    if usage.memory_bytes > limit {
+        let share = |(pid, process): (&i32, &ProcessTableLine)| {
+            let whole = process.resident_pages * page;
+            proportional(*pid, &["Pss:"]).unwrap_or(whole)
+        };
+        usage.memory_bytes = processes.iter().map(share).sum();
+    }
     if let (ProcessWalls::Namespaces, Ok(space)) = (walls, statvfs(view::TEMPORARY)) {
         usage.temporary_full = space.blocks() > 0 && space.blocks_available() == 0;
         usage.temporary_files_full = space.files() > 0 && space.files_available() == 0;
@@ -43,27 +54,60 @@ pub(super) fn measure(walls: ProcessWalls) -> Usage {
 /// The same where nobody else counts and the program is a stranger's: also what temporary files
 /// hold, the tables that the kernel keeps for mapped memory, and the most that its buffers can hold.
 /// Memory without a name is not given at all, see `seccomp`.
-pub(super) fn measure_everything(walls: ProcessWalls) -> Usage {
-    let mut usage = measure(walls);
-    let mut kibibytes = 0;
-    let mut descriptors = 0;
-    for pid in descendants(walls).keys() {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        // Of shared memory only files are left, which are counted as such.
-        kibibytes += ["RssAnon:", "RssFile:", "VmPTE:"]
-            .iter()
-            .map(|field| status_field(&status, field))
-            .sum::<u64>();
-        descriptors += open_files(*pid);
+pub(super) fn measure_everything(walls: ProcessWalls, limit: u64) -> Usage {
+    let mut usage = measure(walls, limit);
+    let processes: Vec<i32> = descendants(walls).into_keys().collect();
+    let mut mapped: u64 = processes.iter().map(|pid| mapped_by(*pid)).sum();
+    if mapped > limit {
+        let share = |pid: &i32| {
+            let mapped = proportional(*pid, &["Pss_Anon:", "Pss_File:"]);
+            mapped.map_or_else(|| mapped_by(*pid), |mapped| mapped + page_tables(*pid))
+        };
+        mapped = processes.iter().map(share).sum();
     }
+    let descriptors: u64 = processes.iter().map(|pid| open_files(*pid)).sum();
     let files: u64 = [view::TEMPORARY, view::SHARED_MEMORY]
         .iter()
         .map(|place| held_by(place))
         .sum();
     let sockets = lines_of("/proc/net/unix") * socket_buffer() + queued_in_sockets();
     let locks = lines_of("/proc/locks") * LOCK;
-    usage.memory_bytes = kibibytes * 1024 + files + descriptors * DESCRIPTOR + sockets + locks;
+    usage.memory_bytes = mapped + files + descriptors * DESCRIPTOR + sockets + locks;
     usage
+}
+
+/// Bytes that a process has in memory, with those that it shares, and the tables that the kernel
+/// keeps for them.
+fn mapped_by(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // Of shared memory only files are left, which are counted as such.
+    let fields = ["RssAnon:", "RssFile:", "VmPTE:"];
+    let kibibytes: u64 = fields
+        .iter()
+        .map(|field| status_field(&status, field))
+        .sum();
+    kibibytes * 1024
+}
+
+fn page_tables(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status_field(&status, "VmPTE:") * 1024
+}
+
+/// The same with only a share of what several processes have: pages that a process and those that
+/// it forked share are in each of them, and are one memory. It takes the kernel a walk through
+/// every page, so only who seems to have too much is counted this way. A process that does not let
+/// itself be looked at has no share; it is counted whole.
+fn proportional(pid: i32, fields: &[&str]) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    sum_of(&rollup, fields)
+}
+
+/// The sum of fields in kibibytes, if each is there.
+fn sum_of(rollup: &str, fields: &[&str]) -> Option<u64> {
+    let present = fields.iter().all(|field| rollup.contains(field));
+    let share = fields.iter().map(|field| status_field(rollup, field));
+    present.then(|| share.sum::<u64>() * 1024)
 }
 
 /// What an open file costs at least: its own record, and for a pipe the pages that it has when its
@@ -79,12 +123,14 @@ fn held_by(place: &str) -> u64 {
     })
 }
 
-/// The most that can wait in a socket of the file system, whose queues nobody shows.
+/// The most that can wait in a socket of the file system, whose queues nobody shows: what a new one
+/// may hold, for programs cannot ask for more, see `seccomp`; and as much again, for the last piece
+/// may be larger than the room that is left.
 fn socket_buffer() -> u64 {
-    const USUAL: u64 = 212_992;
-    let most = fs::read_to_string("/proc/sys/net/core/wmem_max").ok();
-    let most = most.and_then(|text| text.trim().parse::<u64>().ok());
-    2 * most.unwrap_or(USUAL)
+    const USUAL: usize = 212_992;
+    let socket = UnixDatagram::unbound().ok();
+    let most = socket.and_then(|socket| getsockopt(&socket, SndBuf).ok());
+    2 * most.unwrap_or(USUAL) as u64
 }
 
 /// Bytes that wait in other sockets. The kernel keeps them in pieces, so they take twice the room.
@@ -206,6 +252,15 @@ mod tests {
         assert_eq!(status_field(status, "VmPTE:"), 44);
         assert_eq!(status_field(status, "RssAnon:"), 1000);
         assert_eq!(status_field(status, "RssFile:"), 0);
+    }
+
+    #[test]
+    fn what_is_shared_is_counted_in_shares_where_that_is_known() {
+        let rollup = "Rss:  900 kB\nPss:  300 kB\nPss_Anon:  100 kB\nPss_File:  50 kB\n";
+        let fields = ["Pss_Anon:", "Pss_File:"];
+        assert_eq!(sum_of(rollup, &fields), Some(150 * 1024));
+        assert_eq!(sum_of("Rss:  900 kB\nPss:  300 kB\n", &fields), None);
+        assert_eq!(sum_of("", &fields), None);
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn memory_without_a_name_is_not_given() {
         record_skip("the kernel's control groups count it", test);
         return;
     }
-    const ATTEMPTS: [&str; 7] = [
+    const ATTEMPTS: [&str; 8] = [
         "a file in memory",
         "a secret file in memory",
         "System V memory",
@@ -128,6 +128,7 @@ fn memory_without_a_name_is_not_given() {
         "System V semaphores",
         "shared memory without a file",
         "the device of zeros",
+        "a socket that holds more",
     ];
     let node = r#"
         const call = (number, ...args) => () =>
@@ -139,6 +140,9 @@ fn memory_without_a_name_is_not_given() {
         attempt("System V semaphores", call(64, 0, 30000, 0o1600));
         attempt("shared memory without a file", call(9, 0, 1 << 20, 3, 0x21, -1, 0));
         attempt("the device of zeros", () => fs.openSync("/dev/zero", "r+"));
+        const larger = "socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); $was = getsockopt(A, SOL_SOCKET, SO_SNDBUF);" +
+            "setsockopt(A, SOL_SOCKET, SO_SNDBUF, 4194304); exit($was eq getsockopt(A, SOL_SOCKET, SO_SNDBUF) ? 1 : 0)";
+        attempt("a socket that holds more", () => run("perl", "-MSocket", "-e", larger));
     "#;
     let python = r#"
 import mmap
@@ -149,6 +153,13 @@ attempt("System V messages", lambda: syscall(68, 0, 0o1600))
 attempt("System V semaphores", lambda: syscall(64, 0, 30000, 0o1600))
 attempt("shared memory without a file", lambda: mmap.mmap(-1, 1 << 20))
 attempt("the device of zeros", lambda: mmap.mmap(os.open("/dev/zero", os.O_RDWR), 1 << 20))
+def larger():
+    one, other = socket.socketpair()
+    was = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    if one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == was:
+        raise OSError("it holds what it held")
+attempt("a socket that holds more", larger)
 "#;
     in_each_language(test, |language, interpreter| {
         let program = Hostile::new(language, interpreter, &source(language, node, python));
