@@ -363,15 +363,15 @@ impl LocalEngine {
         kept_states::open(&stack.version_bytes(&version).await?, &access.keyring)
     }
 
-    /// Where a unit goes back to; `None` when this run never touched it.
+    /// Where a unit goes back to; `None` when the run never touched it.
     async fn restore_target(&self, job: &UnitJob, point: RestorePoint) -> Result<Option<Snapshot>> {
         match point {
             RestorePoint::Nothing => Ok(Some(Snapshot::default())),
             RestorePoint::Version(number) => self.historic(job, number).await.map(Some),
-            RestorePoint::BeforeRun => {
+            RestorePoint::BeforeRun(run) => {
                 let keyring = self.access(&self.location(&job.unit)).await?.keyring;
                 let kept = &self.options.kept;
-                kept.find(job.run, &job.unit.unit, &keyring).await
+                kept.find(run, &job.unit.unit, &keyring).await
             }
         }
     }

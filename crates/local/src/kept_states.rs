@@ -71,16 +71,13 @@ impl KeptStates {
         }
     }
 
-    /// What was kept; `None` when this run never touched the unit.
+    /// What was kept; `None` when the run never touched the unit.
     pub(crate) async fn find(
         &self,
-        run: Option<RunId>,
+        run: RunId,
         unit: &UnitName,
         keyring: &Arc<Keyring>,
     ) -> Result<Option<Snapshot>> {
-        let Some(run) = run else {
-            return Ok(None);
-        };
         match self.read(run, unit).await? {
             Some(bytes) if bytes.is_empty() => Ok(Some(Snapshot::default())),
             Some(bytes) => open(&bytes, keyring).map(Some),

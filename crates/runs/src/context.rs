@@ -233,10 +233,15 @@ impl RunContext {
         match target.point {
             RestorePoint::Nothing => None,
             RestorePoint::Version(_) => Some(rolled_back(last, target.made_from)),
-            RestorePoint::BeforeRun => {
+            RestorePoint::BeforeRun(run) => {
                 let last = last?;
-                if last.run != self.run {
-                    // Not touched by this run, or remembered before runs were named: not trusted.
+                if last.run > Some(run) {
+                    // A later run touched it too, and what it was made from before the earlier one
+                    // is not remembered. The next deploy runs it.
+                    return None;
+                }
+                if last.run != Some(run) {
+                    // Not touched by that run, or remembered before runs were named: not trusted.
                     return Some(last);
                 }
                 let before = last.before.as_deref()?;

@@ -46,7 +46,7 @@ pub use record::{
     SandboxChoice, SandboxWalls,
 };
 pub use resume::{ResumeRequest, resume};
-pub use rollback::{RestoreTarget, RestoreTargets, restore_targets};
+pub use rollback::{RestoreTarget, RestoreTargets, UnsettledUnits, restore_targets};
 pub use rotate::{RotateRequest, rotate};
 pub use seal::{SealedPlan, SealedUnit};
 pub use session::{LockWait, PlannedRun, RunSession, take_environment};

@@ -20,7 +20,7 @@ use crate::manifest_parts::manifest_parts;
 use crate::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder, RunPorts};
 use crate::progress::{FinishedRun, attention, summaries};
 use crate::record::{RunRecord, RunRequest};
-use crate::rollback::{RestoreTargets, restore_targets};
+use crate::rollback::plan_rollback;
 use crate::seal::{SealedPlan, moved};
 use crate::unit::Recovery;
 use crate::versions::{self, RunOutcome};
@@ -96,7 +96,8 @@ impl RunSession {
     /// # Errors
     ///
     /// When anything stands in the way; nothing was recorded or changed then.
-    pub async fn plan(self) -> Result<PlannedRun> {
+    pub async fn plan(mut self) -> Result<PlannedRun> {
+        let mut to_version = None;
         let request = &self.request;
         let context = &self.context;
         let mut warnings = Vec::new();
@@ -113,8 +114,9 @@ impl RunSession {
                 (RunWork::Destroy, planning::graph(context, chosen)?)
             }
             RunAction::Rollback => {
-                let (targets, graph) = rollback_targets(&self.ports, request, None).await?;
-                (RunWork::Restore(targets), graph)
+                let plan = plan_rollback(context, request.choices.to_version, None).await?;
+                to_version = Some(plan.version);
+                (RunWork::Restore(plan.targets), plan.graph)
             }
             RunAction::Preview | RunAction::Refresh => {
                 let message = format!("a {} is not recorded as a run", request.action.as_str());
@@ -122,6 +124,8 @@ impl RunSession {
             }
         };
         let interrupted = planning::interrupted_run(&self.ports, request.environment).await?;
+        // Recorded as decided: whoever goes on with the run later means the same version.
+        self.request.choices.to_version = to_version.or(self.request.choices.to_version);
         Ok(PlannedRun {
             ports: self.ports,
             guard: self.guard,
@@ -160,9 +164,9 @@ impl RunSession {
                 (RunWork::Destroy, planning::graph(context, chosen)?)
             }
             RunAction::Rollback => {
-                let (targets, graph) =
-                    rollback_targets(&self.ports, request, Some(record.run)).await?;
-                (RunWork::Restore(targets), graph)
+                let to_version = request.choices.to_version;
+                let plan = plan_rollback(context, to_version, Some(record.run)).await?;
+                (RunWork::Restore(plan.targets), plan.graph)
             }
             RunAction::Preview | RunAction::Refresh => {
                 let message = format!("run {} cannot be gone on with", record.run);
@@ -481,29 +485,6 @@ fn on_failure(request: &RunRequest) -> OnFailure {
             OnFailure::Hold
         }
     }
-}
-
-/// Where a rollback leads. `resumed` is the run itself when it is gone on with: a version that it
-/// has already written is where it wants to be, not where it came from.
-async fn rollback_targets(
-    ports: &RunPorts,
-    request: &RunRequest,
-    resumed: Option<RunId>,
-) -> Result<(RestoreTargets, UnitGraph)> {
-    let environment = request.environment;
-    let all = ports.versions.all(environment).await?;
-    let current = all
-        .iter()
-        .rev()
-        .find(|version| Some(version.run) != resumed);
-    let current = current.ok_or_else(|| {
-        let message = format!("{environment} has no versions yet");
-        Error::new(ErrorCode::VERSION_UNKNOWN, message)
-    })?;
-    let number = request.choices.to_version;
-    let number = number.unwrap_or_else(|| current.version.saturating_sub(1));
-    let target = versions::find(ports, environment, number).await?;
-    restore_targets(&target, Some(current))
 }
 
 async fn announce(

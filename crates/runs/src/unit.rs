@@ -57,8 +57,8 @@ impl From<UnitOperation> for StackOperation {
 /// A state to go back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestorePoint {
-    /// What was recorded before this run first touched it.
-    BeforeRun,
+    /// What was recorded before a run first touched it.
+    BeforeRun(RunId),
     /// A state of the unit's history.
     Version(usize),
     /// Nothing at all: the unit did not exist.

@@ -77,7 +77,7 @@ pub(crate) async fn keep(context: &RunContext, outcome: &RunOutcome<'_>) -> Resu
             RunAction::Rollback => outcome
                 .targets
                 .and_then(|targets| targets.get(name))
-                .is_none_or(|target| target.point == RestorePoint::Nothing),
+                .is_none_or(|target| !matches!(target.point, RestorePoint::Version(_))),
             RunAction::Deploy | RunAction::Preview | RunAction::Refresh => false,
         };
         if gone {

@@ -234,9 +234,13 @@ impl UnitWorker for RunWorker {
             .settle()
             .await
             .map_err(|error| in_one_line(&error))?;
+        // What is not recorded as a run has kept nothing, and changes nothing.
+        let Some(run) = self.run else {
+            return Ok(());
+        };
         let span = spans::unit(component, "roll back");
         let before = RestoreTarget {
-            point: RestorePoint::BeforeRun,
+            point: RestorePoint::BeforeRun(run),
             // The unit's own memory knows.
             made_from: Fingerprint::default(),
         };

@@ -179,6 +179,52 @@ async fn a_destroy_and_a_rollback_end_the_same_wherever_they_were_interrupted() 
     interrupted_everywhere(&world, &rollback, "rollback").await;
 }
 
+/// What a failed run left is undone by a rollback that names no version: what succeeded in it, what is half
+/// done, and what it made for the first time. And that ends the same wherever it was interrupted.
+#[tokio::test]
+async fn a_rollback_undoes_what_failed_runs_left_wherever_it_was_interrupted() {
+    for policy in [OnFailure::Hold, OnFailure::Continue] {
+        for name in ["network", "app", "edge", "extra"] {
+            let fault = UnitFault {
+                deploy: true,
+                ..UnitFault::default()
+            };
+            for first in [true, false] {
+                let world = match first {
+                    true => world(),
+                    false => deployed_and_changed().await,
+                };
+                let before = ending_resources(&world);
+                with_faults(&world, &BTreeMap::from([(name, fault)]));
+                for _ in 0..2 {
+                    let failing = request(RunAction::Deploy, policy, None);
+                    let failed = start(&world, failing, &Crash::never()).await.unwrap();
+                    assert_eq!(failed.result, RunResult::Failed);
+                }
+                let what = format!("{policy:?}: {name} failed twice, for the first time {first}");
+                let rollback = request(RunAction::Rollback, OnFailure::Hold, None);
+                let undone = world.fork();
+                let finished = start(&undone, rollback.clone(), &Crash::never()).await;
+                let finished = finished.unwrap();
+                assert_eq!(finished.result, RunResult::Succeeded, "{what}");
+                let decided = finished.record.request.choices.to_version;
+                assert_eq!(decided, Some(u32::from(!first)), "{what}");
+                assert_eq!(ending_resources(&undone), before, "{what}");
+                interrupted_everywhere(&world, &rollback, &what).await;
+            }
+        }
+    }
+}
+
+fn ending_resources(world: &RecordedWorld) -> BTreeMap<String, BTreeMap<String, String>> {
+    let contents = world.contents();
+    let units = contents.units.iter();
+    let there = units.filter(|(_, unit)| !unit.resources.is_empty());
+    there
+        .map(|(name, unit)| (name.to_string(), unit.resources.clone()))
+        .collect()
+}
+
 #[tokio::test]
 async fn whoever_goes_on_may_be_interrupted_too() {
     let deployed = deployed_and_changed().await;

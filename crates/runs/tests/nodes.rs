@@ -147,7 +147,10 @@ async fn an_error_in_any_unit_is_told_of_that_unit_and_undone_in_reverse() {
         let undone: Vec<String> = contents
             .jobs
             .iter()
-            .filter(|job| job.operation == UnitOperation::Restore(RestorePoint::BeforeRun))
+            .filter(|job| {
+                let point = RestorePoint::BeforeRun(finished.record.run);
+                job.operation == UnitOperation::Restore(point)
+            })
             .map(component)
             .collect();
         let reversed: Vec<String> = tried.iter().rev().cloned().collect();

@@ -82,6 +82,48 @@ fn a_run_that_undoes_itself_leaves_units_that_are_what_they_were() {
     assert!(why(&fresh, "a").contains("it was never deployed here"));
 }
 
+/// The next step that a failed run names works: what the run left goes, what it changed returns.
+#[test]
+fn a_rollback_after_a_failed_run_undoes_that_run() {
+    let Some(sdk) = node_sdk("a_rollback_after_a_failed_run_undoes_that_run") else {
+        return;
+    };
+    let site = Site::new(&sdk, &[("a", &[]), ("b", &["a"]), ("c", &["b"])]);
+    for name in ["a", "b"] {
+        site.rehearse("deploy-stack", &[name]).ok();
+    }
+    let before = site.resources();
+    for name in ["a", "b"] {
+        site.set_size(name, "2");
+    }
+    let orders = site.orders("orders: [{on: create, name: c-second, do: fail, message: no}]\n");
+    let held = ["--json", "--orders", &orders, "--on-failure", "hold"];
+    let failed = site.rehearse("deploy", &held).with(1);
+    let next = failed.summary()["next"].as_str().unwrap().to_owned();
+    assert!(next.contains("nimbus rollback"), "{next}");
+    assert_ne!(site.resources(), before, "it left something");
+
+    site.rehearse("rollback", &[]).ok();
+    assert_eq!(site.resources(), before);
+    for name in ["a", "b"] {
+        assert_eq!(stack(&site, name)["state"], "rolled_back");
+    }
+    assert_eq!(stack(&site, "c")["state"], "not_deployed");
+
+    // Also where there is no version yet.
+    let fresh = Site::new(&sdk, &[("a", &[]), ("b", &["a"])]);
+    let orders = fresh.orders("orders: [{on: create, name: b-second, do: fail, message: no}]\n");
+    let held = ["--orders", &orders, "--on-failure", "hold"];
+    fresh.rehearse("deploy", &held).with(1);
+    fresh.rehearse("rollback", &[]).ok();
+    for name in ["a", "b"] {
+        assert_eq!(stack(&fresh, name)["state"], "not_deployed");
+    }
+    assert_eq!(fresh.resources(), [""; 0]);
+    let nothing = fresh.rehearse("rollback", &["--json"]).with(3);
+    assert_eq!(nothing.summary()["error"]["code"], "NIM-0756");
+}
+
 #[test]
 fn without_a_terminal_a_real_deploy_needs_a_yes() {
     let Some(sdk) = node_sdk("without_a_terminal_a_real_deploy_needs_a_yes") else {

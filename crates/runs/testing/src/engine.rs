@@ -100,8 +100,8 @@ impl MemoryEngine {
         match point {
             RestorePoint::Nothing => Some(UnitResources::new()),
             RestorePoint::Version(number) => recorded.history.get(number.checked_sub(1)?).cloned(),
-            RestorePoint::BeforeRun => {
-                let key = (job.run?, job.unit.unit.clone());
+            RestorePoint::BeforeRun(run) => {
+                let key = (run, job.unit.unit.clone());
                 let kept = self.world.read(|contents| contents.kept.get(&key).cloned());
                 kept.map(|unit| unit.resources)
             }

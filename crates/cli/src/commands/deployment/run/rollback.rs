@@ -67,11 +67,10 @@ pub(crate) async fn rollback(
     let session = runner.session(request, args.change.wait, context).await?;
     let planned = session.plan().await?;
     if !args.change.yes && !run.how.rehearse {
-        let version = planned.request().choices.to_version;
-        let target = version.map_or_else(
-            || "the version before".to_owned(),
-            |n| format!("version {n}"),
-        );
+        let target = match planned.request().choices.to_version {
+            Some(0) | None => "what there was before the first run".to_owned(),
+            Some(number) => format!("version {number}"),
+        };
         let question = format!(
             "Return {} stacks of {environment} to {target}?",
             planned.graph().len()

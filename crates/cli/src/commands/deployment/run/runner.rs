@@ -215,7 +215,7 @@ fn next_step(finished: &FinishedRun, context: &CommandContext) -> Option<String>
         RunResult::Interrupted => Some(format!("`{resume}` goes on with it")),
         RunResult::Failed => Some(format!(
             "put right what failed, then `{resume}`; `{program} rollback {id} --environment \
-             {environment}{rehearse}` goes back to the version before"
+             {environment}{rehearse}` undoes what it left"
         )),
         RunResult::NeedsAttention => Some(
             "look at each stack listed above; what is recorded of it is what is known".to_owned(),
