@@ -30,6 +30,3 @@ pub use outcome::DeploymentOutcome;
 pub use plan::{DeploymentPlan, GoalPlan, PlannedDiff, ResourcePlan};
 pub use spec::{DeploymentOptions, DeploymentSpec, Targets};
 pub use time::{Clock, IdSource, RandomIds, SystemClock};
-
-#[cfg(test)]
-mod tests;

@@ -215,7 +215,10 @@ impl Registrar for FakeRegistrar {
             let answer = answer.map_err(|error| RegisterError::Invalid {
                 message: error.to_string(),
             })?;
-            outputs = answer.outputs;
+            // What nobody made is as the program says.
+            if answer.id.is_some() {
+                outputs = answer.outputs;
+            }
         }
         let id = Some(goal.id.clone());
         self.seen.lock().reads.push(goal);

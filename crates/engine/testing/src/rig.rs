@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_engine_deploy::{
-    Clock, DeploymentOptions, DeploymentOutcome, DeploymentSpec, IdSource, ImportSpec,
+    Clock, DeployError, DeploymentOptions, DeploymentOutcome, DeploymentSpec, IdSource, ImportSpec,
 };
-use nimbus_engine_model::{JournalEntry, Snapshot, StepOp, Urn};
+use nimbus_engine_model::{JournalEntry, ROOT_STACK_TYPE, ResourceState, Snapshot, StepOp, Urn};
 use nimbus_engine_ports::{
-    Analyzer, Diagnostic, EngineEvent, HookError, HookRequest, HookRunner, StepEvent,
+    Analyzer, Diagnostic, EngineEvent, HookError, HookRequest, HookRunner, Program, ProviderHost,
+    StepEvent,
 };
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +36,10 @@ pub struct Rig {
     pub snapshot: Snapshot,
     pub options: DeploymentOptions,
     pub cancel: CancellationToken,
+    /// Instead of the provider of the cloud.
+    host: Option<Arc<dyn ProviderHost>>,
     ids: Arc<CountedIds>,
+    clock: Arc<TickingClock>,
     dies_after: Option<usize>,
 }
 
@@ -59,7 +63,9 @@ impl Default for Rig {
                 ..DeploymentOptions::default()
             },
             cancel: CancellationToken::new(),
+            host: None,
             ids: Arc::default(),
+            clock: Arc::default(),
             dies_after: None,
         }
     }
@@ -68,6 +74,14 @@ impl Default for Rig {
 impl Rig {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With providers of the test's own, which have no cloud behind them.
+    pub fn with_host(host: Arc<dyn ProviderHost>) -> Self {
+        Self {
+            host: Some(host),
+            ..Self::default()
+        }
     }
 
     /// Sets what goes wrong from now on.
@@ -83,17 +97,24 @@ impl Rig {
     }
 
     pub async fn up(&mut self, program: &ScriptedProgram) -> RigRun {
+        self.run(Arc::new(Execution::new(program.clone()))).await
+    }
+
+    pub(crate) async fn run(&mut self, program: Arc<dyn Program>) -> RigRun {
         let (spec, watch) = self.spec(false);
-        let execution = Arc::new(Execution::new(program.clone()));
-        let outcome = nimbus_engine_deploy::update(spec, execution).await;
+        let outcome = nimbus_engine_deploy::update(spec, program).await;
         self.keep(outcome, watch)
     }
 
     /// Leaves the state as it was.
     pub async fn preview(&self, program: &ScriptedProgram) -> RigRun {
+        self.rehearse(Arc::new(Execution::new(program.clone())))
+            .await
+    }
+
+    pub(crate) async fn rehearse(&self, program: Arc<dyn Program>) -> RigRun {
         let (spec, watch) = self.spec(true);
-        let execution = Arc::new(Execution::new(program.clone()));
-        let outcome = nimbus_engine_deploy::update(spec, execution).await;
+        let outcome = nimbus_engine_deploy::update(spec, program).await;
         watch.into_run(outcome)
     }
 
@@ -124,7 +145,36 @@ impl Rig {
         watch.into_run(outcome)
     }
 
-    fn spec(&self, dry_run: bool) -> (DeploymentSpec, RigWatch) {
+    /// The recorded resource of this name that is not waiting for its delete.
+    #[track_caller]
+    pub fn resource(&self, name: &str) -> Arc<ResourceState> {
+        self.find(name)
+            .unwrap_or_else(|| panic!("{name} is not recorded"))
+    }
+
+    pub fn find(&self, name: &str) -> Option<Arc<ResourceState>> {
+        let live = self.snapshot.resources.iter().filter(|state| !state.delete);
+        let mut named = live.filter(|state| state.urn.name() == name);
+        named.next().cloned()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let states = self.snapshot.resources.iter();
+        states.map(|state| state.urn.name().to_owned()).collect()
+    }
+
+    /// Changes a record behind the engine's back.
+    #[track_caller]
+    pub fn edit(&mut self, name: &str, change: impl FnOnce(&mut ResourceState)) {
+        let mut states = self.snapshot.resources.iter_mut();
+        let Some(found) = states.find(|state| state.urn.name() == name) else {
+            panic!("{name} is not recorded");
+        };
+        change(Arc::make_mut(found));
+    }
+
+    /// An operation on this stack as it is now, and who watches it.
+    pub fn spec(&self, dry_run: bool) -> (DeploymentSpec, RigWatch) {
         let journal = self
             .dies_after
             .map_or_else(MemoryJournal::default, MemoryJournal::dying_after);
@@ -132,18 +182,21 @@ impl Rig {
             journal: Arc::new(journal),
             events: Arc::default(),
         };
-        let provider = FakeProvider::new(Arc::clone(&self.cloud), Arc::clone(&self.faults));
+        let host = self.host.clone().unwrap_or_else(|| {
+            let (cloud, faults) = (Arc::clone(&self.cloud), Arc::clone(&self.faults));
+            Arc::new(FakeProvider::new(cloud, faults))
+        });
         let spec = DeploymentSpec {
             project: PROJECT.to_owned(),
             stack: STACK.to_owned(),
             organization: "organization".to_owned(),
             base: self.snapshot.clone(),
-            host: Arc::new(provider),
+            host,
             journal: Arc::clone(&watch.journal) as _,
             events: Arc::clone(&watch.events) as _,
             hooks: Arc::clone(&self.hooks) as _,
             analyzers: self.analyzers.clone(),
-            clock: Arc::new(FixedClock),
+            clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             cancel: self.cancel.clone(),
             options: DeploymentOptions {
@@ -160,6 +213,43 @@ impl RigRun {
         self.outcome.result.is_ok()
     }
 
+    /// The run, which must have succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        if let Err(error) = &self.outcome.result {
+            panic!("{error}\n{}", self.all_step_lines().join("\n"));
+        }
+        self
+    }
+
+    /// Why the run failed, as it must have.
+    #[track_caller]
+    pub fn error(&self) -> &DeployError {
+        match &self.outcome.result {
+            Ok(_) => panic!("the run should have failed"),
+            Err(error) => error,
+        }
+    }
+
+    /// `op name` of every announced step of the program's own resources, sames left out.
+    pub fn step_lines(&self) -> Vec<String> {
+        let steps = self.all_step_lines().into_iter();
+        steps.filter(|step| !step.starts_with("same ")).collect()
+    }
+
+    pub fn all_step_lines(&self) -> Vec<String> {
+        self.step_events()
+            .filter(|step| step.type_ != ROOT_STACK_TYPE && step.urn.name() != "default")
+            .map(|step| format!("{} {}", step.op, step.urn.name()))
+            .collect()
+    }
+
+    /// Whether a message has this text in it.
+    pub fn says(&self, text: &str) -> bool {
+        let mut messages = self.diagnostics().into_iter();
+        messages.any(|diagnostic| diagnostic.message.contains(text))
+    }
+
     /// How many steps of this kind ended well.
     pub fn count(&self, op: StepOp) -> usize {
         self.outcome.changes.get(&op).copied().unwrap_or(0)
@@ -170,7 +260,7 @@ impl RigRun {
     pub fn steps(&self) -> Vec<(StepOp, String)> {
         self.step_events()
             .filter(|step| step.op != StepOp::Same)
-            .filter(|step| step.type_ != nimbus_engine_model::ROOT_STACK_TYPE)
+            .filter(|step| step.type_ != ROOT_STACK_TYPE)
             .map(|step| (step.op, step.urn.name().to_owned()))
             .collect()
     }
@@ -193,13 +283,14 @@ impl RigRun {
     }
 }
 
-struct RigWatch {
+/// Who watches an operation.
+pub struct RigWatch {
     journal: Arc<MemoryJournal>,
     events: Arc<RecordingSink>,
 }
 
 impl RigWatch {
-    fn into_run(self, outcome: DeploymentOutcome) -> RigRun {
+    pub fn into_run(self, outcome: DeploymentOutcome) -> RigRun {
         RigRun {
             outcome,
             events: self.events.take(),
@@ -208,12 +299,14 @@ impl RigWatch {
     }
 }
 
-/// Hooks that write down their calls; those listed as failing fail, error hooks retry so often.
+/// Hooks that write down their calls; those listed as failing fail, error hooks retry so often, and
+/// those whose names start with `always` run in previews too.
 #[derive(Default)]
 pub struct RecordedHooks {
     calls: Mutex<Vec<String>>,
     failing: Mutex<Vec<String>>,
     retries: Mutex<BTreeMap<String, usize>>,
+    forgotten: Mutex<Vec<String>>,
 }
 
 impl RecordedHooks {
@@ -225,6 +318,15 @@ impl RecordedHooks {
         self.retries.lock().insert(name.to_owned(), times);
     }
 
+    /// From now on nobody has this hook.
+    pub fn forget(&self, name: &str) {
+        self.forgotten.lock().push(name.to_owned());
+    }
+
+    pub fn remember_all(&self) {
+        self.forgotten.lock().clear();
+    }
+
     pub fn calls(&self) -> Vec<String> {
         self.calls.lock().clone()
     }
@@ -232,8 +334,9 @@ impl RecordedHooks {
 
 #[async_trait]
 impl HookRunner for RecordedHooks {
-    fn runs_on_dry_run(&self, _: &str) -> Option<bool> {
-        Some(false)
+    fn runs_on_dry_run(&self, name: &str) -> Option<bool> {
+        let known = !self.forgotten.lock().iter().any(|one| one == name);
+        known.then(|| name.starts_with("always"))
     }
 
     async fn run(&self, request: HookRequest) -> Result<(), HookError> {
@@ -262,11 +365,15 @@ impl HookRunner for RecordedHooks {
     }
 }
 
-struct FixedClock;
+/// Another second every time it is asked.
+#[derive(Default)]
+struct TickingClock(AtomicU64);
 
-impl Clock for FixedClock {
+impl Clock for TickingClock {
     fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
+        let seconds = self.0.fetch_add(1, Ordering::Relaxed);
+        let now = i64::try_from(seconds).ok().map(Timestamp::from_second);
+        now.and_then(Result::ok).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }
 

@@ -6,12 +6,12 @@ use nimbus_engine_model::Urn;
 use nimbus_engine_ports::RegisterError;
 
 use super::support::*;
-use crate::{DeployError, Targets};
+use nimbus_engine_deploy::{DeployError, Targets};
 
 /// a ← b ← c, and d alone.
 fn program(
     value: &'static str,
-) -> impl Fn(Monitor) -> BoxFuture<'static, Result<(), RegisterError>> {
+) -> impl Fn(ClosureMonitor) -> BoxFuture<'static, Result<(), RegisterError>> {
     move |m| {
         async move {
             let a = m.resource("a", |goal| set(goal, "x", value)).await?;
@@ -56,15 +56,15 @@ async fn targets_and_their_dependants_change_and_the_rest_stays() {
             vec!["update a"],
         ),
     ] {
-        let mut lab = Lab::new();
-        lab.up(program("1")).await.ok();
-        lab.options.targets = targets;
-        let run = lab.up(program("2")).await.ok();
-        assert_eq!(run.steps(), expected);
-        assert_eq!(lab.resource("d").inputs["x"], "1".into());
-        lab.options.targets = Targets::default();
-        let rest = lab.up(program("2")).await.ok();
-        assert_eq!(rest.steps().len(), 4 - expected.len());
+        let mut rig = AnsweringRig::new();
+        rig.up(program("1")).await.ok();
+        rig.options.targets = targets;
+        let run = rig.up(program("2")).await.ok();
+        assert_eq!(run.step_lines(), expected);
+        assert_eq!(rig.resource("d").inputs["x"], "1".into());
+        rig.options.targets = Targets::default();
+        let rest = rig.up(program("2")).await.ok();
+        assert_eq!(rest.step_lines().len(), 4 - expected.len());
     }
 }
 
@@ -74,22 +74,22 @@ async fn excluded_resources_and_their_dependants_stay() {
         (false, vec!["update a", "update c", "update d"]),
         (true, vec!["update a", "update d"]),
     ] {
-        let mut lab = Lab::new();
-        lab.up(program("1")).await.ok();
-        lab.options.excludes = some(&["b"], dependents);
-        assert_eq!(lab.up(program("2")).await.ok().steps(), expected);
-        lab.options.excludes = some(&["a"], dependents);
-        let run = lab.up(program("3")).await.ok();
-        let through_others = run.steps().contains(&"update c".to_owned());
+        let mut rig = AnsweringRig::new();
+        rig.up(program("1")).await.ok();
+        rig.options.excludes = some(&["b"], dependents);
+        assert_eq!(rig.up(program("2")).await.ok().step_lines(), expected);
+        rig.options.excludes = some(&["a"], dependents);
+        let run = rig.up(program("3")).await.ok();
+        let through_others = run.step_lines().contains(&"update c".to_owned());
         assert_eq!(through_others, !dependents, "c depends on a by way of b");
     }
 }
 
 #[tokio::test]
 async fn a_create_outside_the_targets_is_left_out_and_unknown() {
-    let mut lab = Lab::new();
-    lab.options.targets = some(&["d"], false);
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.options.targets = some(&["d"], false);
+    let run = rig
         .up(|m| {
             async move {
                 let a = m.resource("a", |_| ()).await?;
@@ -102,31 +102,31 @@ async fn a_create_outside_the_targets_is_left_out_and_unknown() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["create d"]);
-    assert!(lab.find("a").is_none());
+    assert_eq!(run.step_lines(), ["create d"]);
+    assert!(rig.find("a").is_none());
 }
 
 #[tokio::test]
 async fn a_target_that_needs_an_untargeted_create_is_refused() {
-    let mut lab = Lab::new();
-    lab.options.targets = some(&["b"], false);
-    let run = lab.up(program("1")).await;
+    let mut rig = AnsweringRig::new();
+    rig.options.targets = some(&["b"], false);
+    let run = rig.up(program("1")).await;
     assert!(
         matches!(run.error(), DeployError::OutsideTargets { .. }),
         "{:?}",
         run.error()
     );
     assert!(run.says("not among the targets"));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
 }
 
 #[tokio::test]
 async fn unwanted_resources_outside_the_targets_stay_in_a_valid_order() {
-    let mut lab = Lab::new();
-    lab.up(program("1")).await.ok();
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1")).await.ok();
     // a is gone from the program; b still depends on it in the record and is not targeted.
-    lab.options.targets = some(&["d"], false);
-    let run = lab
+    rig.options.targets = some(&["d"], false);
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("b", |goal| set(goal, "x", "2")).await?;
@@ -139,11 +139,11 @@ async fn unwanted_resources_outside_the_targets_stay_in_a_valid_order() {
         .await
         .ok();
     assert_eq!(
-        run.steps_with_sames(),
+        run.all_step_lines(),
         ["same a", "same b", "update d", "same c"],
         "what b needs goes ahead of it"
     );
-    let names = lab.names();
+    let names = rig.names();
     let position = |name: &str| names.iter().position(|other| other == name).unwrap();
     assert!(
         position("a") < position("b") && position("b") < position("c"),
@@ -153,53 +153,53 @@ async fn unwanted_resources_outside_the_targets_stay_in_a_valid_order() {
 
 #[tokio::test]
 async fn a_targeted_destroy_takes_dependants_only_when_told() {
-    let mut lab = Lab::new();
-    lab.up(program("1")).await.ok();
-    lab.options.targets = some(&["b"], false);
-    let run = lab.destroy().await;
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1")).await.ok();
+    rig.options.targets = some(&["b"], false);
+    let run = rig.destroy().await;
     assert!(matches!(run.error(), DeployError::OutsideTargets { .. }));
-    assert_eq!(lab.names().len(), 6);
-    lab.options.targets = some(&["b"], true);
-    let run = lab.destroy().await.ok();
-    assert_eq!(run.steps(), ["delete c", "delete b"]);
-    assert_eq!(lab.names(), ["shop-dev", "default", "a", "d"]);
+    assert_eq!(rig.names().len(), 6);
+    rig.options.targets = some(&["b"], true);
+    let run = rig.destroy().await.ok();
+    assert_eq!(run.step_lines(), ["delete c", "delete b"]);
+    assert_eq!(rig.names(), ["proj-test", "default", "a", "d"]);
 }
 
 #[tokio::test]
 async fn a_destroy_spares_what_excluded_resources_need() {
-    let mut lab = Lab::new();
-    lab.up(program("1")).await.ok();
-    lab.options.excludes = some(&["b"], false);
-    let run = lab.destroy().await.ok();
-    assert_eq!(run.steps(), ["delete d", "delete c"]);
-    assert_eq!(lab.names(), ["shop-dev", "default", "a", "b"]);
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1")).await.ok();
+    rig.options.excludes = some(&["b"], false);
+    let run = rig.destroy().await.ok();
+    assert_eq!(run.step_lines(), ["delete d", "delete c"]);
+    assert_eq!(rig.names(), ["proj-test", "default", "a", "b"]);
 }
 
 #[tokio::test]
 async fn targets_that_do_not_exist_are_named() {
-    let mut lab = Lab::new();
-    lab.up(program("1")).await.ok();
-    lab.options.targets = some(&["a", "typo"], false);
-    for run in [lab.destroy().await, lab.up(program("1")).await] {
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1")).await.ok();
+    rig.options.targets = some(&["a", "typo"], false);
+    for run in [rig.destroy().await, rig.up(program("1")).await] {
         let DeployError::UnknownTargets { targets } = run.error() else {
             panic!("{:?}", run.error())
         };
         assert_eq!(*targets, [urn("typo").to_string()]);
     }
-    lab.options.targets = Targets::default();
-    lab.options.replace_targets = vec![urn("typo").to_string()];
+    rig.options.targets = Targets::default();
+    rig.options.replace_targets = vec![urn("typo").to_string()];
     assert!(matches!(
-        lab.up(program("1")).await.error(),
+        rig.up(program("1")).await.error(),
         DeployError::UnknownTargets { .. }
     ));
 }
 
 #[tokio::test]
 async fn an_untargeted_rename_waits() {
-    let mut lab = Lab::new();
-    lab.up(program("1")).await.ok();
-    lab.options.targets = some(&["d"], false);
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1")).await.ok();
+    rig.options.targets = some(&["d"], false);
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("renamed", |goal| {
@@ -219,16 +219,16 @@ async fn an_untargeted_rename_waits() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["update d"]);
-    assert!(lab.find("a").is_some() && lab.find("renamed").is_none());
+    assert_eq!(run.step_lines(), ["update d"]);
+    assert!(rig.find("a").is_some() && rig.find("renamed").is_none());
 }
 
 #[tokio::test]
 async fn a_target_may_need_what_the_program_no_longer_registers() {
-    let mut lab = Lab::new();
-    lab.up(program("1")).await.ok();
-    lab.options.targets = some(&["new"], false);
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1")).await.ok();
+    rig.options.targets = some(&["new"], false);
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("new", |goal| goal.dependencies = vec![urn("b")])
@@ -241,7 +241,7 @@ async fn a_target_may_need_what_the_program_no_longer_registers() {
         .await
         .ok();
     assert_eq!(
-        run.steps_with_sames()[..3],
+        run.all_step_lines()[..3],
         ["same a", "same b", "create new"],
         "records that it needs go ahead of it"
     );

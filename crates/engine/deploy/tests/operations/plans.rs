@@ -6,12 +6,12 @@ use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_ports::RegisterError;
 
 use super::support::*;
-use crate::{DeployError, DeploymentPlan};
+use nimbus_engine_deploy::{DeployError, DeploymentPlan};
 
 fn program(
     value: &'static str,
     extra: bool,
-) -> impl Fn(Monitor) -> BoxFuture<'static, Result<(), RegisterError>> {
+) -> impl Fn(ClosureMonitor) -> BoxFuture<'static, Result<(), RegisterError>> {
     move |m| {
         async move {
             let a = m.resource("a", |goal| set(goal, "x", value)).await?;
@@ -26,71 +26,71 @@ fn program(
     }
 }
 
-async fn plan(lab: &mut Lab, value: &'static str, extra: bool) -> DeploymentPlan {
-    lab.options.generate_plan = true;
-    let plan = lab
+async fn plan(rig: &mut AnsweringRig, value: &'static str, extra: bool) -> DeploymentPlan {
+    rig.options.generate_plan = true;
+    let plan = rig
         .preview(program(value, extra))
         .await
         .ok()
         .outcome
         .plan
         .unwrap();
-    lab.options.generate_plan = false;
+    rig.options.generate_plan = false;
     plan
 }
 
 #[tokio::test]
 async fn what_was_planned_is_done_even_where_it_was_unknown() {
-    let mut lab = Lab::new();
-    lab.options.base_serial = "1".to_owned();
-    let plan = plan(&mut lab, "1", false).await;
+    let mut rig = AnsweringRig::new();
+    rig.options.base_serial = "1".to_owned();
+    let plan = plan(&mut rig, "1", false).await;
     let b = &plan.resources[&urn("b")];
     assert_eq!(b.ops, [StepOp::Create]);
     let inputs = &b.goal.as_ref().unwrap().inputs;
     assert_eq!(inputs.adds["y"], PropertyValue::Computed);
-    lab.options.plan = Some(plan);
-    lab.up(program("1", false)).await.ok();
-    assert_eq!(lab.resource("b").inputs["y"], "out of id-1".into());
+    rig.options.plan = Some(plan);
+    rig.up(program("1", false)).await.ok();
+    assert_eq!(rig.resource("b").inputs["y"], "out of id-1".into());
 }
 
 #[tokio::test]
 async fn anything_else_is_refused_before_it_happens() {
-    let mut lab = Lab::new();
-    lab.up(program("1", false)).await.ok();
-    lab.options.plan = Some(plan(&mut lab, "2", false).await);
-    lab.take_calls();
-    let other_value = lab.up(program("3", false)).await;
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1", false)).await.ok();
+    rig.options.plan = Some(plan(&mut rig, "2", false).await);
+    rig.take_calls();
+    let other_value = rig.up(program("3", false)).await;
     assert!(matches!(
         other_value.error(),
         DeployError::PlanViolated { .. }
     ));
-    assert!(lab.take_calls().is_empty());
-    let more = lab.up(program("2", true)).await;
+    assert!(rig.take_calls().is_empty());
+    let more = rig.up(program("2", true)).await;
     assert!(matches!(more.error(), DeployError::PlanViolated { .. }));
-    assert!(lab.find("extra").is_none());
+    assert!(rig.find("extra").is_none());
 }
 
 #[tokio::test]
 async fn planned_deletes_are_done_and_unplanned_ones_refused() {
-    let mut lab = Lab::new();
-    lab.up(program("1", true)).await.ok();
-    let keeps = plan(&mut lab, "1", true).await;
-    let deletes = plan(&mut lab, "1", false).await;
-    lab.options.plan = Some(keeps);
-    let run = lab.up(program("1", false)).await;
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1", true)).await.ok();
+    let keeps = plan(&mut rig, "1", true).await;
+    let deletes = plan(&mut rig, "1", false).await;
+    rig.options.plan = Some(keeps);
+    let run = rig.up(program("1", false)).await;
     assert!(matches!(run.error(), DeployError::PlanViolated { .. }));
-    assert!(lab.find("extra").is_some());
-    lab.options.plan = Some(deletes);
-    lab.up(program("1", false)).await.ok();
-    assert!(lab.find("extra").is_none());
+    assert!(rig.find("extra").is_some());
+    rig.options.plan = Some(deletes);
+    rig.up(program("1", false)).await.ok();
+    assert!(rig.find("extra").is_none());
 }
 
 #[tokio::test]
 async fn a_plan_that_is_not_carried_out_in_full_is_violated() {
-    let mut lab = Lab::new();
-    let planned = plan(&mut lab, "1", true).await;
-    lab.options.plan = Some(planned);
-    let run = lab.up(program("1", false)).await;
+    let mut rig = AnsweringRig::new();
+    let planned = plan(&mut rig, "1", true).await;
+    rig.options.plan = Some(planned);
+    let run = rig.up(program("1", false)).await;
     assert!(
         matches!(run.error(), DeployError::PlanViolated { .. }),
         "{:?}",
@@ -100,19 +100,19 @@ async fn a_plan_that_is_not_carried_out_in_full_is_violated() {
 
 #[tokio::test]
 async fn a_plan_for_another_state_is_stale() {
-    let mut lab = Lab::new();
-    lab.options.base_serial = "1".to_owned();
-    lab.options.plan = Some(plan(&mut lab, "1", false).await);
-    lab.options.base_serial = "2".to_owned();
-    let run = lab.up(program("1", false)).await;
+    let mut rig = AnsweringRig::new();
+    rig.options.base_serial = "1".to_owned();
+    rig.options.plan = Some(plan(&mut rig, "1", false).await);
+    rig.options.base_serial = "2".to_owned();
+    let run = rig.up(program("1", false)).await;
     assert!(matches!(run.error(), DeployError::StalePlan { .. }));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
 }
 
 #[tokio::test]
 async fn generated_names_come_out_as_planned() {
-    let mut lab = Lab::new();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.answers(|answers| {
         answers.check = Some(Box::new(|request| {
             let mut properties = request.news.clone();
             properties.insert(
@@ -125,7 +125,7 @@ async fn generated_names_come_out_as_planned() {
             }))
         }));
     });
-    let mut planned = plan(&mut lab, "1", false).await;
+    let mut planned = plan(&mut rig, "1", false).await;
     for resource in planned.resources.values_mut() {
         // As if another process with other chance had made the plan.
         resource.seed = resource.seed.map(|_| [9; 32]);
@@ -136,19 +136,19 @@ async fn generated_names_come_out_as_planned() {
             goal.inputs.adds.insert("name".to_owned(), name.into());
         }
     }
-    lab.options.plan = Some(planned);
-    lab.up(program("1", false)).await.ok();
+    rig.options.plan = Some(planned);
+    rig.up(program("1", false)).await.ok();
 }
 
 #[tokio::test]
 async fn what_a_plan_does_not_mention_must_not_change_in_any_way() {
-    let mut lab = Lab::new();
-    lab.up(program("1", false)).await.ok();
-    let mut silent = plan(&mut lab, "1", false).await;
+    let mut rig = AnsweringRig::new();
+    rig.up(program("1", false)).await.ok();
+    let mut silent = plan(&mut rig, "1", false).await;
     silent.resources.remove(&urn("b"));
-    lab.options.plan = Some(silent);
-    lab.up(program("1", false)).await.ok();
-    let run = lab
+    rig.options.plan = Some(silent);
+    rig.up(program("1", false)).await.ok();
+    let run = rig
         .up(|m| {
             async move {
                 let a = m.resource("a", |goal| set(goal, "x", "1")).await?;
@@ -163,5 +163,5 @@ async fn what_a_plan_does_not_mention_must_not_change_in_any_way() {
         })
         .await;
     assert!(matches!(run.error(), DeployError::PlanViolated { .. }));
-    assert!(!lab.resource("b").protect);
+    assert!(!rig.resource("b").protect);
 }

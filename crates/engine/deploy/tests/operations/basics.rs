@@ -7,13 +7,13 @@ use nimbus_engine_model::{JournalEntry, OperationKind, PropertyValue, StepOp};
 use nimbus_engine_ports::{EngineEvent, RegisterError};
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
 #[tokio::test]
 async fn create_then_same_then_update_then_delete() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |value: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let a = m.resource("a", |goal| set(goal, "x", value)).await?;
                 assert_eq!(a.id.as_deref(), Some("id-1"));
@@ -24,12 +24,12 @@ async fn create_then_same_then_update_then_delete() {
             .boxed()
         }
     };
-    assert_eq!(lab.up(program("1")).await.ok().steps(), ["create a"]);
-    let same = lab.up(program("1")).await.ok();
-    assert_eq!(same.steps_with_sames(), ["same a"]);
-    assert_eq!(lab.up(program("2")).await.ok().steps(), ["update a"]);
-    assert_eq!(lab.resource("a").inputs["x"], "2".into());
-    let gone = lab
+    assert_eq!(rig.up(program("1")).await.ok().step_lines(), ["create a"]);
+    let same = rig.up(program("1")).await.ok();
+    assert_eq!(same.all_step_lines(), ["same a"]);
+    assert_eq!(rig.up(program("2")).await.ok().step_lines(), ["update a"]);
+    assert_eq!(rig.resource("a").inputs["x"], "2".into());
+    let gone = rig
         .up(|m| {
             async move {
                 m.done();
@@ -39,18 +39,18 @@ async fn create_then_same_then_update_then_delete() {
         })
         .await
         .ok();
-    assert_eq!(gone.steps(), ["delete a"]);
+    assert_eq!(gone.step_lines(), ["delete a"]);
     assert_eq!(
-        lab.take_calls(),
+        rig.take_calls(),
         ["create a", "update a id-1", "delete a id-1"]
     );
-    assert!(lab.find("a").is_none());
+    assert!(rig.find("a").is_none());
 }
 
 #[tokio::test]
 async fn every_act_has_a_beginning_and_an_outcome_in_the_journal() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("a", |_| ()).await?;
@@ -81,9 +81,9 @@ async fn every_act_has_a_beginning_and_an_outcome_in_the_journal() {
 
 #[tokio::test]
 async fn a_same_rewrites_the_record_when_options_or_dependencies_changed() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |changed: bool| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let a = m.resource("a", |_| ()).await?;
                 m.resource("b", |goal| {
@@ -100,10 +100,10 @@ async fn a_same_rewrites_the_record_when_options_or_dependencies_changed() {
             .boxed()
         }
     };
-    lab.up(program(false)).await.ok();
-    let run = lab.up(program(true)).await.ok();
-    assert_eq!(run.steps(), [] as [&str; 0]);
-    let b = lab.resource("b");
+    rig.up(program(false)).await.ok();
+    let run = rig.up(program(true)).await.ok();
+    assert_eq!(run.step_lines(), [] as [&str; 0]);
+    let b = rig.resource("b");
     assert!(b.protect);
     assert_eq!(b.dependencies, [urn("a")]);
     assert_eq!(b.custom_timeouts.create, 60.0);
@@ -111,8 +111,8 @@ async fn a_same_rewrites_the_record_when_options_or_dependencies_changed() {
 
 #[tokio::test]
 async fn a_run_that_changes_nothing_leaves_the_state_as_it_was() {
-    let mut lab = Lab::new();
-    let program = |m: Monitor| {
+    let mut rig = AnsweringRig::new();
+    let program = |m: ClosureMonitor| {
         async move {
             let comp = m.component("comp", |_| ()).await?;
             let parent = Some(comp.urn.clone());
@@ -126,10 +126,10 @@ async fn a_run_that_changes_nothing_leaves_the_state_as_it_was() {
         }
         .boxed()
     };
-    lab.up(program).await.ok();
-    let before = lab.snapshot.resources.clone();
-    let run = lab.up(program).await.ok();
-    assert_eq!(lab.snapshot.resources, before);
+    rig.up(program).await.ok();
+    let before = rig.snapshot.resources.clone();
+    let run = rig.up(program).await.ok();
+    assert_eq!(rig.snapshot.resources, before);
     assert_eq!(
         run.count(StepOp::Same),
         4,
@@ -139,9 +139,9 @@ async fn a_run_that_changes_nothing_leaves_the_state_as_it_was() {
 
 #[tokio::test]
 async fn components_answer_with_nothing_and_record_the_outputs_they_register() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |url: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let comp = m.component("comp", |goal| set(goal, "x", "1")).await?;
                 assert!(comp.outputs.is_empty() && comp.id.is_none());
@@ -156,17 +156,17 @@ async fn components_answer_with_nothing_and_record_the_outputs_they_register() {
             .boxed()
         }
     };
-    lab.up(program("one")).await.ok();
+    rig.up(program("one")).await.ok();
     assert_eq!(
-        lab.resource("comp").outputs,
+        rig.resource("comp").outputs,
         props(&[("url", "one".into())])
     );
-    lab.up(program("two")).await.ok();
+    rig.up(program("two")).await.ok();
     assert_eq!(
-        lab.resource("comp").outputs,
+        rig.resource("comp").outputs,
         props(&[("url", "two".into())])
     );
-    let names = lab.names();
+    let names = rig.names();
     let position = |name: &str| names.iter().position(|other| other == name);
     assert!(
         position("comp") < position("child"),
@@ -176,8 +176,8 @@ async fn components_answer_with_nothing_and_record_the_outputs_they_register() {
 
 #[tokio::test]
 async fn outputs_of_what_is_not_registered_are_refused() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
                 m.registrar
@@ -196,9 +196,9 @@ async fn outputs_of_what_is_not_registered_are_refused() {
 
 #[tokio::test]
 async fn stack_outputs_replace_the_old_ones_unless_something_failed() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |key: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 *m.outputs.lock() = Some(props(&[(key, key.into())]));
                 m.resource("a", |goal| set(goal, "x", key)).await?;
@@ -207,25 +207,25 @@ async fn stack_outputs_replace_the_old_ones_unless_something_failed() {
             .boxed()
         }
     };
-    let outputs = |lab: &Lab| lab.resource("shop-dev").outputs.clone();
-    lab.up(program("one")).await.ok();
-    assert_eq!(outputs(&lab), props(&[("one", "one".into())]));
-    lab.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
-    lab.options.continue_on_error = true;
-    assert!(lab.up(program("two")).await.outcome.result.is_err());
+    let outputs = |rig: &AnsweringRig| rig.resource("proj-test").outputs.clone();
+    rig.up(program("one")).await.ok();
+    assert_eq!(outputs(&rig), props(&[("one", "one".into())]));
+    rig.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
+    rig.options.continue_on_error = true;
+    assert!(rig.up(program("two")).await.outcome.result.is_err());
     assert_eq!(
-        outputs(&lab),
+        outputs(&rig),
         props(&[("one", "one".into()), ("two", "two".into())])
     );
-    lab.default_answers();
-    lab.up(program("two")).await.ok();
-    assert_eq!(outputs(&lab), props(&[("two", "two".into())]));
+    rig.default_answers();
+    rig.up(program("two")).await.ok();
+    assert_eq!(outputs(&rig), props(&[("two", "two".into())]));
 }
 
 #[tokio::test]
 async fn two_resources_of_one_name_fail_the_run_and_nothing_is_deleted() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("keep", |_| ()).await?;
             m.done();
@@ -235,7 +235,7 @@ async fn two_resources_of_one_name_fail_the_run_and_nothing_is_deleted() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("a", |_| ()).await?;
@@ -252,13 +252,13 @@ async fn two_resources_of_one_name_fail_the_run_and_nothing_is_deleted() {
         .await;
     assert!(matches!(run.error(), DeployError::InvalidGoal { .. }));
     assert!(run.says("two resources"));
-    assert!(lab.find("keep").is_some());
+    assert!(rig.find("keep").is_some());
 }
 
 #[tokio::test]
 async fn a_parent_must_be_registered_first() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("a", |goal| goal.parent = Some(urn("nobody")))
@@ -274,11 +274,11 @@ async fn a_parent_must_be_registered_first() {
 
 #[tokio::test]
 async fn a_provider_must_be_registered_first() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
-                let provider = "urn:pulumi:dev::shop::pulumi:providers:pkg::nobody::1";
+                let provider = "urn:pulumi:test::proj::pulumi:providers:pkg::nobody::1";
                 m.resource("a", |goal| goal.provider = provider.to_owned())
                     .await?;
                 Ok(())
@@ -291,8 +291,8 @@ async fn a_provider_must_be_registered_first() {
 
 #[tokio::test]
 async fn a_program_that_ends_early_deletes_nothing() {
-    let mut lab = Lab::new();
-    let both = |m: Monitor| {
+    let mut rig = AnsweringRig::new();
+    let both = |m: ClosureMonitor| {
         async move {
             m.resource("a", |_| ()).await?;
             m.resource("b", |_| ()).await?;
@@ -301,9 +301,9 @@ async fn a_program_that_ends_early_deletes_nothing() {
         }
         .boxed()
     };
-    lab.up(both).await.ok();
+    rig.up(both).await.ok();
     // It exits cleanly, but before it said what the stack's outputs are.
-    let early = lab
+    let early = rig
         .up(|m| {
             async move {
                 m.resource("a", |_| ()).await?;
@@ -316,8 +316,8 @@ async fn a_program_that_ends_early_deletes_nothing() {
         early.error(),
         DeployError::ProgramIncomplete { orphans: 1 }
     ));
-    assert!(lab.find("b").is_some());
-    let threw = lab
+    assert!(rig.find("b").is_some());
+    let threw = rig
         .up(|m| {
             async move {
                 m.done();
@@ -330,13 +330,13 @@ async fn a_program_that_ends_early_deletes_nothing() {
         })
         .await;
     assert!(matches!(threw.error(), DeployError::ProgramFailed { .. }));
-    assert!(lab.find("b").is_some());
+    assert!(rig.find("b").is_some());
 }
 
 #[tokio::test]
 async fn the_summary_tells_what_was_done() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("a", |_| ()).await?;
@@ -360,8 +360,8 @@ async fn the_summary_tells_what_was_done() {
 
 #[tokio::test]
 async fn resources_are_found_as_registered_and_as_recorded() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("a", |goal| set(goal, "x", "old")).await?;
             m.done();
@@ -371,7 +371,7 @@ async fn resources_are_found_as_registered_and_as_recorded() {
     })
     .await
     .ok();
-    lab.up(|m| {
+    rig.up(|m| {
         async move {
             let recorded = m.registrar.resource(&urn("a")).expect("it is recorded");
             assert_eq!(recorded.inputs["x"], PropertyValue::from("old"));
@@ -390,8 +390,8 @@ async fn resources_are_found_as_registered_and_as_recorded() {
 
 #[tokio::test]
 async fn destroy_deletes_dependants_first() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             let comp = m.component("comp", |_| ()).await?;
             let a = m
@@ -407,20 +407,20 @@ async fn destroy_deletes_dependants_first() {
     })
     .await
     .ok();
-    let run = lab.destroy().await.ok();
+    let run = rig.destroy().await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         ["delete c", "delete b", "delete a", "delete comp"]
     );
-    assert!(lab.snapshot.resources.is_empty());
-    assert!(lab.fake.objects.lock().is_empty());
+    assert!(rig.snapshot.resources.is_empty());
+    assert!(rig.provider.objects.lock().is_empty());
 }
 
 #[tokio::test]
 async fn registrations_overlap_and_each_gets_its_own_answer() {
-    let mut lab = Lab::new();
-    lab.options.parallel = 4;
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.options.parallel = 4;
+    rig.up(|m| {
         async move {
             let names: Vec<String> = (0..20).map(|i| format!("r{i}")).collect();
             let all = names
@@ -436,13 +436,13 @@ async fn registrations_overlap_and_each_gets_its_own_answer() {
     })
     .await
     .ok();
-    assert_eq!(lab.fake.objects.lock().len(), 20);
+    assert_eq!(rig.provider.objects.lock().len(), 20);
 }
 
 #[tokio::test]
 async fn a_program_that_fails_keeps_the_outputs_it_did_not_get_to() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             *m.outputs.lock() = Some(props(&[("kept", "1".into())]));
             Ok(())
@@ -451,7 +451,7 @@ async fn a_program_that_fails_keeps_the_outputs_it_did_not_get_to() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let outputs = props(&[("new", "2".into())]);
@@ -467,7 +467,7 @@ async fn a_program_that_fails_keeps_the_outputs_it_did_not_get_to() {
         .await;
     assert!(matches!(run.error(), DeployError::ProgramFailed { .. }));
     assert_eq!(
-        lab.resource("shop-dev").outputs,
+        rig.resource("proj-test").outputs,
         props(&[("kept", "1".into()), ("new", "2".into())])
     );
 }
@@ -475,19 +475,19 @@ async fn a_program_that_fails_keeps_the_outputs_it_did_not_get_to() {
 #[test]
 fn operations_can_run_on_any_thread() {
     fn send<T: Send>(_: &T) {}
-    let lab = Lab::new();
+    let rig = AnsweringRig::new();
     let nothing = program(|_| async { Ok(()) }.boxed());
-    send(&crate::update(lab.spec(false).0, nothing));
-    send(&crate::destroy(lab.spec(false).0));
-    send(&crate::refresh(lab.spec(false).0));
-    send(&crate::import(lab.spec(false).0, Vec::new()));
+    send(&nimbus_engine_deploy::update(rig.spec(false).0, nothing));
+    send(&nimbus_engine_deploy::destroy(rig.spec(false).0));
+    send(&nimbus_engine_deploy::refresh(rig.spec(false).0));
+    send(&nimbus_engine_deploy::import(rig.spec(false).0, Vec::new()));
 }
 
 #[tokio::test]
 async fn times_tell_when_a_resource_was_made_and_when_it_last_changed() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |value: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 m.resource("a", |goal| set(goal, "x", value)).await?;
                 m.resource("b", |_| ()).await?;
@@ -497,18 +497,18 @@ async fn times_tell_when_a_resource_was_made_and_when_it_last_changed() {
             .boxed()
         }
     };
-    lab.up(program("1")).await.ok();
-    let made: Vec<_> = lab.snapshot.resources.clone();
+    rig.up(program("1")).await.ok();
+    let made: Vec<_> = rig.snapshot.resources.clone();
     assert!(
         made.iter()
             .all(|s| s.created.is_some() && s.created == s.modified)
     );
-    lab.refresh().await.ok();
-    assert_eq!(lab.snapshot.resources, made, "looking changes nothing");
-    lab.up(program("2")).await.ok();
-    let a = lab.resource("a");
+    rig.refresh().await.ok();
+    assert_eq!(rig.snapshot.resources, made, "looking changes nothing");
+    rig.up(program("2")).await.ok();
+    let a = rig.resource("a");
     assert!(a.modified > a.created);
-    let untouched = lab
+    let untouched = rig
         .snapshot
         .resources
         .iter()
@@ -518,11 +518,11 @@ async fn times_tell_when_a_resource_was_made_and_when_it_last_changed() {
 
 #[tokio::test]
 async fn as_many_steps_as_allowed_run_at_once() {
-    let mut lab = Lab::new();
-    lab.options.parallel = 3;
+    let mut rig = AnsweringRig::new();
+    rig.options.parallel = 3;
     let meeting = Arc::new(tokio::sync::Barrier::new(3));
-    *lab.fake.meeting.lock() = Some(meeting);
-    let run = lab.up(|m| {
+    *rig.provider.meeting.lock() = Some(meeting);
+    let run = rig.up(|m| {
         async move {
             let names = ["a", "b", "c"];
             let all = names.iter().map(|name| m.resource(name, |_| ()));

@@ -5,10 +5,10 @@ use nimbus_engine_model::{Goal, PackageDescriptor, Urn};
 use nimbus_engine_ports::{CheckFailure, CheckResponse, InitFailure, ProviderError, ReadResponse};
 
 use super::support::*;
-use crate::{DeployError, ImportProvider, ImportSpec};
+use nimbus_engine_deploy::{DeployError, ImportProvider, ImportSpec};
 
-async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
-    lab.up(move |m| {
+async fn one(rig: &mut AnsweringRig, change: fn(&mut Goal)) -> RigRun {
+    rig.up(move |m| {
         async move {
             m.resource("a", change).await?;
             m.done();
@@ -19,8 +19,8 @@ async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
     .await
 }
 
-fn plant(lab: &Lab, id: &str, value: &str) {
-    lab.fake
+fn plant(rig: &AnsweringRig, id: &str, value: &str) {
+    rig.provider
         .objects
         .lock()
         .insert(id.to_owned(), props(&[("x", value.into())]));
@@ -33,34 +33,34 @@ const SAME: fn(&mut Goal) = |goal| {
 
 #[tokio::test]
 async fn an_object_that_is_as_wanted_is_only_recorded() {
-    let mut lab = Lab::new();
-    plant(&lab, "theirs", "1");
-    let run = one(&mut lab, SAME).await.ok();
-    assert_eq!(run.steps(), ["import a"]);
-    assert_eq!(lab.take_calls(), ["read a theirs"]);
-    let a = lab.resource("a");
+    let mut rig = AnsweringRig::new();
+    plant(&rig, "theirs", "1");
+    let run = one(&mut rig, SAME).await.ok();
+    assert_eq!(run.step_lines(), ["import a"]);
+    assert_eq!(rig.take_calls(), ["read a theirs"]);
+    let a = rig.resource("a");
     assert_eq!(a.id.as_deref(), Some("theirs"));
     assert_eq!(a.import_id.as_deref(), Some("theirs"));
     assert!(
-        one(&mut lab, SAME).await.ok().steps().is_empty(),
+        one(&mut rig, SAME).await.ok().step_lines().is_empty(),
         "it is imported already"
     );
 }
 
 #[tokio::test]
 async fn an_object_that_differs_is_recorded_and_then_updated() {
-    let mut lab = Lab::new();
-    plant(&lab, "theirs", "other");
-    let run = one(&mut lab, SAME).await.ok();
-    assert_eq!(run.steps(), ["import a", "update a"]);
-    assert_eq!(lab.resource("a").inputs["x"], "1".into());
-    assert_eq!(lab.names(), ["shop-dev", "default", "a"]);
+    let mut rig = AnsweringRig::new();
+    plant(&rig, "theirs", "other");
+    let run = one(&mut rig, SAME).await.ok();
+    assert_eq!(run.step_lines(), ["import a", "update a"]);
+    assert_eq!(rig.resource("a").inputs["x"], "1".into());
+    assert_eq!(rig.names(), ["proj-test", "default", "a"]);
 }
 
 #[tokio::test]
 async fn an_object_that_would_have_to_be_replaced_is_refused() {
-    let mut lab = Lab::new();
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.provider
         .objects
         .lock()
         .insert("theirs".to_owned(), props(&[("replace", "1".into())]));
@@ -68,27 +68,27 @@ async fn an_object_that_would_have_to_be_replaced_is_refused() {
         set(goal, "replace", "2");
         goal.import_id = Some("theirs".to_owned());
     };
-    let run = one(&mut lab, change).await;
+    let run = one(&mut rig, change).await;
     assert!(matches!(run.error(), DeployError::InvalidGoal { .. }));
-    assert!(lab.fake.objects.lock().contains_key("theirs"));
-    assert!(lab.find("a").is_some(), "the import itself was done");
+    assert!(rig.provider.objects.lock().contains_key("theirs"));
+    assert!(rig.find("a").is_some(), "the import itself was done");
 }
 
 #[tokio::test]
 async fn importing_over_a_managed_resource_deletes_that_one_at_the_end() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| set(goal, "x", "1")).await.ok();
-    plant(&lab, "theirs", "1");
-    let run = one(&mut lab, SAME).await.ok();
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| set(goal, "x", "1")).await.ok();
+    plant(&rig, "theirs", "1");
+    let run = one(&mut rig, SAME).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         ["import-replacement a", "replace a", "delete-replaced a"]
     );
     assert_eq!(
-        lab.fake.objects.lock().keys().collect::<Vec<_>>(),
+        rig.provider.objects.lock().keys().collect::<Vec<_>>(),
         ["theirs"]
     );
-    assert_eq!(lab.resource("a").id.as_deref(), Some("theirs"));
+    assert_eq!(rig.resource("a").id.as_deref(), Some("theirs"));
 }
 
 #[tokio::test]
@@ -106,19 +106,19 @@ async fn what_cannot_be_imported_fails_and_leaves_no_trace() {
         },
     ];
     for answer in answers {
-        let mut lab = Lab::new();
-        lab.answers(|answers| answers.read = Some(Box::new(move |_| answer())));
-        let run = one(&mut lab, SAME).await;
+        let mut rig = AnsweringRig::new();
+        rig.answers(|answers| answers.read = Some(Box::new(move |_| answer())));
+        let run = one(&mut rig, SAME).await;
         assert!(matches!(run.error(), DeployError::StepsFailed { .. }));
-        assert!(lab.find("a").is_none());
-        assert!(lab.snapshot.pending_operations.is_empty());
+        assert!(rig.find("a").is_none());
+        assert!(rig.snapshot.pending_operations.is_empty());
     }
 }
 
 #[tokio::test]
 async fn an_unhealthy_object_is_imported_with_its_errors_and_updated() {
-    let mut lab = Lab::new();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.answers(|answers| {
         answers.read = Some(Box::new(|_| {
             Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
                 id: "theirs".to_owned(),
@@ -129,8 +129,8 @@ async fn an_unhealthy_object_is_imported_with_its_errors_and_updated() {
             }))))
         }));
     });
-    let run = one(&mut lab, SAME).await.ok();
-    assert_eq!(run.steps(), ["import a", "update a"]);
+    let run = one(&mut rig, SAME).await.ok();
+    assert_eq!(run.step_lines(), ["import a", "update a"]);
 }
 
 fn spec(name: &str, id: &str) -> ImportSpec {
@@ -155,9 +155,9 @@ fn spec(name: &str, id: &str) -> ImportSpec {
 
 #[tokio::test]
 async fn the_operation_makes_stack_and_provider_and_records_the_objects() {
-    let mut lab = Lab::new();
-    plant(&lab, "one", "1");
-    plant(&lab, "two", "2");
+    let mut rig = AnsweringRig::new();
+    plant(&rig, "one", "1");
+    plant(&rig, "two", "2");
     let parent = Urn::new(STACK, PROJECT, None, "my:m:Component", "comp");
     let comp = ImportSpec {
         type_: "my:m:Component".to_owned(),
@@ -169,9 +169,9 @@ async fn the_operation_makes_stack_and_provider_and_records_the_objects() {
         ..spec("b", "two")
     };
     // Children may come before their parents in the list.
-    let run = lab.import(vec![child, spec("a", "one"), comp]).await.ok();
+    let run = rig.import(vec![child, spec("a", "one"), comp]).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         [
             "create default_1_2_3",
             "import a",
@@ -179,39 +179,39 @@ async fn the_operation_makes_stack_and_provider_and_records_the_objects() {
             "import b"
         ]
     );
-    let a = lab.resource("a");
+    let a = rig.resource("a");
     assert_eq!(a.id.as_deref(), Some("one"));
     assert_eq!(a.inputs["x"], "1".into());
     assert!(a.protect && a.import_id.is_none());
     assert_eq!(a.parent.as_ref(), Some(&Urn::root_stack(STACK, PROJECT)));
-    assert_eq!(lab.resource("b").parent.as_ref(), Some(&parent));
-    assert!(lab.resource("comp").provider.is_empty());
-    let provider = lab.resource("default_1_2_3");
+    assert_eq!(rig.resource("b").parent.as_ref(), Some(&parent));
+    assert!(rig.resource("comp").provider.is_empty());
+    let provider = rig.resource("default_1_2_3");
     assert_eq!(provider.inputs["version"], "1.2.3".into());
     assert_eq!(provider.inputs["region"], "x".into());
-    let names = lab.names();
+    let names = rig.names();
     let position = |name: &str| names.iter().position(|other| other == name);
     assert!(position("comp") < position("b"));
 
     // Again, with one more: what is there stays, in its place.
-    let before = lab.snapshot.resources.clone();
-    plant(&lab, "three", "3");
-    let run = lab
+    let before = rig.snapshot.resources.clone();
+    plant(&rig, "three", "3");
+    let run = rig
         .import(vec![spec("a", "one"), spec("c", "three")])
         .await
         .ok();
-    assert_eq!(run.steps(), ["import c"]);
-    assert_eq!(lab.snapshot.resources[..before.len()], before[..]);
+    assert_eq!(run.step_lines(), ["import c"]);
+    assert_eq!(rig.snapshot.resources[..before.len()], before[..]);
 }
 
 #[tokio::test]
 async fn only_named_inputs_are_kept_and_complaints_are_warnings() {
-    let mut lab = Lab::new();
-    lab.fake.objects.lock().insert(
+    let mut rig = AnsweringRig::new();
+    rig.provider.objects.lock().insert(
         "one".to_owned(),
         props(&[("x", "1".into()), ("y", "2".into())]),
     );
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.check = Some(Box::new(|request| {
             let failure = CheckFailure {
                 property: "y".to_owned(),
@@ -227,17 +227,17 @@ async fn only_named_inputs_are_kept_and_complaints_are_warnings() {
         properties: vec!["x".to_owned()],
         ..spec("a", "one")
     };
-    let run = lab.import(vec![import]).await.ok();
-    assert_eq!(lab.resource("a").inputs, props(&[("x", "1".into())]));
+    let run = rig.import(vec![import]).await.ok();
+    assert_eq!(rig.resource("a").inputs, props(&[("x", "1".into())]));
     assert!(run.says("is required"));
 }
 
 #[tokio::test]
 async fn imports_that_contradict_the_record_are_refused() {
-    let mut lab = Lab::new();
-    plant(&lab, "one", "1");
-    plant(&lab, "other", "1");
-    lab.import(vec![spec("a", "one")]).await.ok();
+    let mut rig = AnsweringRig::new();
+    plant(&rig, "one", "1");
+    plant(&rig, "other", "1");
+    rig.import(vec![spec("a", "one")]).await.ok();
     let nobody = Urn::new(STACK, PROJECT, None, "pulumi:providers:pkg", "nobody");
     let parent = Urn::new(STACK, PROJECT, None, "my:m:Component", "nobody");
     for imports in [
@@ -252,23 +252,26 @@ async fn imports_that_contradict_the_record_are_refused() {
             ..spec("b", "other")
         }],
     ] {
-        let run = lab.import(imports.clone()).await;
+        let run = rig.import(imports.clone()).await;
         assert!(
             matches!(run.error(), DeployError::InvalidGoal { .. }),
             "{imports:?}"
         );
     }
-    assert!(lab.import(Vec::new()).await.ok().steps().is_empty());
-    assert_eq!(lab.resource("a").outputs.get("x"), Some(&"1".into()));
+    assert!(rig.import(Vec::new()).await.ok().step_lines().is_empty());
+    assert_eq!(rig.resource("a").outputs.get("x"), Some(&"1".into()));
 }
 
 #[tokio::test]
 async fn a_preview_shows_an_import_that_would_have_to_be_replaced() {
     for delete_first in [false, true] {
-        let lab = Lab::new();
+        let rig = AnsweringRig::new();
         let object = props(&[("replace", "1".into())]);
-        lab.fake.objects.lock().insert("theirs".to_owned(), object);
-        let run = lab
+        rig.provider
+            .objects
+            .lock()
+            .insert("theirs".to_owned(), object);
+        let run = rig
             .preview(move |m| {
                 async move {
                     m.resource("a", |goal| {
@@ -286,21 +289,21 @@ async fn a_preview_shows_an_import_that_would_have_to_be_replaced() {
             .ok();
         assert!(run.says("import option is still set"));
         assert!(
-            run.steps().contains(&"replace a".to_owned()),
+            run.step_lines().contains(&"replace a".to_owned()),
             "{:?}",
-            run.steps()
+            run.step_lines()
         );
     }
 }
 
 #[tokio::test]
 async fn a_previewed_import_looks_and_records_nothing() {
-    let lab = Lab::new();
-    plant(&lab, "one", "1");
-    let (preview, watch) = lab.spec(true);
-    let run = watch.into_run(crate::import(preview, vec![spec("a", "one")]).await);
+    let rig = AnsweringRig::new();
+    plant(&rig, "one", "1");
+    let (preview, watch) = rig.spec(true);
+    let run = watch.into_run(nimbus_engine_deploy::import(preview, vec![spec("a", "one")]).await);
     let run = run.ok();
-    assert_eq!(run.steps(), ["create default_1_2_3", "import a"]);
+    assert_eq!(run.step_lines(), ["create default_1_2_3", "import a"]);
     assert!(run.entries.is_empty());
-    assert_eq!(lab.take_calls(), ["read a one"]);
+    assert_eq!(rig.take_calls(), ["read a one"]);
 }

@@ -5,10 +5,10 @@ use nimbus_engine_model::{Goal, PropertyValue, StepOp};
 use nimbus_engine_ports::CheckResponse;
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
-async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
-    lab.up(move |m| {
+async fn one(rig: &mut AnsweringRig, change: fn(&mut Goal)) -> RigRun {
+    rig.up(move |m| {
         async move {
             m.resource("a", change).await?;
             m.done();
@@ -19,8 +19,8 @@ async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
     .await
 }
 
-async fn nothing(lab: &mut Lab) -> Run {
-    lab.up(|m| {
+async fn nothing(rig: &mut AnsweringRig) -> RigRun {
+    rig.up(|m| {
         async move {
             m.done();
             Ok(())
@@ -32,13 +32,13 @@ async fn nothing(lab: &mut Lab) -> Run {
 
 #[tokio::test]
 async fn protection_forbids_replacing_and_deleting_until_it_is_lifted() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let protect = |goal: &mut Goal| {
         set(goal, "replace", "1");
         goal.protect = Some(true);
     };
-    one(&mut lab, protect).await.ok();
-    let replace = one(&mut lab, |goal| {
+    one(&mut rig, protect).await.ok();
+    let replace = one(&mut rig, |goal| {
         set(goal, "replace", "2");
         goal.protect = Some(true);
     })
@@ -47,19 +47,19 @@ async fn protection_forbids_replacing_and_deleting_until_it_is_lifted() {
         replace.error(),
         DeployError::Protected { cause: None, .. }
     ));
-    assert!(nothing(&mut lab).await.outcome.result.is_err());
-    assert!(lab.destroy().await.outcome.result.is_err());
-    assert_eq!(lab.take_calls(), ["create a"]);
+    assert!(nothing(&mut rig).await.outcome.result.is_err());
+    assert!(rig.destroy().await.outcome.result.is_err());
+    assert_eq!(rig.take_calls(), ["create a"]);
     // Lifting it and replacing may happen in one run.
-    let lifted = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
-    assert_eq!(lifted.steps().len(), 3);
-    nothing(&mut lab).await.ok();
+    let lifted = one(&mut rig, |goal| set(goal, "replace", "2")).await.ok();
+    assert_eq!(lifted.step_lines().len(), 3);
+    nothing(&mut rig).await.ok();
 }
 
 #[tokio::test]
 async fn all_protected_resources_are_named_at_once_and_the_rest_goes() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("base", |_| ()).await?;
             m.resource("a", |goal| {
@@ -76,39 +76,39 @@ async fn all_protected_resources_are_named_at_once_and_the_rest_goes() {
     })
     .await
     .ok();
-    let run = lab.destroy().await;
+    let run = rig.destroy().await;
     let DeployError::StepsFailed { failures } = run.error() else {
         panic!("{:?}", run.error())
     };
     assert_eq!(failures.len(), 2);
-    assert!(lab.find("c").is_none());
+    assert!(rig.find("c").is_none());
     for name in ["a", "b", "base", "default"] {
         assert!(
-            lab.find(name).is_some(),
+            rig.find(name).is_some(),
             "{name} is protected or needed by what is"
         );
     }
-    lab.options.ignore_protect = true;
-    lab.destroy().await.ok();
-    assert!(lab.snapshot.resources.is_empty());
+    rig.options.ignore_protect = true;
+    rig.destroy().await.ok();
+    assert!(rig.snapshot.resources.is_empty());
 }
 
 #[tokio::test]
 async fn retained_objects_are_forgotten_and_left() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| goal.retain_on_delete = Some(true))
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| goal.retain_on_delete = Some(true))
         .await
         .ok();
-    let run = nothing(&mut lab).await.ok();
-    assert_eq!(run.steps(), ["delete a"]);
-    assert_eq!(lab.take_calls(), ["create a"]);
-    assert!(lab.find("a").is_none());
+    let run = nothing(&mut rig).await.ok();
+    assert_eq!(run.step_lines(), ["delete a"]);
+    assert_eq!(rig.take_calls(), ["create a"]);
+    assert!(rig.find("a").is_none());
 }
 
 #[tokio::test]
 async fn what_goes_with_its_owner_is_not_deleted_on_its_own() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("owner", |_| ()).await?;
             m.resource("part", |goal| goal.deleted_with = Some(urn("owner")))
@@ -120,29 +120,29 @@ async fn what_goes_with_its_owner_is_not_deleted_on_its_own() {
     })
     .await
     .ok();
-    lab.take_calls();
-    lab.destroy().await.ok();
-    assert_eq!(lab.take_calls(), ["delete owner id-1"]);
+    rig.take_calls();
+    rig.destroy().await.ok();
+    assert_eq!(rig.take_calls(), ["delete owner id-1"]);
 }
 
 #[tokio::test]
 async fn ignored_changes_reach_neither_check_nor_diff_nor_update() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| {
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| {
         set(goal, "x", "1");
         set(goal, "y", "1");
     })
     .await
     .ok();
-    let run = one(&mut lab, |goal| {
+    let run = one(&mut rig, |goal| {
         set(goal, "x", "2");
         set(goal, "y", "2");
         goal.ignore_changes = vec!["x".to_owned()];
     })
     .await
     .ok();
-    assert_eq!(run.steps(), ["update a"]);
-    let a = lab.resource("a");
+    assert_eq!(run.step_lines(), ["update a"]);
+    let a = rig.resource("a");
     assert_eq!(
         (a.inputs["x"].clone(), a.inputs["y"].clone()),
         ("1".into(), "2".into())
@@ -152,9 +152,9 @@ async fn ignored_changes_reach_neither_check_nor_diff_nor_update() {
 
 #[tokio::test]
 async fn secrets_among_the_inputs_and_named_outputs_stay_secret() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     // A provider that does not understand secrets returns them in the open.
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.create = Some(Box::new(|request| {
             let mut properties = request.properties.clone();
             properties.insert("password".to_owned(), "hush".into());
@@ -168,7 +168,7 @@ async fn secrets_among_the_inputs_and_named_outputs_stay_secret() {
             Some(Ok(response))
         }));
     });
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let a = m
@@ -189,15 +189,15 @@ async fn secrets_among_the_inputs_and_named_outputs_stay_secret() {
         .ok();
     assert!(run.says("id of a resource cannot be kept secret"));
     assert!(matches!(
-        lab.resource("a").outputs["token"],
+        rig.resource("a").outputs["token"],
         PropertyValue::Secret(_)
     ));
 }
 
 #[tokio::test]
 async fn refused_inputs_change_nothing_and_secrets_are_not_shown() {
-    let mut lab = Lab::new();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.answers(|answers| {
         answers.check = Some(Box::new(|request| {
             let failure = nimbus_engine_ports::CheckFailure {
                 property: "password".to_owned(),
@@ -210,23 +210,23 @@ async fn refused_inputs_change_nothing_and_secrets_are_not_shown() {
             }))
         }));
     });
-    let run = one(&mut lab, |goal| {
+    let run = one(&mut rig, |goal| {
         set(goal, "password", PropertyValue::secret("hunter2".into()));
     })
     .await;
     assert!(matches!(run.error(), DeployError::CheckFailed { .. }));
     assert!(run.says("too short") && !run.says("hunter2"));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
 }
 
 #[tokio::test]
 async fn reading_records_an_external_object_that_is_never_deleted() {
-    let mut lab = Lab::new();
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.provider
         .objects
         .lock()
         .insert("theirs".to_owned(), props(&[("x", "1".into())]));
-    let reading = |m: Monitor| {
+    let reading = |m: ClosureMonitor| {
         async move {
             let r = m.read("r", "theirs").await?;
             assert_eq!(r.outputs["x"], "1".into());
@@ -235,20 +235,20 @@ async fn reading_records_an_external_object_that_is_never_deleted() {
         }
         .boxed()
     };
-    let run = lab.up(reading).await.ok();
-    assert_eq!(run.steps(), ["read r"]);
-    assert!(lab.resource("r").external);
+    let run = rig.up(reading).await.ok();
+    assert_eq!(run.step_lines(), ["read r"]);
+    assert!(rig.resource("r").external);
     assert_eq!(run.count(StepOp::Read), 0, "a first look is no change");
-    assert_eq!(lab.up(reading).await.ok().steps(), ["read r"]);
-    let run = nothing(&mut lab).await.ok();
-    assert_eq!(run.steps(), ["discard r"]);
-    assert!(lab.fake.objects.lock().contains_key("theirs"));
+    assert_eq!(rig.up(reading).await.ok().step_lines(), ["read r"]);
+    let run = nothing(&mut rig).await.ok();
+    assert_eq!(run.step_lines(), ["discard r"]);
+    assert!(rig.provider.objects.lock().contains_key("theirs"));
 }
 
 #[tokio::test]
 async fn reading_what_is_not_there_fails() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
                 m.read("r", "nobody").await?;
@@ -258,20 +258,20 @@ async fn reading_what_is_not_there_fails() {
         })
         .await;
     assert!(run.says("there is no object nobody"));
-    assert!(lab.find("r").is_none());
+    assert!(rig.find("r").is_none());
     assert!(run.outcome.unknown.is_empty(), "looking changes nothing");
 }
 
 #[tokio::test]
 async fn a_managed_resource_may_give_way_to_a_read_one_and_back() {
-    let mut lab = Lab::new();
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.provider
         .objects
         .lock()
         .insert("theirs".to_owned(), props(&[]));
-    one(&mut lab, |_| ()).await.ok();
+    one(&mut rig, |_| ()).await.ok();
     let read = |id: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 m.read("a", id).await?;
                 m.done();
@@ -280,38 +280,38 @@ async fn a_managed_resource_may_give_way_to_a_read_one_and_back() {
             .boxed()
         }
     };
-    let run = lab.up(read("theirs")).await.ok();
+    let run = rig.up(read("theirs")).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         ["read-replacement a", "replace a", "delete-replaced a"]
     );
-    assert!(lab.resource("a").external);
-    let run = one(&mut lab, |_| ()).await.ok();
+    assert!(rig.resource("a").external);
+    let run = one(&mut rig, |_| ()).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         ["create-replacement a", "replace a", "discard-replaced a"]
     );
-    assert!(!lab.resource("a").external);
-    let ids: Vec<String> = lab.fake.objects.lock().keys().cloned().collect();
+    assert!(!rig.resource("a").external);
+    let ids: Vec<String> = rig.provider.objects.lock().keys().cloned().collect();
     assert_eq!(ids, ["id-2", "theirs"]);
     // Reading the very object that was managed only lets go of it.
-    let run = lab.up(read("id-2")).await.ok();
-    assert_eq!(run.steps(), ["read a"]);
-    assert!(lab.fake.objects.lock().contains_key("id-2"));
+    let run = rig.up(read("id-2")).await.ok();
+    assert_eq!(run.step_lines(), ["read a"]);
+    assert!(rig.provider.objects.lock().contains_key("id-2"));
 }
 
 #[tokio::test]
 async fn time_limits_reach_the_provider() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let limits = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&limits);
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.create = Some(Box::new(move |request| {
             seen.lock().push(request.timeout);
             None
         }));
     });
-    one(&mut lab, |goal| goal.custom_timeouts.create = 1.5)
+    one(&mut rig, |goal| goal.custom_timeouts.create = 1.5)
         .await
         .ok();
     assert_eq!(
@@ -322,12 +322,12 @@ async fn time_limits_reach_the_provider() {
 
 #[tokio::test]
 async fn inputs_of_an_object_that_was_only_read_say_nothing_about_a_new_one() {
-    let mut lab = Lab::new();
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.provider
         .objects
         .lock()
         .insert("theirs".to_owned(), props(&[]));
-    lab.up(|m| {
+    rig.up(|m| {
         async move {
             m.read("a", "theirs").await?;
             m.done();
@@ -337,11 +337,11 @@ async fn inputs_of_an_object_that_was_only_read_say_nothing_about_a_new_one() {
     })
     .await
     .ok();
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.check = Some(Box::new(|request| {
             assert_eq!(request.olds, None);
             None
         }));
     });
-    one(&mut lab, |_| ()).await.ok();
+    one(&mut rig, |_| ()).await.ok();
 }

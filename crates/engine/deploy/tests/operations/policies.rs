@@ -10,7 +10,7 @@ use nimbus_engine_ports::{
 };
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
 /// Judges resources whose input `x` is `bad`, at a level; may correct it first.
 struct Pack {
@@ -108,8 +108,8 @@ impl Analyzer for Pack {
     async fn cancel(&self) {}
 }
 
-async fn one(lab: &mut Lab) -> Run {
-    lab.up(|m| {
+async fn one(rig: &mut AnsweringRig) -> RigRun {
+    rig.up(|m| {
         async move {
             m.resource("good", |goal| set(goal, "x", "good")).await?;
             m.resource("a", |goal| set(goal, "x", "bad")).await?;
@@ -121,7 +121,7 @@ async fn one(lab: &mut Lab) -> Run {
     .await
 }
 
-fn violations(run: &Run) -> Vec<EnforcementLevel> {
+fn violations(run: &RigRun) -> Vec<EnforcementLevel> {
     let found = run.events.iter().filter_map(|event| match event {
         EngineEvent::PolicyViolation(violation) => Some(violation.enforcement),
         _ => None,
@@ -131,38 +131,38 @@ fn violations(run: &Run) -> Vec<EnforcementLevel> {
 
 #[tokio::test]
 async fn a_mandatory_violation_stops_before_the_resource_changes() {
-    let mut lab = Lab::new();
-    lab.analyzers = vec![Arc::new(pack(EnforcementLevel::Mandatory))];
-    let run = one(&mut lab).await;
+    let mut rig = AnsweringRig::new();
+    rig.analyzers = vec![Arc::new(pack(EnforcementLevel::Mandatory))];
+    let run = one(&mut rig).await;
     assert!(matches!(
         run.error(),
         DeployError::PolicyViolated { violations: 1 }
     ));
-    assert_eq!(lab.take_calls(), ["create good"]);
-    assert!(lab.find("a").is_none());
+    assert_eq!(rig.take_calls(), ["create good"]);
+    assert!(rig.find("a").is_none());
 }
 
 #[tokio::test]
 async fn an_advice_is_told_and_nothing_more() {
-    let mut lab = Lab::new();
-    lab.analyzers = vec![
+    let mut rig = AnsweringRig::new();
+    rig.analyzers = vec![
         Arc::new(pack(EnforcementLevel::Advisory)),
         Arc::new(pack(EnforcementLevel::Disabled)),
     ];
-    let run = one(&mut lab).await.ok();
+    let run = one(&mut rig).await.ok();
     assert_eq!(violations(&run), [EnforcementLevel::Advisory]);
 }
 
 #[tokio::test]
 async fn a_correction_is_what_gets_made_and_no_violation_is_left() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let correcting = Pack {
         corrects: true,
         ..pack(EnforcementLevel::Remediate)
     };
-    lab.analyzers = vec![Arc::new(correcting)];
-    let run = one(&mut lab).await.ok();
-    assert_eq!(lab.resource("a").inputs["x"], "corrected".into());
+    rig.analyzers = vec![Arc::new(correcting)];
+    let run = one(&mut rig).await.ok();
+    assert_eq!(rig.resource("a").inputs["x"], "corrected".into());
     assert!(violations(&run).is_empty());
     assert!(
         run.events
@@ -178,18 +178,18 @@ async fn a_correction_is_what_gets_made_and_no_violation_is_left() {
 
 #[tokio::test]
 async fn what_is_wrong_after_remediation_is_mandatory() {
-    let mut lab = Lab::new();
-    lab.analyzers = vec![Arc::new(pack(EnforcementLevel::Remediate))];
-    let run = one(&mut lab).await;
+    let mut rig = AnsweringRig::new();
+    rig.analyzers = vec![Arc::new(pack(EnforcementLevel::Remediate))];
+    let run = one(&mut rig).await;
     assert_eq!(violations(&run), [EnforcementLevel::Mandatory]);
     run.error();
 }
 
 #[tokio::test]
 async fn a_preview_shows_all_violations_and_fails() {
-    let mut lab = Lab::new();
-    lab.analyzers = vec![Arc::new(pack(EnforcementLevel::Mandatory))];
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.analyzers = vec![Arc::new(pack(EnforcementLevel::Mandatory))];
+    let run = rig
         .preview(|m| {
             async move {
                 for name in ["a", "b"] {
@@ -203,18 +203,18 @@ async fn a_preview_shows_all_violations_and_fails() {
         .await;
     assert_eq!(violations(&run).len(), 2);
     assert!(matches!(run.error(), DeployError::PolicyViolated { .. }));
-    lab.analyzers.clear();
+    rig.analyzers.clear();
 }
 
 #[tokio::test]
 async fn the_whole_stack_is_judged_at_the_end_by_its_outputs() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let judge = Pack {
         judges_stack: true,
         ..pack(EnforcementLevel::Advisory)
     };
-    lab.analyzers = vec![Arc::new(judge)];
-    let run = one(&mut lab).await.ok();
+    rig.analyzers = vec![Arc::new(judge)];
+    let run = one(&mut rig).await.ok();
     assert_eq!(
         violations(&run).len(),
         2,
@@ -225,8 +225,8 @@ async fn the_whole_stack_is_judged_at_the_end_by_its_outputs() {
         judges_resources: false,
         ..pack(EnforcementLevel::Mandatory)
     };
-    lab.analyzers = vec![Arc::new(strict)];
-    let run = one(&mut lab).await;
+    rig.analyzers = vec![Arc::new(strict)];
+    let run = one(&mut rig).await;
     assert!(matches!(
         run.error(),
         DeployError::PolicyViolated { violations: 1 }
@@ -235,13 +235,13 @@ async fn the_whole_stack_is_judged_at_the_end_by_its_outputs() {
 
 #[tokio::test]
 async fn a_pack_that_crashes_is_not_a_pack_that_agrees() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let crashing = Pack {
         crashes: true,
         ..pack(EnforcementLevel::Advisory)
     };
-    lab.analyzers = vec![Arc::new(crashing)];
-    let run = one(&mut lab).await;
+    rig.analyzers = vec![Arc::new(crashing)];
+    let run = one(&mut rig).await;
     assert!(matches!(run.error(), DeployError::PolicyFailed { .. }));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
 }

@@ -9,11 +9,11 @@ use nimbus_engine_ports::{
 };
 
 use super::support::*;
-use crate::{DeployError, Targets};
+use nimbus_engine_deploy::{DeployError, Targets};
 
 fn many(
     count: usize,
-) -> impl Fn(Monitor) -> futures::future::BoxFuture<'static, Result<(), RegisterError>> {
+) -> impl Fn(ClosureMonitor) -> futures::future::BoxFuture<'static, Result<(), RegisterError>> {
     move |m| {
         async move {
             for i in 1..=count {
@@ -29,32 +29,32 @@ fn many(
 
 #[tokio::test]
 async fn drift_is_recorded_shown_from_its_own_side_and_put_right_by_the_next_run() {
-    let mut lab = Lab::new();
-    lab.up(many(2)).await.ok();
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.up(many(2)).await.ok();
+    rig.provider
         .objects
         .lock()
         .insert("id-1".to_owned(), props(&[("x", "drifted".into())]));
-    let run = lab.refresh().await.ok();
+    let run = rig.refresh().await.ok();
     assert_eq!(
         run.outcome.changes,
         [(StepOp::Update, 1), (StepOp::Same, 2)].into()
     );
-    let r1 = lab.resource("r1");
+    let r1 = rig.resource("r1");
     assert_eq!(
         (&r1.inputs["x"], &r1.outputs["x"]),
         (&"drifted".into(), &"drifted".into())
     );
     assert!(r1.modified.is_some());
-    let run = lab.up(many(2)).await.ok();
-    assert_eq!(run.steps(), ["update r1"]);
+    let run = rig.up(many(2)).await.ok();
+    assert_eq!(run.step_lines(), ["update r1"]);
 }
 
 #[tokio::test]
 async fn a_refresh_shows_what_was_added_as_added() {
-    let mut lab = Lab::new();
-    lab.up(many(1)).await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.up(many(1)).await.ok();
+    rig.answers(|answers| {
         answers.diff = Some(Box::new(|request| {
             // What is there has an input that the record does not ask for.
             assert_eq!(request.old_inputs["extra"], "1".into());
@@ -66,8 +66,8 @@ async fn a_refresh_shows_what_was_added_as_added() {
         }));
     });
     let found = props(&[("x", "1".into()), ("extra", "1".into())]);
-    lab.fake.objects.lock().insert("id-1".to_owned(), found);
-    let run = lab.refresh().await.ok();
+    rig.provider.objects.lock().insert("id-1".to_owned(), found);
+    let run = rig.refresh().await.ok();
     let shown = run.events.iter().find_map(|event| match event {
         nimbus_engine_ports::EngineEvent::ResourceOutputs { step, .. }
             if step.urn.name() == "r1" =>
@@ -81,8 +81,8 @@ async fn a_refresh_shows_what_was_added_as_added() {
 
 #[tokio::test]
 async fn a_vanished_object_leaves_the_record_and_references_to_it_too() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             for i in 1..=10 {
                 m.resource(&format!("r{i}"), |_| ()).await?;
@@ -97,11 +97,11 @@ async fn a_vanished_object_leaves_the_record_and_references_to_it_too() {
     })
     .await
     .ok();
-    lab.fake.objects.lock().remove("id-1");
-    let run = lab.refresh().await.ok();
+    rig.provider.objects.lock().remove("id-1");
+    let run = rig.refresh().await.ok();
     assert_eq!(run.count(StepOp::Delete), 1);
-    assert!(lab.find("r1").is_none());
-    assert!(lab.resource("user").dependencies.is_empty());
+    assert!(rig.find("r1").is_none());
+    assert!(rig.resource("user").dependencies.is_empty());
 }
 
 #[tokio::test]
@@ -111,29 +111,29 @@ async fn whoever_cannot_look_removes_nothing() {
         unknown("connection lost"),
         ProviderError::Cancelled,
     ] {
-        let mut lab = Lab::new();
-        lab.up(many(12)).await.ok();
-        lab.fake.objects.lock().remove("id-2");
-        lab.fake
+        let mut rig = AnsweringRig::new();
+        rig.up(many(12)).await.ok();
+        rig.provider.objects.lock().remove("id-2");
+        rig.provider
             .objects
             .lock()
             .insert("id-3".to_owned(), props(&[("x", "drifted".into())]));
-        lab.answers(|answers| {
+        rig.answers(|answers| {
             answers.read = Some(Box::new(move |request| {
                 (request.name == "r1").then(|| Err(error.clone()))
             }));
         });
-        let run = lab.refresh().await;
+        let run = rig.refresh().await;
         let DeployError::StepsFailed { failures } = run.error() else {
             panic!()
         };
         assert_eq!(failures.len(), 1);
-        assert!(lab.find("r1").is_some(), "it was not seen");
+        assert!(rig.find("r1").is_some(), "it was not seen");
         assert!(
-            lab.find("r2").is_some(),
+            rig.find("r2").is_some(),
             "it was seen to be gone, but not by a reliable eye"
         );
-        assert_eq!(lab.resource("r3").inputs["x"], "drifted".into());
+        assert_eq!(rig.resource("r3").inputs["x"], "drifted".into());
     }
 }
 
@@ -145,35 +145,35 @@ async fn losing_many_objects_at_once_is_not_believed() {
         (100, 5, true),
         (100, 6, false),
     ] {
-        let mut lab = Lab::new();
-        lab.up(many(total)).await.ok();
-        let before = lab.snapshot.resources.clone();
+        let mut rig = AnsweringRig::new();
+        rig.up(many(total)).await.ok();
+        let before = rig.snapshot.resources.clone();
         for i in 1..=gone {
-            lab.fake.objects.lock().remove(&format!("id-{i}"));
+            rig.provider.objects.lock().remove(&format!("id-{i}"));
         }
-        let run = lab.refresh().await;
+        let run = rig.refresh().await;
         assert_eq!(run.outcome.result.is_ok(), believed, "{gone} of {total}");
         if !believed {
             assert!(matches!(run.error(), DeployError::MassRemoval { .. }));
-            assert_eq!(lab.snapshot.resources, before);
-            lab.options.allow_mass_removal = true;
-            lab.refresh().await.ok();
+            assert_eq!(rig.snapshot.resources, before);
+            rig.options.allow_mass_removal = true;
+            rig.refresh().await.ok();
         }
-        assert_eq!(lab.snapshot.resources.len(), before.len() - gone);
+        assert_eq!(rig.snapshot.resources.len(), before.len() - gone);
     }
 }
 
 #[tokio::test]
 async fn a_mass_removal_also_stops_an_update_that_refreshes_first() {
-    let mut lab = Lab::new();
-    lab.up(many(10)).await.ok();
-    lab.fake.objects.lock().clear();
-    lab.take_calls();
-    lab.options.refresh = true;
-    let run = lab.up(many(10)).await;
+    let mut rig = AnsweringRig::new();
+    rig.up(many(10)).await.ok();
+    rig.provider.objects.lock().clear();
+    rig.take_calls();
+    rig.options.refresh = true;
+    let run = rig.up(many(10)).await;
     assert!(matches!(run.error(), DeployError::MassRemoval { .. }));
     assert!(
-        lab.take_calls()
+        rig.take_calls()
             .iter()
             .all(|call| call.starts_with("read "))
     );
@@ -181,35 +181,35 @@ async fn a_mass_removal_also_stops_an_update_that_refreshes_first() {
 
 #[tokio::test]
 async fn an_update_that_refreshes_first_decides_by_what_is_there() {
-    let mut lab = Lab::new();
-    lab.up(many(20)).await.ok();
-    lab.fake.objects.lock().remove("id-1");
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.up(many(20)).await.ok();
+    rig.provider.objects.lock().remove("id-1");
+    rig.provider
         .objects
         .lock()
         .insert("id-2".to_owned(), props(&[("x", "drifted".into())]));
-    lab.options.refresh = true;
-    let run = lab.up(many(20)).await.ok();
+    rig.options.refresh = true;
+    let run = rig.up(many(20)).await.ok();
     let steps: Vec<_> = run
-        .steps()
+        .step_lines()
         .into_iter()
         .filter(|step| !step.starts_with("refresh "))
         .collect();
     assert_eq!(steps, ["create r1", "update r2"]);
     assert_eq!(run.count(StepOp::Refresh), 0);
-    assert_eq!(lab.snapshot.resources.len(), 22);
+    assert_eq!(rig.snapshot.resources.len(), 22);
 }
 
 #[tokio::test]
 async fn a_failed_look_stops_the_update_that_wanted_it() {
-    let mut lab = Lab::new();
-    lab.up(many(2)).await.ok();
-    lab.answers(|answers| answers.read = Some(Box::new(|_| Some(Err(failed("401"))))));
-    lab.options.refresh = true;
-    lab.take_calls();
-    lab.up(many(3)).await.error();
+    let mut rig = AnsweringRig::new();
+    rig.up(many(2)).await.ok();
+    rig.answers(|answers| answers.read = Some(Box::new(|_| Some(Err(failed("401"))))));
+    rig.options.refresh = true;
+    rig.take_calls();
+    rig.up(many(3)).await.error();
     assert!(
-        lab.take_calls()
+        rig.take_calls()
             .iter()
             .all(|call| call.starts_with("read "))
     );
@@ -217,8 +217,8 @@ async fn a_failed_look_stops_the_update_that_wanted_it() {
 
 #[tokio::test]
 async fn providers_may_want_to_look_before_every_update() {
-    let mut lab = Lab::new();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.answers(|answers| {
         answers.create = Some(Box::new(|request| {
             (request.name == "r1").then(|| {
                 Ok(CreateResponse {
@@ -229,23 +229,23 @@ async fn providers_may_want_to_look_before_every_update() {
             })
         }));
     });
-    lab.up(many(2)).await.ok();
-    assert!(lab.resource("r1").refresh_before_update);
-    lab.fake
+    rig.up(many(2)).await.ok();
+    assert!(rig.resource("r1").refresh_before_update);
+    rig.provider
         .objects
         .lock()
         .insert("flagged".to_owned(), props(&[("x", "drifted".into())]));
-    lab.take_calls();
-    let run = lab.up(many(2)).await.ok();
-    assert_eq!(run.steps(), ["refresh r1", "update r1"]);
-    assert_eq!(lab.take_calls()[0], "read r1 flagged");
+    rig.take_calls();
+    let run = rig.up(many(2)).await.ok();
+    assert_eq!(run.step_lines(), ["refresh r1", "update r1"]);
+    assert_eq!(rig.take_calls()[0], "read r1 flagged");
 }
 
 #[tokio::test]
 async fn an_unhealthy_object_is_a_warning_and_updated_next_time() {
-    let mut lab = Lab::new();
-    lab.up(many(1)).await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.up(many(1)).await.ok();
+    rig.answers(|answers| {
         answers.read = Some(Box::new(|request| {
             Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
                 id: request.id.clone(),
@@ -256,45 +256,45 @@ async fn an_unhealthy_object_is_a_warning_and_updated_next_time() {
             }))))
         }));
     });
-    let run = lab.refresh().await.ok();
+    let run = rig.refresh().await.ok();
     assert!(run.says("crash loop"));
-    assert_eq!(lab.resource("r1").init_errors, ["crash loop"]);
-    assert_eq!(lab.up(many(1)).await.ok().steps(), ["update r1"]);
+    assert_eq!(rig.resource("r1").init_errors, ["crash loop"]);
+    assert_eq!(rig.up(many(1)).await.ok().step_lines(), ["update r1"]);
 }
 
 #[tokio::test]
 async fn only_targets_are_looked_at() {
-    let mut lab = Lab::new();
-    lab.up(many(3)).await.ok();
-    lab.take_calls();
-    lab.options.targets = Targets {
+    let mut rig = AnsweringRig::new();
+    rig.up(many(3)).await.ok();
+    rig.take_calls();
+    rig.options.targets = Targets {
         patterns: vec!["**::r2".to_owned()],
         dependents: false,
     };
-    lab.refresh().await.ok();
-    assert_eq!(lab.take_calls(), ["read r2 id-2"]);
-    lab.options.targets = Targets::default();
-    lab.options.excludes = Targets {
+    rig.refresh().await.ok();
+    assert_eq!(rig.take_calls(), ["read r2 id-2"]);
+    rig.options.targets = Targets::default();
+    rig.options.excludes = Targets {
         patterns: vec!["**::r2".to_owned()],
         dependents: false,
     };
-    lab.refresh().await.ok();
-    assert_eq!(lab.take_calls(), ["read r1 id-1", "read r3 id-3"]);
-    lab.options.excludes = Targets::urns([&urn("nobody")]);
+    rig.refresh().await.ok();
+    assert_eq!(rig.take_calls(), ["read r1 id-1", "read r3 id-3"]);
+    rig.options.excludes = Targets::urns([&urn("nobody")]);
     assert!(matches!(
-        lab.refresh().await.error(),
+        rig.refresh().await.error(),
         DeployError::UnknownTargets { .. }
     ));
 }
 
 #[tokio::test]
 async fn components_providers_and_external_objects_survive_as_they_are() {
-    let mut lab = Lab::new();
-    lab.fake
+    let mut rig = AnsweringRig::new();
+    rig.provider
         .objects
         .lock()
         .insert("theirs".to_owned(), props(&[]));
-    lab.up(|m| {
+    rig.up(|m| {
         async move {
             m.component("comp", |_| ()).await?;
             m.read("r", "theirs").await?;
@@ -305,60 +305,60 @@ async fn components_providers_and_external_objects_survive_as_they_are() {
     })
     .await
     .ok();
-    let before = lab.snapshot.resources.clone();
-    lab.answers(|answers| {
+    let before = rig.snapshot.resources.clone();
+    rig.answers(|answers| {
         answers.diff = Some(Box::new(|request| {
             panic!("{} is not ours to compare", request.name)
         }));
     });
-    let run = lab.refresh().await.ok();
-    assert_eq!(lab.snapshot.resources, before);
+    let run = rig.refresh().await.ok();
+    assert_eq!(rig.snapshot.resources, before);
     assert_eq!(run.count(StepOp::Update), 0);
 }
 
 #[tokio::test]
 async fn looking_settles_interrupted_acts_but_not_creates() {
-    let mut lab = Lab::new();
-    lab.up(many(2)).await.ok();
-    let pending = |lab: &Lab, kind, name| PendingOperation {
+    let mut rig = AnsweringRig::new();
+    rig.up(many(2)).await.ok();
+    let pending = |rig: &AnsweringRig, kind, name| PendingOperation {
         kind,
-        resource: lab.resource(name),
+        resource: rig.resource(name),
     };
-    lab.snapshot.pending_operations = vec![
-        pending(&lab, OperationKind::Updating, "r1"),
-        pending(&lab, OperationKind::Deleting, "r2"),
+    rig.snapshot.pending_operations = vec![
+        pending(&rig, OperationKind::Updating, "r1"),
+        pending(&rig, OperationKind::Deleting, "r2"),
     ];
-    lab.refresh().await.ok();
-    assert!(lab.snapshot.pending_operations.is_empty());
-    lab.snapshot.pending_operations = vec![pending(&lab, OperationKind::Creating, "r1")];
-    lab.refresh().await.ok();
+    rig.refresh().await.ok();
+    assert!(rig.snapshot.pending_operations.is_empty());
+    rig.snapshot.pending_operations = vec![pending(&rig, OperationKind::Creating, "r1")];
+    rig.refresh().await.ok();
     assert_eq!(
-        lab.snapshot.pending_operations.len(),
+        rig.snapshot.pending_operations.len(),
         1,
         "nobody knows what to look for"
     );
 }
 
 /// A stack whose create of `r2` was cut short: it is pending, and nothing else knows of it.
-async fn cut_short() -> Lab {
-    let mut lab = Lab::new();
-    lab.up(many(2)).await.ok();
-    let made = lab.resource("r2");
+async fn cut_short() -> AnsweringRig {
+    let mut rig = AnsweringRig::new();
+    rig.up(many(2)).await.ok();
+    let made = rig.resource("r2");
     let mut pending = ResourceState::clone(&made);
     pending.id = None;
     pending.outputs.clear();
     pending.inputs.insert("name".to_owned(), "r2-7f3a".into());
-    lab.snapshot.resources.retain(|known| known.urn != made.urn);
-    lab.snapshot.pending_operations = vec![PendingOperation {
+    rig.snapshot.resources.retain(|known| known.urn != made.urn);
+    rig.snapshot.pending_operations = vec![PendingOperation {
         kind: OperationKind::Creating,
         resource: Arc::new(pending),
     }];
-    lab
+    rig
 }
 
 /// A provider that has one object, with its name for an id.
-fn has_one(lab: &Lab, size: &'static str) {
-    lab.answers(|answers| {
+fn has_one(rig: &AnsweringRig, size: &'static str) {
+    rig.answers(|answers| {
         answers.read = Some(Box::new(move |request| {
             let is_there = request.id == "r2-7f3a" || request.name != "r2";
             let outputs = match request.name.as_str() {
@@ -377,32 +377,34 @@ fn has_one(lab: &Lab, size: &'static str) {
 
 #[tokio::test]
 async fn a_create_that_was_cut_short_is_found_by_the_name_of_its_object() {
-    let mut lab = cut_short().await;
-    has_one(&lab, "1");
-    lab.refresh().await.ok();
-    assert!(lab.snapshot.pending_operations.is_empty());
-    assert_eq!(lab.resource("r2").id.as_deref(), Some("r2-7f3a"));
-    lab.default_answers();
-    let run = lab.up(many(2)).await.ok();
+    let mut rig = cut_short().await;
+    has_one(&rig, "1");
+    rig.refresh().await.ok();
+    assert!(rig.snapshot.pending_operations.is_empty());
+    assert_eq!(rig.resource("r2").id.as_deref(), Some("r2-7f3a"));
+    rig.default_answers();
+    let run = rig.up(many(2)).await.ok();
     assert!(
-        !run.steps().iter().any(|step| step.starts_with("create")),
+        !run.step_lines()
+            .iter()
+            .any(|step| step.starts_with("create")),
         "{:?}",
-        run.steps()
+        run.step_lines()
     );
 }
 
 #[tokio::test]
 async fn an_object_that_differs_from_what_was_asked_for_is_not_taken_for_it() {
-    let mut lab = cut_short().await;
-    has_one(&lab, "another");
-    lab.refresh().await.ok();
-    assert_eq!(lab.snapshot.pending_operations.len(), 1);
+    let mut rig = cut_short().await;
+    has_one(&rig, "another");
+    rig.refresh().await.ok();
+    assert_eq!(rig.snapshot.pending_operations.len(), 1);
 }
 
 #[tokio::test]
 async fn a_provider_that_finds_whatever_it_is_asked_for_is_not_believed() {
-    let mut lab = cut_short().await;
-    lab.answers(|answers| {
+    let mut rig = cut_short().await;
+    rig.answers(|answers| {
         answers.read = Some(Box::new(|request| {
             Some(Ok(ReadResponse {
                 id: Some(request.id.clone()),
@@ -412,15 +414,15 @@ async fn a_provider_that_finds_whatever_it_is_asked_for_is_not_believed() {
             }))
         }));
     });
-    lab.refresh().await.ok();
-    assert_eq!(lab.snapshot.pending_operations.len(), 1);
+    rig.refresh().await.ok();
+    assert_eq!(rig.snapshot.pending_operations.len(), 1);
 }
 
 #[tokio::test]
 async fn an_object_that_changed_its_id_is_followed() {
-    let mut lab = Lab::new();
-    lab.up(many(1)).await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.up(many(1)).await.ok();
+    rig.answers(|answers| {
         answers.read = Some(Box::new(|request| {
             Some(Ok(ReadResponse {
                 id: Some("renamed".to_owned()),
@@ -430,8 +432,8 @@ async fn an_object_that_changed_its_id_is_followed() {
             }))
         }));
     });
-    lab.refresh().await.ok();
-    let r1 = lab.resource("r1");
+    rig.refresh().await.ok();
+    let r1 = rig.resource("r1");
     assert_eq!(r1.id.as_deref(), Some("renamed"));
     assert_eq!(
         r1.inputs["x"],

@@ -11,10 +11,10 @@ use nimbus_engine_ports::{
 use parking_lot::Mutex;
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
-async fn chain(lab: &mut Lab, value: &'static str) -> Run {
-    lab.up(move |m| {
+async fn chain(rig: &mut AnsweringRig, value: &'static str) -> RigRun {
+    rig.up(move |m| {
         async move {
             let a = m.resource("a", |goal| set(goal, "x", value)).await?;
             m.resource("b", |goal| depend(goal, "y", &a)).await?;
@@ -27,8 +27,8 @@ async fn chain(lab: &mut Lab, value: &'static str) -> Run {
     .await
 }
 
-fn fail_creating(lab: &Lab, name: &'static str, error: fn(&str) -> ProviderError) {
-    lab.answers(|answers| {
+fn fail_creating(rig: &AnsweringRig, name: &'static str, error: fn(&str) -> ProviderError) {
+    rig.answers(|answers| {
         answers.create = Some(Box::new(move |request| {
             (request.name == name).then(|| Err(error("boom")))
         }));
@@ -37,8 +37,8 @@ fn fail_creating(lab: &Lab, name: &'static str, error: fn(&str) -> ProviderError
 
 #[tokio::test]
 async fn a_failed_create_stops_the_run_and_keeps_what_was_done() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("old", |_| ()).await?;
             m.done();
@@ -48,8 +48,8 @@ async fn a_failed_create_stops_the_run_and_keeps_what_was_done() {
     })
     .await
     .ok();
-    fail_creating(&lab, "b", failed);
-    let run = chain(&mut lab, "1").await;
+    fail_creating(&rig, "b", failed);
+    let run = chain(&mut rig, "1").await;
     let DeployError::StepsFailed { failures } = run.error() else {
         panic!("{:?}", run.error())
     };
@@ -58,22 +58,22 @@ async fn a_failed_create_stops_the_run_and_keeps_what_was_done() {
         ("b", StepOp::Create)
     );
     assert!(!failures[0].unknown && run.outcome.unknown.is_empty());
-    assert!(lab.find("a").is_some() && lab.find("old").is_some());
-    assert!(lab.find("b").is_none() && lab.find("c").is_none());
-    assert!(lab.snapshot.pending_operations.is_empty());
+    assert!(rig.find("a").is_some() && rig.find("old").is_some());
+    assert!(rig.find("b").is_none() && rig.find("c").is_none());
+    assert!(rig.snapshot.pending_operations.is_empty());
 }
 
 #[tokio::test]
 async fn an_unknown_outcome_stays_pending_and_is_never_taken_for_a_failure() {
-    let mut lab = Lab::new();
-    fail_creating(&lab, "a", unknown);
-    let run = chain(&mut lab, "1").await;
+    let mut rig = AnsweringRig::new();
+    fail_creating(&rig, "a", unknown);
+    let run = chain(&mut rig, "1").await;
     let DeployError::StepsFailed { failures } = run.error() else {
         panic!("{:?}", run.error())
     };
     assert!(failures[0].unknown);
     assert_eq!(run.outcome.unknown.len(), 1);
-    let [pending] = lab.snapshot.pending_operations.as_slice() else {
+    let [pending] = rig.snapshot.pending_operations.as_slice() else {
         panic!("nothing pending")
     };
     assert_eq!(
@@ -86,39 +86,39 @@ async fn an_unknown_outcome_stays_pending_and_is_never_taken_for_a_failure() {
             .any(|entry| matches!(entry, JournalEntry::Unknown { .. }))
     );
     // The next run says so.
-    lab.default_answers();
-    assert!(chain(&mut lab, "1").await.says("nobody knows"));
+    rig.default_answers();
+    assert!(chain(&mut rig, "1").await.says("nobody knows"));
 }
 
 #[tokio::test]
 async fn an_unknown_update_or_delete_keeps_the_record() {
-    let mut lab = Lab::new();
-    chain(&mut lab, "1").await.ok();
-    lab.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(unknown("died"))))));
-    chain(&mut lab, "2").await.error();
-    assert_eq!(lab.resource("a").inputs["x"], "1".into());
+    let mut rig = AnsweringRig::new();
+    chain(&mut rig, "1").await.ok();
+    rig.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(unknown("died"))))));
+    chain(&mut rig, "2").await.error();
+    assert_eq!(rig.resource("a").inputs["x"], "1".into());
     assert_eq!(
-        lab.snapshot.pending_operations[0].kind,
+        rig.snapshot.pending_operations[0].kind,
         OperationKind::Updating
     );
-    lab.snapshot.pending_operations.clear();
-    lab.default_answers();
-    lab.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(unknown("died"))))));
-    lab.destroy().await.error();
+    rig.snapshot.pending_operations.clear();
+    rig.default_answers();
+    rig.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(unknown("died"))))));
+    rig.destroy().await.error();
     assert!(
-        lab.snapshot
+        rig.snapshot
             .pending_operations
             .iter()
             .all(|p| p.kind == OperationKind::Deleting)
     );
-    assert!(lab.find("a").is_some() && lab.find("default").is_some());
+    assert!(rig.find("a").is_some() && rig.find("default").is_some());
 }
 
 #[tokio::test]
 async fn a_create_without_an_id_is_unknown() {
-    let mut lab = Lab::new();
-    lab.answers(|answers| answers.create = Some(Box::new(|_| Some(Ok(Default::default())))));
-    let run = chain(&mut lab, "1").await;
+    let mut rig = AnsweringRig::new();
+    rig.answers(|answers| answers.create = Some(Box::new(|_| Some(Ok(Default::default())))));
+    let run = chain(&mut rig, "1").await;
     assert_eq!(
         run.outcome.unknown.len(),
         1,
@@ -128,9 +128,9 @@ async fn a_create_without_an_id_is_unknown() {
 
 #[tokio::test]
 async fn a_half_done_update_records_new_outputs_with_the_old_inputs() {
-    let mut lab = Lab::new();
-    chain(&mut lab, "1").await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    chain(&mut rig, "1").await.ok();
+    rig.answers(|answers| {
         answers.update = Some(Box::new(|request| {
             Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
                 id: request.id.clone(),
@@ -141,13 +141,13 @@ async fn a_half_done_update_records_new_outputs_with_the_old_inputs() {
             }))))
         }));
     });
-    let run = chain(&mut lab, "2").await;
+    let run = chain(&mut rig, "2").await;
     run.error();
-    let a = lab.resource("a");
+    let a = rig.resource("a");
     assert_eq!(a.inputs["x"], "1".into());
     assert_eq!(a.outputs["x"], "half".into());
     assert_eq!(a.init_errors, ["not ready"]);
-    assert!(lab.snapshot.pending_operations.is_empty());
+    assert!(rig.snapshot.pending_operations.is_empty());
     let shown = run.events.iter().find_map(|event| match event {
         EngineEvent::ResourceFailed { step, .. } => step.new.clone(),
         _ => None,
@@ -157,10 +157,10 @@ async fn a_half_done_update_records_new_outputs_with_the_old_inputs() {
 
 #[tokio::test]
 async fn going_on_after_an_error_leaves_out_only_what_depends_on_it() {
-    let mut lab = Lab::new();
-    lab.options.continue_on_error = true;
-    fail_creating(&lab, "a", failed);
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.options.continue_on_error = true;
+    fail_creating(&rig, "a", failed);
+    let run = rig
         .up(|m| {
             async move {
                 let a = m.resource("a", |_| ()).await?;
@@ -181,14 +181,14 @@ async fn going_on_after_an_error_leaves_out_only_what_depends_on_it() {
         panic!("{:?}", run.error())
     };
     assert_eq!(failures.len(), 1);
-    assert_eq!(lab.names(), ["shop-dev", "default", "c"]);
+    assert_eq!(rig.names(), ["proj-test", "default", "c"]);
 }
 
 #[tokio::test]
 async fn what_depends_on_a_failure_is_not_deleted_for_being_absent() {
-    let mut lab = Lab::new();
-    lab.options.continue_on_error = true;
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.options.continue_on_error = true;
+    rig.up(|m| {
         async move {
             let a = m.resource("a", |goal| set(goal, "x", "1")).await?;
             m.resource("b", |goal| depend(goal, "y", &a)).await?;
@@ -200,9 +200,9 @@ async fn what_depends_on_a_failure_is_not_deleted_for_being_absent() {
     })
     .await
     .ok();
-    lab.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
+    rig.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
     // The language never gets to register b, because what it needs has no outputs.
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let a = m.resource("a", |goal| set(goal, "x", "2")).await?;
@@ -214,33 +214,33 @@ async fn what_depends_on_a_failure_is_not_deleted_for_being_absent() {
         })
         .await;
     run.error();
-    assert!(lab.find("b").is_some());
+    assert!(rig.find("b").is_some());
     assert!(
-        lab.find("unwanted").is_none(),
+        rig.find("unwanted").is_none(),
         "what does not depend on the failure goes"
     );
 }
 
 #[tokio::test]
 async fn a_failed_delete_keeps_what_it_depends_on() {
-    let mut lab = Lab::new();
-    chain(&mut lab, "1").await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    chain(&mut rig, "1").await.ok();
+    rig.answers(|answers| {
         answers.delete = Some(Box::new(|request| {
             (request.name == "b").then(|| Err(failed("in use")))
         }));
     });
-    lab.options.continue_on_error = true;
-    lab.destroy().await.error();
-    assert!(lab.find("b").is_some() && lab.find("a").is_some() && lab.find("default").is_some());
-    assert!(lab.find("c").is_none());
+    rig.options.continue_on_error = true;
+    rig.destroy().await.error();
+    assert!(rig.find("b").is_some() && rig.find("a").is_some() && rig.find("default").is_some());
+    assert!(rig.find("c").is_none());
 }
 
 #[tokio::test]
 async fn after_a_cancel_running_steps_end_and_none_is_started() {
-    let mut lab = Lab::new();
-    let cancel = lab.cancel.clone();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    let cancel = rig.cancel.clone();
+    rig.answers(|answers| {
         answers.create = Some(Box::new(move |request| {
             if request.name == "a" {
                 cancel.cancel();
@@ -248,7 +248,7 @@ async fn after_a_cancel_running_steps_end_and_none_is_started() {
             None
         }));
     });
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let a = m.resource("a", |_| ()).await;
@@ -261,25 +261,25 @@ async fn after_a_cancel_running_steps_end_and_none_is_started() {
         })
         .await;
     assert!(matches!(run.error(), DeployError::Cancelled));
-    assert!(lab.find("a").is_some(), "what was done is recorded");
+    assert!(rig.find("a").is_some(), "what was done is recorded");
     assert!(
-        lab.take_calls().contains(&"cancel".to_owned()),
+        rig.take_calls().contains(&"cancel".to_owned()),
         "providers are asked to hurry"
     );
 }
 
 #[tokio::test]
 async fn a_cancelled_operation_begins_nothing() {
-    let mut lab = Lab::new();
-    chain(&mut lab, "1").await.ok();
-    lab.take_calls();
-    lab.cancel.cancel();
+    let mut rig = AnsweringRig::new();
+    chain(&mut rig, "1").await.ok();
+    rig.take_calls();
+    rig.cancel.cancel();
     assert!(matches!(
-        lab.destroy().await.error(),
+        rig.destroy().await.error(),
         DeployError::Cancelled
     ));
-    assert!(lab.take_calls().iter().all(|call| call == "cancel"));
-    assert_eq!(lab.names().len(), 5);
+    assert!(rig.take_calls().iter().all(|call| call == "cancel"));
+    assert_eq!(rig.names().len(), 5);
 }
 
 /// Takes so many entries and no more, as a disk that fills up.
@@ -303,15 +303,15 @@ impl Journal for Full {
 #[tokio::test]
 async fn nothing_happens_that_cannot_be_written_down_first() {
     for room in 0..12 {
-        let lab = Lab::new();
-        let (mut spec, _) = lab.spec(false);
+        let rig = AnsweringRig::new();
+        let (mut spec, _) = rig.spec(false);
         spec.journal = Arc::new(Full {
             left: Mutex::new(room),
         });
         let base = spec.base.clone();
         let program = lab_program();
-        let outcome = crate::update(spec, program).await;
-        let made = lab.fake.objects.lock().len();
+        let outcome = nimbus_engine_deploy::update(spec, program).await;
+        let made = rig.provider.objects.lock().len();
         let recorded = outcome
             .snapshot
             .resources
@@ -347,8 +347,8 @@ fn lab_program() -> Arc<dyn nimbus_engine_ports::Program> {
 
 #[tokio::test]
 async fn a_plugin_that_cannot_be_loaded_fails_the_run_with_its_reason() {
-    let mut lab = Lab::new();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    let run = rig
         .up(|m| {
             async move {
                 let goal = nimbus_engine_model::Goal::new("pulumi:providers:missing", "p", true);
@@ -368,30 +368,30 @@ async fn a_plugin_that_cannot_be_loaded_fails_the_run_with_its_reason() {
 
 #[tokio::test]
 async fn states_that_contradict_themselves_are_refused() {
-    let mut lab = Lab::new();
-    chain(&mut lab, "1").await.ok();
-    let twice = lab.resource("a");
-    lab.snapshot.resources.push(twice);
+    let mut rig = AnsweringRig::new();
+    chain(&mut rig, "1").await.ok();
+    let twice = rig.resource("a");
+    rig.snapshot.resources.push(twice);
     assert!(matches!(
-        lab.destroy().await.error(),
+        rig.destroy().await.error(),
         DeployError::BadState { .. }
     ));
-    lab.snapshot.resources.pop();
-    lab.edit("a", |state| state.id = None);
-    lab.take_calls();
+    rig.snapshot.resources.pop();
+    rig.edit("a", |state| state.id = None);
+    rig.take_calls();
     assert!(matches!(
-        lab.destroy().await.error(),
+        rig.destroy().await.error(),
         DeployError::BadState { .. }
     ));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
 }
 
 #[tokio::test]
 async fn a_failed_replacement_keeps_the_provider_that_the_old_one_needs() {
-    let mut lab = Lab::new();
-    lab.options.continue_on_error = true;
+    let mut rig = AnsweringRig::new();
+    rig.options.continue_on_error = true;
     let program = |provider: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let provider = m
                     .provider(provider, &[("replace", provider.into())])
@@ -403,21 +403,21 @@ async fn a_failed_replacement_keeps_the_provider_that_the_old_one_needs() {
             .boxed()
         }
     };
-    lab.up(program("first")).await.ok();
-    fail_creating(&lab, "a", failed);
-    lab.up(program("second")).await.error();
-    assert_eq!(lab.names(), ["shop-dev", "second", "first", "a"]);
-    lab.default_answers();
-    lab.up(program("second")).await.ok();
-    assert_eq!(lab.names(), ["shop-dev", "second", "a"]);
+    rig.up(program("first")).await.ok();
+    fail_creating(&rig, "a", failed);
+    rig.up(program("second")).await.error();
+    assert_eq!(rig.names(), ["proj-test", "second", "first", "a"]);
+    rig.default_answers();
+    rig.up(program("second")).await.ok();
+    assert_eq!(rig.names(), ["proj-test", "second", "a"]);
 }
 
 #[tokio::test]
 async fn what_was_replaced_is_deleted_though_something_else_failed() {
-    let mut lab = Lab::new();
-    lab.options.continue_on_error = true;
+    let mut rig = AnsweringRig::new();
+    rig.options.continue_on_error = true;
     let program = |value: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 m.resource("a", |goal| set(goal, "x", value)).await?;
                 m.resource("b", |goal| {
@@ -433,31 +433,31 @@ async fn what_was_replaced_is_deleted_though_something_else_failed() {
             .boxed()
         }
     };
-    lab.up(program("1")).await.ok();
-    lab.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
-    lab.up(program("2")).await.error();
-    assert!(lab.snapshot.resources.iter().all(|state| !state.delete));
-    assert_eq!(lab.fake.objects.lock().len(), 2);
+    rig.up(program("1")).await.ok();
+    rig.answers(|answers| answers.update = Some(Box::new(|_| Some(Err(failed("no"))))));
+    rig.up(program("2")).await.error();
+    assert!(rig.snapshot.resources.iter().all(|state| !state.delete));
+    assert_eq!(rig.provider.objects.lock().len(), 2);
 }
 
 #[tokio::test]
 async fn a_provider_that_hangs_for_ever_is_left_behind_after_a_cancel() {
-    let mut lab = Lab::new();
-    lab.options.grace = std::time::Duration::from_millis(50);
+    let mut rig = AnsweringRig::new();
+    rig.options.grace = std::time::Duration::from_millis(50);
     // Nobody else will ever come to this meeting.
-    *lab.fake.meeting.lock() = Some(Arc::new(tokio::sync::Barrier::new(2)));
-    let cancel = lab.cancel.clone();
-    let fake = Arc::clone(&lab.fake);
+    *rig.provider.meeting.lock() = Some(Arc::new(tokio::sync::Barrier::new(2)));
+    let cancel = rig.cancel.clone();
+    let fake = Arc::clone(&rig.provider);
     tokio::spawn(async move {
-        while !fake.calls.lock().iter().any(|call| call == "create a") {
+        while !fake.log.lock().iter().any(|call| call == "create a") {
             tokio::task::yield_now().await;
         }
         cancel.cancel();
     });
-    let run = chain(&mut lab, "1").await;
+    let run = chain(&mut rig, "1").await;
     assert!(matches!(run.error(), DeployError::Cancelled));
     assert_eq!(run.outcome.unknown.len(), 1);
-    let [pending] = lab.snapshot.pending_operations.as_slice() else {
+    let [pending] = rig.snapshot.pending_operations.as_slice() else {
         panic!("nothing pending")
     };
     assert_eq!(pending.kind, OperationKind::Creating);
@@ -465,10 +465,10 @@ async fn a_provider_that_hangs_for_ever_is_left_behind_after_a_cancel() {
 
 #[tokio::test]
 async fn an_operation_that_nobody_waits_for_starts_nothing_more() {
-    let lab = Lab::new();
+    let rig = AnsweringRig::new();
     let meeting = Arc::new(tokio::sync::Barrier::new(2));
-    *lab.fake.meeting.lock() = Some(Arc::clone(&meeting));
-    let (spec, _) = lab.spec(false);
+    *rig.provider.meeting.lock() = Some(Arc::clone(&meeting));
+    let (spec, _) = rig.spec(false);
     let both = program(|m| {
         async move {
             // The second waits until the first lets it.
@@ -478,8 +478,14 @@ async fn an_operation_that_nobody_waits_for_starts_nothing_more() {
         }
         .boxed()
     });
-    let mut operation = Box::pin(crate::update(spec, both));
-    while !lab.fake.calls.lock().iter().any(|call| call == "create a") {
+    let mut operation = Box::pin(nimbus_engine_deploy::update(spec, both));
+    while !rig
+        .provider
+        .log
+        .lock()
+        .iter()
+        .any(|call| call == "create a")
+    {
         let polled = futures::poll!(&mut operation);
         assert!(polled.is_pending());
         tokio::task::yield_now().await;
@@ -489,5 +495,5 @@ async fn an_operation_that_nobody_waits_for_starts_nothing_more() {
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(lab.take_calls(), ["create a"]);
+    assert_eq!(rig.take_calls(), ["create a"]);
 }

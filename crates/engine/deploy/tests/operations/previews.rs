@@ -5,12 +5,12 @@ use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_ports::EngineEvent;
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
 fn two(
     value: &'static str,
 ) -> impl Fn(
-    Monitor,
+    ClosureMonitor,
 ) -> futures::future::BoxFuture<'static, Result<(), nimbus_engine_ports::RegisterError>> {
     move |m| {
         async move {
@@ -25,15 +25,15 @@ fn two(
 
 #[tokio::test]
 async fn a_preview_decides_alike_and_touches_nothing() {
-    let mut lab = Lab::new();
-    let preview = lab.preview(two("1")).await.ok();
-    assert_eq!(preview.steps(), ["create a", "create b"]);
-    assert!(preview.entries.is_empty() && lab.take_calls().is_empty());
-    lab.up(two("1")).await.ok();
-    lab.take_calls();
-    let preview = lab.preview(two("2")).await.ok();
+    let mut rig = AnsweringRig::new();
+    let preview = rig.preview(two("1")).await.ok();
+    assert_eq!(preview.step_lines(), ["create a", "create b"]);
+    assert!(preview.entries.is_empty() && rig.take_calls().is_empty());
+    rig.up(two("1")).await.ok();
+    rig.take_calls();
+    let preview = rig.preview(two("2")).await.ok();
     assert_eq!(
-        preview.steps(),
+        preview.step_lines(),
         [
             "create-replacement a",
             "replace a",
@@ -41,7 +41,7 @@ async fn a_preview_decides_alike_and_touches_nothing() {
             "delete-replaced a"
         ]
     );
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
     assert!(preview.events.iter().all(|event| match event {
         EngineEvent::ResourcePre { planning, .. } => *planning,
         _ => true,
@@ -50,8 +50,8 @@ async fn a_preview_decides_alike_and_touches_nothing() {
 
 #[tokio::test]
 async fn ids_and_outputs_of_what_does_not_exist_yet_are_unknown() {
-    let lab = Lab::new();
-    let run = lab
+    let rig = AnsweringRig::new();
+    let run = rig
         .preview(|m| {
             async move {
                 let a = m.resource("a", |goal| set(goal, "x", "1")).await?;
@@ -76,8 +76,8 @@ async fn ids_and_outputs_of_what_does_not_exist_yet_are_unknown() {
 
 #[tokio::test]
 async fn a_preview_shows_everything_that_is_wrong_and_fails() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             for name in ["a", "b"] {
                 m.resource(name, |goal| {
@@ -93,7 +93,7 @@ async fn a_preview_shows_everything_that_is_wrong_and_fails() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .preview(|m| {
             async move {
                 for name in ["a", "b"] {

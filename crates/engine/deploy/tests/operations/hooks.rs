@@ -6,14 +6,14 @@ use futures::FutureExt as _;
 use nimbus_engine_model::{Goal, HookKind};
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
 fn hook(goal: &mut Goal, kind: HookKind, name: &str) {
     goal.hooks.entry(kind).or_default().push(name.to_owned());
 }
 
-async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
-    lab.up(move |m| {
+async fn one(rig: &mut AnsweringRig, change: fn(&mut Goal)) -> RigRun {
+    rig.up(move |m| {
         async move {
             m.resource("a", change).await?;
             m.resource("later", |_| ()).await?;
@@ -27,33 +27,33 @@ async fn one(lab: &mut Lab, change: fn(&mut Goal)) -> Run {
 
 #[tokio::test]
 async fn a_failing_hook_before_a_step_stops_it_and_nothing_is_pending() {
-    let mut lab = Lab::new();
-    lab.hooks.failing.lock().push("guard".to_owned());
-    let run = one(&mut lab, |goal| hook(goal, HookKind::BeforeCreate, "guard")).await;
+    let mut rig = AnsweringRig::new();
+    rig.hooks.fail("guard");
+    let run = one(&mut rig, |goal| hook(goal, HookKind::BeforeCreate, "guard")).await;
     assert!(matches!(run.error(), DeployError::StepsFailed { .. }));
-    assert!(lab.take_calls().is_empty());
-    assert!(lab.snapshot.pending_operations.is_empty());
+    assert!(rig.take_calls().is_empty());
+    assert!(rig.snapshot.pending_operations.is_empty());
 }
 
 #[tokio::test]
 async fn a_failing_hook_after_a_step_fails_the_run_but_the_step_is_recorded() {
-    let mut lab = Lab::new();
-    lab.hooks.failing.lock().push("after".to_owned());
-    let run = one(&mut lab, |goal| hook(goal, HookKind::AfterCreate, "after")).await;
+    let mut rig = AnsweringRig::new();
+    rig.hooks.fail("after");
+    let run = one(&mut rig, |goal| hook(goal, HookKind::AfterCreate, "after")).await;
     assert!(
         matches!(run.error(), DeployError::HookFailed { .. }),
         "{:?}",
         run.error()
     );
-    assert_eq!(lab.resource("a").id.as_deref(), Some("id-1"));
-    assert!(lab.find("later").is_none(), "nothing more is started");
+    assert_eq!(rig.resource("a").id.as_deref(), Some("id-1"));
+    assert!(rig.find("later").is_none(), "nothing more is started");
 }
 
 #[tokio::test]
 async fn hooks_of_a_component_run_when_its_outputs_are_known() {
-    let mut lab = Lab::new();
-    let hooks = std::sync::Arc::clone(&lab.hooks);
-    lab.up(move |m| {
+    let mut rig = AnsweringRig::new();
+    let hooks = std::sync::Arc::clone(&rig.hooks);
+    rig.up(move |m| {
         let hooks = std::sync::Arc::clone(&hooks);
         async move {
             let comp = m
@@ -62,11 +62,11 @@ async fn hooks_of_a_component_run_when_its_outputs_are_known() {
                     hook(goal, HookKind::AfterCreate, "after");
                 })
                 .await?;
-            assert_eq!(*hooks.calls.lock(), ["BeforeCreate comp"]);
+            assert_eq!(hooks.calls(), ["BeforeCreate before comp"]);
             m.registrar.register_outputs(comp.urn, props(&[])).await?;
             assert_eq!(
-                *hooks.calls.lock(),
-                ["BeforeCreate comp", "AfterCreate comp"]
+                hooks.calls(),
+                ["BeforeCreate before comp", "AfterCreate after comp"]
             );
             m.done();
             Ok(())
@@ -79,21 +79,21 @@ async fn hooks_of_a_component_run_when_its_outputs_are_known() {
 
 #[tokio::test]
 async fn an_error_hook_gets_another_try() {
-    let mut lab = Lab::new();
-    lab.hooks.retries.store(2, Ordering::Relaxed);
+    let mut rig = AnsweringRig::new();
+    rig.hooks.retry("again", 2);
     let tries = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&tries);
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.create = Some(Box::new(move |request| {
             let first = request.name == "a" && counted.fetch_add(1, Ordering::Relaxed) < 2;
             first.then(|| Err(failed("flaky")))
         }));
     });
-    one(&mut lab, |goal| hook(goal, HookKind::OnError, "again"))
+    one(&mut rig, |goal| hook(goal, HookKind::OnError, "again"))
         .await
         .ok();
     assert_eq!(tries.load(Ordering::Relaxed), 3);
-    assert_eq!(*lab.hooks.calls.lock(), ["retry a 1", "retry a 2"]);
+    assert_eq!(rig.hooks.calls(), ["retry? again 1", "retry? again 2"]);
 }
 
 #[tokio::test]
@@ -105,22 +105,22 @@ async fn what_may_have_happened_is_not_tried_again() {
             "it exists: another try would make a second one",
         ),
     ] {
-        let mut lab = Lab::new();
-        lab.hooks.retries.store(5, Ordering::Relaxed);
-        lab.answers(|answers| {
+        let mut rig = AnsweringRig::new();
+        rig.hooks.retry("again", 5);
+        rig.answers(|answers| {
             answers.create = Some(Box::new(move |_| Some(Err(error.clone()))));
         });
-        one(&mut lab, |goal| hook(goal, HookKind::OnError, "again"))
+        one(&mut rig, |goal| hook(goal, HookKind::OnError, "again"))
             .await
             .error();
-        assert_eq!(lab.take_calls(), ["create a"], "{why}");
+        assert_eq!(rig.take_calls(), ["create a"], "{why}");
     }
 }
 
 #[tokio::test]
 async fn only_hooks_that_want_to_run_in_previews_do() {
-    let lab = Lab::new();
-    lab.preview(|m| {
+    let rig = AnsweringRig::new();
+    rig.preview(|m| {
         async move {
             m.resource("a", |goal| {
                 hook(goal, HookKind::BeforeCreate, "sometimes");
@@ -134,33 +134,33 @@ async fn only_hooks_that_want_to_run_in_previews_do() {
     })
     .await
     .ok();
-    assert_eq!(*lab.hooks.calls.lock(), ["AfterCreate a"]);
+    assert_eq!(rig.hooks.calls(), ["AfterCreate always a"]);
 }
 
 #[tokio::test]
 async fn delete_hooks_need_a_program_that_has_them() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| {
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| {
         hook(goal, HookKind::BeforeDelete, "farewell");
     })
     .await
     .ok();
-    lab.hooks.missing.lock().push("farewell".to_owned());
-    let run = lab.destroy().await;
+    rig.hooks.forget("farewell");
+    let run = rig.destroy().await;
     assert!(matches!(run.error(), DeployError::HooksNeedProgram { .. }));
-    assert!(lab.find("a").is_some());
-    lab.hooks.missing.lock().clear();
-    lab.destroy().await.ok();
-    assert_eq!(*lab.hooks.calls.lock(), ["BeforeDelete a"]);
+    assert!(rig.find("a").is_some());
+    rig.hooks.remember_all();
+    rig.destroy().await.ok();
+    assert_eq!(rig.hooks.calls(), ["BeforeDelete farewell a"]);
 }
 
 #[tokio::test]
 async fn an_error_hook_that_never_gives_up_is_given_up_on() {
-    let mut lab = Lab::new();
-    lab.hooks.retries.store(usize::MAX, Ordering::Relaxed);
-    lab.answers(|answers| answers.create = Some(Box::new(|_| Some(Err(failed("always"))))));
-    let run = one(&mut lab, |goal| hook(goal, HookKind::OnError, "again")).await;
+    let mut rig = AnsweringRig::new();
+    rig.hooks.retry("again", usize::MAX);
+    rig.answers(|answers| answers.create = Some(Box::new(|_| Some(Err(failed("always"))))));
+    let run = one(&mut rig, |goal| hook(goal, HookKind::OnError, "again")).await;
     run.error();
     assert!(run.says("gave up"));
-    assert_eq!(lab.take_calls().len(), 100);
+    assert_eq!(rig.take_calls().len(), 100);
 }

@@ -6,12 +6,12 @@ use nimbus_engine_model::{HookKind, StepOp};
 use nimbus_engine_ports::{RegisterError, RegisterResult};
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
 /// The recorded stack: `a` behind a provider that is configured with `old`, inside `comp`.
-async fn recorded() -> Lab {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+async fn recorded() -> AnsweringRig {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             let provider = m.provider("prov", &[("key", "old".into())]).await?;
             let comp = m.component("comp", |_| ()).await?;
@@ -33,13 +33,13 @@ async fn recorded() -> Lab {
     })
     .await
     .ok();
-    lab.fake.calls.lock().clear();
-    lab
+    rig.provider.log.lock().clear();
+    rig
 }
 
 /// The same program later: another configuration, another input, a hook and a new resource with
 /// one that needs it.
-fn changed(m: Monitor) -> BoxFuture<'static, Result<(), RegisterError>> {
+fn changed(m: ClosureMonitor) -> BoxFuture<'static, Result<(), RegisterError>> {
     async move {
         let provider = m.provider("prov", &[("key", "new".into())]).await?;
         let comp = m.component("comp", |_| ()).await?;
@@ -75,11 +75,11 @@ fn assert_left_out(result: &RegisterResult) {
 
 #[tokio::test]
 async fn a_destroy_that_runs_the_program_configures_anew_calls_hooks_and_creates_nothing() {
-    let mut lab = recorded().await;
-    let (spec, watch) = lab.spec(false);
-    let outcome = crate::destroy_with_program(spec, program(changed)).await;
+    let mut rig = recorded().await;
+    let (spec, watch) = rig.spec(false);
+    let outcome = nimbus_engine_deploy::destroy_with_program(spec, program(changed)).await;
     let run = watch.into_run(outcome).ok();
-    let calls = std::mem::take(&mut *lab.fake.calls.lock());
+    let calls = std::mem::take(&mut *rig.provider.log.lock());
     let at = |wanted: &str| calls.iter().position(|call| call.contains(wanted));
     let configured = at("configure prov key=\"new\"").unwrap_or_else(|| panic!("{calls:?}"));
     assert!(configured < at("delete a").unwrap(), "{calls:?}");
@@ -88,30 +88,30 @@ async fn a_destroy_that_runs_the_program_configures_anew_calls_hooks_and_creates
         at("create").is_none() && at("update").is_none(),
         "{calls:?}"
     );
-    assert_eq!(*lab.hooks.calls.lock(), ["BeforeDelete a"]);
+    assert_eq!(rig.hooks.calls(), ["BeforeDelete farewell a"]);
     assert!(run.outcome.snapshot.resources.is_empty());
     assert_eq!(run.count(StepOp::Create), 0);
-    lab.snapshot = run.outcome.snapshot;
+    rig.snapshot = run.outcome.snapshot;
 }
 
 #[tokio::test]
 async fn the_journal_of_such_a_destroy_tells_the_same_as_the_outcome() {
-    let lab = recorded().await;
-    let (spec, watch) = lab.spec(false);
-    let outcome = crate::destroy_with_program(spec, program(changed)).await;
+    let rig = recorded().await;
+    let (spec, watch) = rig.spec(false);
+    let outcome = nimbus_engine_deploy::destroy_with_program(spec, program(changed)).await;
     let run = watch.into_run(outcome).ok();
     // Whoever finds the journal after any of its entries can replay it.
     for length in 0..=run.entries.len() {
-        nimbus_engine_model::replay(&lab.snapshot, &run.entries[..length]).unwrap();
+        nimbus_engine_model::replay(&rig.snapshot, &run.entries[..length]).unwrap();
     }
-    let whole = nimbus_engine_model::replay(&lab.snapshot, &run.entries).unwrap();
+    let whole = nimbus_engine_model::replay(&rig.snapshot, &run.entries).unwrap();
     assert_eq!(whole.resources, run.outcome.snapshot.resources);
 }
 
 #[tokio::test]
 async fn a_program_that_fails_keeps_everything_from_being_deleted() {
-    let lab = recorded().await;
-    let (spec, watch) = lab.spec(false);
+    let rig = recorded().await;
+    let (spec, watch) = rig.spec(false);
     let failing = program(|m| {
         async move {
             m.component("comp", |_| ()).await?;
@@ -121,39 +121,43 @@ async fn a_program_that_fails_keeps_everything_from_being_deleted() {
         }
         .boxed()
     });
-    let run = watch.into_run(crate::destroy_with_program(spec, failing).await);
+    let run = watch.into_run(nimbus_engine_deploy::destroy_with_program(spec, failing).await);
     assert!(matches!(run.error(), DeployError::ProgramFailed { .. }));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
     assert_eq!(
         run.outcome.snapshot.resources.len(),
-        lab.snapshot.resources.len()
+        rig.snapshot.resources.len()
     );
 }
 
 #[tokio::test]
 async fn a_preview_of_such_a_destroy_shows_the_deletes_and_does_nothing() {
-    let lab = recorded().await;
-    let (spec, watch) = lab.spec(true);
-    let outcome = crate::destroy_with_program(spec, program(changed)).await;
+    let rig = recorded().await;
+    let (spec, watch) = rig.spec(true);
+    let outcome = nimbus_engine_deploy::destroy_with_program(spec, program(changed)).await;
     let run = watch.into_run(outcome).ok();
     assert!(run.entries.is_empty());
     assert!(
-        lab.take_calls()
+        rig.take_calls()
             .iter()
             .all(|call| !call.starts_with("delete"))
     );
     for step in ["delete a", "delete gone", "delete comp", "delete prov"] {
-        assert!(run.steps().contains(&step.to_owned()), "{:?}", run.steps());
+        assert!(
+            run.step_lines().contains(&step.to_owned()),
+            "{:?}",
+            run.step_lines()
+        );
     }
 }
 
 #[tokio::test]
 async fn a_refresh_that_runs_the_program_looks_through_providers_that_are_configured_anew() {
-    let mut lab = recorded().await;
-    let (spec, watch) = lab.spec(false);
-    let outcome = crate::refresh_with_program(spec, program(changed)).await;
+    let mut rig = recorded().await;
+    let (spec, watch) = rig.spec(false);
+    let outcome = nimbus_engine_deploy::refresh_with_program(spec, program(changed)).await;
     let run = watch.into_run(outcome).ok();
-    let calls = std::mem::take(&mut *lab.fake.calls.lock());
+    let calls = std::mem::take(&mut *rig.provider.log.lock());
     let at = |wanted: &str| calls.iter().position(|call| call.contains(wanted));
     let configured = at("configure prov key=\"new\"").unwrap_or_else(|| panic!("{calls:?}"));
     assert!(configured < at("read a").unwrap(), "{calls:?}");
@@ -162,9 +166,9 @@ async fn a_refresh_that_runs_the_program_looks_through_providers_that_are_config
         at("create").is_none() && at("update").is_none(),
         "{calls:?}"
     );
-    lab.snapshot = run.outcome.snapshot;
-    assert_eq!(lab.resource("a").inputs["x"], "1".into());
-    assert_eq!(lab.resource("comp").outputs["is"], "recorded".into());
-    assert_eq!(lab.resource("prov").inputs["key"], "new".into());
-    assert!(lab.find("new").is_none() && lab.find("gone").is_some());
+    rig.snapshot = run.outcome.snapshot;
+    assert_eq!(rig.resource("a").inputs["x"], "1".into());
+    assert_eq!(rig.resource("comp").outputs["is"], "recorded".into());
+    assert_eq!(rig.resource("prov").inputs["key"], "new".into());
+    assert!(rig.find("new").is_none() && rig.find("gone").is_some());
 }

@@ -12,7 +12,7 @@ use super::support::*;
 
 fn program(
     region: &'static str,
-) -> impl Fn(Monitor) -> BoxFuture<'static, Result<(), RegisterError>> {
+) -> impl Fn(ClosureMonitor) -> BoxFuture<'static, Result<(), RegisterError>> {
     move |m| {
         async move {
             let provider = m.provider("mine", &[("region", region.into())]).await?;
@@ -24,8 +24,8 @@ fn program(
     }
 }
 
-fn configurations(lab: &Lab) -> Vec<String> {
-    let calls = std::mem::take(&mut *lab.fake.calls.lock());
+fn configurations(rig: &AnsweringRig) -> Vec<String> {
+    let calls = std::mem::take(&mut *rig.provider.log.lock());
     calls
         .into_iter()
         .filter(|call| call.starts_with("configure"))
@@ -34,37 +34,37 @@ fn configurations(lab: &Lab) -> Vec<String> {
 
 #[tokio::test]
 async fn a_provider_is_created_kept_updated_and_deleted_like_any_resource() {
-    let mut lab = Lab::new();
-    let run = lab.up(program("x")).await.ok();
-    assert_eq!(run.steps(), ["create mine", "create a"]);
-    assert_eq!(configurations(&lab), ["configure mine region=\"x\""]);
-    let id = lab.resource("mine").id.clone();
+    let mut rig = AnsweringRig::new();
+    let run = rig.up(program("x")).await.ok();
+    assert_eq!(run.step_lines(), ["create mine", "create a"]);
+    assert_eq!(configurations(&rig), ["configure mine region=\"x\""]);
+    let id = rig.resource("mine").id.clone();
     assert_eq!(
-        lab.resource("mine").outputs,
+        rig.resource("mine").outputs,
         props(&[("region", "x".into())])
     );
 
-    assert!(lab.up(program("x")).await.ok().steps().is_empty());
-    assert_eq!(configurations(&lab).len(), 1, "configured once in each run");
+    assert!(rig.up(program("x")).await.ok().step_lines().is_empty());
+    assert_eq!(configurations(&rig).len(), 1, "configured once in each run");
 
-    let run = lab.up(program("y")).await.ok();
-    assert_eq!(run.steps(), ["update mine"]);
-    assert_eq!(configurations(&lab), ["configure mine region=\"y\""]);
-    assert_eq!(lab.resource("mine").id, id);
+    let run = rig.up(program("y")).await.ok();
+    assert_eq!(run.step_lines(), ["update mine"]);
+    assert_eq!(configurations(&rig), ["configure mine region=\"y\""]);
+    assert_eq!(rig.resource("mine").id, id);
 
-    let run = lab.destroy().await.ok();
-    assert_eq!(run.steps(), ["delete a", "delete mine"]);
+    let run = rig.destroy().await.ok();
+    assert_eq!(run.step_lines(), ["delete a", "delete mine"]);
 }
 
 #[tokio::test]
 async fn a_provider_that_refuses_its_configuration_harms_only_whoever_uses_it() {
-    let mut lab = Lab::new();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.answers(|answers| {
         answers.configure = Some(Box::new(|request| {
             (request.name == "bad").then(|| Err(failed("no such region")))
         }));
     });
-    let unused = |m: Monitor| {
+    let unused = |m: ClosureMonitor| {
         async move {
             m.provider("bad", &[("region", "nowhere".into())]).await?;
             m.resource("a", |_| {}).await?;
@@ -73,11 +73,11 @@ async fn a_provider_that_refuses_its_configuration_harms_only_whoever_uses_it() 
         }
         .boxed()
     };
-    lab.up(unused).await.ok();
-    assert!(lab.resource("a").id.is_some());
-    assert!(lab.up(unused).await.ok().steps().is_empty());
+    rig.up(unused).await.ok();
+    assert!(rig.resource("a").id.is_some());
+    assert!(rig.up(unused).await.ok().step_lines().is_empty());
 
-    let used = |m: Monitor| {
+    let used = |m: ClosureMonitor| {
         async move {
             let provider = m.provider("bad", &[("region", "nowhere".into())]).await?;
             m.resource("a", |_| {}).await?;
@@ -87,19 +87,19 @@ async fn a_provider_that_refuses_its_configuration_harms_only_whoever_uses_it() 
         }
         .boxed()
     };
-    let run = lab.up(used).await;
+    let run = rig.up(used).await;
     let error = run.outcome.result.expect_err("b cannot be made");
     let said = format!("{error} {:?}", run.events);
     assert!(said.contains("no such region"), "{said}");
-    assert!(lab.snapshot.pending_operations.is_empty());
+    assert!(rig.snapshot.pending_operations.is_empty());
 }
 
 #[tokio::test]
 async fn a_provider_that_sees_no_difference_goes_on_with_what_it_had() {
-    let mut lab = Lab::new();
-    lab.up(program("x")).await.ok();
-    configurations(&lab);
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.up(program("x")).await.ok();
+    configurations(&rig);
+    rig.answers(|answers| {
         answers.diff_config = Some(Box::new(|_| {
             Some(Ok(DiffResponse {
                 changes: Diffs::None,
@@ -107,10 +107,10 @@ async fn a_provider_that_sees_no_difference_goes_on_with_what_it_had() {
             }))
         }));
     });
-    assert!(lab.up(program("y")).await.ok().steps().is_empty());
-    assert_eq!(configurations(&lab), ["configure mine region=\"x\""]);
+    assert!(rig.up(program("y")).await.ok().step_lines().is_empty());
+    assert_eq!(configurations(&rig), ["configure mine region=\"x\""]);
     assert_eq!(
-        lab.resource("mine").inputs["region"],
+        rig.resource("mine").inputs["region"],
         "y".into(),
         "the record follows"
     );
@@ -118,18 +118,18 @@ async fn a_provider_that_sees_no_difference_goes_on_with_what_it_had() {
 
 #[tokio::test]
 async fn a_replaced_provider_replaces_its_resources() {
-    let mut lab = Lab::new();
-    lab.up(program("x")).await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.up(program("x")).await.ok();
+    rig.answers(|answers| {
         answers.diff_config = Some(Box::new(|request| {
             let mut diff = compare(&request.old_inputs, &request.new_inputs);
             diff.replace_keys = diff.changed_keys.clone();
             Some(Ok(diff))
         }));
     });
-    let run = lab.up(program("y")).await.ok();
+    let run = rig.up(program("y")).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         [
             "create-replacement mine",
             "replace mine",
@@ -147,9 +147,9 @@ async fn a_replaced_provider_replaces_its_resources() {
 
 #[tokio::test]
 async fn a_resource_may_move_to_another_provider_that_can_take_over() {
-    let mut lab = Lab::new();
-    lab.up(program("x")).await.ok();
-    let moved = |m: Monitor| {
+    let mut rig = AnsweringRig::new();
+    rig.up(program("x")).await.ok();
+    let moved = |m: ClosureMonitor| {
         async move {
             m.provider("mine", &[("region", "x".into())]).await?;
             let other = m.provider("other", &[("region", "x".into())]).await?;
@@ -159,25 +159,25 @@ async fn a_resource_may_move_to_another_provider_that_can_take_over() {
         }
         .boxed()
     };
-    let run = lab.up(moved).await.ok();
-    assert_eq!(run.steps(), ["create other"]);
-    let provider = ProviderRef::parse(&lab.resource("a").provider).unwrap();
+    let run = rig.up(moved).await.ok();
+    assert_eq!(run.step_lines(), ["create other"]);
+    let provider = ProviderRef::parse(&rig.resource("a").provider).unwrap();
     assert_eq!(provider.urn.name(), "other");
 }
 
 #[tokio::test]
 async fn a_renamed_provider_serves_its_resources_under_the_new_name() {
-    let mut lab = Lab::new();
-    lab.up(program("x")).await.ok();
+    let mut rig = AnsweringRig::new();
+    rig.up(program("x")).await.ok();
     let comparisons = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&comparisons);
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.diff_config = Some(Box::new(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
             None
         }));
     });
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let mut goal = Goal::new(provider_type("pkg"), "renamed", true);
@@ -197,21 +197,21 @@ async fn a_renamed_provider_serves_its_resources_under_the_new_name() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
     assert_eq!(
         comparisons.load(Ordering::Relaxed),
         1,
         "it is compared for itself, not again for its resource"
     );
-    let provider = ProviderRef::parse(&lab.resource("a").provider).unwrap();
+    let provider = ProviderRef::parse(&rig.resource("a").provider).unwrap();
     assert_eq!(provider.urn.name(), "renamed");
-    lab.destroy().await.ok();
+    rig.destroy().await.ok();
 }
 
 #[tokio::test]
 async fn a_provider_configured_by_what_does_not_exist_yet_knows_nothing() {
-    let lab = Lab::new();
-    let run = lab
+    let rig = AnsweringRig::new();
+    let run = rig
         .preview(|m| {
             async move {
                 let a = m.resource("a", |_| ()).await?;
@@ -235,15 +235,15 @@ async fn a_provider_configured_by_what_does_not_exist_yet_knows_nothing() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["create a", "create mine", "create b"]);
-    assert_eq!(configurations(&lab), ["configure default "]);
+    assert_eq!(run.step_lines(), ["create a", "create mine", "create b"]);
+    assert_eq!(configurations(&rig), ["configure default "]);
 }
 
 #[tokio::test]
 async fn a_comparison_that_an_unknown_configuration_prevents_is_shown_as_an_update() {
-    let mut lab = Lab::new();
-    lab.up(program("x")).await.ok();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.up(program("x")).await.ok();
+    let run = rig
         .preview(|m| {
             async move {
                 let provider = m
@@ -257,16 +257,16 @@ async fn a_comparison_that_an_unknown_configuration_prevents_is_shown_as_an_upda
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["update mine", "update a"]);
+    assert_eq!(run.step_lines(), ["update mine", "update a"]);
     assert!(run.says("not known yet"));
 }
 
 #[tokio::test]
 async fn resources_keep_a_recorded_provider_that_the_program_dropped() {
-    let mut lab = Lab::new();
-    lab.up(program("x")).await.ok();
-    let reference = lab.resource("a").provider.clone();
-    let run = lab
+    let mut rig = AnsweringRig::new();
+    rig.up(program("x")).await.ok();
+    let reference = rig.resource("a").provider.clone();
+    let run = rig
         .up(move |m| {
             let provider = reference.clone();
             async move {
@@ -278,6 +278,6 @@ async fn resources_keep_a_recorded_provider_that_the_program_dropped() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
-    assert!(lab.find("mine").is_some());
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
+    assert!(rig.find("mine").is_some());
 }

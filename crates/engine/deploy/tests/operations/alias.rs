@@ -15,8 +15,8 @@ fn named(name: &str) -> Alias {
 
 #[tokio::test]
 async fn a_renamed_resource_is_the_same_and_its_users_follow() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             let old = m.resource("old", |_| ()).await?;
             m.resource("user", |goal| depend(goal, "x", &old)).await?;
@@ -27,7 +27,7 @@ async fn a_renamed_resource_is_the_same_and_its_users_follow() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let new = m
@@ -42,19 +42,19 @@ async fn a_renamed_resource_is_the_same_and_its_users_follow() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
-    assert_eq!(lab.names(), ["shop-dev", "default", "new", "user"]);
-    assert_eq!(lab.resource("user").dependencies, [urn("new")]);
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
+    assert_eq!(rig.names(), ["proj-test", "default", "new", "user"]);
+    assert_eq!(rig.resource("user").dependencies, [urn("new")]);
     assert!(
-        lab.resource("new").aliases.is_empty(),
+        rig.resource("new").aliases.is_empty(),
         "once written, the old name is history"
     );
 }
 
 #[tokio::test]
 async fn the_first_alias_that_is_recorded_counts_and_the_own_name_before_all() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("b", |goal| set(goal, "x", "b")).await?;
             m.resource("c", |goal| set(goal, "x", "c")).await?;
@@ -65,7 +65,7 @@ async fn the_first_alias_that_is_recorded_counts_and_the_own_name_before_all() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let aliases = vec![named("nobody"), named("c"), named("b")];
@@ -86,13 +86,13 @@ async fn the_first_alias_that_is_recorded_counts_and_the_own_name_before_all() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
 }
 
 #[tokio::test]
 async fn two_claims_to_one_record_are_refused() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("old", |_| ()).await?;
             m.done();
@@ -103,7 +103,7 @@ async fn two_claims_to_one_record_are_refused() {
     .await
     .ok();
     for second in ["other", "old"] {
-        let run = lab
+        let run = rig
             .preview(move |m| {
                 async move {
                     m.resource("new", |goal| goal.aliases = vec![named("old")])
@@ -123,8 +123,8 @@ async fn two_claims_to_one_record_are_refused() {
 
 #[tokio::test]
 async fn children_inherit_the_earlier_names_of_their_parents() {
-    let mut lab = Lab::new();
-    let before = |m: Monitor| {
+    let mut rig = AnsweringRig::new();
+    let before = |m: ClosureMonitor| {
         async move {
             let outer = m.component("app", |_| ()).await?;
             let inner = m
@@ -137,8 +137,8 @@ async fn children_inherit_the_earlier_names_of_their_parents() {
         }
         .boxed()
     };
-    lab.up(before).await.ok();
-    let run = lab
+    rig.up(before).await.ok();
+    let run = rig
         .up(|m| {
             async move {
                 // Renaming the outermost is enough: names that begin with it follow.
@@ -157,21 +157,21 @@ async fn children_inherit_the_earlier_names_of_their_parents() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
     assert_eq!(
-        lab.names(),
-        ["shop-dev", "shop", "shop-db", "default", "shop-db-disk"]
+        rig.names(),
+        ["proj-test", "shop", "shop-db", "default", "shop-db-disk"]
     );
     assert_eq!(
-        lab.resource("shop-db").parent.as_ref().unwrap().name(),
+        rig.resource("shop-db").parent.as_ref().unwrap().name(),
         "shop"
     );
 }
 
 #[tokio::test]
 async fn own_and_inherited_aliases_multiply() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             let parent = m.component("old-parent", |_| ()).await?;
             m.resource("old-child", |goal| goal.parent = Some(parent.urn))
@@ -184,7 +184,7 @@ async fn own_and_inherited_aliases_multiply() {
     .await
     .ok();
     // Both were renamed, and the parent was of another type too.
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let parent = m
@@ -209,13 +209,13 @@ async fn own_and_inherited_aliases_multiply() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
 }
 
 #[tokio::test]
 async fn a_resource_may_move_to_another_parent_or_from_another_project() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             m.resource("a", |_| ()).await?;
             m.done();
@@ -225,7 +225,7 @@ async fn a_resource_may_move_to_another_parent_or_from_another_project() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let parent = m.component("comp", |_| ()).await?;
@@ -244,13 +244,13 @@ async fn a_resource_may_move_to_another_parent_or_from_another_project() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["create comp"]);
-    let foreign = Urn::new("dev", "other-project", None, TYPE, "a");
-    lab.edit("a", |state| {
+    assert_eq!(run.step_lines(), ["create comp"]);
+    let foreign = Urn::new(STACK, "other-project", None, TYPE, "a");
+    rig.edit("a", |state| {
         state.urn = foreign.clone();
         state.parent = None;
     });
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 m.resource("a", |goal| {
@@ -267,14 +267,14 @@ async fn a_resource_may_move_to_another_parent_or_from_another_project() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["delete comp"]);
-    assert_eq!(lab.resource("a").urn, urn("a"));
+    assert_eq!(run.step_lines(), ["delete comp"]);
+    assert_eq!(rig.resource("a").urn, urn("a"));
 }
 
 #[tokio::test]
 async fn an_alias_may_name_a_parent_that_was_renamed_itself() {
-    let mut lab = Lab::new();
-    lab.up(|m| {
+    let mut rig = AnsweringRig::new();
+    rig.up(|m| {
         async move {
             let parent = m.component("old-parent", |_| ()).await?;
             m.resource("child", |goal| goal.parent = Some(parent.urn))
@@ -286,7 +286,7 @@ async fn an_alias_may_name_a_parent_that_was_renamed_itself() {
     })
     .await
     .ok();
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 let parent = m
@@ -314,14 +314,14 @@ async fn an_alias_may_name_a_parent_that_was_renamed_itself() {
         })
         .await
         .ok();
-    assert!(run.steps().is_empty(), "{:?}", run.steps());
+    assert!(run.step_lines().is_empty(), "{:?}", run.step_lines());
 }
 
 #[tokio::test]
 async fn what_is_told_of_a_renamed_component_starts_from_its_old_record() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |name: &'static str, earlier: &'static [&'static str]| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let aliases = earlier.iter().map(|name| named(name)).collect();
                 let comp = m.component(name, |goal| goal.aliases = aliases).await?;
@@ -333,8 +333,8 @@ async fn what_is_told_of_a_renamed_component_starts_from_its_old_record() {
             .boxed()
         }
     };
-    lab.up(program("old", &[])).await.ok();
-    let run = lab.up(program("new", &["old"])).await.ok();
+    rig.up(program("old", &[])).await.ok();
+    let run = rig.up(program("new", &["old"])).await.ok();
     let told = run.events.iter().filter_map(|event| match event {
         EngineEvent::ResourceOutputs { step, .. } if step.urn.name() == "new" => Some(step),
         _ => None,

@@ -5,12 +5,12 @@ use nimbus_engine_model::{AliasSpec, Goal, NamingMode, NamingRules, NamingScope}
 use nimbus_engine_ports::{CheckResponse, DiffResponse, Diffs, InitFailure, ProviderError};
 
 use super::support::*;
-use crate::DeployError;
+use nimbus_engine_deploy::DeployError;
 
 type Change = fn(&mut Goal);
 
-async fn one(lab: &mut Lab, change: Change) -> Run {
-    lab.up(move |m| {
+async fn one(rig: &mut AnsweringRig, change: Change) -> RigRun {
+    rig.up(move |m| {
         async move {
             m.resource("a", change).await?;
             m.done();
@@ -26,12 +26,12 @@ const DELETE_FIRST: [&str; 3] = ["delete-replaced a", "replace a", "create-repla
 
 #[tokio::test]
 async fn a_replacement_is_made_first_and_the_old_one_deleted_last() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
-    let run = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
-    assert_eq!(run.steps(), CREATE_FIRST);
-    assert_eq!(lab.take_calls(), ["create a", "create a", "delete a id-1"]);
-    assert_eq!(lab.resource("a").id.as_deref(), Some("id-2"));
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| set(goal, "replace", "1")).await.ok();
+    let run = one(&mut rig, |goal| set(goal, "replace", "2")).await.ok();
+    assert_eq!(run.step_lines(), CREATE_FIRST);
+    assert_eq!(rig.take_calls(), ["create a", "create a", "delete a id-1"]);
+    assert_eq!(rig.resource("a").id.as_deref(), Some("id-2"));
 }
 
 #[tokio::test]
@@ -42,9 +42,9 @@ async fn the_option_beats_the_providers_wish_about_the_order() {
         (Some(true), false, DELETE_FIRST),
         (Some(false), true, CREATE_FIRST),
     ] {
-        let mut lab = Lab::new();
-        one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
-        lab.answers(|answers| {
+        let mut rig = AnsweringRig::new();
+        one(&mut rig, |goal| set(goal, "replace", "1")).await.ok();
+        rig.answers(|answers| {
             answers.diff = Some(Box::new(move |request| {
                 let diff = compare(&request.old_inputs, &request.new_inputs);
                 Some(Ok(DiffResponse {
@@ -53,7 +53,7 @@ async fn the_option_beats_the_providers_wish_about_the_order() {
                 }))
             }));
         });
-        let run = lab
+        let run = rig
             .up(move |m| {
                 async move {
                     m.resource("a", |goal| {
@@ -68,13 +68,13 @@ async fn the_option_beats_the_providers_wish_about_the_order() {
             })
             .await
             .ok();
-        assert_eq!(run.steps(), expected, "option {option:?}, wish {wish}");
+        assert_eq!(run.step_lines(), expected, "option {option:?}, wish {wish}");
     }
 }
 
 /// a ← hard (replaced by a change of a), soft (updated), loose (depends only), harder ← hard.
-async fn family(lab: &mut Lab, value: &'static str) -> Run {
-    lab.up(move |m| {
+async fn family(rig: &mut AnsweringRig, value: &'static str) -> RigRun {
+    rig.up(move |m| {
         async move {
             let a = m
                 .resource("a", |goal| {
@@ -100,11 +100,11 @@ async fn family(lab: &mut Lab, value: &'static str) -> Run {
 
 #[tokio::test]
 async fn deleting_first_takes_along_exactly_the_dependants_that_would_be_replaced() {
-    let mut lab = Lab::new();
-    family(&mut lab, "1").await.ok();
-    let run = family(&mut lab, "2").await.ok();
+    let mut rig = AnsweringRig::new();
+    family(&mut rig, "1").await.ok();
+    let run = family(&mut rig, "2").await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         [
             "delete-replaced harder",
             "delete-replaced hard",
@@ -118,9 +118,9 @@ async fn deleting_first_takes_along_exactly_the_dependants_that_would_be_replace
             "create-replacement harder",
         ]
     );
-    assert_eq!(lab.fake.objects.lock().len(), 5);
+    assert_eq!(rig.provider.objects.lock().len(), 5);
     assert!(
-        lab.snapshot
+        rig.snapshot
             .resources
             .iter()
             .all(|state| !state.pending_replacement)
@@ -129,47 +129,47 @@ async fn deleting_first_takes_along_exactly_the_dependants_that_would_be_replace
 
 #[tokio::test]
 async fn a_dependant_that_is_no_longer_wanted_goes_without_a_second_delete() {
-    let mut lab = Lab::new();
-    family(&mut lab, "1").await.ok();
-    lab.take_calls();
-    let run = one(&mut lab, |goal| {
+    let mut rig = AnsweringRig::new();
+    family(&mut rig, "1").await.ok();
+    rig.take_calls();
+    let run = one(&mut rig, |goal| {
         set(goal, "replace", "2");
         goal.delete_before_replace = Some(true);
     })
     .await
     .ok();
-    let calls = lab.take_calls();
+    let calls = rig.take_calls();
     let deletes_of_hard = calls
         .iter()
         .filter(|call| call.starts_with("delete hard "))
         .count();
     assert_eq!(deletes_of_hard, 1, "{calls:?}");
     assert!(
-        run.steps()
+        run.step_lines()
             .contains(&"remove-pending-replace hard".to_owned()),
         "{:?}",
-        run.steps()
+        run.step_lines()
     );
-    assert_eq!(lab.names(), ["shop-dev", "default", "a"]);
+    assert_eq!(rig.names(), ["proj-test", "default", "a"]);
 }
 
 #[tokio::test]
 async fn a_protected_dependant_keeps_everything_in_place() {
-    let mut lab = Lab::new();
-    family(&mut lab, "1").await.ok();
-    lab.edit("harder", |state| state.protect = true);
-    lab.take_calls();
-    let run = family(&mut lab, "2").await;
+    let mut rig = AnsweringRig::new();
+    family(&mut rig, "1").await.ok();
+    rig.edit("harder", |state| state.protect = true);
+    rig.take_calls();
+    let run = family(&mut rig, "2").await;
     assert!(matches!(
         run.error(),
         DeployError::Protected { cause: Some(_), .. }
     ));
-    assert!(lab.take_calls().is_empty());
+    assert!(rig.take_calls().is_empty());
 }
 
 #[tokio::test]
 async fn a_failed_create_after_the_delete_is_finished_by_the_next_run() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let with: [Change; 2] = [
         |goal| {
             set(goal, "replace", "1");
@@ -180,25 +180,25 @@ async fn a_failed_create_after_the_delete_is_finished_by_the_next_run() {
             goal.delete_before_replace = Some(true);
         },
     ];
-    one(&mut lab, with[0]).await.ok();
-    lab.answers(|answers| answers.create = Some(Box::new(|_| Some(Err(failed("no"))))));
-    assert!(one(&mut lab, with[1]).await.outcome.result.is_err());
-    assert!(lab.resource("a").pending_replacement);
-    lab.default_answers();
-    lab.take_calls();
-    let run = one(&mut lab, with[1]).await.ok();
-    assert_eq!(run.steps(), ["replace a", "create-replacement a"]);
-    assert_eq!(lab.take_calls(), ["create a"], "it was deleted before");
-    assert!(!lab.resource("a").pending_replacement);
+    one(&mut rig, with[0]).await.ok();
+    rig.answers(|answers| answers.create = Some(Box::new(|_| Some(Err(failed("no"))))));
+    assert!(one(&mut rig, with[1]).await.outcome.result.is_err());
+    assert!(rig.resource("a").pending_replacement);
+    rig.default_answers();
+    rig.take_calls();
+    let run = one(&mut rig, with[1]).await.ok();
+    assert_eq!(run.step_lines(), ["replace a", "create-replacement a"]);
+    assert_eq!(rig.take_calls(), ["create a"], "it was deleted before");
+    assert!(!rig.resource("a").pending_replacement);
 }
 
 #[tokio::test]
 async fn what_waits_for_a_replacement_that_nobody_wants_is_only_forgotten() {
-    let mut lab = Lab::new();
-    one(&mut lab, |_| ()).await.ok();
-    lab.edit("a", |state| state.pending_replacement = true);
-    lab.take_calls();
-    let wanted = lab.preview(|m| {
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |_| ()).await.ok();
+    rig.edit("a", |state| state.pending_replacement = true);
+    rig.take_calls();
+    let wanted = rig.preview(|m| {
         async move {
             m.resource("a", |_| ()).await?;
             m.done();
@@ -206,13 +206,13 @@ async fn what_waits_for_a_replacement_that_nobody_wants_is_only_forgotten() {
         }
         .boxed()
     });
-    let steps = wanted.await.ok().steps();
+    let steps = wanted.await.ok().step_lines();
     assert_eq!(
         steps,
         ["replace a", "create-replacement a"],
         "it is gone, though nothing changed"
     );
-    let run = lab
+    let run = rig
         .up(|m| {
             async move {
                 m.done();
@@ -222,42 +222,45 @@ async fn what_waits_for_a_replacement_that_nobody_wants_is_only_forgotten() {
         })
         .await
         .ok();
-    assert_eq!(run.steps(), ["remove-pending-replace a"]);
-    assert!(lab.take_calls().is_empty());
-    assert!(lab.find("a").is_none());
+    assert_eq!(run.step_lines(), ["remove-pending-replace a"]);
+    assert!(rig.take_calls().is_empty());
+    assert!(rig.find("a").is_none());
 }
 
 #[tokio::test]
 async fn pending_deletes_are_finished_by_the_next_run() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
-    lab.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(failed("busy"))))));
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| set(goal, "replace", "1")).await.ok();
+    rig.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(failed("busy"))))));
     assert!(
-        one(&mut lab, |goal| set(goal, "replace", "2"))
+        one(&mut rig, |goal| set(goal, "replace", "2"))
             .await
             .outcome
             .result
             .is_err()
     );
     assert_eq!(
-        lab.snapshot
+        rig.snapshot
             .resources
             .iter()
             .filter(|state| state.delete)
             .count(),
         1
     );
-    lab.default_answers();
-    let run = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
-    assert_eq!(run.steps(), ["delete-replaced a"]);
-    assert_eq!(lab.fake.objects.lock().keys().collect::<Vec<_>>(), ["id-2"]);
+    rig.default_answers();
+    let run = one(&mut rig, |goal| set(goal, "replace", "2")).await.ok();
+    assert_eq!(run.step_lines(), ["delete-replaced a"]);
+    assert_eq!(
+        rig.provider.objects.lock().keys().collect::<Vec<_>>(),
+        ["id-2"]
+    );
 }
 
 #[tokio::test]
 async fn replacements_get_inputs_of_their_own() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     // The provider keeps a generated name as long as it is told the old inputs.
-    lab.answers(|answers| {
+    rig.answers(|answers| {
         answers.check = Some(Box::new(|request| {
             let mut properties = request.news.clone();
             let kept = request
@@ -273,22 +276,22 @@ async fn replacements_get_inputs_of_their_own() {
             }))
         }));
     });
-    one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
-    let first = lab.resource("a").inputs["generated"].clone();
-    one(&mut lab, |goal| {
+    one(&mut rig, |goal| set(goal, "replace", "1")).await.ok();
+    let first = rig.resource("a").inputs["generated"].clone();
+    one(&mut rig, |goal| {
         set(goal, "replace", "1");
         set(goal, "x", "y");
     })
     .await
     .ok();
     assert_eq!(
-        lab.resource("a").inputs["generated"],
+        rig.resource("a").inputs["generated"],
         first,
         "an update keeps the name"
     );
-    one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
+    one(&mut rig, |goal| set(goal, "replace", "2")).await.ok();
     assert_ne!(
-        lab.resource("a").inputs["generated"],
+        rig.resource("a").inputs["generated"],
         first,
         "a replacement does not"
     );
@@ -296,7 +299,7 @@ async fn replacements_get_inputs_of_their_own() {
 
 #[tokio::test]
 async fn replace_on_changes_replaces_where_the_provider_would_update() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let with: [Change; 2] = [
         |goal| {
             set(goal, "x", "1");
@@ -307,9 +310,9 @@ async fn replace_on_changes_replaces_where_the_provider_would_update() {
             goal.replace_on_changes = vec!["x".to_owned()];
         },
     ];
-    one(&mut lab, with[0]).await.ok();
-    let run = one(&mut lab, with[1]).await.ok();
-    assert_eq!(run.steps(), CREATE_FIRST);
+    one(&mut rig, with[0]).await.ok();
+    let run = one(&mut rig, with[1]).await.ok();
+    assert_eq!(run.step_lines(), CREATE_FIRST);
     let replace = run
         .step_events()
         .find(|step| step.op.as_str() == "replace")
@@ -319,33 +322,38 @@ async fn replace_on_changes_replaces_where_the_provider_would_update() {
 
 #[tokio::test]
 async fn tainted_and_targeted_resources_are_replaced_though_nothing_changed() {
-    let mut lab = Lab::new();
-    one(&mut lab, |_| ()).await.ok();
-    lab.edit("a", |state| state.taint = true);
-    assert_eq!(one(&mut lab, |_| ()).await.ok().steps(), CREATE_FIRST);
-    assert!(!lab.resource("a").taint);
-    lab.options.replace_targets = vec![urn("a").to_string()];
-    assert_eq!(one(&mut lab, |_| ()).await.ok().steps(), CREATE_FIRST);
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |_| ()).await.ok();
+    rig.edit("a", |state| state.taint = true);
+    assert_eq!(one(&mut rig, |_| ()).await.ok().step_lines(), CREATE_FIRST);
+    assert!(!rig.resource("a").taint);
+    rig.options.replace_targets = vec![urn("a").to_string()];
+    assert_eq!(one(&mut rig, |_| ()).await.ok().step_lines(), CREATE_FIRST);
 }
 
 #[tokio::test]
 async fn a_changed_trigger_replaces() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| goal.replacement_trigger = "1".into())
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| goal.replacement_trigger = "1".into())
         .await
         .ok();
-    let same = one(&mut lab, |goal| goal.replacement_trigger = "1".into())
+    let same = one(&mut rig, |goal| goal.replacement_trigger = "1".into())
         .await
         .ok();
-    assert!(same.steps().is_empty());
-    let run = one(&mut lab, |goal| goal.replacement_trigger = "2".into())
+    assert!(same.step_lines().is_empty());
+    let run = one(&mut rig, |goal| goal.replacement_trigger = "2".into())
         .await
         .ok();
-    assert_eq!(run.steps(), CREATE_FIRST);
+    assert_eq!(run.step_lines(), CREATE_FIRST);
 }
 
-async fn bound(lab: &mut Lab, value: &'static str, dbr: bool, bind: fn(&mut Goal)) -> Run {
-    lab.up(move |m| {
+async fn bound(
+    rig: &mut AnsweringRig,
+    value: &'static str,
+    dbr: bool,
+    bind: fn(&mut Goal),
+) -> RigRun {
+    rig.up(move |m| {
         async move {
             m.resource("a", |goal| {
                 set(goal, "replace", value);
@@ -368,26 +376,26 @@ async fn resources_bound_to_a_replaced_one_are_replaced_with_it() {
         (|goal| goal.deleted_with = Some(urn("a")), "deletedWith"),
     ];
     for (bind, key) in binds {
-        let mut lab = Lab::new();
-        bound(&mut lab, "1", false, bind).await.ok();
-        let run = bound(&mut lab, "2", false, bind).await.ok();
+        let mut rig = AnsweringRig::new();
+        bound(&mut rig, "1", false, bind).await.ok();
+        let run = bound(&mut rig, "2", false, bind).await.ok();
         let replaced = run
             .step_events()
             .find(|step| step.op.as_str() == "replace" && step.urn.name() == "b")
-            .unwrap_or_else(|| panic!("{key}: {:?}", run.steps()));
+            .unwrap_or_else(|| panic!("{key}: {:?}", run.step_lines()));
         assert_eq!(replaced.replace_keys, [key]);
     }
 }
 
 #[tokio::test]
 async fn what_is_deleted_with_another_is_not_deleted_on_its_own() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let bind: fn(&mut Goal) = |goal| goal.deleted_with = Some(urn("a"));
-    bound(&mut lab, "1", true, bind).await.ok();
-    lab.take_calls();
-    let run = bound(&mut lab, "2", true, bind).await.ok();
+    bound(&mut rig, "1", true, bind).await.ok();
+    rig.take_calls();
+    let run = bound(&mut rig, "2", true, bind).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         [
             "delete-replaced b",
             "delete-replaced a",
@@ -397,7 +405,7 @@ async fn what_is_deleted_with_another_is_not_deleted_on_its_own() {
             "create-replacement b",
         ]
     );
-    assert_eq!(lab.take_calls(), ["delete a id-1", "create a", "create b"]);
+    assert_eq!(rig.take_calls(), ["delete a id-1", "create a", "create b"]);
 }
 
 #[tokio::test]
@@ -406,8 +414,8 @@ async fn half_made_resources_are_updated_or_replaced_as_the_options_say() {
         (vec![], vec!["update a"]),
         (vec!["*"], CREATE_FIRST.to_vec()),
     ] {
-        let mut lab = Lab::new();
-        lab.answers(|answers| {
+        let mut rig = AnsweringRig::new();
+        rig.answers(|answers| {
             answers.create = Some(Box::new(|request| {
                 Some(Err(ProviderError::InitFailed(Box::new(InitFailure {
                     id: "half".to_owned(),
@@ -418,13 +426,13 @@ async fn half_made_resources_are_updated_or_replaced_as_the_options_say() {
                 }))))
             }));
         });
-        assert!(one(&mut lab, |_| ()).await.outcome.result.is_err());
-        let half = lab.resource("a");
+        assert!(one(&mut rig, |_| ()).await.outcome.result.is_err());
+        let half = rig.resource("a");
         assert_eq!(half.id.as_deref(), Some("half"));
         assert_eq!(half.init_errors, ["not ready"]);
-        lab.default_answers();
+        rig.default_answers();
         let paths: Vec<String> = paths.into_iter().map(str::to_owned).collect();
-        let run = lab
+        let run = rig
             .up(move |m| {
                 let paths = paths.clone();
                 async move {
@@ -437,16 +445,16 @@ async fn half_made_resources_are_updated_or_replaced_as_the_options_say() {
             })
             .await
             .ok();
-        assert_eq!(run.steps(), expected);
-        assert!(lab.resource("a").init_errors.is_empty());
+        assert_eq!(run.step_lines(), expected);
+        assert!(rig.resource("a").init_errors.is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_component_may_become_a_custom_resource_and_back() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |custom: bool| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 if custom {
                     m.resource("a", |_| ()).await?;
@@ -460,19 +468,19 @@ async fn a_component_may_become_a_custom_resource_and_back() {
             .boxed()
         }
     };
-    lab.up(program(false)).await.ok();
-    assert_eq!(lab.up(program(true)).await.ok().steps(), CREATE_FIRST);
-    assert_eq!(lab.resource("a").id.as_deref(), Some("id-1"));
-    assert_eq!(lab.up(program(false)).await.ok().steps(), CREATE_FIRST);
-    assert!(lab.fake.objects.lock().is_empty());
-    assert!(lab.resource("a").id.is_none());
+    rig.up(program(false)).await.ok();
+    assert_eq!(rig.up(program(true)).await.ok().step_lines(), CREATE_FIRST);
+    assert_eq!(rig.resource("a").id.as_deref(), Some("id-1"));
+    assert_eq!(rig.up(program(false)).await.ok().step_lines(), CREATE_FIRST);
+    assert!(rig.provider.objects.lock().is_empty());
+    assert!(rig.resource("a").id.is_none());
 }
 
 #[tokio::test]
 async fn the_engine_compares_when_the_provider_cannot() {
-    let mut lab = Lab::new();
-    one(&mut lab, |goal| set(goal, "x", "1")).await.ok();
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    one(&mut rig, |goal| set(goal, "x", "1")).await.ok();
+    rig.answers(|answers| {
         answers.diff = Some(Box::new(|_| {
             Some(Ok(DiffResponse {
                 changes: Diffs::Unknown,
@@ -481,14 +489,17 @@ async fn the_engine_compares_when_the_provider_cannot() {
         }));
     });
     assert!(
-        one(&mut lab, |goal| set(goal, "x", "1"))
+        one(&mut rig, |goal| set(goal, "x", "1"))
             .await
             .ok()
-            .steps()
+            .step_lines()
             .is_empty()
     );
     assert_eq!(
-        one(&mut lab, |goal| set(goal, "x", "2")).await.ok().steps(),
+        one(&mut rig, |goal| set(goal, "x", "2"))
+            .await
+            .ok()
+            .step_lines(),
         ["update a"]
     );
 }
@@ -496,9 +507,9 @@ async fn the_engine_compares_when_the_provider_cannot() {
 #[tokio::test]
 async fn a_renamed_resource_can_be_replaced_in_the_same_run() {
     for dbr in [false, true] {
-        let mut lab = Lab::new();
-        one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
-        let run = lab
+        let mut rig = AnsweringRig::new();
+        one(&mut rig, |goal| set(goal, "replace", "1")).await.ok();
+        let run = rig
             .up(move |m| {
                 async move {
                     m.resource("b", |goal| {
@@ -519,20 +530,21 @@ async fn a_renamed_resource_can_be_replaced_in_the_same_run() {
             .await
             .ok();
         assert!(
-            run.steps().contains(&"create-replacement b".to_owned()),
+            run.step_lines()
+                .contains(&"create-replacement b".to_owned()),
             "{:?}",
-            run.steps()
+            run.step_lines()
         );
-        assert_eq!(lab.names(), ["shop-dev", "default", "b"]);
-        assert_eq!(lab.fake.objects.lock().len(), 1);
+        assert_eq!(rig.names(), ["proj-test", "default", "b"]);
+        assert_eq!(rig.provider.objects.lock().len(), 1);
     }
 }
 
 #[tokio::test]
 async fn a_dependant_that_is_renamed_while_it_is_dragged_along_is_made_anew() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |value: &'static str, name: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let a = m
                     .resource("a", |goal| {
@@ -555,21 +567,21 @@ async fn a_dependant_that_is_renamed_while_it_is_dragged_along_is_made_anew() {
             .boxed()
         }
     };
-    lab.up(program("1", "old")).await.ok();
-    lab.take_calls();
-    lab.up(program("2", "new")).await.ok();
+    rig.up(program("1", "old")).await.ok();
+    rig.take_calls();
+    rig.up(program("2", "new")).await.ok();
     assert_eq!(
-        lab.take_calls(),
+        rig.take_calls(),
         ["delete old id-2", "delete a id-1", "create a", "create new"]
     );
-    assert_eq!(lab.names(), ["shop-dev", "default", "a", "new"]);
+    assert_eq!(rig.names(), ["proj-test", "default", "a", "new"]);
 }
 
 #[tokio::test]
 async fn a_delete_that_is_still_pending_goes_along_with_a_delete_before_replace() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |a: &'static str, b: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 let a = m
                     .resource("a", |goal| {
@@ -588,14 +600,14 @@ async fn a_delete_that_is_still_pending_goes_along_with_a_delete_before_replace(
             .boxed()
         }
     };
-    lab.up(program("1", "1")).await.ok();
-    lab.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(failed("busy"))))));
-    lab.up(program("1", "2")).await.error();
-    assert_eq!(lab.names(), ["shop-dev", "default", "a", "b", "b"]);
-    lab.default_answers();
-    let run = lab.up(program("2", "2")).await.ok();
+    rig.up(program("1", "1")).await.ok();
+    rig.answers(|answers| answers.delete = Some(Box::new(|_| Some(Err(failed("busy"))))));
+    rig.up(program("1", "2")).await.error();
+    assert_eq!(rig.names(), ["proj-test", "default", "a", "b", "b"]);
+    rig.default_answers();
+    let run = rig.up(program("2", "2")).await.ok();
     assert_eq!(
-        run.steps(),
+        run.step_lines(),
         [
             "delete b",
             "delete-replaced b",
@@ -606,15 +618,15 @@ async fn a_delete_that_is_still_pending_goes_along_with_a_delete_before_replace(
             "create-replacement b",
         ]
     );
-    assert_eq!(lab.names(), ["shop-dev", "default", "a", "b"]);
-    assert_eq!(lab.fake.objects.lock().len(), 2);
+    assert_eq!(rig.names(), ["proj-test", "default", "a", "b"]);
+    assert_eq!(rig.provider.objects.lock().len(), 2);
 }
 
 #[tokio::test]
 async fn a_chain_of_resources_that_go_with_one_another_is_replaced_link_by_link() {
-    let mut lab = Lab::new();
+    let mut rig = AnsweringRig::new();
     let program = |value: &'static str| {
-        move |m: Monitor| {
+        move |m: ClosureMonitor| {
             async move {
                 m.resource("a", |goal| {
                     set(goal, "replace", value);
@@ -631,11 +643,11 @@ async fn a_chain_of_resources_that_go_with_one_another_is_replaced_link_by_link(
             .boxed()
         }
     };
-    lab.up(program("1")).await.ok();
-    lab.take_calls();
-    lab.up(program("2")).await.ok();
+    rig.up(program("1")).await.ok();
+    rig.take_calls();
+    rig.up(program("2")).await.ok();
     assert_eq!(
-        lab.take_calls(),
+        rig.take_calls(),
         ["delete a id-1", "create a", "create b", "create c"],
         "deleting the first takes the others along"
     );
@@ -658,19 +670,19 @@ async fn what_always_has_the_same_name_is_deleted_before_its_replacement_is_made
         (r#"{"pattern":"${name}-${hex(4)}"}"#, CREATE_FIRST),
         (r#"{"mode":"default"}"#, CREATE_FIRST),
     ] {
-        let mut lab = Lab::new();
-        lab.options.naming = Some(naming(rules));
-        one(&mut lab, |goal| set(goal, "replace", "1")).await.ok();
-        let run = one(&mut lab, |goal| set(goal, "replace", "2")).await.ok();
-        assert_eq!(run.steps(), expected, "{rules}");
+        let mut rig = AnsweringRig::new();
+        rig.options.naming = Some(naming(rules));
+        one(&mut rig, |goal| set(goal, "replace", "1")).await.ok();
+        let run = one(&mut rig, |goal| set(goal, "replace", "2")).await.ok();
+        assert_eq!(run.step_lines(), expected, "{rules}");
     }
 }
 
 #[tokio::test]
 async fn providers_hear_the_rule_for_the_name_of_an_object() {
-    let mut lab = Lab::new();
-    lab.options.naming = Some(naming(r#"{"pattern":"${project}-${name}","enforce":true}"#));
-    lab.answers(|answers| {
+    let mut rig = AnsweringRig::new();
+    rig.options.naming = Some(naming(r#"{"pattern":"${project}-${name}","enforce":true}"#));
+    rig.answers(|answers| {
         answers.check = Some(Box::new(|request| {
             let naming = request.naming.clone().unwrap();
             assert_eq!(naming.mode, NamingMode::Enforce);
@@ -681,6 +693,9 @@ async fn providers_hear_the_rule_for_the_name_of_an_object() {
             }))
         }));
     });
-    one(&mut lab, |_| ()).await.ok();
-    assert_eq!(lab.resource("a").inputs["name"], "shop-a".into());
+    one(&mut rig, |_| ()).await.ok();
+    assert_eq!(
+        rig.resource("a").inputs["name"],
+        format!("{PROJECT}-a").into()
+    );
 }
