@@ -9,9 +9,9 @@ use crate::repo::RepoFile;
 
 /// What only the layers below may name, and who has it instead.
 const BELOW: &[(&str, &str)] = &[
-    ("EmbeddedEngine", "`nimbus_engine_operations::engine`"),
-    ("OfficialEngine", "`nimbus_engine_operations::engine`"),
-    ("Processes::", "`nimbus_engine_operations::engine`"),
+    ("EmbeddedEngine", "`nimbus_engine_operations::engine_for`"),
+    ("OfficialEngine", "`nimbus_engine_operations::engine_for`"),
+    ("Processes::", "`nimbus_engine_operations::engine_for`"),
     ("nimbus_engine_deploy", "`nimbus_engine_operations`"),
     ("nimbus_engine_plugin", "`nimbus_engine_operations`"),
     ("nimbus_engine_language", "`nimbus_engine_operations`"),

@@ -124,7 +124,7 @@ impl Monitor {
             return Ok(String::new());
         };
         let (urn, _) = identity(this).ok_or_else(|| bad_call(call, "it has no __self__.urn"))?;
-        let provider = self.family.provider_of(&urn);
+        let provider = self.inheritance.provider_of(&urn);
         provider.ok_or_else(|| bad_call(call, &format!("there is no resource {urn}")))
     }
 }

@@ -38,7 +38,7 @@ impl Monitor {
             parent,
             depends_on,
         } = call;
-        options.provider = self.family.choose_provider(
+        options.provider = self.inheritance.choose_provider(
             &options.provider,
             &Default::default(),
             parent.as_ref(),

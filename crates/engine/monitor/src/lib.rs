@@ -5,7 +5,7 @@
 //! The services in `grpc` only read requests, call the pipeline and write answers.
 //!
 //! Reading order: `requests` and `options` (what is asked), `register` (the order of things),
-//! `family` (what children inherit), `default_providers`, `lifecycle` (how it ends), `grpc`.
+//! `inheritance` (what children inherit), `default_providers`, `lifecycle` (how it ends), `grpc`.
 
 mod assets;
 mod builtin;

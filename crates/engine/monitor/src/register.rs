@@ -78,7 +78,7 @@ impl Monitor {
     async fn prepare(&self, request: Registration) -> Result<PreparedRegistration, MonitorError> {
         let own_transforms = self.own_transforms(&request);
         let mut transforms = own_transforms.clone();
-        transforms.extend(self.family.transforms_above(request.parent.as_ref()));
+        transforms.extend(self.inheritance.transforms_above(request.parent.as_ref()));
         transforms.extend(self.stack_transforms());
 
         let properties = self.with_asset_hashes(request.properties.clone()).await?;
@@ -100,7 +100,8 @@ impl Monitor {
             settled.properties = outputs::flatten(settled.properties);
         }
         if let (Some(parent), false) = (&request.parent, request.custom) {
-            self.family.inherit_providers(&mut settled.options, parent);
+            self.inheritance
+                .inherit_providers(&mut settled.options, parent);
         }
         let provider = self.choose_provider(&request, &settled.options).await?;
         if let Some(package) = provider_package(&request.type_) {
@@ -143,10 +144,10 @@ impl Monitor {
             remote: request.remote,
         };
         if let Some(parent) = &request.parent {
-            self.family.inherit(&mut options, child, parent);
+            self.inheritance.inherit(&mut options, child, parent);
         }
         if request.custom || request.remote {
-            options.provider = self.family.choose_provider(
+            options.provider = self.inheritance.choose_provider(
                 &options.provider,
                 &options.providers,
                 request.parent.as_ref(),
@@ -239,7 +240,7 @@ impl Monitor {
             property_dependencies,
             elided,
         } = self.ports.registrar.register(goal).await?;
-        self.family.record_goal(&urn, legacy);
+        self.inheritance.record_goal(&urn, legacy);
         if urn.type_() == ROOT_STACK_TYPE && status == RegisterStatus::Succeeded {
             self.lifecycle.stack_registered();
         }
@@ -309,7 +310,7 @@ impl Monitor {
         let urn = &registered.urn;
         self.tracker.record(urn, request.parent.as_ref(), existence);
         let providers = (!request.custom).then_some(options.providers);
-        self.family
+        self.inheritance
             .record(urn, request.parent, own_transforms, providers);
     }
 }
