@@ -100,8 +100,13 @@ pub(crate) struct AppInner {
 #[derive(Debug)]
 pub(crate) struct Permit {
     pub(crate) resource: Resource,
+    key: &'static str,
     record: AuditRecord,
 }
+
+/// Stands for every environment there is and will be. No environment can be called so, and no grant that is limited
+/// to some has it.
+pub(crate) const EVERY_ENVIRONMENT: &str = "*";
 
 impl Permit {
     /// The record of what is about to happen.
@@ -218,7 +223,11 @@ impl App {
             .decide(&call.who.caller, key, &resource, &circumstances)
             .allowed
         {
-            return Ok(Permit { resource, record });
+            return Ok(Permit {
+                resource,
+                key,
+                record,
+            });
         }
         self.record_at_home(call, record.outcome(Outcome::Denied))
             .await?;
@@ -239,6 +248,29 @@ impl App {
             recorded: true,
             ..failure
         })
+    }
+
+    /// Refuses what changes an environment that the caller's permission is not for. What is not in an environment by
+    /// itself can be in effect in some.
+    pub(crate) fn ensure_in(&self, call: &Call, permit: &Permit, environment: &str) -> Result<()> {
+        if self.reaches(call, permit, environment) {
+            return Ok(());
+        }
+        let place = match environment {
+            EVERY_ENVIRONMENT => "every environment",
+            one => one,
+        };
+        let message = format!("this needs the permission {} in {place}", permit.key);
+        Err(Error::new(ErrorCode::NOT_PERMITTED, message)
+            .with_help("ask whoever administers the tenant for a role that has it there")
+            .into())
+    }
+
+    /// Whether what the caller was permitted holds in an environment too.
+    pub(crate) fn reaches(&self, call: &Call, permit: &Permit, environment: &str) -> bool {
+        let mut resource = permit.resource.clone();
+        resource.environment = Some(environment.to_owned());
+        self.has(call, permit.key, &resource)
     }
 
     /// From the operator's tenant down to the given one, if the caller's own is above it or is it.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use nimbus_control_auth::operation;
 use nimbus_control_store::{CloudAccount, NewCloudAccount};
 use nimbus_core::{EnvironmentName, TenantId};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use crate::app::App;
+use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::input;
@@ -36,6 +36,9 @@ const CLOUDS: &[(&str, &[&str])] = &[
     ),
     ("gcp", &["GOOGLE_CREDENTIALS", "GOOGLE_PROJECT"]),
 ];
+/// Where keys of Google are exchanged for tokens.
+const GOOGLE_TOKENS: &str = "https://oauth2.googleapis.com/token";
+const GOOGLE_KEY: &str = "GOOGLE_CREDENTIALS";
 const MOST_CREDENTIAL_BYTES: usize = 16 * 1024;
 
 /// An account to be kept.
@@ -79,6 +82,9 @@ impl App {
         let operation = operation::PUT_CLOUD_ACCOUNT;
         let permit = self.permit(call, operation, tenant).await?;
         let name = input::name("name", name, 100)?;
+        if name.starts_with('.') || name.contains('/') {
+            return Err(Failure::field("name", "it begins with `.` or has a `/`"));
+        }
         let environment = match &input.environment {
             None => None,
             Some(text) => Some(text.parse::<EnvironmentName>().map_err(|_| {
@@ -86,11 +92,18 @@ impl App {
             })?),
         };
         let plaintext = checked(&input)?;
+        let place = environment.map(|name| name.to_string());
+        self.ensure_in(call, &permit, place_of(place.as_deref()))?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let known = tx.cloud_account_id(&name).await?;
-                let id = known.unwrap_or_else(Uuid::new_v4);
+                let known = tx.cloud_account_lock(&name).await?;
+                if let Some(known) = &known {
+                    // Whoever gives it to another environment takes it from the one that has it.
+                    let place = place_of(known.environment.as_deref());
+                    self.ensure_in(call, &permit, place)?;
+                }
+                let id = known.as_ref().map_or_else(Uuid::new_v4, |known| known.id);
                 let sealed = self
                     .seal(tx, &CloudAccount::credentials_field(id), &plaintext)
                     .await?;
@@ -125,6 +138,10 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
+                let known = tx.cloud_account_lock(name).await?;
+                let known = known.ok_or_else(Failure::not_found)?;
+                let place = place_of(known.environment.as_deref());
+                self.ensure_in(call, &permit, place)?;
                 tx.cloud_account_delete(name).await?;
                 self.audit(tx, &call.context, permit.record().on(name))
                     .await?;
@@ -132,6 +149,22 @@ impl App {
             })
             .await
     }
+}
+
+/// A key itself. Google's libraries take a path there too, and descriptions of keys that are in other files or at other
+/// addresses: they would read the server's files, and send them where the description says.
+fn is_service_account_key(text: &str) -> bool {
+    let key: Option<serde_json::Map<String, Value>> = serde_json::from_str(text).ok();
+    key.is_some_and(|key| {
+        let own = key.get("type").and_then(Value::as_str) == Some("service_account");
+        let asks = key.get("token_uri").and_then(Value::as_str);
+        own && asks.is_none_or(|address| address == GOOGLE_TOKENS)
+    })
+}
+
+/// Where an account decides what runs work on. One without an environment is for all that have none of their own.
+fn place_of(environment: Option<&str>) -> &str {
+    environment.unwrap_or(EVERY_ENVIRONMENT)
 }
 
 /// The credentials as they are sealed, if a provider of the cloud would take them.
@@ -153,6 +186,10 @@ fn checked(input: &CloudAccountInput) -> Result<Zeroizing<Vec<u8>>> {
         }
         if value.is_empty() || value.len() > MOST_CREDENTIAL_BYTES {
             let message = format!("{name} is empty or too long");
+            return Err(Failure::field("credentials", message));
+        }
+        if name == GOOGLE_KEY && !is_service_account_key(value) {
+            let message = format!("{name} has to be the key of a service account, as JSON");
             return Err(Failure::field("credentials", message));
         }
     }

@@ -12,9 +12,10 @@ use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, edit, init_file, ren
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::app::App;
+use crate::app::{App, Permit};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
+use crate::input;
 
 /// The largest manifest that is kept.
 const MOST_MANIFEST_BYTES: usize = 512 * 1024;
@@ -206,6 +207,7 @@ impl App {
         let operation = operation::UPDATE_DEPLOYMENT;
         let permit = self.permit(call, operation, tenant).await?;
         let parsed = read_manifest(&manifest)?;
+        self.ensure_in_all(call, &permit, &parsed)?;
         if parsed.metadata.id.as_str() != id {
             return Err(Failure::field(
                 "manifest",
@@ -216,6 +218,9 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let before = tx.deployment_lock(id).await?;
+                let was = read_manifest(&before.manifest)?;
+                self.ensure_in_all(call, &permit, &was)?;
+                keeps_its_names(&was, &parsed)?;
                 let revision = revision.unwrap_or(before.revision);
                 let written = tx.deployment_write(id, revision, &manifest).await?;
                 let record = permit
@@ -241,6 +246,7 @@ impl App {
                     return Err(busy(id));
                 }
                 let manifest = read_manifest(&deployment.manifest)?;
+                self.ensure_in_all(call, &permit, &manifest)?;
                 for environment in manifest.environments.keys() {
                     let runs = tx.runs_begun(id, environment.as_str(), false).await?;
                     if runs.first().is_some_and(|run| !is_gone(run)) {
@@ -312,7 +318,9 @@ impl App {
         } else {
             operation::DISABLE_ENVIRONMENT
         };
-        let permit = self.permit(call, operation, tenant).await?;
+        let permit = self
+            .permit_in(call, operation, tenant, Some(environment))
+            .await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
@@ -324,8 +332,10 @@ impl App {
                 if !manifest.environments.contains_key(&name) {
                     return Err(Failure::not_found());
                 }
-                let path = ["environments", name.as_str(), "enabled"];
+                let path = ["spec", "environments", name.as_str(), "enabled"];
                 let text = edit::set(&document, &path, &Value::Bool(enabled))?;
+                // What is kept can be read, whoever wrote it.
+                read_manifest(&text)?;
                 let written = tx.deployment_write(id, deployment.revision, &text).await?;
                 let record = permit
                     .record()
@@ -335,6 +345,14 @@ impl App {
                 Ok(written)
             })
             .await
+    }
+
+    /// A manifest says what happens in each of its environments.
+    fn ensure_in_all(&self, call: &Call, permit: &Permit, manifest: &Manifest) -> Result<()> {
+        for environment in manifest.environments.keys() {
+            self.ensure_in(call, permit, environment.as_str())?;
+        }
+        Ok(())
     }
 
     /// What was answered to the same request before.
@@ -384,6 +402,10 @@ fn answers(call: &Call, input: &DeploymentInput) -> Result<InitAnswers> {
     ] {
         if text.trim().is_empty() {
             return Err(Failure::field(field, "it is missing"));
+        }
+        if input::name(field, text, 100)? != **text || text.contains('/') {
+            let words = "it has a `/`, or white space that nobody sees";
+            return Err(Failure::field(field, words));
         }
     }
     let mut accounts = BTreeMap::new();
@@ -438,6 +460,19 @@ fn parse(manifest: &str) -> Result<Document> {
 
 pub(crate) fn read_manifest(manifest: &str) -> Result<Manifest> {
     Ok(Manifest::read(&parse(manifest)?)?)
+}
+
+/// States are found by project and unit. Under another project nothing of what is deployed would be found again: a destroy
+/// would succeed and leave everything where it is.
+fn keeps_its_names(was: &Manifest, will_be: &Manifest) -> Result<()> {
+    if was.metadata.project == will_be.metadata.project {
+        return Ok(());
+    }
+    let words = format!(
+        "the project of a deployment stays {}: its states are found by it; make another deployment instead",
+        was.metadata.project
+    );
+    Err(Failure::field("manifest", words))
 }
 
 fn busy(id: &str) -> Failure {

@@ -52,7 +52,7 @@ pub use run_view::{FeedPart, LogQuestion, RunChoice, RunFeed, describe_run};
 pub use runs::{QueuedRun, RunInput, RunSignal};
 pub use setup::SetupInput;
 pub use sign_in::{LoginInput, SignedIn};
-pub use states::{StatePlace, StateSource, StoredUnitState};
+pub use states::{StatePlace, StateSource, StoredUnitState, UnitNames};
 pub use tenants::{EffectiveTenant, TenantInput, TenantPatch};
 pub use users::{UserInput, UserPatch};
 

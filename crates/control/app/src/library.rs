@@ -9,7 +9,7 @@ use nimbus_document::Document;
 use nimbus_orchestrator::{ComponentTemplate, ManifestTemplate, TemplateLibrary};
 use serde_json::json;
 
-use crate::app::App;
+use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 
@@ -120,6 +120,8 @@ impl App {
         files: BTreeMap<String, String>,
     ) -> Result<StackEntry> {
         let permit = self.permit(call, operation, tenant).await?;
+        // A program is the same in every environment that it is deployed to.
+        self.ensure_in(call, &permit, EVERY_ENVIRONMENT)?;
         let name = name.parse::<ComponentName>();
         let name = name.map_err(|error| Failure::field("name", error.to_string()))?;
         let path = format!("{STACK_TEMPLATES}{name}.yaml");
@@ -172,6 +174,7 @@ impl App {
         let permit = self
             .permit(call, operation::UNREGISTER_STACK, tenant)
             .await?;
+        self.ensure_in(call, &permit, EVERY_ENVIRONMENT)?;
         let name: ComponentName = name.parse().map_err(|_| Failure::not_found())?;
         self.inner
             .store

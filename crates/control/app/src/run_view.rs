@@ -96,7 +96,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let row = tx.run_find(run).await?;
+                let row = self.run_seen(tx, call, &permit, run).await?;
                 let detail = self.detail_of(tx, row).await?;
                 self.audit(tx, &call.context, permit.record().on(run))
                     .await?;
@@ -119,7 +119,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let row = tx.run_find(run).await?;
+                let row = self.run_seen(tx, call, &permit, run).await?;
                 let fold = folded(tx, &row).await?;
                 self.audit(tx, &call.context, permit.record().on(run))
                     .await?;
@@ -163,7 +163,7 @@ impl App {
             .inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let row = tx.run_find(run).await?;
+                let row = self.run_seen(tx, call, &permit, run).await?;
                 let lines = tx.log_lines(&row, &asked).await?;
                 self.audit(tx, &call.context, permit.record().on(run))
                     .await?;
@@ -242,15 +242,18 @@ impl App {
                         tx.run_get(&deployment, run.0.cast_signed()).await?
                     }
                 };
+                let row = self.seen(call, &permit, row)?;
                 self.audit(tx, &call.context, permit.record().on(row.id))
                     .await?;
-                Ok::<_, Failure>(row.id)
+                Ok::<_, Failure>(row)
             })
             .await?;
+        let (environment, run) = (run.environment, run.id);
         Ok(RunFeed {
             app: self.clone(),
             tenant,
             run,
+            environment,
             operation,
             cursor: FeedCursor::Unsent(since),
             shown: None,
@@ -330,6 +333,7 @@ pub struct RunFeed {
     app: App,
     tenant: TenantId,
     run: Uuid,
+    environment: String,
     operation: Operation,
     cursor: FeedCursor,
     /// What was last said about the run itself.
@@ -470,7 +474,8 @@ impl RunFeed {
             return Err(Failure::new(ErrorCode::INTERNAL, "nothing is needed"));
         };
         let path = self.app.path(&call, self.tenant).await?;
-        let resource = Resource::in_tenant(&path, "runs").ok_or_else(Failure::not_found)?;
+        let mut resource = Resource::in_tenant(&path, "runs").ok_or_else(Failure::not_found)?;
+        resource.environment = Some(self.environment.clone());
         if self.app.has(&call, key, &resource) {
             Ok(())
         } else {

@@ -1,14 +1,16 @@
 //! Runs: asked for, queued, watched, cancelled, paused and gone on with.
 
 use nimbus_control_auth::operation::{self, Operation};
-use nimbus_control_store::{ListPage, NewRun, RowPlace, RunEnd, RunFilter, StoredEvent, StoredRun};
+use nimbus_control_store::{
+    ListPage, NewRun, RowPlace, RunEnd, RunFilter, StoredEvent, StoredRun, TenantTx,
+};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, TenantId};
 use nimbus_orchestrator::{OnFailure, RunAction};
 use nimbus_runs::{RunChoices, RunRequest};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::{App, Permit};
 use crate::call::Call;
 use crate::deployments::{RequestKey, read_manifest};
 use crate::failure::{Failure, Result};
@@ -184,7 +186,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
-                let run = tx.run_find(run).await?;
+                let run = self.run_seen(tx, call, &permit, run).await?;
                 let position = self.position(tx, &run).await?;
                 self.audit(tx, &call.context, permit.record().on(run.id))
                     .await?;
@@ -207,7 +209,7 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 // The run first: one that is over has all its events.
-                let run = tx.run_find(run).await?;
+                let run = self.run_seen(tx, call, &permit, run).await?;
                 let events = tx
                     .events_after(&run.deployment, run.number, after, limit)
                     .await?;
@@ -253,13 +255,27 @@ impl App {
         Ok(changed)
     }
 
-    /// Whoever stops a run or lets it go on could have asked for it.
-    fn ensure_may_change(
+    /// A run, if the caller may look into its environment. One elsewhere is not there.
+    pub(crate) async fn run_seen(
         &self,
+        tx: &mut TenantTx,
         call: &Call,
-        permit: &crate::app::Permit,
-        run: &StoredRun,
-    ) -> Result<()> {
+        permit: &Permit,
+        run: Uuid,
+    ) -> Result<StoredRun> {
+        let found = tx.run_find(run).await?;
+        self.seen(call, permit, found)
+    }
+
+    pub(crate) fn seen(&self, call: &Call, permit: &Permit, run: StoredRun) -> Result<StoredRun> {
+        match self.reaches(call, permit, &run.environment) {
+            true => Ok(run),
+            false => Err(Failure::not_found()),
+        }
+    }
+
+    /// Whoever stops a run or lets it go on could have asked for it.
+    fn ensure_may_change(&self, call: &Call, permit: &Permit, run: &StoredRun) -> Result<()> {
         let key = match run.action.as_str() {
             "destroy" => "stack:instance:destroy",
             "preview" => "component:preview",
@@ -274,11 +290,7 @@ impl App {
         Err(Failure::new(ErrorCode::NOT_PERMITTED, message))
     }
 
-    pub(crate) async fn position(
-        &self,
-        tx: &mut nimbus_control_store::TenantTx,
-        run: &StoredRun,
-    ) -> Result<Option<i64>> {
+    pub(crate) async fn position(&self, tx: &mut TenantTx, run: &StoredRun) -> Result<Option<i64>> {
         match run.status.as_str() {
             "queued" => Ok(Some(tx.run_position(run).await?)),
             _ => Ok(None),

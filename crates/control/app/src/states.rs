@@ -9,11 +9,15 @@ use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_wire::{
     DeploymentOutputs, DeploymentState, ResourceView, StateExport, UnitStateView,
 };
-use nimbus_core::{Error, ErrorCode, TenantId};
+use nimbus_core::{
+    ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, TenantId, UnitName,
+};
+use nimbus_orchestrator::Manifest;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::call::Call;
+use crate::deployments::read_manifest;
 use crate::failure::{Failure, Result};
 
 /// By this key the official format marks values that are not plain. The marks are its constants; whoever shows a
@@ -25,7 +29,7 @@ const RESOURCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
 /// The state of one unit, as it is recorded.
 #[derive(Clone, Debug)]
 pub struct StoredUnitState {
-    /// The unit's component, which is its project.
+    /// The component that the unit is of.
     pub unit: String,
     pub stack: String,
     pub checkpoint: Value,
@@ -40,6 +44,49 @@ pub struct StatePlace {
     pub rehearsal: bool,
 }
 
+/// Which component and environment a stack's name stands for. Both parts may have dashes, so the manifest decides; a
+/// stack that it does not know any more belongs to the environment with the longest name that fits.
+#[derive(Clone, Debug)]
+pub struct UnitNames {
+    deployment: DeploymentId,
+    known: BTreeMap<String, (ComponentName, EnvironmentName)>,
+    environments: Vec<EnvironmentName>,
+}
+
+impl UnitNames {
+    pub fn of(manifest: &Manifest) -> Self {
+        let deployment = manifest.metadata.id.clone();
+        let environments: Vec<_> = manifest.environments.keys().copied().collect();
+        let mut known = BTreeMap::new();
+        for component in manifest.stacks.keys() {
+            for environment in &environments {
+                let unit = UnitName::new(&deployment, component, *environment);
+                known.insert(unit.to_string(), (component.clone(), *environment));
+            }
+        }
+        Self {
+            deployment,
+            known,
+            environments,
+        }
+    }
+
+    /// The component, if the stack is one of the environment.
+    pub fn component(&self, stack: &str, environment: &str) -> Option<String> {
+        if let Some((component, place)) = self.known.get(stack) {
+            return (place.as_str() == environment).then(|| component.to_string());
+        }
+        let rest = stack.strip_prefix(self.deployment.as_str())?;
+        let rest = rest.strip_prefix('-')?;
+        let found = self.environments.iter().filter_map(|place| {
+            let component = rest.strip_suffix(place.as_str())?.strip_suffix('-')?;
+            (!component.is_empty()).then_some((component, place.as_str()))
+        });
+        let (component, place) = found.max_by_key(|(_, place)| place.len())?;
+        (place == environment).then(|| component.to_owned())
+    }
+}
+
 /// Where states are read from; they are not this crate's business.
 #[async_trait]
 pub trait StateSource: Send + Sync {
@@ -47,6 +94,7 @@ pub trait StateSource: Send + Sync {
         &self,
         tenant: TenantId,
         place: &StatePlace,
+        names: &UnitNames,
     ) -> nimbus_core::Result<Vec<StoredUnitState>>;
 }
 
@@ -132,23 +180,25 @@ impl App {
     ) -> Result<Vec<StoredUnitState>> {
         let environment = Some(place.environment.as_str());
         let permit = self.permit_in(call, operation, tenant, environment).await?;
-        self.inner
+        let names = self
+            .inner
             .store
             .tenant_tx(tenant, async |tx| {
                 let found = tx.deployment_get(&place.deployment).await?;
+                let names = UnitNames::of(&read_manifest(&found.manifest)?);
                 let record = permit.record().on(&found.id).after(json!({
                     "environment": place.environment,
                     "rehearsal": place.rehearsal,
                 }));
                 self.audit(tx, &call.context, record).await?;
-                Ok::<_, Failure>(())
+                Ok::<_, Failure>(names)
             })
             .await?;
         let Some(source) = self.inner.states.get() else {
             let message = "this process has no states";
             return Err(Error::new(ErrorCode::INTERNAL, message).into());
         };
-        Ok(source.of_environment(tenant, place).await?)
+        Ok(source.of_environment(tenant, place, &names).await?)
     }
 }
 
@@ -210,6 +260,38 @@ fn shown(value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stack_belongs_to_one_component_in_one_environment() {
+        let manifest = "apiVersion: nimbus/v1\nkind: DeploymentManifest\nmetadata: {deploymentId: D1, \
+            organization: o, project: p, template: t}\nspec:\n  environments: {prod: {enabled: true, \
+            account: '111111111111', region: eu-west-1}, eu-prod: {enabled: true, account: \
+            '111111111111', region: eu-west-1}}\n  stacks:\n    app: {enabled: true}\n    \
+            web-eu: {enabled: false}\n";
+        let manifest = read_manifest(manifest).unwrap();
+        let names = UnitNames::of(&manifest);
+        let component = |stack: &str, place: &str| names.component(stack, place);
+        assert_eq!(component("D1-app-prod", "prod").as_deref(), Some("app"));
+        assert_eq!(component("D1-app-eu-prod", "prod"), None);
+        assert_eq!(
+            component("D1-app-eu-prod", "eu-prod").as_deref(),
+            Some("app")
+        );
+        // The manifest says whose dash it is.
+        assert_eq!(
+            component("D1-web-eu-prod", "prod").as_deref(),
+            Some("web-eu")
+        );
+        assert_eq!(component("D1-web-eu-prod", "eu-prod"), None);
+        // What is no longer in it is still found, in one place.
+        assert_eq!(
+            component("D1-old-eu-prod", "eu-prod").as_deref(),
+            Some("old")
+        );
+        assert_eq!(component("D1-old-eu-prod", "prod"), None);
+        assert_eq!(component("D2-app-prod", "prod"), None);
+        assert_eq!(component("D1-prod", "prod"), None);
+    }
 
     #[test]
     fn secrets_in_outputs_are_named_and_not_shown() {

@@ -14,7 +14,7 @@ use crate::vault::TenantVault;
 /// The state of one unit.
 #[derive(Clone, Debug)]
 pub struct RecordedState {
-    pub project: String,
+    pub unit: String,
     pub stack: String,
     /// As the official format has it.
     pub checkpoint: Value,
@@ -22,7 +22,7 @@ pub struct RecordedState {
 }
 
 impl RunRooms {
-    /// States of an environment, as of the last operation of each unit that ended.
+    /// States of a deployment, as of the last operation of each unit that ended; those of stacks that `unit` names.
     ///
     /// # Errors
     ///
@@ -31,20 +31,19 @@ impl RunRooms {
         &self,
         tenant: TenantId,
         deployment: &str,
-        environment: &str,
         rehearsal: bool,
+        unit: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Vec<RecordedState>> {
         let vault = TenantVault::open(self.store(), self.ring(), tenant).await?;
         let root = state_root(deployment, rehearsal);
         let storage = Arc::new(DatabaseStorage::new(vault, &root));
         let backend =
             Backend::in_storage(Arc::clone(&storage) as _, BackendOptions::default()).await?;
-        let of_environment = format!("-{environment}");
         let mut states = Vec::new();
         for name in backend.stacks().await? {
-            if !name.stack().ends_with(&of_environment) {
+            let Some(unit) = unit(name.stack()) else {
                 continue;
-            }
+            };
             let key = format!(".pulumi/stacks/{}/{}.json", name.project(), name.stack());
             let unreadable = |text: String| Error::new(ErrorCode::INTERNAL, text);
             let found = storage.get(&key).await;
@@ -54,7 +53,7 @@ impl RunRooms {
             let checkpoint = serde_json::from_slice(&object.bytes)
                 .map_err(|error| unreadable(format!("{key} cannot be read: {error}")))?;
             states.push(RecordedState {
-                project: name.project().to_owned(),
+                unit,
                 stack: name.stack().to_owned(),
                 checkpoint,
                 modified: object.modified,

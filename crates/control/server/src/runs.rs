@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_control_app::{App, StatePlace, StateSource, StoredUnitState};
+use nimbus_control_app::{App, StatePlace, StateSource, StoredUnitState, UnitNames};
 use nimbus_control_runs::{
     DriverSettings, ProgramSettings, RecordedState, RunDriver, RunRooms, SandboxSettings,
     TenantPrograms,
@@ -52,18 +52,15 @@ impl StateSource for ServedStates {
         &self,
         tenant: TenantId,
         place: &StatePlace,
+        names: &UnitNames,
     ) -> Result<Vec<StoredUnitState>> {
-        let StatePlace {
-            deployment,
-            environment,
-            rehearsal,
-        } = place;
+        let unit = |stack: &str| names.component(stack, &place.environment);
         let found = self
             .0
-            .states(tenant, deployment, environment, *rehearsal)
+            .states(tenant, &place.deployment, place.rehearsal, &unit)
             .await?;
         let stored = |state: RecordedState| StoredUnitState {
-            unit: state.project,
+            unit: state.unit,
             stack: state.stack,
             checkpoint: state.checkpoint,
             modified: state.modified,

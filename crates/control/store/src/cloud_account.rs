@@ -59,10 +59,13 @@ impl TenantTx {
     }
 
     /// The id of an account that there is.
-    pub async fn cloud_account_id(&mut self, name: &str) -> Result<Option<Uuid>, StoreError> {
-        Ok(sqlx::query_scalar(
-            "SELECT id FROM nimbus_core.cloud_accounts WHERE deleted_at IS NULL AND name = $1 FOR UPDATE",
-        )
+    pub async fn cloud_account_lock(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<CloudAccount>, StoreError> {
+        Ok(sqlx::query_as(sqlx::AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM nimbus_core.cloud_accounts WHERE deleted_at IS NULL AND name = $1 FOR UPDATE"
+        )))
         .bind(name)
         .fetch_optional(self.connection())
         .await?)
