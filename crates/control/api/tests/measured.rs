@@ -83,10 +83,10 @@ async fn the_time_of_a_refusal_does_not_tell_who_exists() {
     }
 }
 
-/// S1, measured: a hundred people sign in at once; others are served meanwhile, and nothing piles up. Half a
+/// S1, measured: two hundred people sign in at once, in the short form a hundred; others are served meanwhile, and nothing piles up. Half a
 /// second and the time of a hash are promised on a machine of its own, in the long form.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_sign_ins_at_once_leave_room_for_others() {
+async fn a_storm_of_sign_ins_leaves_room_for_others() {
     let binaries = tool_or_skip!(Tool::Postgres);
     let _alone = ALONE.lock().await;
     let nimbus = Installation::with(&binaries, |settings, _| {
@@ -97,7 +97,7 @@ async fn a_hundred_sign_ins_at_once_leave_room_for_others() {
     let before = resident_mib();
     let mut worst = Vec::new();
     let storm = async {
-        let attempts = (0..100).map(|number| {
+        let attempts = (0..short_or_long(100, 200)).map(|number| {
             let body =
                 json!({"email": format!("user{number}@operator.example"), "password": "wrong"});
             let request = Request::builder().method("POST").uri("/api/v1/auth/login");
@@ -135,8 +135,9 @@ async fn a_hundred_sign_ins_at_once_leave_room_for_others() {
     );
     let allowed = short_or_long(Duration::from_secs(5), Duration::from_millis(500));
     assert!(p99 < allowed, "{p99:?}");
+    // A hash has 19 MiB, of which at most four are in use; a gigabyte was left behind once.
     assert!(
-        resident_mib() < before + 300,
+        resident_mib() < before + 150,
         "{before} -> {} MiB",
         resident_mib()
     );

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use argon2::password_hash::PasswordHasher as _;
-use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use parking_lot::Mutex;
 
@@ -43,24 +42,61 @@ pub struct Hasher {
     cost: Cost,
     /// A hash of nothing in particular, for accounts that do not exist.
     decoy: String,
-    /// Memory of comparisons that are done, for the next ones: an allocator that is given and asked for so
+    /// Memory of hashes that are done, for the next ones: an allocator that is given and asked for so
     /// much by many threads keeps it for each of them. There is as much as was ever used at once.
     memory: Arc<Mutex<Vec<Vec<Block>>>>,
 }
 
 impl Hasher {
     pub fn new(cost: Cost) -> Self {
-        let decoy = hash_with(cost, &rand::random::<[u8; 16]>());
-        Self {
+        let mut hasher = Self {
             cost,
-            decoy,
+            decoy: String::new(),
             memory: Arc::default(),
-        }
+        };
+        hasher.decoy = hasher
+            .text(&rand::random::<[u8; 16]>())
+            .expect("the parameters are in range");
+        hasher
     }
 
     /// The text to store. `None` for a password that is too long to be hashed.
     pub fn hash(&self, password: &str) -> Option<String> {
-        (password.len() <= MAX_BYTES).then(|| hash_with(self.cost, password.as_bytes()))
+        if password.len() > MAX_BYTES {
+            return None;
+        }
+        self.text(password.as_bytes())
+    }
+
+    /// `None` for a cost that Argon2 does not know.
+    fn text(&self, password: &[u8]) -> Option<String> {
+        let argon2 = argon2(self.cost);
+        let salt = Salt::new(&rand::random::<[u8; 16]>()).ok()?;
+        let mut made = [0; Params::DEFAULT_OUTPUT_LEN];
+        self.compute(&argon2, password, &salt, &mut made)?;
+        let hash = PasswordHash {
+            algorithm: Algorithm::Argon2id.ident(),
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(argon2.params()).ok()?,
+            salt: Some(salt),
+            hash: Some(Output::new(&made).ok()?),
+        };
+        Some(hash.to_string())
+    }
+
+    /// In memory that is kept for the next one.
+    fn compute(
+        &self,
+        argon2: &Argon2<'_>,
+        password: &[u8],
+        salt: &[u8],
+        made: &mut [u8],
+    ) -> Option<()> {
+        let mut blocks = self.memory.lock().pop().unwrap_or_default();
+        blocks.resize(argon2.params().block_count(), Block::default());
+        let done = argon2.hash_password_into_with_memory(password, salt, made, &mut blocks);
+        self.memory.lock().push(blocks);
+        done.ok()
     }
 
     /// Compares. Without a stored hash the same work is done and the answer is no, so that the time
@@ -90,17 +126,9 @@ impl Hasher {
         };
         let params = Params::try_from(stored).ok()?;
         let (salt, expected) = (stored.salt.as_ref()?, stored.hash.as_ref()?);
-        let mut blocks = self.memory.lock().pop().unwrap_or_default();
-        blocks.resize(params.block_count(), Block::default());
         let mut made = vec![0; expected.as_ref().len()];
-        let done = Argon2::new(algorithm, version, params).hash_password_into_with_memory(
-            password.as_bytes(),
-            salt,
-            &mut made,
-            &mut blocks,
-        );
-        self.memory.lock().push(blocks);
-        done.ok()?;
+        let argon2 = Argon2::new(algorithm, version, params);
+        self.compute(&argon2, password.as_bytes(), salt, &mut made)?;
         Some(secret::equal(&made, expected.as_ref()))
     }
 
@@ -118,13 +146,6 @@ fn argon2(cost: Cost) -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-fn hash_with(cost: Cost, password: &[u8]) -> String {
-    argon2(cost)
-        .hash_password(password)
-        .expect("the parameters are in range and the system gives random bytes")
-        .to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +154,24 @@ mod tests {
         memory_kib: 64,
         rounds: 1,
     };
+
+    #[test]
+    fn one_after_the_other_uses_the_same_memory_on_whatever_thread() {
+        let hasher = Hasher::new(CHEAP);
+        let stored = hasher.hash("glass lamp river").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                let work = || {
+                    assert!(hasher.hash("another one").is_some());
+                    hasher.verify("glass lamp river", Some(&stored))
+                };
+                assert_eq!(scope.spawn(work).join().unwrap(), Verified::Yes);
+            }
+        });
+        assert_eq!(hasher.memory.lock().len(), 1);
+        let other = hasher.hash("glass lamp river").unwrap();
+        assert_ne!(other, stored, "each has a salt of its own");
+    }
 
     #[test]
     fn the_right_password_and_only_that_one_verifies() {
