@@ -33,6 +33,8 @@ pub(crate) fn variables(tools: &InstalledTools) -> Vec<(&'static str, OsString)>
         ("NIMBUS_TEST_PLUGINS", &tools.plugins),
         ("NIMBUS_TEST_LIBRARY", &tools.library),
         ("NIMBUS_TEST_POSTGRES", &tools.postgres),
+        ("NIMBUS_TEST_PROMTOOL", &tools.promtool),
+        ("NIMBUS_TEST_HELM", &tools.helm),
     ]
     .into_iter()
     .filter_map(|(name, tool)| Some((name, tool.path()?.clone().into_os_string())))
@@ -59,6 +61,8 @@ mod tests {
             plugins: InstalledTool::Ready("plugins".into()),
             library: missing(),
             postgres: missing(),
+            promtool: missing(),
+            helm: missing(),
         };
         assert_eq!(
             variables(&tools),

@@ -148,6 +148,8 @@ settings! {
         trusted_proxies: Option<String> = None, "NIMBUS_SERVER_TRUSTED_PROXIES";
         /// Names for networks, for conditions on the location: `office=10.1.0.0/16,lab=10.2.0.0/16`.
         locations: Option<String> = None, "NIMBUS_SERVER_LOCATIONS";
+        /// Networks that may read `/metrics`, separated by commas. Without them, this machine.
+        metrics_networks: Option<String> = None, "NIMBUS_SERVER_METRICS_NETWORKS";
     }
 
     /// The audit trail.

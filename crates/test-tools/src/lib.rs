@@ -31,6 +31,10 @@ pub enum Tool {
     Postgres,
     /// The shipped `stacks` folder with its packages installed.
     Library,
+    /// The `promtool` of Prometheus.
+    Promtool,
+    /// Helm, version 3.
+    Helm,
 }
 
 impl Tool {
@@ -43,6 +47,8 @@ impl Tool {
             Self::ProviderPlugins => "NIMBUS_TEST_PLUGINS",
             Self::Postgres => "NIMBUS_TEST_POSTGRES",
             Self::Library => "NIMBUS_TEST_LIBRARY",
+            Self::Promtool => "NIMBUS_TEST_PROMTOOL",
+            Self::Helm => "NIMBUS_TEST_HELM",
         }
     }
 
@@ -55,6 +61,8 @@ impl Tool {
             Self::ProviderPlugins => "no provider plugins",
             Self::Postgres => "no PostgreSQL",
             Self::Library => "no packages of the library",
+            Self::Promtool => "no promtool",
+            Self::Helm => "no helm",
         }
     }
 

@@ -74,6 +74,10 @@ pub(crate) struct InstalledTools {
     pub(crate) library: InstalledTool,
     /// A folder with `initdb` and `postgres`.
     pub(crate) postgres: InstalledTool,
+    /// Prometheus' own check of rules; only where it is installed.
+    pub(crate) promtool: InstalledTool,
+    /// Helm; only where it is installed.
+    pub(crate) helm: InstalledTool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &SetupOptions) -> Result<()> {
@@ -154,7 +158,21 @@ pub(crate) fn find(repo: &Repo) -> Result<InstalledTools> {
         plugins,
         library: library::find(repo)?,
         postgres: postgres::find(repo, &cache)?,
+        promtool: on_path("promtool"),
+        helm: on_path("helm"),
     })
+}
+
+/// A program that is not ours to install.
+fn on_path(name: &str) -> InstalledTool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file());
+    match found {
+        Some(program) => InstalledTool::Ready(program),
+        None => InstalledTool::Missing(format!("there is no {name} on PATH")),
+    }
 }
 
 fn report(name: &str, tool: Result<InstalledTool>) -> Result<InstalledTool> {

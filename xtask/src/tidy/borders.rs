@@ -201,6 +201,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nimbus-library", &[]),
     ("nimbus-control-audit", &["nimbus-core"]),
     ("nimbus-control-auth", &["nimbus-core"]),
+    ("nimbus-control-metrics", &[]),
     ("nimbus-control-vault", &["nimbus-core"]),
     ("nimbus-control-postgres", &["nimbus-core"]),
     ("nimbus-control-console", &[]),
@@ -208,6 +209,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "nimbus-control-store",
         &[
             "nimbus-control-audit",
+            "nimbus-control-metrics",
             "nimbus-control-vault",
             "nimbus-core",
             "nimbus-disk",
@@ -235,6 +237,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "nimbus-control-runs",
         &[
+            "nimbus-control-metrics",
             "nimbus-control-store",
             "nimbus-control-vault",
             "nimbus-core",
@@ -257,6 +260,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "nimbus-control-app",
             "nimbus-control-auth",
+            "nimbus-control-metrics",
             "nimbus-control-wire",
             "nimbus-core",
         ],
@@ -267,6 +271,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-api",
             "nimbus-control-app",
             "nimbus-control-console",
+            "nimbus-control-metrics",
             "nimbus-control-postgres",
             "nimbus-control-runs",
             "nimbus-control-store",
@@ -376,6 +381,11 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
         "dbos",
         &["nimbus-workflows-embedded"],
         "only the adapters name a workflow engine",
+    ),
+    (
+        "prometheus-client",
+        &["nimbus-control-metrics"],
+        "what is counted, and under which labels, is decided in one place",
     ),
     (
         "axum",

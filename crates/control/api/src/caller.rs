@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method, header};
 use nimbus_control_app::{Call, Failure, Identity, RequestContext};
 use nimbus_control_auth::csrf;
 use nimbus_core::{Error, ErrorCode, TraceId};
+use tracing::Span;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -41,6 +42,7 @@ impl FromRequestParts<ApiState> for SignedCall {
         let who = identify(parts, state, &context).await?;
         state.limits.take_caller(&who)?;
         let call = Call { who, context };
+        name(state, &call);
         if let Some(known) = parts.extensions.get::<KnownCall>() {
             known.0.get_or_init(|| call.clone());
         }
@@ -66,6 +68,7 @@ impl FromRequestParts<ApiState> for SocketCall {
         let who = state.app.authenticate(&context, &credential).await?;
         state.limits.take_caller(&who)?;
         let call = Call { who, context };
+        name(state, &call);
         if let Some(known) = parts.extensions.get::<KnownCall>() {
             known.0.get_or_init(|| call.clone());
         }
@@ -138,6 +141,15 @@ pub(crate) fn ensure_own_origin(state: &ApiState, headers: &HeaderMap) -> Result
         return Ok(());
     }
     Err(Error::new(ErrorCode::REQUEST_FORGED, csrf::Forged::Origin.to_string()).into())
+}
+
+/// From here on lines of the log say whose request it is.
+fn name(state: &ApiState, call: &Call) {
+    let (tenant, user) = (call.who.home.to_string(), call.who.user.to_string());
+    let span = Span::current();
+    span.record("tenant_id", &tenant);
+    span.record("user_id", &user);
+    state.app.store().metrics().user_seen(&user);
 }
 
 fn context(parts: &Parts) -> RequestContext {

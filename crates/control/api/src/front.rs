@@ -41,7 +41,7 @@ impl Front {
 
     /// The caller's address: the nearest one in `X-Forwarded-For` that is not one of our proxies. What
     /// anybody else claims there is not looked at.
-    pub(crate) fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+    pub fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
         let mut client = peer?.to_canonical();
         let claimed: Vec<&str> = headers
             .get_all("x-forwarded-for")
@@ -60,6 +60,15 @@ impl Front {
             }
         }
         Some(client)
+    }
+
+    /// Whether something in between says that it passed the request on, and is not known here: then nobody knows
+    /// where the request comes from.
+    pub fn is_passed_on_by_strangers(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        let passed_on = ["forwarded", "via", "x-forwarded-for", "x-real-ip"]
+            .iter()
+            .any(|name| headers.contains_key(*name));
+        passed_on && !self.is_proxy(peer)
     }
 
     /// Whether requests of everybody come from here.

@@ -55,11 +55,11 @@ impl ApiState {
     /// `https://nimbus.example`; requests with a cookie from anywhere else change nothing.
     pub fn new(app: App, origins: Vec<String>, limits: ApiLimits) -> Self {
         Self {
+            sockets: Sockets::new(app.store().metrics()),
             app,
             origins: Arc::new(origins),
             limits: Arc::new(limits),
             front: Arc::default(),
-            sockets: Sockets::default(),
         }
     }
 

@@ -1,8 +1,8 @@
-//! What happens around every request: an id, a time limit, headers, the form of errors.
+//! What happens around every request: an id, a time limit, headers, the form of errors, a line in the log and counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -11,8 +11,10 @@ use axum::response::Response;
 use jiff::Timestamp;
 use nimbus_control_app::{Call, Failure, RequestContext};
 use nimbus_control_auth::operation::{OPERATIONS, Operation};
+use nimbus_control_metrics::OTHER;
 use nimbus_core::{ErrorCode, TraceId};
-use tracing::{Instrument as _, error, info_span, warn};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, debug, error, info, info_span, warn};
 
 use crate::ApiState;
 use crate::caller::KnownCall;
@@ -20,6 +22,10 @@ use crate::problem;
 
 /// No operation of this API takes longer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Whoever waited for so long would like to know why.
+const SLOW: Duration = Duration::from_secs(1);
+/// When to come back to a server that has too much to do.
+const BUSY_SECONDS: u64 = 2;
 
 /// On every answer: nothing is guessed, framed, cached or referred to.
 const HEADERS: &[(&str, &str)] = &[
@@ -39,6 +45,9 @@ pub(crate) async fn around(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let begun = Instant::now();
+    let metrics = Arc::clone(state.app.store().metrics());
+    let _under_way = metrics.request_begins();
     let trace_id = TraceId::random();
     let peer = request
         .extensions()
@@ -52,8 +61,11 @@ pub(crate) async fn around(
         trace_id,
         now: Timestamp::now(),
     };
-    let span =
-        info_span!("request", %trace_id, method = %request.method(), path = request.uri().path());
+    let method = request.method().clone();
+    // Without the query, which may have a token in it.
+    let span = info_span!(
+        "request", %trace_id, %method, path = request.uri().path(), tenant_id = Empty, user_id = Empty
+    );
     request.extensions_mut().insert(context);
     let known = KnownCall::default();
     request.extensions_mut().insert(known.clone());
@@ -61,6 +73,11 @@ pub(crate) async fn around(
     let answer = async {
         if let Err(failure) = state.limits.take_address(client) {
             return Err(Arc::new(failure));
+        }
+        // Before anything is done for it, so that refusing costs next to nothing.
+        if state.app.store().is_overloaded() {
+            state.app.store().metrics().request_shed("database");
+            return Err(Arc::new(busy()));
         }
         match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
             Ok(mut response) => match response.extensions_mut().remove::<Arc<Failure>>() {
@@ -76,6 +93,7 @@ pub(crate) async fn around(
     let mut response = match answer.instrument(span.clone()).await {
         Ok(response) => response,
         Err(failure) => {
+            metrics.error(failure.error.code().to_string());
             if let (Some(operation), Some(call)) = (operation, known.0.get()) {
                 note(&state, call, operation, &failure)
                     .instrument(span.clone())
@@ -88,6 +106,11 @@ pub(crate) async fn around(
             response
         }
     };
+    let took = begun.elapsed();
+    let status = response.status();
+    let path = operation.map_or(OTHER, |operation| operation.path);
+    metrics.request(method.as_str(), path, status.as_u16(), took);
+    log(&span, operation, status.as_u16(), took);
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(*name, HeaderValue::from_static(value));
@@ -96,6 +119,38 @@ pub(crate) async fn around(
         headers.insert("x-trace-id", value);
     }
     response
+}
+
+/// Changes are told, reads only to whoever wants to know more. Failures of ours have a line of their own.
+fn log(span: &Span, operation: Option<Operation>, status: u16, took: Duration) {
+    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let operation_id = operation.map_or(OTHER, |operation| operation.id);
+    span.in_scope(|| {
+        if took >= SLOW {
+            warn!(
+                operation = operation_id,
+                status, duration_ms, "a request was slow"
+            );
+        } else if operation.is_none_or(|operation| operation.is_read()) {
+            debug!(
+                operation = operation_id,
+                status, duration_ms, "a request was answered"
+            );
+        } else {
+            info!(
+                operation = operation_id,
+                status, duration_ms, "a request was answered"
+            );
+        }
+    });
+}
+
+fn busy() -> Failure {
+    let message = "the server has more to do than it can; try again in a moment";
+    Failure {
+        retry_after_seconds: Some(BUSY_SECONDS),
+        ..Failure::new(ErrorCode::SERVER_UNREACHABLE, message)
+    }
 }
 
 /// What the router found for the request.

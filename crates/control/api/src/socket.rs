@@ -11,6 +11,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use nimbus_control_app::{Failure, RequestContext, RunFeed};
+use nimbus_control_metrics::Metrics;
 use nimbus_control_wire::{CloseCode, ProgressFrame};
 use nimbus_core::ErrorCode;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -32,13 +33,22 @@ const READING: Duration = Duration::from_secs(20);
 const MOST_SOCKETS: usize = 10_000;
 
 /// How many sockets there are, and whether they are to end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sockets {
     open: Arc<AtomicUsize>,
+    metrics: Arc<Metrics>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Sockets {
+    pub(crate) fn new(metrics: &Arc<Metrics>) -> Self {
+        Self {
+            open: Arc::default(),
+            metrics: Arc::clone(metrics),
+            stop: CancellationToken::new(),
+        }
+    }
+
     /// A place for one more, if there is one.
     pub(crate) fn take(&self) -> Result<SocketPlace, Failure> {
         let taken = self
@@ -47,7 +57,10 @@ impl Sockets {
                 (open < MOST_SOCKETS).then_some(open + 1)
             });
         match taken {
-            Ok(_) => Ok(SocketPlace(Arc::clone(&self.open))),
+            Ok(before) => {
+                self.metrics.set_sockets(before + 1);
+                Ok(SocketPlace(self.clone()))
+            }
             Err(_) => Err(Failure::wait(5)),
         }
     }
@@ -55,11 +68,26 @@ impl Sockets {
 
 /// Given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct SocketPlace(Arc<AtomicUsize>);
+pub(crate) struct SocketPlace(Sockets);
+
+impl SocketPlace {
+    fn ended(&self, reason: Option<CloseCode>) {
+        self.0.metrics.socket_ended(match reason {
+            None => "left",
+            Some(CloseCode::Complete) => "complete",
+            Some(CloseCode::Stopping) => "stopping",
+            Some(CloseCode::SignedOut) => "signed_out",
+            Some(CloseCode::NotFound) => "not_permitted",
+            Some(CloseCode::NotReading) => "not_reading",
+            Some(CloseCode::Failed) => "failed",
+        });
+    }
+}
 
 impl Drop for SocketPlace {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.metrics.set_sockets(before.saturating_sub(1));
     }
 }
 
@@ -84,6 +112,7 @@ impl Watcher {
             asked: Instant::now(),
         };
         let reason = connection.run(stream, &self.stop).await;
+        self.place.ended(reason);
         if let Some(code) = reason {
             let close = Message::Close(Some(CloseFrame {
                 code: code.number(),
@@ -218,6 +247,30 @@ fn ended(failure: &Failure) -> CloseCode {
         _ => {
             debug!(error = %failure.error.log_text(), "a run could not be watched");
             CloseCode::Failed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_counted_while_they_are_open_and_by_how_they_end() {
+        let metrics = Arc::new(Metrics::default());
+        let sockets = Sockets::new(&metrics);
+        let (one, two) = (sockets.take().unwrap(), sockets.take().unwrap());
+        assert!(metrics.text().contains("nimbus_websocket_connections 2"));
+        one.ended(Some(CloseCode::NotReading));
+        two.ended(None);
+        drop((one, two));
+        let text = metrics.text();
+        for line in [
+            "nimbus_websocket_connections 0",
+            r#"nimbus_websocket_closes_total{reason="not_reading"} 1"#,
+            r#"nimbus_websocket_closes_total{reason="left"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use nimbus_control_audit::{AuditEntry, AuditRecord, Outcome, Priority, SigningKey};
+use nimbus_control_audit::{AuditRecord, Outcome, Priority, SigningKey};
 use nimbus_control_auth::access::{
     Assignment, Caller, Conditions, Delegation, PolicyEngine, Resource, Validity,
 };
@@ -84,7 +84,7 @@ pub(crate) struct AppInner {
     pub(crate) tokens: AccessTokens,
     pub(crate) refresh: RefreshTokens,
     pub(crate) hasher: Hasher,
-    /// Each hash takes memory and a core; one core is left to everybody else.
+    /// Each hash takes memory, which is kept for the next one, and a core; one core is left to everybody else.
     pub(crate) hashing: Arc<Semaphore>,
     pub(crate) hashing_queue: Arc<Semaphore>,
     pub(crate) engine: PolicyEngine,
@@ -122,6 +122,7 @@ impl App {
             .check_complete(&store.outer_keys().await?)
             .map_err(|error| Error::from(error).with_help(COPY_KEYS))?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let at_once = cores.saturating_sub(1).clamp(1, MOST_HASHING_AT_ONCE);
         let cost = settings.password_cost;
         let hasher = tokio::task::spawn_blocking(move || Hasher::new(cost))
             .await
@@ -133,7 +134,7 @@ impl App {
                 tokens: AccessTokens::new(keys.tokens.clone(), settings.issuer.clone()),
                 refresh: RefreshTokens::new(keys.tokens.clone()),
                 hasher,
-                hashing: Arc::new(Semaphore::new(cores.saturating_sub(1).max(1))),
+                hashing: Arc::new(Semaphore::new(at_once)),
                 hashing_queue: Arc::new(Semaphore::new(MOST_HASHING)),
                 engine: PolicyEngine::default(),
                 checkpoints: Checkpoints::open(settings.checkpoints.clone())?,
@@ -376,15 +377,22 @@ impl App {
     }
 
     /// Adds to the audit trail, as the last thing in a transaction.
+    ///
+    /// A read that was answered is recorded after its transaction, together with others: there is nothing that
+    /// its record would have to be kept or lost with.
     pub(crate) async fn audit(
         &self,
         tx: &mut TenantTx,
         context: &RequestContext,
         record: AuditRecord,
-    ) -> Result<AuditEntry> {
-        Ok(tx
-            .audit_append(&self.inner.keys.audit, context.now, record)
-            .await?)
+    ) -> Result<()> {
+        if record.priority == Priority::Low && record.outcome == Outcome::Done {
+            tx.audit_later(context.now, record);
+            return Ok(());
+        }
+        tx.audit_append(&self.inner.keys.audit, context.now, record)
+            .await?;
+        Ok(())
     }
 
     /// Where the caller belongs: they may be nobody in the tenant that was asked for.
@@ -392,7 +400,7 @@ impl App {
         self.inner
             .store
             .tenant_tx(call.who.home, async |tx| {
-                self.audit(tx, &call.context, record).await.map(drop)
+                self.audit(tx, &call.context, record).await
             })
             .await
     }
@@ -403,7 +411,9 @@ impl App {
         let record = self
             .record_of(call, operation.id, kind)
             .priority(Priority::Low);
-        self.record_at_home(call, record).await
+        let store = &self.inner.store;
+        store.audit_later(call.who.home, call.context.now, record);
+        Ok(())
     }
 
     /// Records that something did not happen, unless its refusal was recorded already. A transport calls
@@ -531,6 +541,8 @@ pub(crate) const COPY_KEYS: &str =
 /// Sign-ins that wait for their turn; whoever comes after them is asked to come back.
 const MOST_HASHING: usize = 256;
 const HASHING_PAUSE_SECONDS: u64 = 2;
+/// However many cores there are: 19 MiB each stay in use for good.
+const MOST_HASHING_AT_ONCE: usize = 4;
 
 /// Changes of who may do what, deletions of tenants and exports are proved one by one.
 fn priority_of(operation: Operation) -> Priority {

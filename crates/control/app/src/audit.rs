@@ -50,6 +50,7 @@ impl App {
         filter: AuditFilter,
     ) -> Result<Vec<AuditEntry>> {
         let permit = self.permit(call, operation::LIST_AUDIT, tenant).await?;
+        self.inner.store.audit_flush(tenant).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {
@@ -69,6 +70,7 @@ impl App {
         format: ExportFormat,
     ) -> Result<AuditExport> {
         let permit = self.permit(call, operation::EXPORT_AUDIT, tenant).await?;
+        self.inner.store.audit_flush(tenant).await?;
         filter.limit = PAGE;
         filter.newest_first = false;
         self.inner
@@ -125,6 +127,7 @@ impl App {
     /// Judges the whole trail of a tenant, archived parts first, against its checkpoints.
     pub async fn audit_verify(&self, call: &Call, tenant: TenantId) -> Result<AuditVerification> {
         let permit = self.permit(call, operation::VERIFY_AUDIT, tenant).await?;
+        self.inner.store.audit_flush(tenant).await?;
         let witnesses = self.witnesses(tenant).await?;
         let key = self.inner.keys.audit.verifying_key();
         let public_key = key.to_text();

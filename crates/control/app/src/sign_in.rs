@@ -103,13 +103,15 @@ impl App {
                     self.audit(tx, context, record).await.map(drop)
                 })
                 .await?;
+            self.inner.store.metrics().sign_in("refused");
             return Err(refused());
         };
         let new_hash = match verified {
             Verified::YesOutdated => Some(self.hash_password(password.to_string()).await?),
             _ => None,
         };
-        self.inner
+        let signed_in = self
+            .inner
             .store
             .tenant_tx(home, async |tx| {
                 tx.sign_in_succeeded(&attempt).await?;
@@ -129,9 +131,11 @@ impl App {
                 )
                 .on(signed_in.session);
                 self.audit(tx, context, record).await?;
-                Ok(signed_in)
+                Ok::<_, Failure>(signed_in)
             })
-            .await
+            .await?;
+        self.inner.store.metrics().sign_in("succeeded");
+        Ok(signed_in)
     }
 
     /// The tenant at the end of slugs that are joined by `/`.
@@ -174,6 +178,7 @@ impl App {
             AttemptVerdict::Try => Ok(attempt),
             AttemptVerdict::Wait { seconds } => {
                 store.sign_in_not_made(&attempt).await?;
+                store.metrics().sign_in("slowed");
                 Err(Failure::wait(seconds.unsigned_abs()))
             }
         }

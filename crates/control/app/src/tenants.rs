@@ -295,6 +295,8 @@ impl App {
     /// Hides a tenant and what is below it; after the time of grace it is gone for good.
     pub async fn tenant_delete(&self, call: &Call, id: TenantId) -> Result<()> {
         let permit = self.permit(call, operation::DELETE_TENANT, id).await?;
+        // Afterwards nothing can be added to its trail, nor to those below it.
+        self.inner.store.audit_flush_all().await;
         let grace = self.inner.settings.tenant_grace;
         self.inner
             .store

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nimbus_control_store::{HeldRun, RunEnd, Store, StoreError, StoredRun};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
@@ -22,6 +22,7 @@ use tracing::{error, info, warn};
 use uuid::Uuid;
 
 use crate::carrier::{RunCarrier, RunVerdict, problem};
+use crate::counted;
 
 /// How often workers look for runs that nobody rang for: those of other servers that died.
 const LOOK: Duration = Duration::from_secs(2);
@@ -194,6 +195,9 @@ impl Shared {
             number: run.number,
             epoch: run.epoch,
         };
+        let metrics = Arc::clone(self.store.metrics());
+        let _carried_out = metrics.run_begins();
+        let begun = Instant::now();
         let cancellation = Cancellation::new();
         let paused = AtomicBool::new(false);
         let lost = AtomicBool::new(false);
@@ -213,7 +217,9 @@ impl Shared {
         let end = end_of(&verdict, paused.load(Ordering::Relaxed), stopped);
         if let RunVerdict::Refused(error) = &verdict {
             info!(%tenant, run = %run.id, error = %error.log_text(), "a run could not go on");
+            metrics.error(error.code().to_string());
         }
+        counted::count_end(&metrics, &run.action, &end, begun.elapsed());
         let released = self
             .store
             .tenant_tx(tenant, async |tx| tx.run_release(&held, &end).await);

@@ -7,6 +7,7 @@
 //! Reading order: `vault`, `storage`, `layers`, `tables`, `programs`, `room`, `carrier`, `driver`.
 
 mod carrier;
+mod counted;
 mod driver;
 mod layers;
 mod programs;

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::counted;
 use crate::layers::{LayerWatch, is_layer};
 use crate::vault::TenantVault;
 
@@ -87,7 +88,9 @@ impl DeploymentTables {
         let appended = self
             .vault
             .tx(async |tx| tx.events_append(&self.held, &values).await);
-        appended.await.map(drop).map_err(taken_over)
+        appended.await.map(drop).map_err(taken_over)?;
+        counted::count(self.vault.metrics(), events);
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::AsyncFnOnce;
 use std::sync::Arc;
 
+use nimbus_control_metrics::Metrics;
 use nimbus_control_store::{StateExpectation, Store, StoreError, TenantTx};
 use nimbus_control_vault::{DataKey, FieldPath, KeyRing, SealedValue, VaultError};
 use nimbus_core::{Error, Result, TenantId};
@@ -46,6 +47,10 @@ impl TenantVault {
 
     pub fn tenant(&self) -> TenantId {
         self.tenant
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.store.metrics()
     }
 
     pub(crate) async fn tx<T>(

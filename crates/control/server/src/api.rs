@@ -14,6 +14,7 @@ use nimbus_core::Result;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::http::MetricsReaders;
 use crate::server::ServerOptions;
 
 /// How much of the audit trail could be cut off unnoticed by whoever owns the database.
@@ -38,6 +39,7 @@ pub struct ApiOptions {
     pub archive: Option<ArchiveAddress>,
     pub audit_retention_days: u32,
     pub tenant_grace_days: u32,
+    pub metrics_readers: MetricsReaders,
 }
 
 impl Default for ApiOptions {
@@ -52,6 +54,7 @@ impl Default for ApiOptions {
             archive: None,
             audit_retention_days: 365,
             tenant_grace_days: 30,
+            metrics_readers: MetricsReaders::default(),
         }
     }
 }

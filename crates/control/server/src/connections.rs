@@ -21,6 +21,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nimbus_control_api::{Front, NetworkOfCaller};
+use nimbus_control_metrics::Metrics;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
@@ -101,6 +102,7 @@ struct ConnectionTable {
     taken: HashMap<u64, OpenConnection>,
     networks: HashMap<NetworkOfCaller, usize>,
     next: u64,
+    metrics: Arc<Metrics>,
 }
 
 impl ConnectionTable {
@@ -130,6 +132,7 @@ impl ConnectionTable {
         if let Some(network) = network {
             *self.networks.entry(network).or_default() += 1;
         }
+        self.metrics.set_connections(self.taken.len());
         Some((id, left))
     }
 
@@ -144,6 +147,7 @@ impl ConnectionTable {
             .min_by_key(|(_, connection)| connection.since)
             .map(|(id, _)| *id);
         longest.is_some_and(|id| {
+            self.metrics.connection_ended("made_room");
             self.leave(id);
             true
         })
@@ -153,6 +157,7 @@ impl ConnectionTable {
         let Some(mut connection) = self.taken.remove(&id) else {
             return;
         };
+        self.metrics.set_connections(self.taken.len());
         if let Some(leave) = connection.leave.take() {
             // An error is a connection that ended by itself.
             let _ = leave.send(());
@@ -185,6 +190,7 @@ impl ConnectionTable {
             .map(|(id, _)| *id)
             .collect();
         for id in late {
+            self.metrics.connection_ended("late");
             self.leave(id);
         }
     }
@@ -216,6 +222,7 @@ pub(crate) async fn serve(
     router: Router,
     front: Front,
     limits: ConnectionLimits,
+    metrics: Arc<Metrics>,
     mut draining: watch::Receiver<bool>,
 ) {
     let table = Arc::new(Mutex::new(ConnectionTable {
@@ -223,6 +230,7 @@ pub(crate) async fn serve(
         taken: HashMap::new(),
         networks: HashMap::new(),
         next: 0,
+        metrics: Arc::clone(&metrics),
     }));
     let mut connections = tokio::task::JoinSet::new();
     let told = draining.clone();
@@ -239,7 +247,10 @@ pub(crate) async fn serve(
                             let guard = ConnectionGuard { table: Arc::clone(&table), id };
                             connections.spawn(talk(stream, peer, router.clone(), guard, left, told.clone()));
                         }
-                        None => debug!(%peer, "a connection was refused: all of its network's are at work"),
+                        None => {
+                            metrics.connection_ended("refused");
+                            debug!(%peer, "a connection was refused: all of its network's are at work");
+                        }
                     }
                 }
                 Err(error) => {
@@ -404,6 +415,7 @@ mod tests {
             taken: HashMap::new(),
             networks: HashMap::new(),
             next: 0,
+            metrics: Arc::default(),
         }
     }
 

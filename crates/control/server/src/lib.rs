@@ -19,6 +19,7 @@ pub use api::{ApiOptions, InstallationKeys, recover, restore_tenant};
 pub use connections::ConnectionLimits;
 pub use database::{Database, DatabaseLocation, DatabaseOptions};
 pub use demo::DemoSite;
+pub use http::MetricsReaders;
 pub use packages::{fetch_packages, fetched_packages};
 pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};

@@ -3,17 +3,18 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nimbus_control_app::App;
-use nimbus_control_store::{SetupStatus, StoreError};
+use nimbus_control_store::{SetupStatus, Store, StoreError};
 use nimbus_core::{Error, ErrorCode, Result};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::api::{self, ApiOptions};
 use crate::connections::{self, ConnectionLimits};
@@ -25,6 +26,8 @@ use crate::runs::{self, RunOptions};
 
 /// How long requests may take to finish once the server was told to stop.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the last records of reads may take to be written.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -121,6 +124,7 @@ impl ControlServer {
 
     /// Gives everything back without having served.
     pub async fn close(self) {
+        write_last_reads(&self.database.store).await;
         self.database.close().await;
     }
 
@@ -128,13 +132,21 @@ impl ControlServer {
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let (draining, drained) = watch::channel(false);
         let (readiness, looking) = Readiness::watch(self.database.store.clone(), self.private);
-        let probes = http::router(ServerState::new(readiness, drained.clone()));
+        let probes = http::router(ServerState {
+            readiness,
+            draining: drained.clone(),
+            store: self.database.store.clone(),
+            front: self.api.front.clone(),
+            readers: self.api.metrics_readers.clone(),
+        });
         let ending = CancellationToken::new();
         let routes = api::router(&self.app, &self.api, self.address, ending.clone());
         let router = probes.merge(routes);
         let app = self.app.clone();
         let news = tokio::spawn(async move { app.pass_news_on().await });
         let chores = tokio::spawn(api::look_after(self.app.clone()));
+        let store = self.database.store.clone();
+        let reads = tokio::spawn(async move { store.write_reads().await });
         let driver = runs::start(&self.app, &self.runs, &self.data_dir)?;
         let stopping = tokio::spawn(async move {
             stop.await;
@@ -149,6 +161,7 @@ impl ControlServer {
             router,
             front,
             self.connections,
+            Arc::clone(self.database.store.metrics()),
             drained.clone(),
         );
         let mut told = drained;
@@ -166,9 +179,25 @@ impl ControlServer {
         chores.abort();
         news.abort();
         driver.stop().await;
+        reads.abort();
+        write_last_reads(&self.database.store).await;
         self.app.checkpoint_audit(jiff::Timestamp::now()).await;
         self.database.close().await;
         Ok(())
+    }
+}
+
+/// Nobody asks any more, so what waits is all there is.
+async fn write_last_reads(store: &Store) {
+    let flush = tokio::time::timeout(FLUSH_PATIENCE, store.audit_flush_all());
+    let lost = flush.await.map(|done| done.waiting);
+    match lost {
+        Ok(0) => {}
+        Ok(count) => error!(
+            count,
+            "records of reads are lost: the database did not take them"
+        ),
+        Err(_) => error!("records of reads may be lost: the database did not answer"),
     }
 }
 

@@ -88,19 +88,24 @@ pub(crate) async fn append(
     now: Time,
     record: AuditRecord,
 ) -> Result<AuditEntry, StoreError> {
-    let (sequence, hash): (i64, Option<Vec<u8>>) = sqlx::query_as(
-        "INSERT INTO nimbus_core.audit_chains AS c (tenant_id) VALUES (nimbus_core.current_tenant())
-         ON CONFLICT (tenant_id) DO UPDATE SET sequence = c.sequence RETURNING sequence, hash",
-    )
-    .fetch_one(&mut *connection)
-    .await?;
-    let last = hash.map(|hash| (sequence.unsigned_abs(), hash_of(&hash)));
+    let last = chain_end(connection).await?;
     let mut entry = AuditEntry::append(tenant, last, now, record);
     if entry.record.priority == Priority::Critical {
         entry.proof = Some(key.prove(&entry));
     }
     insert(connection, &entry).await?;
     Ok(entry)
+}
+
+/// Where a chain ends. Held until the transaction ends: who comes next continues from what is written here.
+async fn chain_end(connection: &mut PgConnection) -> Result<Option<(u64, ChainHash)>, StoreError> {
+    let (sequence, hash): (i64, Option<Vec<u8>>) = sqlx::query_as(
+        "INSERT INTO nimbus_core.audit_chains AS c (tenant_id) VALUES (nimbus_core.current_tenant())
+         ON CONFLICT (tenant_id) DO UPDATE SET sequence = c.sequence RETURNING sequence, hash",
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(hash.map(|hash| (sequence.unsigned_abs(), hash_of(&hash))))
 }
 
 async fn insert(connection: &mut PgConnection, entry: &AuditEntry) -> Result<(), StoreError> {
@@ -131,6 +136,70 @@ async fn insert(connection: &mut PgConnection, entry: &AuditEntry) -> Result<(),
     .bind(entry.previous.0.as_slice())
     .bind(entry.hash.0.as_slice())
     .bind(&entry.proof)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Entries that follow each other, in one statement.
+async fn insert_all(
+    connection: &mut PgConnection,
+    entries: &[AuditEntry],
+) -> Result<(), StoreError> {
+    let Some(last) = entries.last() else {
+        return Ok(());
+    };
+    let of = |field: fn(&AuditEntry) -> &str| -> Vec<&str> { entries.iter().map(field).collect() };
+    let optional = |field: fn(&AuditEntry) -> Option<&str>| -> Vec<Option<&str>> {
+        entries.iter().map(field).collect()
+    };
+    let sequences: Vec<i64> = entries
+        .iter()
+        .map(|entry| entry.sequence.cast_signed())
+        .collect();
+    let times: Vec<Timestamp> = entries.iter().map(|entry| Timestamp(entry.at)).collect();
+    let previous: Vec<&[u8]> = entries
+        .iter()
+        .map(|entry| entry.previous.0.as_slice())
+        .collect();
+    let hashes: Vec<&[u8]> = entries
+        .iter()
+        .map(|entry| entry.hash.0.as_slice())
+        .collect();
+    sqlx::query(
+        "WITH entries AS (
+             INSERT INTO nimbus_core.audit_logs (sequence, actor_kind, user_id, original_user, action,
+                 resource_type, resource_id, outcome, priority, old_value, new_value, trace_id, ip_address,
+                 timestamp, previous_hash, hash)
+             SELECT g.sequence, g.actor_kind, g.user_id, g.original_user, g.action, g.resource_type,
+                 g.resource_id, g.outcome, g.priority, g.old_value::json, g.new_value::json, g.trace_id,
+                 g.ip_address, g.at, g.previous, g.hash
+             FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                 $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
+                 $14::timestamptz[], $15::bytea[], $16::bytea[])
+                 AS g (sequence, actor_kind, user_id, original_user, action, resource_type, resource_id,
+                 outcome, priority, old_value, new_value, trace_id, ip_address, at, previous, hash))
+         UPDATE nimbus_core.audit_chains SET sequence = $17, hash = $18
+         WHERE tenant_id = nimbus_core.current_tenant()",
+    )
+    .bind(sequences)
+    .bind(of(|entry| entry.record.actor.kind.as_str()))
+    .bind(of(|entry| &entry.record.actor.id))
+    .bind(optional(|entry| entry.record.actor.original.as_deref()))
+    .bind(of(|entry| &entry.record.action))
+    .bind(of(|entry| &entry.record.resource_type))
+    .bind(optional(|entry| entry.record.resource_id.as_deref()))
+    .bind(of(|entry| entry.record.outcome.as_str()))
+    .bind(of(|entry| entry.record.priority.as_str()))
+    .bind(optional(|entry| entry.record.old_value()))
+    .bind(optional(|entry| entry.record.new_value()))
+    .bind(optional(|entry| entry.record.trace_id.as_deref()))
+    .bind(optional(|entry| entry.record.ip_address.as_deref()))
+    .bind(times)
+    .bind(previous)
+    .bind(hashes)
+    .bind(last.sequence.cast_signed())
+    .bind(last.hash.0.as_slice())
     .execute(connection)
     .await?;
     Ok(())
@@ -213,12 +282,45 @@ impl TenantTx {
         record: AuditRecord,
     ) -> Result<AuditEntry, StoreError> {
         let tenant = self.tenant();
-        let entry = append(self.connection(), tenant, key, now, record).await?;
+        let entry = append(self.raw_connection(), tenant, key, now, record).await?;
+        self.note_entry(&entry);
+        Ok(entry)
+    }
+
+    /// Records a read once this transaction is committed, soon and together with others.
+    pub fn audit_later(&mut self, now: Time, record: AuditRecord) {
+        self.later.push((now, record));
+    }
+
+    /// Adds records of reads to the tenant's chain, in the order in which they are given. None of them is
+    /// critical, so none carries a proof of its own.
+    pub(crate) async fn audit_append_reads(
+        &mut self,
+        records: Vec<(Time, AuditRecord)>,
+    ) -> Result<(), StoreError> {
+        let tenant = self.tenant();
+        let mut last = chain_end(self.raw_connection()).await?;
+        let mut entries = Vec::with_capacity(records.len());
+        for (now, record) in records {
+            let entry = AuditEntry::append(tenant, last, now, record);
+            last = Some((entry.sequence, entry.hash));
+            entries.push(entry);
+        }
+        insert_all(self.raw_connection(), &entries).await?;
+        for entry in &entries {
+            self.note_entry(entry);
+        }
+        Ok(())
+    }
+
+    fn note_entry(&mut self, entry: &AuditEntry) {
         self.head = Some(ChainHead {
             sequence: entry.sequence,
             hash: entry.hash,
         });
-        Ok(entry)
+        let record = &entry.record;
+        self.recorded
+            .push((record.action.clone(), record.resource_type.clone()));
     }
 
     /// Keeps a signed checkpoint where other servers and backups find it.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nimbus_control_metrics::Metrics;
 use nimbus_core::TenantId;
 use parking_lot::Mutex;
 use sqlx::postgres::{PgPool, PgPoolOptions};
@@ -12,7 +13,9 @@ use tracing::warn;
 
 use crate::audit::ChainHead;
 use crate::config::{Credentials, Isolation};
+use crate::measured::WaitingLine;
 use crate::migrate::{MigrationReport, Migrator};
+use crate::read_trail::ReadTrail;
 use crate::weakness::{self, Weakness};
 use crate::{StoreConfig, StoreError, bootstrap};
 
@@ -21,6 +24,10 @@ const STATEMENT_TIMEOUT: &str = "30s";
 /// Migrations and purges have connections of their own.
 const OWNER_CONNECTIONS: u32 = 4;
 const LOCK_TIMEOUT: &str = "10s";
+/// Transactions that may wait for each connection: a moment's work, not a minute's.
+const WAITING_PER_CONNECTION: usize = 16;
+/// Even with few connections; a burst is not an overload.
+const LEAST_WAITING: usize = 128;
 /// A transaction that its client forgot holds locks and keeps dead rows alive.
 const IDLE_TRANSACTION_TIMEOUT: &str = "60s";
 
@@ -35,6 +42,9 @@ pub struct Store {
     owner: PgPool,
     unclean: Arc<AtomicU64>,
     pub(crate) heads: Arc<Mutex<HashMap<TenantId, ChainHead>>>,
+    pub(crate) reads: Arc<ReadTrail>,
+    metrics: Arc<Metrics>,
+    line: WaitingLine,
 }
 
 impl Store {
@@ -60,6 +70,9 @@ impl Store {
             owner,
             unclean,
             heads: Arc::default(),
+            reads: Arc::default(),
+            metrics: Arc::default(),
+            line: WaitingLine::default(),
         }
     }
 
@@ -107,6 +120,31 @@ impl Store {
     /// but zero, unless something is wrong.
     pub fn unclean_connections(&self) -> u64 {
         self.unclean.load(Ordering::Relaxed)
+    }
+
+    /// What this process counts, of the database and of everything above it.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Tells how many connections there are now.
+    pub fn measure_pool(&self) {
+        let open = usize::try_from(self.app.size()).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.config.pool_size).unwrap_or(usize::MAX);
+        self.metrics.set_pool(open, self.app.num_idle(), most);
+        self.metrics.set_pool_waiting(self.line.length());
+    }
+
+    /// Whether so many transactions wait for a connection that whoever comes now is better told to come back:
+    /// what is under way would only take longer, until nothing is answered in time.
+    pub fn is_overloaded(&self) -> bool {
+        let size = usize::try_from(self.config.pool_size).unwrap_or(usize::MAX);
+        let most = size.saturating_mul(WAITING_PER_CONNECTION);
+        self.line.length() >= most.max(LEAST_WAITING)
+    }
+
+    pub(crate) fn line(&self) -> &WaitingLine {
+        &self.line
     }
 
     pub fn isolation(&self) -> Isolation {

@@ -1,13 +1,17 @@
 //! The one way to a tenant's rows.
 
 use std::ops::{AsyncFnOnce, Deref, DerefMut};
+use std::sync::Arc;
 
+use nimbus_control_audit::AuditRecord;
+use nimbus_control_metrics::Metrics;
 use nimbus_core::TenantId;
 use sqlx::postgres::Postgres;
 use sqlx::{PgConnection, PgPool, Transaction};
 use uuid::Uuid;
 
 use crate::audit::ChainHead;
+use crate::measured::{MeasuredConnection, WaitingLine};
 use crate::{Store, StoreError};
 
 /// A transaction for one tenant. Queries are its methods, one file per resource.
@@ -17,6 +21,11 @@ pub struct TenantTx {
     tenant: TenantId,
     /// The last entry of the audit trail that this transaction wrote.
     pub(crate) head: Option<ChainHead>,
+    /// Actions and kinds of the entries that it wrote, to be counted once it is committed.
+    pub(crate) recorded: Vec<(String, String)>,
+    /// Reads that are recorded after it, together with others.
+    pub(crate) later: Vec<(jiff::Timestamp, AuditRecord)>,
+    metrics: Arc<Metrics>,
 }
 
 impl TenantTx {
@@ -25,21 +34,51 @@ impl TenantTx {
         self.tenant
     }
 
-    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+    /// For one statement, whose time is measured.
+    pub(crate) fn connection(&mut self) -> MeasuredConnection<'_> {
+        MeasuredConnection::new(&mut self.inner, &self.metrics)
+    }
+
+    /// For work of several statements that is shared with transactions of other kinds.
+    pub(crate) fn raw_connection(&mut self) -> &mut PgConnection {
         &mut self.inner
     }
 
-    async fn begin(pool: &PgPool, tenant: TenantId) -> Result<Self, StoreError> {
-        let mut inner = pool.begin().await?;
-        sqlx::query("SELECT nimbus_core.enter_tenant($1)")
-            .bind(Uuid::from(tenant))
-            .execute(&mut *inner)
-            .await?;
-        Ok(Self {
+    async fn begin(
+        pool: &PgPool,
+        tenant: TenantId,
+        metrics: &Arc<Metrics>,
+        line: &WaitingLine,
+    ) -> Result<Self, StoreError> {
+        let waiting = line.wait();
+        let inner = pool.begin().await?;
+        drop(waiting);
+        let mut tx = Self {
             inner,
             tenant,
             head: None,
-        })
+            recorded: Vec::new(),
+            later: Vec::new(),
+            metrics: Arc::clone(metrics),
+        };
+        sqlx::query("SELECT nimbus_core.enter_tenant($1)")
+            .bind(Uuid::from(tenant))
+            .execute(tx.connection())
+            .await?;
+        Ok(tx)
+    }
+
+    /// Commits, and passes on what counts only then.
+    async fn finish(self, store: &Store) -> Result<(), StoreError> {
+        self.inner.commit().await?;
+        store.note_head(self.tenant, self.head);
+        for (action, kind) in &self.recorded {
+            self.metrics.audit_event(action, kind);
+        }
+        for (now, record) in self.later {
+            store.audit_later(self.tenant, now, record);
+        }
+        Ok(())
     }
 }
 
@@ -77,12 +116,10 @@ impl Store {
     where
         E: From<StoreError>,
     {
-        let mut tx = TenantTx::begin(self.app(), tenant).await?;
+        let mut tx = TenantTx::begin(self.app(), tenant, self.metrics(), self.line()).await?;
         // What is not committed is rolled back when it is dropped.
         let value = work(&mut tx).await?;
-        let head = tx.head.take();
-        tx.inner.commit().await.map_err(StoreError::from)?;
-        self.note_head(tenant, head);
+        tx.finish(self).await?;
         Ok(value)
     }
 
@@ -96,13 +133,11 @@ impl Store {
         E: From<StoreError>,
     {
         let mut tx = RegistryTx {
-            inner: TenantTx::begin(self.owner(), acting).await?,
+            inner: TenantTx::begin(self.owner(), acting, self.metrics(), self.line()).await?,
             store: self.clone(),
         };
         let value = work(&mut tx).await?;
-        let head = tx.inner.head.take();
-        tx.inner.inner.commit().await.map_err(StoreError::from)?;
-        self.note_head(acting, head);
+        tx.inner.finish(self).await?;
         Ok(value)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DemoSite, Front, GivenKeys, Limit,
-    RunOptions, ServerOptions,
+    MetricsReaders, RunOptions, ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
@@ -119,8 +119,17 @@ fn api_options(settings: &Settings) -> Result<ApiOptions> {
         Error::new(ErrorCode::CONFIG_BAD_VALUE, error.to_string())
             .with_help("look at server.trusted_proxies and server.locations")
     })?;
+    let metrics_readers = match &server.metrics_networks.value {
+        Some(networks) => MetricsReaders::parse(networks).map_err(|part| {
+            let message = format!("`{part}` is not a network such as 10.0.0.0/8");
+            Error::new(ErrorCode::CONFIG_BAD_VALUE, message)
+                .with_help("look at server.metrics_networks")
+        })?,
+        None => MetricsReaders::default(),
+    };
     let s3 = &settings.s3;
     Ok(ApiOptions {
+        metrics_readers,
         given_keys: GivenKeys {
             token_secret: secret(&settings.auth.jwt_secret.value),
             previous_token_secret: secret(&settings.auth.jwt_previous_secret.value),

@@ -18,6 +18,8 @@ mod hostile;
 mod keys;
 mod live;
 mod matrix;
+mod overload;
+mod reads;
 mod recovery;
 mod roles;
 mod sessions;

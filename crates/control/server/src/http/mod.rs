@@ -1,36 +1,49 @@
 //! What is served over HTTP, and what every answer has.
 
 mod health;
+mod metrics;
 mod page;
 
+use std::time::Instant;
+
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
-use nimbus_control_api::refusal;
+use nimbus_control_api::{Front, refusal};
 use nimbus_control_app::Failure;
+use nimbus_control_metrics::{OTHER, known_word};
+use nimbus_control_store::Store;
 use nimbus_core::ErrorCode;
 use tokio::sync::watch;
 
+pub use self::metrics::MetricsReaders;
 use crate::readiness::Readiness;
 
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct ServerState {
-    readiness: Readiness,
-    draining: watch::Receiver<bool>,
+    pub(crate) readiness: Readiness,
+    pub(crate) draining: watch::Receiver<bool>,
+    pub(crate) store: Store,
+    pub(crate) front: Front,
+    pub(crate) readers: MetricsReaders,
 }
 
-impl ServerState {
-    pub(crate) fn new(readiness: Readiness, draining: watch::Receiver<bool>) -> Self {
-        Self {
-            readiness,
-            draining,
-        }
-    }
-}
+/// Paths that are counted apart; files of the console are counted together.
+const PATHS: &[&str] = &[
+    "/",
+    "/api/v1/health",
+    "/api/v1/live",
+    "/api/v1/ready",
+    "/health",
+    "/live",
+    "/metrics",
+    "/ready",
+    "/setup",
+];
 
 /// Health is at the root for probes and under the API for everybody else.
 pub(crate) fn router(state: ServerState) -> Router {
@@ -43,10 +56,11 @@ pub(crate) fn router(state: ServerState) -> Router {
     Router::new()
         .merge(probes())
         .nest("/api/v1", probes().fallback(unknown))
+        .route("/metrics", get(metrics::metrics))
         .merge(page::routes())
         .fallback(page::console)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn_with_state(state.clone(), guard))
         .with_state(state)
 }
 
@@ -60,9 +74,16 @@ async fn wrong_method(method: Method, uri: Uri) -> Response {
     refusal(&Failure::new(ErrorCode::METHOD_NOT_ALLOWED, message))
 }
 
-/// Headers that keep a browser from doing more with an answer than show it.
-async fn guard(request: Request, next: Next) -> Response {
+/// Counts, and adds headers that keep a browser from doing more with an answer than show it.
+async fn guard(State(state): State<ServerState>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let matched = request.extensions().get::<MatchedPath>();
+    let path = matched.map_or(OTHER, |path| known_word(path.as_str(), PATHS));
     let mut response = next.run(request).await;
+    let status = response.status().as_u16();
+    let metrics = state.store.metrics();
+    metrics.request(method.as_str(), path, status, begun.elapsed());
     let headers = response.headers_mut();
     for (name, value) in [
         (

@@ -8,5 +8,9 @@
 mod connections;
 mod faults;
 mod http;
+mod logs;
+mod metrics;
+mod monitoring;
+mod reads;
 mod start;
 mod support;

@@ -8,6 +8,7 @@ use nimbus_control_server::{
     ServerOptions,
 };
 use nimbus_control_store::{Isolation, Store};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -93,7 +94,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 }
@@ -140,4 +141,41 @@ pub(crate) fn postmaster(data_dir: &Path) -> Option<i32> {
         .next()?
         .parse()
         .ok()
+}
+
+pub(crate) const PASSWORD: &str = "glass lamp river 9";
+
+/// A server whose first run is finished, and the token of its administrator.
+pub(crate) async fn set_up(server: &Running) -> String {
+    let link = server.setup_link.clone().unwrap();
+    let token = link.split_once("token=").unwrap().1;
+    let body = json!({
+        "token": token,
+        "email": "owner@operator.example",
+        "display_name": "Owner",
+        "password": PASSWORD,
+    });
+    let done = call(server, "POST", "/api/v1/setup/complete", None, &body).await;
+    done["access_token"].as_str().unwrap().to_owned()
+}
+
+pub(crate) async fn call(
+    server: &Running,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: &Value,
+) -> Value {
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let body = match body {
+        Value::Null => String::new(),
+        body => body.to_string(),
+    };
+    let headers = authorization.unwrap_or_default();
+    let answer = send(server.address, method, path, &headers, &body).await;
+    if answer.body.is_empty() {
+        Value::Null
+    } else {
+        answer.json()
+    }
 }

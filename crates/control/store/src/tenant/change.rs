@@ -62,7 +62,7 @@ impl RegistryTx {
         check_name(&new.name)?;
         check_object("settings", &new.settings)?;
         check_quotas(&new.quotas)?;
-        lock(self.connection(), TREE_LOCK).await?;
+        lock(self.raw_connection(), TREE_LOCK).await?;
         let parent = self.tenant_get(new.parent).await?;
         if parent.path.len() >= DEEPEST {
             return Err(StoreError::TooDeep);
@@ -71,7 +71,7 @@ impl RegistryTx {
         let store = self.store.clone();
         let id = TenantId::random();
         insert(
-            self.connection(),
+            self.raw_connection(),
             &store,
             id,
             provider,
@@ -123,7 +123,7 @@ impl RegistryTx {
         id: TenantId,
         new_parent: TenantId,
     ) -> Result<Tenant, StoreError> {
-        lock(self.connection(), TREE_LOCK).await?;
+        lock(self.raw_connection(), TREE_LOCK).await?;
         let tenant = self.tenant_get(id).await?;
         let target = self.tenant_get(new_parent).await?;
         if tenant.parent.is_none() {
@@ -213,7 +213,7 @@ impl RegistryTx {
         id: TenantId,
         grace: Duration,
     ) -> Result<u64, StoreError> {
-        lock(self.connection(), TREE_LOCK).await?;
+        lock(self.raw_connection(), TREE_LOCK).await?;
         if self.tenant_get(id).await?.parent.is_none() {
             return Err(StoreError::Root);
         }
@@ -231,7 +231,7 @@ impl RegistryTx {
 
     /// Takes a deletion back: the tenant and what was deleted together with it.
     pub async fn tenant_undelete(&mut self, id: TenantId) -> Result<Tenant, StoreError> {
-        lock(self.connection(), TREE_LOCK).await?;
+        lock(self.raw_connection(), TREE_LOCK).await?;
         let restored = sqlx::query(
             "UPDATE nimbus_core.tenants t SET deleted_at = NULL, purge_after = NULL,
                     generation = t.generation + 1, updated_at = now()
