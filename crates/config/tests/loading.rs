@@ -142,6 +142,10 @@ fn every_named_setting_exists_with_its_default() {
             ("server.trusted_proxies", json!(null)),
         ),
         ("NIMBUS_SERVER_LOCATIONS", ("server.locations", json!(null))),
+        (
+            "NIMBUS_SERVER_METRICS_NETWORKS",
+            ("server.metrics_networks", json!(null)),
+        ),
         ("NIMBUS_AUDIT_ARCHIVE", ("audit.archive", json!(null))),
         (
             "NIMBUS_AUDIT_RETENTION_DAYS",
