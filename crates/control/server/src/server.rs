@@ -178,9 +178,10 @@ impl ControlServer {
         looking.abort();
         chores.abort();
         news.abort();
-        driver.stop().await;
+        // Before runs are waited for: whoever ends the process meanwhile takes none of them away.
         reads.abort();
         write_last_reads(&self.database.store).await;
+        driver.stop().await;
         self.app.checkpoint_audit(jiff::Timestamp::now()).await;
         self.database.close().await;
         Ok(())
