@@ -51,6 +51,12 @@ async fn what_opens_an_account_is_kept_sealed_and_never_shown() {
         json!({"provider": "aws", "credentials": {"PATH": "/tmp"}}),
         json!({"provider": "aws", "credentials": {}}),
         json!({"provider": "moon", "credentials": {"A": "b"}}),
+        // Each of these is a file of the server's or somebody's address, and not a key.
+        json!({"provider": "gcp", "credentials": {"GOOGLE_CREDENTIALS": "/etc/passwd"}}),
+        json!({"provider": "gcp", "credentials": {"GOOGLE_CREDENTIALS":
+            "{\"type\": \"external_account\", \"credential_source\": {\"file\": \"/etc/passwd\"}}"}}),
+        json!({"provider": "gcp", "credentials": {"GOOGLE_CREDENTIALS":
+            "{\"type\": \"service_account\", \"token_uri\": \"http://127.0.0.1/\"}"}}),
         json!({"provider": "aws", "environment": "no such", "credentials": {"AWS_ACCESS_KEY_ID": "x"}}),
     ] {
         let answer = put(&nimbus, &path, &owner, wrong.clone()).await;

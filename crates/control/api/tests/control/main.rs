@@ -12,6 +12,7 @@ mod audit;
 mod canary;
 mod cloud_accounts;
 mod delegation;
+mod environments;
 mod first_run;
 mod guessing;
 mod hostile;
