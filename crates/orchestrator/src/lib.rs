@@ -41,11 +41,12 @@ pub use manifest::{
 pub use memory::{RememberedRun, UnitMemory};
 pub use network::NetworkAccess;
 pub use placeholder::{Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart};
-pub use plan::{PlanSubject, PlannedUnit, RunPlan, UnitDecision};
+pub use plan::{PlanSubject, PlanText, PlannedUnit, RunPlan, UnitDecision};
 pub use promotion::sort_by_usual_promotion;
 pub use record::{
     CheckStatus, DiagnosticLevel, InvalidRunId, PlannedEvent, ResourceStatus, RunAction, RunEvent,
-    RunId, RunProgress, RunStatus, UnitVersion, VersionRecord, progress_of,
+    RunId, RunProgress, RunStatus, RunTally, TalliedCheck, TalliedUnit, UnitVersion, VersionRecord,
+    progress_of,
 };
 pub use render::{
     InitAnswers, RenderedDeployment, TemplateLibrary, account_variable, configs, render,

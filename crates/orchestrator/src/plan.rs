@@ -16,6 +16,10 @@ use crate::graph::UnitGraph;
 use crate::record::{PlannedEvent, RunEvent};
 use crate::template::Estimate;
 
+/// Decisions as events have them.
+const SKIP: &str = "skip";
+const DEPENDS: &str = "depends";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPlan {
     pub subject: PlanSubject,
@@ -127,16 +131,16 @@ impl RunPlan {
         (minutes > 0).then(|| Duration::from_secs(minutes.saturating_mul(120)))
     }
 
-    /// What a run of everything would take.
-    fn minutes_in_full(&self) -> u64 {
-        self.layers
-            .iter()
-            .map(|l| l.iter().map(|u| u.estimate.minutes).max().unwrap_or(0))
-            .sum()
-    }
-
     /// The plan as an event, for records and programs.
     pub fn event(&self, at: String) -> RunEvent {
+        RunEvent::Plan {
+            at,
+            layers: self.told(),
+            minutes: self.minutes(),
+        }
+    }
+
+    fn told(&self) -> Vec<Vec<PlannedEvent>> {
         let unit = |unit: &PlannedUnit| {
             let (decision, reason) = unit.decision.words();
             PlannedEvent {
@@ -145,18 +149,14 @@ impl RunPlan {
                 decision: decision.to_owned(),
                 reason,
                 minutes: unit.estimate.minutes,
+                resources: unit.estimate.resources,
                 needs: unit.needs.clone(),
             }
         };
-        RunEvent::Plan {
-            at,
-            layers: self
-                .layers
-                .iter()
-                .map(|layer| layer.iter().map(unit).collect())
-                .collect(),
-            minutes: self.minutes(),
-        }
+        let layers = self.layers.iter();
+        layers
+            .map(|layer| layer.iter().map(unit).collect())
+            .collect()
     }
 
     /// Tells whether two plans do the same: what is deployed where, in which order, which units run
@@ -176,20 +176,14 @@ impl RunPlan {
         let text = serde_json::json!([self.subject, self.environment, layers]).to_string();
         hex::encode(Sha256::digest(text))
     }
-
-    fn saved(&self) -> (u64, u64) {
-        let full = self.minutes_in_full();
-        let saved = full.saturating_sub(self.minutes());
-        (saved, (saved * 100).checked_div(full).unwrap_or(0))
-    }
 }
 
 impl UnitDecision {
     /// The decision and its reason as events have them.
     fn words(&self) -> (&'static str, Option<String>) {
         match self {
-            Self::Skip => ("skip", None),
-            Self::Depends { on } => ("depends", Some(format!("outputs of {on}"))),
+            Self::Skip => (SKIP, None),
+            Self::Depends { on } => (DEPENDS, Some(format!("outputs of {on}"))),
             Self::Run(reason) => ("run", Some(reason.to_string())),
         }
     }
@@ -208,27 +202,60 @@ fn layer_minutes(layer: &[PlannedUnit]) -> u64 {
 
 impl fmt::Display for RunPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let active: Vec<_> = self.units().filter(|unit| !unit.is_skipped()).collect();
-        let skipped: Vec<_> = self.units().filter(|unit| unit.is_skipped()).collect();
-        let names: Vec<_> = active.iter().map(|unit| unit.name.as_str()).collect();
-        let (saved, percent) = self.saved();
+        PlanText {
+            subject: &self.subject,
+            environment: self.environment,
+            layers: &self.told(),
+        }
+        .fmt(f)
+    }
+}
+
+/// A plan as people read it, from what its event says: it reads the same wherever it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanText<'a> {
+    pub subject: &'a PlanSubject,
+    pub environment: EnvironmentName,
+    pub layers: &'a [Vec<PlannedEvent>],
+}
+
+impl PlannedEvent {
+    pub fn is_skipped(&self) -> bool {
+        self.decision == SKIP
+    }
+}
+
+/// What those of a layer take that are not skipped.
+fn told_minutes(layer: &[PlannedEvent]) -> u64 {
+    let active = layer.iter().filter(|unit| !unit.is_skipped());
+    active.map(|unit| unit.minutes).max().unwrap_or(0)
+}
+
+impl fmt::Display for PlanText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = || self.layers.iter().flatten();
+        let (skipped, active): (Vec<_>, Vec<_>) = units().partition(|unit| unit.is_skipped());
+        let names: Vec<_> = active.iter().map(|unit| unit.unit.as_str()).collect();
+        let minutes: u64 = self.layers.iter().map(|layer| told_minutes(layer)).sum();
+        let longest = |layer: &Vec<PlannedEvent>| layer.iter().map(|unit| unit.minutes).max();
+        let in_full: u64 = self.layers.iter().filter_map(longest).sum();
+        let saved = in_full.saturating_sub(minutes);
+        let percent = (saved * 100).checked_div(in_full).unwrap_or(0);
         writeln!(f, "Deployment: {}", self.subject)?;
         writeln!(f, "Environment: {}", self.environment)?;
-        writeln!(f, "Total Stacks: {} enabled", self.units().count())?;
+        writeln!(f, "Total Stacks: {} enabled", units().count())?;
         writeln!(f, "Changed Stacks: {}{}", active.len(), listed(&names))?;
         writeln!(f, "Skipped Stacks: {} (no changes detected)", skipped.len())?;
         writeln!(
             f,
-            "Estimated Time: {} minutes ({percent}% time savings)",
-            self.minutes()
+            "Estimated Time: {minutes} minutes ({percent}% time savings)"
         )?;
         writeln!(f, "\nExecution Plan:")?;
         for (at, layer) in self.layers.iter().enumerate() {
             write_layer(f, at + 1, layer)?;
         }
-        let count =
-            |units: &[&PlannedUnit]| units.iter().map(|u| u.estimate.resources).sum::<u64>();
-        writeln!(f, "Total Estimated Time: {} minutes", self.minutes())?;
+        let count = |units: &[&PlannedEvent]| units.iter().map(|unit| unit.resources).sum::<u64>();
+        writeln!(f, "Total Estimated Time: {minutes} minutes")?;
         let (a, b) = (count(&active), count(&skipped));
         writeln!(f, "Total Resource Count: ~{a} resources ({b} skipped)")?;
         writeln!(f, "Time Saved: ~{saved} minutes ({percent}% reduction)")
@@ -243,7 +270,7 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-fn write_layer(f: &mut fmt::Formatter<'_>, number: usize, layer: &[PlannedUnit]) -> fmt::Result {
+fn write_layer(f: &mut fmt::Formatter<'_>, number: usize, layer: &[PlannedEvent]) -> fmt::Result {
     let mode = if layer.len() > 1 {
         "Parallel"
     } else {
@@ -254,27 +281,24 @@ fn write_layer(f: &mut fmt::Formatter<'_>, number: usize, layer: &[PlannedUnit])
         2 => "Depends on Layer 1".to_owned(),
         n => format!("Depends on Layers 1-{}", n - 1),
     };
-    let width = layer.iter().map(|unit| unit.name.len()).max().unwrap_or(0);
+    let width = layer.iter().map(|unit| unit.unit.len()).max().unwrap_or(0);
     let mut lines = vec![format!("Layer {number} ({mode} - {after})")];
     for unit in layer {
-        let mut line = format!("  - {:<width$} [Priority: {}] ", unit.name, unit.priority);
-        let _ = match &unit.decision {
-            UnitDecision::Skip => write!(line, "[SKIPPED - No changes]"),
-            UnitDecision::Depends { on } => {
-                write!(
-                    line,
-                    "[DEPLOYING - {} min] if outputs of {on} change",
-                    unit.estimate.minutes
-                )
-            }
-            UnitDecision::Run(reason) => {
-                write!(line, "[DEPLOYING - {} min] {reason}", unit.estimate.minutes)
-            }
+        let mut line = format!("  - {:<width$} [Priority: {}] ", unit.unit, unit.priority);
+        let reason = unit.reason.as_deref().unwrap_or_default();
+        let _ = match unit.decision.as_str() {
+            SKIP => write!(line, "[SKIPPED - No changes]"),
+            DEPENDS => write!(
+                line,
+                "[DEPLOYING - {} min] if {reason} change",
+                unit.minutes
+            ),
+            _ => write!(line, "[DEPLOYING - {} min] {reason}", unit.minutes),
         };
         lines.push(line);
     }
     let active = layer.iter().filter(|unit| !unit.is_skipped()).count();
-    let minutes = layer_minutes(layer);
+    let minutes = told_minutes(layer);
     lines.push(format!(
         "  Parallelization: {active} active │ Layer time: ~{minutes} min"
     ));

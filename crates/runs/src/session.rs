@@ -317,15 +317,6 @@ impl PlannedRun {
             RunResult::Succeeded => versions::keep(&context, &outcome).await,
             _ => Ok(None),
         };
-        bus.publish(RunEvent::Run {
-            at: timestamp(ports.clock.now()),
-            run: record.run,
-            status: RunStatus::Ended,
-            result: Some(report.result),
-            message: report.trigger.map(|trigger| trigger.to_string()),
-            trigger: report.trigger,
-        });
-        warnings.extend(bus.close().await);
         let checks = worker.checks().map(RunChecks::results);
         let (checks, noticed) = checks.unwrap_or_default();
         warnings.extend(noticed);
@@ -333,6 +324,17 @@ impl PlannedRun {
             warnings.push(format!("the version was not recorded: {error}"));
             None
         });
+        bus.publish(RunEvent::Run {
+            at: timestamp(ports.clock.now()),
+            run: record.run,
+            status: RunStatus::Ended,
+            result: Some(report.result),
+            message: report.trigger.map(|trigger| trigger.to_string()),
+            trigger: report.trigger,
+            version,
+            warnings: warnings.clone(),
+        });
+        warnings.extend(bus.close().await);
         // Old records are no reason to fail a run that went well.
         let _ = ports
             .runs
@@ -501,14 +503,7 @@ async fn announce(
     } else {
         RunStatus::Started
     };
-    bus.publish(RunEvent::Run {
-        at: now.clone(),
-        run: record.run,
-        status,
-        result: None,
-        message: None,
-        trigger: None,
-    });
+    bus.publish(RunEvent::run(now.clone(), record.run, status));
     if let Some(plan) = plan {
         bus.log("plan", &plan.to_string());
         bus.publish(plan.event(now));

@@ -196,6 +196,8 @@ impl RunWorker {
                         result: None,
                         message: Some(message),
                         trigger: undoing.trigger,
+                        version: None,
+                        warnings: Vec::new(),
                     });
                 }
             }
@@ -284,6 +286,8 @@ impl RunListener for RunWorker {
                 result: None,
                 message: None,
                 trigger,
+                version: None,
+                warnings: Vec::new(),
             });
         }
     }

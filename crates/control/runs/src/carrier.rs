@@ -108,7 +108,8 @@ impl RunRoom {
         bus.observe(Arc::new(Recording(sender)));
         let writer = tokio::spawn(write(self.tables.clone(), receiver));
         let id = RunId(run.number.unsigned_abs());
-        bus.publish(run_event(id, RunStatus::Started, None, None));
+        let now = timestamp(Timestamp::now());
+        bus.publish(RunEvent::run(now, id, RunStatus::Started));
         let request = PreviewRequest {
             environment: self.request.environment,
             rehearsal: self.request.rehearsal,
@@ -118,7 +119,8 @@ impl RunRoom {
         let stop = cancellation.stop_token().clone();
         let report = preview(ports, &request, Arc::clone(&bus), stop, |_| ()).await;
         if let Ok(report) = &report {
-            bus.publish(run_event(id, RunStatus::Ended, Some(report.result), None));
+            let warnings = report.warnings.clone();
+            bus.publish(run_ended(id, report.result, None, warnings));
         }
         // Nobody publishes any more, so the writer comes to its end.
         bus.observe(Arc::new(Silence));
@@ -156,19 +158,21 @@ async fn write(
     Ok(())
 }
 
-fn run_event(
+fn run_ended(
     run: RunId,
-    status: RunStatus,
-    result: Option<RunResult>,
+    result: RunResult,
     message: Option<String>,
+    warnings: Vec<String>,
 ) -> RunEvent {
     RunEvent::Run {
         at: timestamp(Timestamp::now()),
         run,
-        status,
-        result,
+        status: RunStatus::Ended,
+        result: Some(result),
         message,
         trigger: None,
+        version: None,
+        warnings,
     }
 }
 
@@ -176,7 +180,7 @@ fn run_event(
 fn ended(run: &StoredRun, error: &Error) -> RunEvent {
     let id = RunId(run.number.unsigned_abs());
     let message = format!("{}: {}", error.code(), error.message());
-    run_event(id, RunStatus::Ended, Some(RunResult::Failed), Some(message))
+    run_ended(id, RunResult::Failed, Some(message), Vec::new())
 }
 
 /// An error as a run's row keeps it.

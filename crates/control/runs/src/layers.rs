@@ -114,6 +114,7 @@ mod tests {
             decision: "run".to_owned(),
             reason: None,
             minutes: 1,
+            resources: 0,
             needs: Vec::new(),
         };
         RunEvent::Plan {

@@ -25,6 +25,12 @@ pub enum RunEvent {
         /// interruption could not say why it undoes anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trigger: Option<RollbackTrigger>,
+        /// The version of the environment that it left, where it ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<u32>,
+        /// What is worth a warning and is of no unit, where it ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
     /// What is going to happen, before anything does.
     Plan {
@@ -97,6 +103,9 @@ pub struct PlannedEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub minutes: u64,
+    /// How many resources it should have.
+    #[serde(default)]
+    pub resources: u64,
     /// Units of the plan that have to be done before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<ComponentName>,
@@ -173,6 +182,20 @@ impl DiagnosticLevel {
 }
 
 impl RunEvent {
+    /// The run has a new status; what belongs to some of them only is added by whoever knows it.
+    pub fn run(at: String, run: RunId, status: RunStatus) -> Self {
+        Self::Run {
+            at,
+            run,
+            status,
+            result: None,
+            message: None,
+            trigger: None,
+            version: None,
+            warnings: Vec::new(),
+        }
+    }
+
     /// A unit's new state; what is known of its work is added by whoever did it.
     pub fn unit(at: String, unit: &ComponentName, state: &UnitState) -> Self {
         Self::Unit {
@@ -221,6 +244,8 @@ mod tests {
             result: None,
             message: None,
             trigger: Some(RollbackTrigger::ServiceLimit),
+            version: None,
+            warnings: Vec::new(),
         };
         assert_eq!(
             serde_json::to_string(&run).unwrap(),

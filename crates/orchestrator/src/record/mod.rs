@@ -6,6 +6,7 @@
 
 mod event;
 mod progress;
+mod tally;
 mod version;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use event::{CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
 pub use progress::{RunProgress, progress_of};
+pub use tally::{RunTally, TalliedCheck, TalliedUnit};
 pub use version::{UnitVersion, VersionRecord};
 
 /// `R0001`: counted within a deployment, so that no clock can put runs out of order.

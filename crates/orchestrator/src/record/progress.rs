@@ -117,6 +117,8 @@ mod tests {
             result,
             message: None,
             trigger: None,
+            version: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -190,6 +192,8 @@ mod tests {
             result: None,
             message: None,
             trigger,
+            version: None,
+            warnings: Vec::new(),
         };
         let events = [
             run(RunStatus::Started, None),
