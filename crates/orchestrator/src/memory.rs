@@ -91,6 +91,19 @@ impl From<RememberedRun> for RememberedRunForm {
 }
 
 impl UnitMemory {
+    /// The word for where the unit stands.
+    pub fn standing(&self) -> &'static str {
+        match &self.last_run {
+            None => "not_deployed",
+            Some(run) if run.drifted => "drifted",
+            Some(run) => match run.outcome {
+                LastOutcome::Succeeded => "deployed",
+                LastOutcome::RolledBack => "rolled_back",
+                LastOutcome::Unfinished => "incomplete",
+            },
+        }
+    }
+
     pub fn last(&self) -> Option<LastRun> {
         self.last_run.as_ref().map(|run| LastRun {
             outcome: run.outcome,

@@ -3,165 +3,77 @@
 use std::collections::BTreeMap;
 
 use nimbus_control_app as app;
-use nimbus_control_wire::Run;
+use nimbus_control_wire::{Deployment, Environment, NewDeployment, StartRun};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{maybe_time, time};
 
-/// A deployment, without its manifest.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Deployment {
-    id: String,
-    organization: String,
-    project: String,
-    template: String,
-    /// Counts changes of the manifest; also the `ETag`.
-    revision: i64,
-    created_by: String,
-    created_at: String,
-    updated_at: String,
-    /// When it was taken out of use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    archived_at: Option<String>,
-}
-
-impl From<app::StoredDeployment> for Deployment {
-    fn from(row: app::StoredDeployment) -> Self {
-        Self {
-            id: row.id,
-            organization: row.organization,
-            project: row.project,
-            template: row.template,
-            revision: row.revision,
-            created_by: row.created_by.to_string(),
-            created_at: time(row.created_at),
-            updated_at: time(row.updated_at),
-            archived_at: maybe_time(row.archived_at),
-        }
+/// A deployment as answers have it. A manifest that cannot be read hides nothing else of it.
+pub(crate) fn deployment(row: app::StoredDeployment) -> Deployment {
+    let outline = app::outline(&row.manifest).unwrap_or_default();
+    Deployment {
+        id: row.id,
+        organization: row.organization,
+        project: row.project,
+        template: row.template,
+        revision: row.revision,
+        created_by: row.created_by.to_string(),
+        created_at: time(row.created_at),
+        updated_at: time(row.updated_at),
+        archived_at: maybe_time(row.archived_at),
+        stacks: outline.stacks,
+        environments: outline.environments,
     }
 }
 
-/// What a deployment is made from.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewDeployment {
-    /// `D` and up to 15 capital letters and digits; made from the time when absent.
-    pub(crate) id: Option<String>,
-    pub(crate) organization: String,
-    pub(crate) project: String,
-    #[serde(default)]
-    pub(crate) domain: String,
-    /// `default` when absent.
-    pub(crate) template: Option<String>,
-    pub(crate) description: Option<String>,
-    /// Account of each environment.
-    #[serde(default)]
-    pub(crate) accounts: BTreeMap<String, String>,
-    /// Variables of the template.
-    #[serde(default)]
-    pub(crate) variables: BTreeMap<String, String>,
-    /// Also stacks that the template leaves off.
-    #[serde(default)]
-    pub(crate) all_stacks: bool,
-}
-
-impl From<NewDeployment> for app::DeploymentInput {
-    fn from(body: NewDeployment) -> Self {
-        Self {
-            id: body.id,
-            organization: body.organization,
-            project: body.project,
-            domain: body.domain,
-            template: body.template,
-            description: body.description,
-            accounts: body.accounts,
-            variables: body.variables,
-            all_stacks: body.all_stacks,
-        }
+/// What a deployment is made from, as the use case takes it.
+pub(crate) fn deployment_input(body: NewDeployment) -> app::DeploymentInput {
+    app::DeploymentInput {
+        id: body.id,
+        organization: body.organization,
+        project: body.project,
+        domain: body.domain,
+        template: body.template,
+        description: body.description,
+        accounts: body.accounts,
+        variables: body.variables,
+        all_stacks: body.all_stacks,
+        manifest: body.manifest,
     }
 }
 
-/// A manifest as it is written, in YAML.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ManifestText {
-    pub(crate) manifest: String,
-}
-
-/// All environments of a deployment, in the order of its manifest. They are as many as that names.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Environments {
-    pub(crate) items: Vec<Environment>,
-}
-
-/// One environment of a deployment.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Environment {
-    name: String,
-    enabled: bool,
-    account: String,
-    region: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_run: Option<Run>,
-}
-
-impl From<app::DeploymentEnvironment> for Environment {
-    fn from(row: app::DeploymentEnvironment) -> Self {
-        Self {
-            name: row.name.to_string(),
-            enabled: row.enabled,
-            account: row.account,
-            region: row.region,
-            last_run: row.last_run.map(|run| {
-                app::describe_run(app::QueuedRun {
-                    run,
-                    position: None,
-                })
-            }),
-        }
+/// One environment of a deployment as answers have it.
+pub(crate) fn environment(row: app::DeploymentEnvironment) -> Environment {
+    Environment {
+        name: row.name.to_string(),
+        enabled: row.enabled,
+        account: row.account,
+        region: row.region,
+        last_run: row.last_run.map(|run| {
+            app::describe_run(app::QueuedRun {
+                run,
+                position: None,
+            })
+        }),
+        version: row.version,
+        locked_by: row.locked_by,
+        stacks: row.stacks,
     }
 }
 
-/// What a run is asked to do.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StartRun {
-    pub(crate) environment: String,
-    /// On a simulated cloud: nothing real is touched.
-    #[serde(default)]
-    pub(crate) rehearsal: bool,
-    /// Also stacks that did not change.
-    #[serde(default)]
-    pub(crate) force: bool,
-    /// So many stacks at once, 1 to 32; 4 when absent.
-    pub(crate) parallel: Option<usize>,
-    /// Only these; all of them when absent.
-    pub(crate) stacks: Option<Vec<String>>,
-    /// `automatic`, `rollback`, `hold` or `continue`.
-    pub(crate) on_failure: Option<String>,
-    /// Skip checking the types of TypeScript programs.
-    #[serde(default)]
-    pub(crate) transpile_only: bool,
-    /// The version that a rollback returns to; the one before when absent.
-    pub(crate) to_version: Option<u32>,
-    /// Why, in your words.
-    pub(crate) message: Option<String>,
-}
-
-impl From<StartRun> for app::RunInput {
-    fn from(body: StartRun) -> Self {
-        Self {
-            environment: body.environment,
-            rehearsal: body.rehearsal,
-            force: body.force,
-            parallel: body.parallel,
-            components: body.stacks,
-            on_failure: body.on_failure,
-            transpile_only: body.transpile_only,
-            to_version: body.to_version,
-            message: body.message,
-        }
+/// What a run is asked to do, as the use case takes it.
+pub(crate) fn run_input(body: StartRun) -> app::RunInput {
+    app::RunInput {
+        environment: body.environment,
+        rehearsal: body.rehearsal,
+        force: body.force,
+        parallel: body.parallel,
+        components: body.stacks,
+        on_failure: body.on_failure,
+        transpile_only: body.transpile_only,
+        to_version: body.to_version,
+        message: body.message,
     }
 }
 

@@ -29,6 +29,9 @@ struct ApiProblem {
     timestamp: String,
     /// The error's page in the documentation.
     reference: String,
+    /// What to do next, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -87,6 +90,11 @@ pub(crate) fn render(failure: &Failure, trace_id: TraceId) -> Response {
             trace_id: trace_id.to_string(),
             timestamp: Timestamp::now().to_string(),
             reference: failure.error.code().to_string(),
+            help: failure
+                .error
+                .help()
+                .filter(|_| !status.is_server_error())
+                .map(ToString::to_string),
         },
     };
     let mut response = (status, axum::Json(body)).into_response();

@@ -23,7 +23,7 @@ const MOST_MANIFEST_BYTES: usize = 512 * 1024;
 const ID_ATTEMPTS: u64 = 120;
 
 /// What a deployment is made from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeploymentInput {
     pub id: Option<String>,
     pub organization: String,
@@ -36,6 +36,19 @@ pub struct DeploymentInput {
     pub variables: BTreeMap<String, String>,
     /// Also stacks that the template leaves off.
     pub all_stacks: bool,
+    /// A manifest that says all of this itself.
+    pub manifest: Option<String>,
+}
+
+impl DeploymentInput {
+    /// Whether anything besides a manifest was given.
+    fn names_values(&self) -> bool {
+        let rest = Self {
+            manifest: None,
+            ..self.clone()
+        };
+        rest != Self::default()
+    }
 }
 
 /// A request that may come twice.
@@ -51,17 +64,6 @@ impl RequestKey {
         let text = format!("{}\n{}", operation.id, self.request);
         Sha256::digest(text).to_vec()
     }
-}
-
-/// One environment of a deployment.
-#[derive(Clone, Debug)]
-pub struct DeploymentEnvironment {
-    pub name: EnvironmentName,
-    pub enabled: bool,
-    pub account: String,
-    pub region: String,
-    /// The newest run that began, for real or rehearsed.
-    pub last_run: Option<StoredRun>,
 }
 
 impl App {
@@ -119,14 +121,10 @@ impl App {
     ) -> Result<StoredDeployment> {
         let operation = operation::CREATE_DEPLOYMENT;
         let permit = self.permit(call, operation, tenant).await?;
-        let mut answers = answers(call, &input)?;
-        answers.user_email = self.address_of(call).await?;
-        let given = input
-            .id
-            .as_deref()
-            .map(str::parse::<DeploymentId>)
-            .transpose();
-        let given = given.map_err(|error| Failure::field("id", error.to_string()))?;
+        let plan = match &input.manifest {
+            Some(manifest) => Planned::Manifest(given_manifest(call, &input, manifest)?),
+            None => Planned::Answers(Box::new(self.planned(call, &input).await?)),
+        };
         let user = call.who.user;
         self.inner
             .store
@@ -135,19 +133,25 @@ impl App {
                     let id = earlier["deployment"].as_str().unwrap_or_default();
                     return Ok(tx.deployment_get(id).await?);
                 }
-                let library = self.library_in(tx).await?;
-                let id = match given {
-                    Some(id) => id,
-                    None => free_id(tx, call).await?,
-                };
-                let rendered = render(&library, &id, &answers)?;
-                let new = NewDeployment {
-                    id: id.to_string(),
-                    organization: answers.organization.clone(),
-                    project: answers.project.clone(),
-                    template: answers.template.clone(),
-                    manifest: rendered.manifest.write(),
-                    created_by: user,
+                let new = match plan {
+                    Planned::Manifest(new) => new,
+                    Planned::Answers(planned) => {
+                        let (given, answers) = *planned;
+                        let library = self.library_in(tx).await?;
+                        let id = match given {
+                            Some(id) => id,
+                            None => free_id(tx, call).await?,
+                        };
+                        let rendered = render(&library, &id, &answers)?;
+                        NewDeployment {
+                            id: id.to_string(),
+                            organization: answers.organization,
+                            project: answers.project,
+                            template: answers.template,
+                            manifest: rendered.manifest.write(),
+                            created_by: user,
+                        }
+                    }
                 };
                 let made = tx.deployment_create(&new).await?;
                 let answer = json!({"deployment": made.id});
@@ -159,6 +163,23 @@ impl App {
                 Ok(made)
             })
             .await
+    }
+
+    /// What a template is rendered with.
+    async fn planned(
+        &self,
+        call: &Call,
+        input: &DeploymentInput,
+    ) -> Result<(Option<DeploymentId>, InitAnswers)> {
+        let mut answers = answers(call, input)?;
+        answers.user_email = self.address_of(call).await?;
+        let given = input
+            .id
+            .as_deref()
+            .map(str::parse::<DeploymentId>)
+            .transpose();
+        let given = given.map_err(|error| Failure::field("id", error.to_string()))?;
+        Ok((given, answers))
     }
 
     /// The address of whoever calls, for templates that want somebody to write to. A service account has none.
@@ -264,46 +285,6 @@ impl App {
             .await
     }
 
-    /// The environments of a deployment in the order of promotion, with the newest run of each.
-    pub async fn deployment_environments(
-        &self,
-        call: &Call,
-        operation: Operation,
-        tenant: TenantId,
-        id: &str,
-    ) -> Result<Vec<DeploymentEnvironment>> {
-        let permit = self.permit(call, operation, tenant).await?;
-        self.inner
-            .store
-            .tenant_tx(tenant, async |tx| {
-                let deployment = tx.deployment_get(id).await?;
-                let manifest = read_manifest(&deployment.manifest)?;
-                let mut environments = Vec::new();
-                for (name, target) in &manifest.environments {
-                    let mut newest: Option<StoredRun> = None;
-                    for rehearsal in [false, true] {
-                        let runs = tx.runs_begun(id, name.as_str(), rehearsal).await?;
-                        let candidate = runs.into_iter().next();
-                        newest = newest
-                            .into_iter()
-                            .chain(candidate)
-                            .max_by_key(|run| run.number);
-                    }
-                    environments.push(DeploymentEnvironment {
-                        name: *name,
-                        enabled: target.enabled,
-                        account: target.account.clone(),
-                        region: target.region.clone(),
-                        last_run: newest,
-                    });
-                }
-                self.audit(tx, &call.context, permit.record().on(id))
-                    .await?;
-                Ok(environments)
-            })
-            .await
-    }
-
     /// Switches an environment on or off: one word of the manifest.
     pub async fn environment_switch(
         &self,
@@ -393,6 +374,29 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// What a deployment is going to be made from.
+enum Planned {
+    Manifest(NewDeployment),
+    Answers(Box<(Option<DeploymentId>, InitAnswers)>),
+}
+
+/// A deployment whose manifest was made elsewhere.
+fn given_manifest(call: &Call, input: &DeploymentInput, manifest: &str) -> Result<NewDeployment> {
+    if input.names_values() {
+        let words = "it says everything itself; give nothing else with it";
+        return Err(Failure::field("manifest", words));
+    }
+    let metadata = read_manifest(manifest)?.metadata;
+    Ok(NewDeployment {
+        id: metadata.id.to_string(),
+        organization: metadata.organization,
+        project: metadata.project,
+        template: metadata.template,
+        manifest: manifest.to_owned(),
+        created_by: call.who.user,
+    })
 }
 
 fn answers(call: &Call, input: &DeploymentInput) -> Result<InitAnswers> {

@@ -13,9 +13,9 @@ use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 
-const STACK_TEMPLATES: &str = "tools/templates/config/";
-const SHIPPED: &str = "tools/templates/default/";
-const CUSTOM: &str = "tools/templates/custom/";
+pub(crate) const STACK_TEMPLATES: &str = "tools/templates/config/";
+pub(crate) const SHIPPED: &str = "tools/templates/default/";
+pub(crate) const CUSTOM: &str = "tools/templates/custom/";
 
 /// One program may have so many files.
 const MOST_FILES: usize = 500;
@@ -367,7 +367,7 @@ fn template_entry(template: &ManifestTemplate, own: &BTreeSet<String>) -> Templa
 }
 
 /// A path below a folder of the tenant: relative, plain, and none that a package manager would use.
-fn check_path(path: &str) -> Result<()> {
+pub(crate) fn check_path(path: &str) -> Result<()> {
     let plain = |segment: &str| {
         !segment.is_empty()
             && segment != "."

@@ -82,6 +82,8 @@ pub fn describe_run(queued: QueuedRun) -> Run {
             .and_then(|problem| serde_json::from_value(problem).ok()),
         wish: row.wish,
         requested_by: row.requested_by.to_string(),
+        user: row.request["user"].as_str().map(str::to_owned),
+        message: row.request["choices"]["message"].as_str().map(str::to_owned),
         queued_at: time(row.queued_at),
         began_at: row.began_at.map(time),
         ended_at: row.ended_at.map(time),

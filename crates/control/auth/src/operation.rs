@@ -134,6 +134,7 @@ operations! {
     DEPLOYMENT_OUTPUTS = "deployments.outputs" GET "/api/v1/deployments/{deployment}/outputs" Permission("deployment:state:read");
     DEPLOYMENT_PROGRESS = "deployments.progress" GET "/api/v1/deployments/{deployment}/progress" Permission("deployment:log:read");
     LIST_ENVIRONMENTS = "environments.list" GET "/api/v1/deployments/{deployment}/environments" Permission("deployment:definition:read");
+    LIST_VERSIONS = "environments.versions" GET "/api/v1/deployments/{deployment}/environments/{environment}/versions" Permission("deployment:definition:read");
     ENABLE_ENVIRONMENT = "environments.enable" POST "/api/v1/deployments/{deployment}/environments/{environment}/enable" Permission("deployment:environment:manage");
     DISABLE_ENVIRONMENT = "environments.disable" POST "/api/v1/deployments/{deployment}/environments/{environment}/disable" Permission("deployment:environment:manage");
 
@@ -159,6 +160,11 @@ operations! {
     CREATE_TEMPLATE = "templates.create" POST "/api/v1/templates" Permission("template:definition:manage");
     GET_TEMPLATE = "templates.get" GET "/api/v1/templates/{template}" Permission("template:definition:read");
     DELETE_TEMPLATE = "templates.delete" DELETE "/api/v1/templates/{template}" Permission("template:definition:manage");
+
+    LIST_WORKSPACE = "workspace.list" GET "/api/v1/workspace" Permission("component:definition:read");
+    CHANGE_WORKSPACE = "workspace.change" PUT "/api/v1/workspace" Permission("registry:stack:manage");
+    READ_CONTENTS = "workspace.contents.read" GET "/api/v1/workspace/contents" Permission("component:definition:read");
+    STORE_CONTENTS = "workspace.contents.store" POST "/api/v1/workspace/contents" Permission("registry:stack:manage");
 
     LIST_AUDIT = "audit.list" GET "/api/v1/tenants/{tenant}/audit" Permission("audit:log:read");
     EXPORT_AUDIT = "audit.export" GET "/api/v1/tenants/{tenant}/audit/export" Permission("audit:log:export");

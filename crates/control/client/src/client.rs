@@ -1,9 +1,14 @@
 //! Requests to a server.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, Response, StatusCode, Upgraded};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{self, protocol::Role};
 use url::Url;
 
 use crate::ClientError;
@@ -15,6 +20,24 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LARGEST_PAGE: u32 = 500;
 /// Where an answer that is not JSON goes on.
 const NEXT_HEADER: &str = "x-nimbus-next";
+/// A request with this header happens once, however often it comes.
+pub(crate) const REPEAT_KEY: &str = "idempotency-key";
+/// So often a request is sent once more whose connection broke.
+const REPETITIONS: u32 = 2;
+
+/// What became of asking for a socket.
+pub(crate) enum SocketAnswer {
+    Open(Box<WebSocketStream<Upgraded>>),
+    /// Something on the way does not know sockets.
+    NotSpoken,
+}
+
+/// How long the server wants us to wait.
+fn retry_after(response: &Response) -> Duration {
+    let header = response.headers().get("retry-after");
+    let seconds = header.and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(1))
+}
 
 /// Text as part of a query.
 pub fn encoded(text: &str) -> String {
@@ -43,12 +66,47 @@ enum ClientCredentials {
     None,
 }
 
-/// A server, and who asks.
-#[derive(Debug)]
+impl ClientCredentials {
+    fn token(&self) -> Option<String> {
+        match self {
+            Self::Given(token) => Some(token.clone()),
+            Self::Stored { tokens, .. } => Some(tokens.access.clone()),
+            Self::None => None,
+        }
+    }
+}
+
+/// A server, and who asks. Copies share their credentials: what one renews, all have.
+#[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
     server: Url,
-    credentials: ClientCredentials,
+    credentials: Arc<Mutex<ClientCredentials>>,
+}
+
+/// A request, as often as it has to be sent.
+#[derive(Clone, Debug)]
+struct ClientRequest<'a> {
+    method: Method,
+    path: &'a str,
+    body: Option<&'a Value>,
+    headers: Vec<(&'static str, String)>,
+}
+
+impl<'a> ClientRequest<'a> {
+    fn new(method: Method, path: &'a str, body: Option<&'a Value>) -> Self {
+        Self {
+            method,
+            path,
+            body,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Whether it may be sent once more when nobody knows what became of it.
+    fn is_repeatable(&self) -> bool {
+        self.method == Method::GET || self.headers.iter().any(|(name, _)| *name == REPEAT_KEY)
+    }
 }
 
 impl Client {
@@ -74,14 +132,14 @@ impl Client {
         Ok(Self {
             http,
             server: url,
-            credentials: ClientCredentials::None,
+            credentials: Arc::new(Mutex::new(ClientCredentials::None)),
         })
     }
 
     /// A client that proves itself with an API key or a token.
     pub fn with_token(server: &str, token: String) -> Result<Self, ClientError> {
         Ok(Self {
-            credentials: ClientCredentials::Given(token),
+            credentials: Arc::new(Mutex::new(ClientCredentials::Given(token))),
             ..Self::anonymous(server)?
         })
     }
@@ -97,14 +155,20 @@ impl Client {
             .ok_or_else(|| ClientError::NotSignedIn {
                 server: profile.server.clone(),
             })?;
+        let stored = ClientCredentials::Stored {
+            profiles: profiles.clone(),
+            name: name.to_owned(),
+            tokens,
+        };
         Ok(Self {
-            credentials: ClientCredentials::Stored {
-                profiles: profiles.clone(),
-                name: name.to_owned(),
-                tokens,
-            },
+            credentials: Arc::new(Mutex::new(stored)),
             ..Self::anonymous(&profile.server)?
         })
+    }
+
+    /// The address of the server, without a slash at its end.
+    pub fn server(&self) -> &str {
+        self.server.as_str().trim_end_matches('/')
     }
 
     pub async fn get(&mut self, path: &str) -> Result<Value, ClientError> {
@@ -148,7 +212,9 @@ impl Client {
 
     /// An answer that is not JSON, and where it goes on if there is more.
     pub async fn get_text(&mut self, path: &str) -> Result<(String, Option<String>), ClientError> {
-        let response = self.send(Method::GET, path, None).await?;
+        let response = self
+            .send(ClientRequest::new(Method::GET, path, None))
+            .await?;
         let response = self.check(response).await?;
         let next = response
             .headers()
@@ -160,12 +226,32 @@ impl Client {
     }
 
     async fn call(
-        &mut self,
+        &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
-        let response = self.send(method, path, body).await?;
+        self.answer(ClientRequest::new(method, path, body)).await
+    }
+
+    /// The answer to a request as one of the API's types.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        headers: Vec<(&'static str, String)>,
+    ) -> Result<T, ClientError> {
+        let request = ClientRequest {
+            headers,
+            ..ClientRequest::new(method, path, body)
+        };
+        let answer = self.answer(request).await?;
+        serde_json::from_value(answer).map_err(|error| self.strange(&error))
+    }
+
+    async fn answer(&self, request: ClientRequest<'_>) -> Result<Value, ClientError> {
+        let response = self.send(request).await?;
         let response = self.check(response).await?;
         let bytes = response
             .bytes()
@@ -177,69 +263,157 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|error| self.strange(&error))
     }
 
-    /// Sends; an access token that has expired is renewed once.
-    async fn send(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Response, ClientError> {
-        let response = self.send_once(method.clone(), path, body).await?;
-        if response.status() == StatusCode::UNAUTHORIZED && self.renew().await? {
-            return self.send_once(method, path, body).await;
+    /// Sends; an access token that has expired is renewed once, and a server that wants us to wait is waited for. What
+    /// may be sent twice is, when the connection broke under it.
+    async fn send(&self, request: ClientRequest<'_>) -> Result<Response, ClientError> {
+        let started = Instant::now();
+        let mut broken = 0;
+        loop {
+            match self.send_renewed(&request).await {
+                Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {
+                    let pause = retry_after(&response);
+                    if started.elapsed() + pause > PATIENCE {
+                        return Ok(response);
+                    }
+                    tokio::time::sleep(pause).await;
+                }
+                Ok(response) => return Ok(response),
+                Err(ClientError::Broken { .. })
+                    if request.is_repeatable() && broken < REPETITIONS =>
+                {
+                    broken += 1;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(response)
+    }
+
+    async fn send_renewed(&self, request: &ClientRequest<'_>) -> Result<Response, ClientError> {
+        let token = self.credentials.lock().await.token();
+        let response = self.send_once(request, token.as_deref()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        match self.renew(token.as_deref()).await? {
+            None => Ok(response),
+            renewed => self.send_once(request, renewed.as_deref()).await,
+        }
     }
 
     async fn send_once(
         &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
+        sent: &ClientRequest<'_>,
+        token: Option<&str>,
     ) -> Result<Response, ClientError> {
         let url = self
             .server
-            .join(path)
+            .join(sent.path)
             .map_err(|error| self.strange(&error))?;
-        let mut request = self.http.request(method, url);
-        let token = match &self.credentials {
-            ClientCredentials::Given(token) => Some(token),
-            ClientCredentials::Stored { tokens, .. } => Some(&tokens.access),
-            ClientCredentials::None => None,
-        };
+        let mut request = self.http.request(sent.method.clone(), url);
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        if let Some(body) = body {
+        for (name, value) in &sent.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(body) = sent.body {
             request = request
                 .header("content-type", "application/json")
                 .body(body.to_string());
         }
-        request
-            .send()
-            .await
-            .map_err(|error| ClientError::Unreachable {
-                server: self.server.to_string(),
-                reason: nimbus_core::innermost(&error).to_string(),
-            })
+        request.send().await.map_err(|error| {
+            let server = self.server.to_string();
+            let reason = nimbus_core::innermost(&error).to_string();
+            if error.is_connect() || error.is_builder() {
+                ClientError::Unreachable { server, reason }
+            } else {
+                ClientError::Broken { server, reason }
+            }
+        })
     }
 
-    /// Exchanges the refresh token. False when there is none or it does not count any more.
-    async fn renew(&mut self) -> Result<bool, ClientError> {
-        let ClientCredentials::Stored { tokens, .. } = &self.credentials else {
-            return Ok(false);
-        };
-        let body = json!({"refresh_token": tokens.refresh});
-        let anonymous = Self {
-            http: self.http.clone(),
+    /// A socket at a path, or the answer that was given instead.
+    pub(crate) async fn upgrade(&self, path: &str) -> Result<SocketAnswer, ClientError> {
+        // Sockets need HTTP 1.1, and no limit for how long they take.
+        let http = reqwest::Client::builder()
+            .http1_only()
+            .connect_timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("nimbus/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| self.strange(&error))?;
+        let once = Self {
+            http,
             server: self.server.clone(),
-            credentials: ClientCredentials::None,
+            credentials: Arc::clone(&self.credentials),
         };
-        let response = anonymous
-            .send_once(Method::POST, "/api/v1/auth/refresh", Some(&body))
-            .await?;
+        let key = tungstenite::handshake::client::generate_key();
+        let request = ClientRequest {
+            headers: vec![
+                ("connection", "Upgrade".to_owned()),
+                ("upgrade", "websocket".to_owned()),
+                ("sec-websocket-version", "13".to_owned()),
+                ("sec-websocket-key", key.clone()),
+            ],
+            ..ClientRequest::new(Method::GET, path, None)
+        };
+        let asked = once.send_renewed(&request);
+        let response = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(response) => response?,
+            Err(_) => {
+                return Err(ClientError::Broken {
+                    server: self.server.to_string(),
+                    reason: "there was no answer".to_owned(),
+                });
+            }
+        };
+        let proof = response.headers().get("sec-websocket-accept");
+        let proven = proof.is_some_and(|proof| {
+            *proof == *tungstenite::handshake::derive_accept_key(key.as_bytes())
+        });
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS && proven {
+            let upgraded = response.upgrade().await;
+            let upgraded = upgraded.map_err(|error| self.strange(&error))?;
+            let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
+            return Ok(SocketAnswer::Open(Box::new(stream)));
+        }
+        if response.status().is_success() || response.status() == StatusCode::UPGRADE_REQUIRED {
+            return Ok(SocketAnswer::NotSpoken);
+        }
+        match self.check(response).await {
+            // A proxy that does not know sockets answers something else.
+            Ok(_) | Err(ClientError::Answer { .. }) => Ok(SocketAnswer::NotSpoken),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A token that counts in place of one that does not any more. `None` when there is no such.
+    async fn renew(&self, refused: Option<&str>) -> Result<Option<String>, ClientError> {
+        // Held until the new tokens are stored: a refresh token counts once.
+        let mut credentials = self.credentials.lock().await;
+        let ClientCredentials::Stored {
+            profiles,
+            name,
+            tokens,
+        } = &mut *credentials
+        else {
+            return Ok(None);
+        };
+        if refused != Some(tokens.access.as_str()) {
+            return Ok(Some(tokens.access.clone()));
+        }
+        // Another command may have been here meanwhile.
+        if let Some(stored) = profiles.tokens(name)?
+            && stored.access != tokens.access
+        {
+            *tokens = stored;
+            return Ok(Some(tokens.access.clone()));
+        }
+        let body = json!({"refresh_token": tokens.refresh});
+        let request = ClientRequest::new(Method::POST, "/api/v1/auth/refresh", Some(&body));
+        let response = self.send_once(&request, None).await?;
         if !response.status().is_success() {
-            return Ok(false);
+            return Ok(None);
         }
         let bytes = response
             .bytes()
@@ -247,18 +421,11 @@ impl Client {
             .map_err(|error| self.strange(&error))?;
         let answer: Value = serde_json::from_slice(&bytes).map_err(|error| self.strange(&error))?;
         let Some(renewed) = tokens_of(&answer) else {
-            return Ok(false);
+            return Ok(None);
         };
-        if let ClientCredentials::Stored {
-            profiles,
-            name,
-            tokens,
-        } = &mut self.credentials
-        {
-            profiles.put_tokens(name, Some(&renewed))?;
-            *tokens = renewed;
-        }
-        Ok(true)
+        profiles.put_tokens(name, Some(&renewed))?;
+        *tokens = renewed;
+        Ok(Some(tokens.access.clone()))
     }
 
     async fn check(&self, response: Response) -> Result<Response, ClientError> {
@@ -281,10 +448,11 @@ impl Client {
             message: text("message"),
             reference: text("reference"),
             trace_id: text("trace_id"),
+            help: body["error"]["help"].as_str().map(str::to_owned),
         })
     }
 
-    fn strange(&self, reason: &dyn std::fmt::Display) -> ClientError {
+    pub(crate) fn strange(&self, reason: &dyn std::fmt::Display) -> ClientError {
         ClientError::Answer {
             server: self.server.to_string(),
             reason: reason.to_string(),

@@ -6,6 +6,8 @@ use nimbus_core::{Error, ErrorCode};
 pub enum ClientError {
     #[error("the server at {server} does not answer: {reason}")]
     Unreachable { server: String, reason: String },
+    #[error("the connection to the server at {server} broke: {reason}")]
+    Broken { server: String, reason: String },
     #[error("the server at {server} answered in a way that is not understood: {reason}")]
     Answer { server: String, reason: String },
     /// The server's own error.
@@ -16,6 +18,8 @@ pub enum ClientError {
         /// Such as `NIM-0855`.
         reference: String,
         trace_id: String,
+        /// What the server says that one can do.
+        help: Option<String>,
     },
     #[error("nobody is signed in at {server}")]
     NotSignedIn { server: String },
@@ -31,7 +35,7 @@ impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
         let message = error.to_string();
         match error {
-            ClientError::Unreachable { .. } => Self::new(ErrorCode::SERVER_UNREACHABLE, message)
+            ClientError::Unreachable { .. } | ClientError::Broken { .. } => Self::new(ErrorCode::SERVER_UNREACHABLE, message)
                 .with_help("see whether the server runs, or sign in to another one: nimbus login --server URL"),
             ClientError::Answer { .. } => Self::new(ErrorCode::SERVER_ANSWER, message)
                 .with_help("check the address, and that client and server are of the same version"),
@@ -42,9 +46,23 @@ impl From<ClientError> for Error {
             }
             ClientError::Address { .. } => Self::new(ErrorCode::INPUT_INVALID, message)
                 .with_help("an address looks like https://nimbus.example or http://127.0.0.1:8000"),
-            ClientError::Refused { reference, trace_id, .. } => {
+            ClientError::Refused {
+                status,
+                reference,
+                trace_id,
+                help,
+                ..
+            } => {
                 let code = ErrorCode::parse(&reference).unwrap_or(ErrorCode::SERVER_ANSWER);
-                Self::new(code, message).with_detail(format!("trace id {trace_id}"))
+                let error = Self::new(code, message).with_detail(format!("trace id {trace_id}"));
+                match help {
+                    // Nothing that the server knows helps somebody whom it does not know.
+                    _ if status == 401 => error.with_help(
+                        "the sign-in has ended or was never made: run `nimbus login`, or set NIMBUS_TOKEN to an API key",
+                    ),
+                    Some(help) => error.with_help(help),
+                    None => error,
+                }
             }
         }
     }

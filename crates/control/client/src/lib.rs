@@ -4,12 +4,17 @@
 //! user's configuration folder, tokens in another one that only the user can read. A [`Client`] sends
 //! requests, renews an access token when it has expired, and turns the server's errors into ours.
 //!
-//! It names no type of the server: what goes over the wire is JSON.
+//! [`RemoteDeployments`] asks for deployments, runs and workspaces in the types of `control/wire`, and [`follow_run`]
+//! gives every event of a run once and in order, however often the connection breaks.
 
 mod client;
+mod deployments;
 mod error;
+mod follow;
 mod profile;
 
 pub use client::{Client, encoded};
+pub use deployments::{RemoteDeployments, StartedAction};
 pub use error::ClientError;
+pub use follow::{RunNews, follow_run};
 pub use profile::{ProfileTokens, Profiles, ServerProfile};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nimbus_control_store::{EnvironmentKey, HeldRun, StoreError, StoredRun};
-use nimbus_control_vault::FieldPath;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, Manifest, RunEvent, RunId, UnitMemory, VersionRecord};
@@ -51,12 +50,6 @@ impl DeploymentTables {
             environment: environment.to_string(),
             rehearsal: self.rehearsal,
         }
-    }
-
-    fn memory_field(of: &EnvironmentKey, component: &ComponentName) -> FieldPath {
-        let kind = if of.rehearsal { "rehearsal" } else { "real" };
-        let row = format!("{}/{}/{kind}/{component}", of.deployment, of.environment);
-        FieldPath::new("unit_memories", &row, "sealed")
     }
 
     /// Learns from the record what an earlier worker told about layers.
@@ -259,7 +252,7 @@ impl MemoryStore for DeploymentTables {
         let Some(sealed) = found.await? else {
             return Ok(UnitMemory::default());
         };
-        let field = Self::memory_field(&of, component);
+        let field = of.memory_field(component.as_str());
         let bytes = self.vault.open_sealed(&field, &sealed)?;
         serde_json::from_slice(&bytes)
             .map_err(|error| damaged(&format!("what is remembered of {component}"), &error))
@@ -275,7 +268,7 @@ impl MemoryStore for DeploymentTables {
         let bytes = serde_json::to_vec(memory).map_err(|error| damaged("a memory", &error))?;
         let sealed = self
             .vault
-            .seal(&Self::memory_field(&of, component), &bytes)?;
+            .seal(&of.memory_field(component.as_str()), &bytes)?;
         let saved = self.vault.tx(async |tx| {
             tx.run_require(&self.held).await?;
             tx.memory_put(&of, component.as_str(), &sealed).await

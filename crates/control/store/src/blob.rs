@@ -23,16 +23,7 @@ impl TenantTx {
             .bind(content)
             .execute(self.connection())
             .await?;
-        sqlx::query(
-            "INSERT INTO workspace_files (path, digest) VALUES ($1, $2)
-             ON CONFLICT (tenant_id, path) DO UPDATE SET digest = $2, updated_at = now()
-             WHERE workspace_files.digest <> $2",
-        )
-        .bind(path)
-        .bind(&digest)
-        .execute(self.connection())
-        .await?;
-        Ok(())
+        self.workspace_link(path, &digest).await
     }
 
     /// Removes a file, or everything below a folder that is named with `/` at its end. How many.
@@ -45,13 +36,92 @@ impl TenantTx {
         .execute(self.connection())
         .await?
         .rows_affected();
+        self.blobs_forget_unused().await?;
+        Ok(removed)
+    }
+
+    /// Forgets contents that no file has. Those that were stored just now are on their way into a workspace.
+    pub async fn blobs_forget_unused(&mut self) -> Result<(), StoreError> {
         sqlx::query(
-            "DELETE FROM blobs b WHERE NOT EXISTS (
+            "DELETE FROM blobs b WHERE b.created_at < now() - interval '1 hour' AND NOT EXISTS (
                  SELECT FROM workspace_files f WHERE f.tenant_id = b.tenant_id AND f.digest = b.digest)",
         )
         .execute(self.connection())
         .await?;
-        Ok(removed)
+        Ok(())
+    }
+
+    /// Stores content that no file has yet; it is kept for an hour at least.
+    pub async fn blob_put(&mut self, digest: &[u8], content: &[u8]) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO blobs (digest, content) VALUES ($1, $2)
+             ON CONFLICT (tenant_id, digest) DO UPDATE SET created_at = now()",
+        )
+        .bind(digest)
+        .bind(content)
+        .execute(self.connection())
+        .await?;
+        Ok(())
+    }
+
+    /// How many bytes of content the tenant has.
+    pub async fn blobs_size(&mut self) -> Result<i64, StoreError> {
+        Ok(
+            sqlx::query_scalar("SELECT coalesce(sum(length(content)), 0)::bigint FROM blobs")
+                .fetch_one(self.connection())
+                .await?,
+        )
+    }
+
+    /// Which of these contents are there.
+    pub async fn blobs_known(&mut self, digests: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(
+            sqlx::query_scalar("SELECT digest FROM blobs WHERE digest = ANY($1)")
+                .bind(digests)
+                .fetch_all(self.connection())
+                .await?,
+        )
+    }
+
+    /// Names content that is there as a file of the workspace.
+    pub async fn workspace_link(&mut self, path: &str, digest: &[u8]) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO workspace_files (path, digest) VALUES ($1, $2)
+             ON CONFLICT (tenant_id, path) DO UPDATE SET digest = $2, updated_at = now()
+             WHERE workspace_files.digest <> $2",
+        )
+        .bind(path)
+        .bind(digest)
+        .execute(self.connection())
+        .await?;
+        Ok(())
+    }
+
+    /// Removes one file; its content stays until nobody has it.
+    pub async fn workspace_unlink(&mut self, path: &str) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM workspace_files WHERE path = $1")
+            .bind(path)
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Nobody else changes the workspace until the transaction is over.
+    pub async fn workspace_lock(&mut self) -> Result<(), StoreError> {
+        sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('workspace/' || $1::text, 0))")
+            .bind(self.tenant().to_string())
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Size of every content, by digest.
+    pub async fn blob_sizes(&mut self) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
+        Ok(
+            sqlx::query_as("SELECT digest, length(content)::bigint FROM blobs")
+                .fetch_all(self.connection())
+                .await?,
+        )
     }
 
     /// Every file whose path begins so, by path, after the given one.

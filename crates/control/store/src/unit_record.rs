@@ -1,5 +1,6 @@
 //! What is kept of environments between runs: memories of units, versions, signatures of gates.
 
+use nimbus_control_vault::FieldPath;
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -11,6 +12,15 @@ pub struct EnvironmentKey {
     pub deployment: String,
     pub environment: String,
     pub rehearsal: bool,
+}
+
+impl EnvironmentKey {
+    /// The place for which what is remembered of a unit is sealed.
+    pub fn memory_field(&self, component: &str) -> FieldPath {
+        let kind = if self.rehearsal { "rehearsal" } else { "real" };
+        let row = format!("{}/{}/{kind}/{component}", self.deployment, self.environment);
+        FieldPath::new("unit_memories", &row, "sealed")
+    }
 }
 
 /// A signature under an item of a gate.

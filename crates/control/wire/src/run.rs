@@ -29,6 +29,12 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<String>,
     pub requested_by: String,
+    /// The name by which who asked is known, such as an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     pub queued_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<String>,

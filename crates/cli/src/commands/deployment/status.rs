@@ -2,7 +2,7 @@
 
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
-use nimbus_orchestrator::{LastOutcome, RunResult, progress_of};
+use nimbus_orchestrator::{RunResult, progress_of};
 use nimbus_runs::RunRecord;
 use nimbus_runs::ports::{MemoryStore as _, RunStore as _, VersionStore as _};
 use schemars::JsonSchema;
@@ -105,18 +105,9 @@ async fn environment_status(
     let mut stacks = Vec::new();
     for (name, _) in manifest.enabled() {
         let memory = memories.load(name, environment).await?;
-        let state = match &memory.last_run {
-            None => "not_deployed",
-            Some(run) if run.drifted => "drifted",
-            Some(run) => match run.outcome {
-                LastOutcome::Succeeded => "deployed",
-                LastOutcome::RolledBack => "rolled_back",
-                LastOutcome::Unfinished => "incomplete",
-            },
-        };
         stacks.push(StackStatus {
             name: name.to_string(),
-            state,
+            state: memory.standing().to_owned(),
             resources: memory.last_run.as_ref().map_or(0, |run| run.resources),
             seconds: memory.last_run.as_ref().map_or(0, |run| run.seconds),
             version: version

@@ -5,17 +5,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use nimbus_control_app::operation::{self, Operation};
-use nimbus_control_app::{DeploymentFilter, StoredDeployment, describe_run};
-use nimbus_control_wire::Run;
+use nimbus_control_app::{DeploymentFilter, StatePlace, StoredDeployment, describe_run};
+use nimbus_control_wire::{
+    Deployment, EnvironmentVersion, Environments, ManifestText, NewDeployment, Run, StartRun,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::ApiResult;
 use crate::ApiState;
 use crate::caller::SignedCall;
-use crate::deployment_wire::{
-    Deployment, Environment, Environments, ManifestText, NewDeployment, StartRun,
-};
+use crate::deployment_wire::{deployment, deployment_input, environment, run_input};
 use crate::extract::{JsonBody, ListFilter, Segments, page};
 use crate::headers::{IfMatch, RepeatKey, etag};
 use crate::route::Route;
@@ -42,11 +42,14 @@ pub(super) fn routes() -> Vec<Route> {
             .asks::<TenantChoice>()
             .gives::<ManifestText>(),
         Route::new(operation::DEPLOYMENT_STATUS, status)
-            .asks::<TenantChoice>()
+            .asks::<StatusQuery>()
             .gives::<Environments>(),
         Route::new(operation::LIST_ENVIRONMENTS, environments)
             .asks::<TenantChoice>()
             .gives::<Environments>(),
+        Route::new(operation::LIST_VERSIONS, versions)
+            .asks::<VersionQuery>()
+            .gives::<Page<EnvironmentVersion>>(),
         Route::new(operation::ENABLE_ENVIRONMENT, enable)
             .asks::<TenantChoice>()
             .gives::<Deployment>(),
@@ -94,6 +97,28 @@ struct DeploymentQuery {
     limit: Option<u32>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StatusQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    /// That of the simulated cloud, or that of the real one, with its version and its stacks. When absent, only the
+    /// newest run of either.
+    rehearsal: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct VersionQuery {
+    /// Id or slug of the tenant; your own when absent.
+    tenant: Option<String>,
+    /// Those of the simulated cloud.
+    #[serde(default)]
+    rehearsal: bool,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
 async fn list(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
@@ -110,7 +135,12 @@ async fn list(
     let page = page(query.after, query.limit)?;
     let limit = page.limit;
     let found = app.deployment_list(&call, tenant, filter, page).await?;
-    Ok(Json(Page::part(found, limit, |one| one.id.clone())))
+    Ok(Json(Page::part_as(
+        found,
+        limit,
+        |one| one.id.clone(),
+        deployment,
+    )))
 }
 
 async fn create(
@@ -124,15 +154,15 @@ async fn create(
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
     let key = key.of(&body);
     let made = app
-        .deployment_create(&call, tenant, body.into(), key)
+        .deployment_create(&call, tenant, deployment_input(body), key)
         .await?;
     Ok((StatusCode::CREATED, tagged(made)))
 }
 
 /// With its entity tag.
-fn tagged(deployment: StoredDeployment) -> impl IntoResponse {
-    let tag = etag(deployment.revision);
-    (tag, Json(Deployment::from(deployment)))
+fn tagged(stored: StoredDeployment) -> impl IntoResponse {
+    let tag = etag(stored.revision);
+    (tag, Json(deployment(stored)))
 }
 
 async fn get(
@@ -198,18 +228,21 @@ async fn status(
     state: State<ApiState>,
     call: SignedCall,
     id: Segments<String>,
-    query: ListFilter<TenantChoice>,
+    ListFilter(query): ListFilter<StatusQuery>,
 ) -> ApiResult<Json<Environments>> {
-    overview(operation::DEPLOYMENT_STATUS, state, call, id, query).await
+    let StatusQuery { tenant, rehearsal } = query;
+    let operation = operation::DEPLOYMENT_STATUS;
+    overview(operation, state, call, id, tenant, rehearsal).await
 }
 
 async fn environments(
     state: State<ApiState>,
     call: SignedCall,
     id: Segments<String>,
-    query: ListFilter<TenantChoice>,
+    ListFilter(query): ListFilter<TenantChoice>,
 ) -> ApiResult<Json<Environments>> {
-    overview(operation::LIST_ENVIRONMENTS, state, call, id, query).await
+    let operation = operation::LIST_ENVIRONMENTS;
+    overview(operation, state, call, id, query.tenant, None).await
 }
 
 async fn overview(
@@ -217,15 +250,38 @@ async fn overview(
     State(state): State<ApiState>,
     SignedCall(call): SignedCall,
     Segments(id): Segments<String>,
-    ListFilter(query): ListFilter<TenantChoice>,
+    tenant: Option<String>,
+    rehearsal: Option<bool>,
 ) -> ApiResult<Json<Environments>> {
     let app = &state.app;
-    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let tenant = app.choose_tenant(&call, tenant.as_deref()).await?;
     let found = app
-        .deployment_environments(&call, operation, tenant, &id)
+        .deployment_environments(&call, operation, tenant, &id, rehearsal)
         .await?;
-    let items = found.into_iter().map(Environment::from).collect();
+    let items = found.into_iter().map(environment).collect();
     Ok(Json(Environments { items }))
+}
+
+async fn versions(
+    State(state): State<ApiState>,
+    SignedCall(call): SignedCall,
+    Segments((id, environment)): Segments<(String, String)>,
+    ListFilter(query): ListFilter<VersionQuery>,
+) -> ApiResult<Json<Page<EnvironmentVersion>>> {
+    let app = &state.app;
+    let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
+    let page = page::<u32>(query.after, query.limit)?;
+    let limit = page.limit;
+    let place = StatePlace {
+        deployment: id,
+        environment,
+        rehearsal: query.rehearsal,
+    };
+    let found = app
+        .environment_versions(&call, tenant, place, page)
+        .await?;
+    let at = |one: &EnvironmentVersion| one.version.to_string();
+    Ok(Json(Page::part_as(found, limit, at, |one| one)))
 }
 
 async fn enable(
@@ -278,7 +334,7 @@ async fn start(operation: Operation, asked: Asked) -> ApiResult<(StatusCode, Jso
     let tenant = app.choose_tenant(&call, query.tenant.as_deref()).await?;
     let key = key.of(&(&id, &body));
     let queued = app
-        .run_start(&call, operation, tenant, &id, body.into(), key)
+        .run_start(&call, operation, tenant, &id, run_input(body), key)
         .await?;
     Ok((StatusCode::ACCEPTED, Json(describe_run(queued))))
 }

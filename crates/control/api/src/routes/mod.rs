@@ -13,6 +13,7 @@ mod runs;
 mod states;
 mod tenants;
 mod users;
+mod workspace;
 
 use nimbus_control_app::Failure;
 
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<Route> {
         live::routes(),
         states::routes(),
         library::routes(),
+        workspace::routes(),
     ]
     .into_iter()
     .flatten()

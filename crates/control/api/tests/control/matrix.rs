@@ -51,6 +51,8 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
             json!({"deployment": "D0NONE", "environment": "dev", "rehearsal": true})
         }
         "templates.create" => json!({"content": format!("name: {unique}\ndescription: x\n")}),
+        "workspace.change" => json!({"put": {}, "remove": []}),
+        "workspace.contents.store" => json!({"contents": {}}),
         "auth.logout"
         | "groups.members.add"
         | "tenants.restore"
@@ -108,6 +110,9 @@ pub(crate) fn path_where(operation: Operation, tenant: &str, name: &str, value: 
     }
     if matches!(operation.id, "deployments.state" | "deployments.outputs") {
         path.push_str("&environment=dev");
+    }
+    if operation.id == "workspace.contents.read" {
+        path.push_str(&format!("&digests={}", "0".repeat(64)));
     }
     path
 }
