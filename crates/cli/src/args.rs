@@ -49,6 +49,10 @@ pub(crate) struct GlobalArgs {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Vec<PathBuf>,
 
+    /// Work on this server instead of on local files, as whoever signed in there; also NIMBUS_SERVER
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) server: Option<String>,
+
     /// Least severe log level on standard error: error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", global = true)]
     pub(crate) log_level: Option<String>,
@@ -76,6 +80,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "unlock",
             "export-state",
             "gate",
+            "runs",
             "workspace",
             "why",
             "list",

@@ -10,6 +10,31 @@ use nimbus_core::{Error, ErrorCode, Result, TraceId};
 use crate::args::GlobalArgs;
 use crate::output::CommandOutput;
 
+/// The server that was named, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedServer {
+    pub(crate) url: String,
+    /// On the command line; else by NIMBUS_SERVER.
+    pub(crate) by_flag: bool,
+}
+
+impl NamedServer {
+    /// What is empty names nothing, so that a variable can be switched off for one command.
+    fn of(flag: Option<&String>) -> Option<Self> {
+        let named = match flag {
+            Some(url) => Self {
+                url: url.clone(),
+                by_flag: true,
+            },
+            None => Self {
+                url: env::var("NIMBUS_SERVER").ok()?,
+                by_flag: false,
+            },
+        };
+        (!named.url.is_empty()).then_some(named)
+    }
+}
+
 pub(crate) struct CommandContext {
     /// The name by which the program was called, for messages that name a command.
     pub(crate) program: &'static str,
@@ -20,6 +45,8 @@ pub(crate) struct CommandContext {
     pub(crate) directory: PathBuf,
     /// `KEY=VALUE` of `--config`, for the commands that take them.
     pub(crate) assignments: Vec<String>,
+    /// The server to work on instead of local files.
+    pub(crate) server: Option<NamedServer>,
     sources: Sources,
     loaded: OnceLock<LoadedSettings>,
 }
@@ -50,9 +77,27 @@ impl CommandContext {
             trace_id,
             directory,
             assignments,
+            server: NamedServer::of(global.server.as_ref()),
             sources,
             loaded: OnceLock::new(),
         })
+    }
+
+    /// The same command somewhere else: in another directory, and on local files.
+    pub(crate) fn in_directory(&self, directory: PathBuf) -> Self {
+        Self {
+            program: self.program,
+            output: self.output,
+            trace_id: self.trace_id,
+            sources: Sources {
+                directory: directory.clone(),
+                ..self.sources.clone()
+            },
+            directory,
+            assignments: self.assignments.clone(),
+            server: None,
+            loaded: OnceLock::new(),
+        }
     }
 
     /// The settings in force, read once. A command that does not ask is not stopped by a mistake

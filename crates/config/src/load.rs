@@ -13,6 +13,14 @@ use crate::settings::{REGISTRY, Settings};
 /// Where the file is looked for, below the working directory.
 pub const DEFAULT_FILE: &str = "config/nimbus.yaml";
 
+/// What commands read that ask a server; no settings, because one says where to find a sign-in.
+const CLIENT_VARIABLES: &[&str] = &[
+    "NIMBUS_SERVER",
+    "NIMBUS_TOKEN",
+    "NIMBUS_PROFILE",
+    "NIMBUS_CONFIG_HOME",
+];
+
 /// Names the file when `--config` does not.
 pub const CONFIG_VARIABLE: &str = "NIMBUS_CONFIG";
 
@@ -264,6 +272,7 @@ fn unknown_variables(
         .keys()
         .filter_map(|name| name.to_str())
         .filter(|name| name.starts_with("NIMBUS_") && *name != CONFIG_VARIABLE)
+        .filter(|name| !CLIENT_VARIABLES.contains(name))
         .filter(|name| !name.starts_with(TEST_PREFIX))
         .filter(|name| !known().any(|variable| variable == *name))
         .map(|name| (name.to_owned(), nearest(name, known())))

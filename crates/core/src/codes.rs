@@ -278,6 +278,7 @@ codes! {
     DEPLOYMENT_BUSY = 883, Conflict, retry, "Runs of the deployment are not over";
     RUN_NOT_OPEN = 884, Conflict, final, "The run is not in a state in which this can be done";
     WORKSPACE_FILE_INVALID = 885, Invalid, final, "A file of the workspace is not acceptable";
+    NOT_REMOTE = 886, Refused, final, "This has no form for a server";
 
     // Durable workflows.
     WORKFLOW_UNKNOWN = 900, NotFound, final, "There is no such workflow";

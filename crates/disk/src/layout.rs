@@ -18,6 +18,11 @@ pub fn digest_key(workspace: &Path) -> PathBuf {
     beside(workspace).join("digest.key")
 }
 
+/// What was last sent to servers from a workspace, or fetched from them.
+pub fn exchanged(workspace: &Path) -> PathBuf {
+    beside(workspace).join("exchanged.json")
+}
+
 /// Records of migrations of a workspace, which an undo reads.
 pub fn migrations(workspace: &Path) -> PathBuf {
     beside(workspace).join("migrations")

@@ -15,6 +15,8 @@ use serde_json::Value;
 use crate::kept_states::write_private;
 use crate::place::DeploymentPlace;
 
+const SCHEMA: &str = "nimbus/environment-state/1";
+
 /// What is recorded of an environment. Secrets in it are encrypted as they are in the states.
 #[derive(Clone, Debug, Serialize)]
 pub struct EnvironmentStates {
@@ -47,13 +49,31 @@ impl EnvironmentStates {
             }
         }
         Ok(Self {
-            schema: "nimbus/environment-state/1",
+            schema: SCHEMA,
             deployment: manifest.metadata.id.to_string(),
             environment: environment.to_string(),
             rehearsal: place.records.is_rehearsal(),
             exported: Timestamp::now().to_string(),
             stacks,
         })
+    }
+
+    /// Those that a server gave.
+    pub fn of_server(
+        deployment: String,
+        environment: String,
+        rehearsal: bool,
+        exported: String,
+        stacks: BTreeMap<String, Value>,
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            deployment,
+            environment,
+            rehearsal,
+            exported,
+            stacks,
+        }
     }
 
     /// As it stands in a file.

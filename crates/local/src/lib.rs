@@ -38,7 +38,7 @@ pub use export::EnvironmentStates;
 pub use find_run::find_run;
 pub use gate_file::GateFile;
 pub use local_runs::{LocalRunOptions, local_ports, policy_pack_choice};
-pub use logs::log_path;
+pub use logs::{log_lines, log_path};
 pub use memory_files::MemoryFiles;
 pub use old_states::{OldStates, OldStatesRequest, UndoneMigration, undo_newest_migration};
 pub use passphrase::{environment as unit_environment, require_passphrase};

@@ -86,15 +86,9 @@ impl RunLog for OpenRunLog {
     }
 
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
-        let Some((level, message)) = describe(event) else {
+        let lines = log_lines(event, Timestamp::now()).concat();
+        if lines.is_empty() {
             return Ok(());
-        };
-        let component = event
-            .unit_name()
-            .map_or("orchestrator", |name| name.as_str());
-        let mut lines = String::new();
-        for line in message.lines() {
-            lines.push_str(&format_line(Timestamp::now(), level, component, line));
         }
         self.run.write_all(lines.as_bytes())?;
         if let Some(unit) = event.unit_name() {
@@ -134,6 +128,18 @@ fn format_line(at: Timestamp, level: DiagnosticLevel, component: &str, message: 
     let time = at.strftime("%Y-%m-%d %H:%M:%S");
     let level = level.as_str();
     format!("[{time}] [{level}] [{component}] {message}\n")
+}
+
+/// An event as lines of a log.
+pub fn log_lines(event: &RunEvent, at: Timestamp) -> Vec<String> {
+    let Some((level, message)) = describe(event) else {
+        return Vec::new();
+    };
+    let component = event
+        .unit_name()
+        .map_or("orchestrator", |name| name.as_str());
+    let line = |line: &str| format_line(at, level, component, line);
+    message.lines().map(line).collect()
 }
 
 /// How an event reads in a log.

@@ -5,14 +5,18 @@
 //! write whole or not at all.
 
 pub mod custom_template;
+mod exchange;
 pub mod files;
 pub mod migration;
 mod program;
 mod registration;
 mod scaffold;
+mod shipment;
 mod workspace;
 
+pub use exchange::{ExchangedDeployments, ManifestPlace};
 pub use program::{add_program, mentions};
 pub use registration::{ComponentRegistration, ProjectFile, check_name};
 pub use scaffold::ComponentScaffold;
+pub use shipment::{Shipment, is_shipped_path};
 pub use workspace::{ROOT, Workspace, WorkspaceDeployment};

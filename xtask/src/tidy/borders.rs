@@ -292,6 +292,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-client",
             "nimbus-control-server",
             "nimbus-control-store",
+            "nimbus-control-wire",
             "nimbus-core",
             "nimbus-disk",
             "nimbus-document",

@@ -22,6 +22,7 @@ mod migration;
 mod plugin;
 mod program;
 mod registration;
+mod remote;
 mod sandbox;
 mod stack_config;
 mod state;
@@ -66,6 +67,7 @@ pub(crate) use program::{CancelReport, OutputsReport};
 pub(crate) use registration::StackReport;
 pub(crate) use registration::all::AllReport;
 pub(crate) use registration::scaffold::NewStackReport;
+pub(crate) use remote::{PullReport, PushReport, RunsReport};
 pub(crate) use sandbox::audit::SandboxAuditReport;
 pub(crate) use stack_config::{
     ChangeReport, GetReport as ConfigValueReport, StackConfigReport as ConfigListReport,
@@ -120,7 +122,9 @@ pub(crate) enum NimbusCommand {
     Unlock(deployment::locks::UnlockArgs),
     /// Show or record what an environment needs before the next one follows
     Gate(deployment::gate::GateArgs),
-    /// Back up and restore a whole workspace
+    /// List runs, and ask a server to stop one
+    Runs(deployment::runs::RunsArgs),
+    /// Back up and restore a whole workspace, or send it to a server and fetch it
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),
     /// Say why a stack would run, or that it would be skipped
@@ -316,6 +320,7 @@ impl NimbusCommand {
             | Self::Locks(_)
             | Self::Unlock(_)
             | Self::Gate(_)
+            | Self::Runs(_)
             | Self::Workspace(_)
             | Self::Validate(_)
             | Self::ValidateStack(_)
@@ -347,7 +352,15 @@ impl NimbusCommand {
         }
     }
 
+    /// On the server that was named, or here.
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
+        match remote::run(self, context).await {
+            Ok(outcome) => outcome,
+            Err(here) => here.run_here(context).await,
+        }
+    }
+
+    async fn run_here(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Sandbox(command) => sandbox::run(command, context).await,
@@ -367,6 +380,7 @@ impl NimbusCommand {
             Self::Locks(args) => deployment::locks::list(args, context).await,
             Self::Unlock(args) => deployment::locks::unlock(args, context).await,
             Self::Gate(args) => deployment::gate::run(args, context).await,
+            Self::Runs(args) => deployment::runs::run(args, context).await,
             Self::Workspace(command) => command.run(context).await,
             Self::Latencies(args) => deployment::latencies::run(args, context).await,
             Self::Why(args) => deployment::why::run(args, context).await,

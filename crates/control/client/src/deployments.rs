@@ -76,6 +76,11 @@ impl RemoteDeployments {
         self.client.server()
     }
 
+    /// The tenant that was named; the caller's own without one.
+    pub fn tenant(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

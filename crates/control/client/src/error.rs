@@ -27,6 +27,14 @@ pub enum ClientError {
     File { path: String, reason: String },
     #[error("there is no profile `{name}`")]
     NoProfile { name: String },
+    #[error("the profile `{name}` is of {of}, not of {server}")]
+    OtherServer {
+        name: String,
+        of: String,
+        server: String,
+    },
+    #[error("there are several sign-ins at {server}: {}", names.join(", "))]
+    SeveralProfiles { server: String, names: Vec<String> },
     #[error("`{text}` is not the address of a server")]
     Address { text: String },
 }
@@ -40,9 +48,13 @@ impl From<ClientError> for Error {
             ClientError::Answer { .. } => Self::new(ErrorCode::SERVER_ANSWER, message)
                 .with_help("check the address, and that client and server are of the same version"),
             ClientError::NotSignedIn { .. } => Self::new(ErrorCode::SIGN_IN_NEEDED, message)
-                .with_help("run `nimbus login`, or set NIMBUS_TOKEN to an API key"),
+                .with_help("run `nimbus login --server URL`, or set NIMBUS_TOKEN to an API key"),
             ClientError::File { .. } | ClientError::NoProfile { .. } => {
                 Self::new(ErrorCode::PROFILE_UNUSABLE, message).with_help("`nimbus login` writes it anew")
+            }
+            ClientError::OtherServer { .. } | ClientError::SeveralProfiles { .. } => {
+                Self::new(ErrorCode::PROFILE_UNUSABLE, message)
+                    .with_help("name the one that is meant with --profile, or leave --server out")
             }
             ClientError::Address { .. } => Self::new(ErrorCode::INPUT_INVALID, message)
                 .with_help("an address looks like https://nimbus.example or http://127.0.0.1:8000"),

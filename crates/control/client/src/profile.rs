@@ -93,6 +93,47 @@ impl Profiles {
         }
     }
 
+    /// The profile of a sign-in at a server: the named one, or the one that was used last if it is of that server, or the
+    /// only one that is.
+    pub fn at_server(
+        &self,
+        server: &str,
+        name: Option<&str>,
+    ) -> Result<(String, ServerProfile), ClientError> {
+        let is_there = |profile: &ServerProfile| same_server(&profile.server, server);
+        if let Some(name) = name {
+            let (name, profile) = self.get(Some(name))?;
+            return match is_there(&profile) {
+                true => Ok((name, profile)),
+                false => Err(ClientError::OtherServer {
+                    name,
+                    of: profile.server,
+                    server: server.to_owned(),
+                }),
+            };
+        }
+        let file = self.read_profiles()?;
+        let current = file.current.unwrap_or_default();
+        let mut there: Vec<_> = file
+            .profiles
+            .into_iter()
+            .filter(|(_, profile)| is_there(profile))
+            .collect();
+        if let Some(place) = there.iter().position(|(name, _)| *name == current) {
+            return Ok(there.swap_remove(place));
+        }
+        match there.len() {
+            1 => Ok(there.swap_remove(0)),
+            0 => Err(ClientError::NotSignedIn {
+                server: server.to_owned(),
+            }),
+            _ => Err(ClientError::SeveralProfiles {
+                server: server.to_owned(),
+                names: there.into_iter().map(|(name, _)| name).collect(),
+            }),
+        }
+    }
+
     pub fn tokens(&self, name: &str) -> Result<Option<ProfileTokens>, ClientError> {
         Ok(self.read_tokens()?.remove(name))
     }
@@ -121,6 +162,17 @@ impl Profiles {
         let path = self.tokens_path();
         let text = serde_json::to_string(&all).map_err(|error| unusable(&path, &error))?;
         write_private(&path, &text)
+    }
+}
+
+/// Whether two addresses are of one server.
+fn same_server(one: &str, other: &str) -> bool {
+    match (one.parse::<url::Url>(), other.parse::<url::Url>()) {
+        (Ok(one), Ok(other)) => {
+            let path = |url: &url::Url| url.path().trim_end_matches('/').to_owned();
+            one.origin() == other.origin() && path(&one) == path(&other)
+        }
+        _ => false,
     }
 }
 
@@ -195,6 +247,30 @@ mod tests {
         profiles.put("two", &profile("http://two")).unwrap();
         assert_eq!(profiles.get(None).unwrap().0, "two");
         assert_eq!(profiles.get(Some("one")).unwrap().1, profile("http://one"));
+    }
+
+    #[test]
+    fn a_server_finds_its_own_profile_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let profiles = Profiles::in_folder(folder.path().to_owned());
+        assert!(matches!(
+            profiles.at_server("http://one", None),
+            Err(ClientError::NotSignedIn { .. })
+        ));
+        profiles.put("a", &profile("http://one/")).unwrap();
+        profiles.put("b", &profile("http://two")).unwrap();
+        assert_eq!(profiles.at_server("http://ONE", None).unwrap().0, "a");
+        assert!(matches!(
+            profiles.at_server("http://one", Some("b")),
+            Err(ClientError::OtherServer { .. })
+        ));
+        profiles.put("c", &profile("http://one:80")).unwrap();
+        assert_eq!(profiles.at_server("http://one", None).unwrap().0, "c");
+        profiles.put("b", &profile("http://two")).unwrap();
+        assert!(matches!(
+            profiles.at_server("http://one", None),
+            Err(ClientError::SeveralProfiles { .. })
+        ));
     }
 
     #[test]

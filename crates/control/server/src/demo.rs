@@ -111,6 +111,7 @@ async fn make(app: &App, token: &str, password: &str) -> Result<(), Failure> {
         accounts: BTreeMap::from([(ENVIRONMENT.to_owned(), "111111111111".to_owned())]),
         variables: BTreeMap::new(),
         all_stacks: false,
+        manifest: None,
     };
     let made = app
         .deployment_create(&call, tenant, deployment, None)

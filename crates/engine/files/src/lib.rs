@@ -17,6 +17,6 @@ mod project_files;
 mod walk;
 
 pub use error::{PathNotAllowed, RootsError, is_outside};
-pub use program::{FileDigest, ProgramFile, is_source};
+pub use program::{FileDigest, ProgramFile, is_left_out, is_source};
 pub use project_files::ProjectFiles;
 pub use walk::TreeFile;

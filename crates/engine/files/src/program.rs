@@ -156,7 +156,7 @@ impl ProjectFiles {
         while let Some(next) = open.pop() {
             for path in self.entries(&next)? {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if LEFT_OUT.contains(&name.as_ref()) || is_stack_config(&name) {
+                if is_left_out(&name) {
                     continue;
                 }
                 let itself = self.symlink_metadata(&path)?;
@@ -183,6 +183,11 @@ impl ProjectFiles {
         }
         Ok(found)
     }
+}
+
+/// Whether a file or a folder of this name is no part of any program.
+pub fn is_left_out(name: &str) -> bool {
+    LEFT_OUT.contains(&name) || is_stack_config(name)
 }
 
 /// `Pulumi.<stack>.yaml`, but not `Pulumi.yaml`: configuration is not of the program, and counts by

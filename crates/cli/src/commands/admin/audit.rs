@@ -81,7 +81,7 @@ impl AuditFilterArgs {
 }
 
 pub(crate) async fn run(args: AuditArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut server = Connection::open(&args.server).await?;
+    let mut server = Connection::open(&args.server, context).await?;
     let tenant = server.tenant().await?;
     let client = &mut server.client;
     match args.command {

@@ -71,7 +71,7 @@ enum GroupCommand {
 const FIELDS: &[&str] = &["name", "description", "members", "id"];
 
 pub(crate) async fn run(args: GroupArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut server = Connection::open(&args.server).await?;
+    let mut server = Connection::open(&args.server, context).await?;
     let tenant = server.tenant().await?;
     let groups = format!("{tenant}/groups");
     let report = match args.command {

@@ -41,7 +41,7 @@ enum KeyCommand {
 }
 
 pub(crate) async fn run(args: KeyArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut server = Connection::open(&args.server).await?;
+    let mut server = Connection::open(&args.server, context).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
         KeyCommand::List => AdminReport::list(

@@ -16,3 +16,4 @@ pub(crate) mod user;
 
 pub(crate) use report::AdminReport;
 pub(super) use server::read_password;
+pub(crate) use server::{Connection, ServerArgs};

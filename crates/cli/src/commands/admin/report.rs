@@ -39,7 +39,7 @@ impl AdminReport {
     }
 
     /// Something that was done.
-    pub(super) fn done(data: Value, text: impl Into<String>) -> Self {
+    pub(crate) fn done(data: Value, text: impl Into<String>) -> Self {
         let text = text.into() + "\n";
         Self { data, text }
     }

@@ -117,7 +117,7 @@ const ASSIGNMENT_FIELDS: &[&str] = &[
 ];
 
 pub(crate) async fn run(args: RoleArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut server = Connection::open(&args.server).await?;
+    let mut server = Connection::open(&args.server, context).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
         RoleCommand::List => {

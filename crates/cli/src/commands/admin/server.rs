@@ -4,15 +4,17 @@ use std::env;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
-use nimbus_control_client::{Client, Profiles, encoded};
+use nimbus_control_client::{Client, Profiles, RemoteDeployments, encoded};
 use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::Value;
+
+use crate::context::CommandContext;
 
 /// Options of every command that asks a server.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
-    /// Profile of an earlier `login`; without it the one that was used last
-    #[arg(long, value_name = "NAME", env = "NIMBUS_PROFILE", global = true)]
+    /// Profile of an earlier `login`; without it the one that was used last; also NIMBUS_PROFILE
+    #[arg(long, value_name = "NAME", global = true)]
     profile: Option<String>,
 
     /// Tenant to work in: its id or its slug; without it the one that you signed in to
@@ -20,23 +22,37 @@ pub(crate) struct ServerArgs {
     tenant: Option<String>,
 }
 
+impl ServerArgs {
+    /// An option that was given and means something only where a server is asked.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        match (&self.profile, &self.tenant) {
+            (Some(_), _) => Some("--profile"),
+            (None, Some(_)) => Some("--tenant"),
+            (None, None) => None,
+        }
+    }
+
+    fn profile_name(&self) -> Option<String> {
+        let variable = || env::var("NIMBUS_PROFILE").ok();
+        let name = self.profile.clone().or_else(variable);
+        name.filter(|name| !name.is_empty())
+    }
+}
+
 /// A server that knows who asks.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     pub(super) client: Client,
     home: String,
     wanted: Option<String>,
 }
 
 impl Connection {
-    /// With `NIMBUS_TOKEN` and `NIMBUS_SERVER` no profile is needed.
-    pub(super) async fn open(args: &ServerArgs) -> Result<Self> {
-        let variables = (
-            env::var("NIMBUS_SERVER").ok(),
-            env::var("NIMBUS_TOKEN").ok(),
-        );
-        if let (Some(server), Some(token)) = variables {
+    /// The server that was named, with NIMBUS_TOKEN or the sign-in of a profile; else the profile's server.
+    pub(crate) async fn open(args: &ServerArgs, context: &CommandContext) -> Result<Self> {
+        let token = env::var("NIMBUS_TOKEN").ok().filter(|one| !one.is_empty());
+        if let (Some(server), Some(token)) = (&context.server, token) {
             nimbus_telemetry::register_secret(&token);
-            let mut client = Client::with_token(&server, token)?;
+            let mut client = Client::with_token(&server.url, token)?;
             let me = client.get("/api/v1/auth/me").await?;
             return Ok(Self {
                 client,
@@ -45,12 +61,21 @@ impl Connection {
             });
         }
         let profiles = profiles()?;
-        let (name, profile) = profiles.get(args.profile.as_deref())?;
+        let named = args.profile_name();
+        let (name, profile) = match &context.server {
+            Some(server) => profiles.at_server(&server.url, named.as_deref())?,
+            None => profiles.get(named.as_deref())?,
+        };
         Ok(Self {
             client: Client::of_profile(&profiles, &name, &profile)?,
             home: profile.tenant_id,
             wanted: args.tenant.clone(),
         })
+    }
+
+    /// What the tenant that is meant has on the server.
+    pub(crate) fn deployments(self) -> RemoteDeployments {
+        RemoteDeployments::new(self.client, self.wanted)
     }
 
     /// The path of the tenant that is meant, such as `/api/v1/tenants/<id>`.

@@ -82,7 +82,7 @@ const FIELDS: &[&str] = &[
 ];
 
 pub(crate) async fn run(args: TenantArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut server = Connection::open(&args.server).await?;
+    let mut server = Connection::open(&args.server, context).await?;
     let tenant = server.tenant().await?;
     let client = &mut server.client;
     let report = match args.command {

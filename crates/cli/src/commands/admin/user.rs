@@ -94,7 +94,7 @@ const FIELDS: &[&str] = &[
 ];
 
 pub(crate) async fn run(args: UserArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut server = Connection::open(&args.server).await?;
+    let mut server = Connection::open(&args.server, context).await?;
     let tenant = server.tenant().await?;
     let report = match args.command {
         UserCommand::List => AdminReport::list(

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
+use crate::commands::admin::ServerArgs;
 use crate::commands::program::confirm;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -16,13 +17,15 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct DecommissionArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Do it without asking
     #[arg(long, short)]
-    yes: bool,
+    pub(crate) yes: bool,
     /// Look here for state too; places that recorded runs used are looked at anyway
     #[arg(long, value_name = "URL")]
-    backend: Option<String>,
+    pub(crate) backend: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn run(

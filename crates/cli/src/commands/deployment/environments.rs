@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -19,17 +20,21 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct SwitchArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Environment: dev, stage or prod
     #[arg(value_parser = environment)]
-    environment: EnvironmentName,
+    pub(crate) environment: EnvironmentName,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListEnvironmentsArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn enable(args: SwitchArgs, context: &CommandContext) -> Result<CommandOutcome> {
@@ -104,7 +109,7 @@ struct ListedEnvironment {
 }
 
 impl EnvironmentsReport {
-    fn new(manifest: &Manifest) -> Self {
+    pub(crate) fn new(manifest: &Manifest) -> Self {
         Self {
             deployment: manifest.metadata.id.to_string(),
             environments: manifest

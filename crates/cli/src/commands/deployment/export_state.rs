@@ -16,10 +16,10 @@ use crate::style::Terminal;
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExportStateArgs {
     #[command(flatten)]
-    run: RunArgs,
+    pub(crate) run: RunArgs,
     /// Write it there instead of to standard output
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 }
 
 pub(crate) async fn run(args: ExportStateArgs, context: &CommandContext) -> Result<CommandOutcome> {
@@ -41,9 +41,9 @@ pub(crate) async fn run(args: ExportStateArgs, context: &CommandContext) -> Resu
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct ExportStateReport {
-    file: String,
+    pub(crate) file: String,
     /// How many stacks it holds.
-    stacks: usize,
+    pub(crate) stacks: usize,
 }
 
 impl Report for ExportStateReport {

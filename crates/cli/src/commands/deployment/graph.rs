@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -18,17 +19,19 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct GraphArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Environment: placeholders may differ between environments
     #[arg(long, short, default_value = "dev", value_parser = environment)]
-    environment: EnvironmentName,
+    pub(crate) environment: EnvironmentName,
     /// Form of the picture
     #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    pub(crate) format: Form,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
+pub(crate) enum Form {
     Text,
     Mermaid,
     Dot,

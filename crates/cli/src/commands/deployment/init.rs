@@ -7,12 +7,15 @@ use std::process::Command;
 use nimbus_core::{DeploymentId, EnvironmentName, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::init_file::{self, VPC_CIDR};
-use nimbus_orchestrator::{FILE_NAME, InitAnswers, RenderedDeployment, TemplateLibrary, render};
+use nimbus_orchestrator::{
+    FILE_NAME, InitAnswers, Manifest, RenderedDeployment, TemplateLibrary, render,
+};
 use nimbus_workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{prompt, usage, workspace};
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -22,89 +25,81 @@ use crate::style::Terminal;
 pub(crate) struct InitArgs {
     /// Id of the deployment, such as D1BRV40; made from the time when left out
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Organisation
     #[arg(long, value_name = "NAME")]
-    org: Option<String>,
+    pub(crate) org: Option<String>,
     /// Business project; the Pulumi project of every unit
     #[arg(long, value_name = "NAME")]
-    project: Option<String>,
+    pub(crate) project: Option<String>,
     /// Primary domain
     #[arg(long)]
-    domain: Option<String>,
+    pub(crate) domain: Option<String>,
     /// Template: default, minimal, microservices, data-platform, or one of your own
     #[arg(long, value_name = "NAME")]
-    template: Option<String>,
+    pub(crate) template: Option<String>,
     /// Primary region
     #[arg(long)]
-    region: Option<String>,
+    pub(crate) region: Option<String>,
     /// Secondary region
     #[arg(long, value_name = "REGION")]
-    secondary_region: Option<String>,
+    pub(crate) secondary_region: Option<String>,
     /// AWS account of dev, 12 digits
     #[arg(long, value_name = "ACCOUNT")]
-    account_dev: Option<String>,
+    pub(crate) account_dev: Option<String>,
     /// AWS account of stage
     #[arg(long, value_name = "ACCOUNT")]
-    account_stage: Option<String>,
+    pub(crate) account_stage: Option<String>,
     /// AWS account of prod
     #[arg(long, value_name = "ACCOUNT")]
-    account_prod: Option<String>,
+    pub(crate) account_prod: Option<String>,
     /// Team, for tags
     #[arg(long)]
-    team: Option<String>,
+    pub(crate) team: Option<String>,
     /// Cost centre, for tags
     #[arg(long)]
-    cost_center: Option<String>,
+    pub(crate) cost_center: Option<String>,
     /// What this deployment is for
     #[arg(long)]
-    description: Option<String>,
+    pub(crate) description: Option<String>,
     /// Network of the first enabled environment
     #[arg(long, value_name = "CIDR")]
-    vpc_cidr: Option<String>,
+    pub(crate) vpc_cidr: Option<String>,
     /// Network of dev
     #[arg(long, value_name = "CIDR")]
-    vpc_cidr_dev: Option<String>,
+    pub(crate) vpc_cidr_dev: Option<String>,
     /// Network of stage
     #[arg(long, value_name = "CIDR")]
-    vpc_cidr_stage: Option<String>,
+    pub(crate) vpc_cidr_stage: Option<String>,
     /// Network of prod
     #[arg(long, value_name = "CIDR")]
-    vpc_cidr_prod: Option<String>,
+    pub(crate) vpc_cidr_prod: Option<String>,
     /// Any template variable; may be given several times
     #[arg(long = "set", value_name = "NAME=VALUE")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// Use every stack of the template, also those that it leaves off
     #[arg(long)]
-    all_stacks: bool,
+    pub(crate) all_stacks: bool,
     /// Ask for every value
     #[arg(long, conflicts_with = "from_file")]
-    interactive: bool,
+    pub(crate) interactive: bool,
     /// Take every value from a YAML file
     #[arg(long, value_name = "FILE")]
-    from_file: Option<PathBuf>,
+    pub(crate) from_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace_or_new(context)?;
     let library = workspace.library()?;
-    let (id, mut answers) = if args.interactive {
-        interview(&args)?
-    } else if let Some(file) = &args.from_file {
-        let shown = file.display().to_string();
-        let document = Document::read_as(&context.directory.join(file), &shown)?;
-        from_flags(&args, init_file::read(&document)?)?
-    } else {
-        from_flags(&args, Default::default())?
-    };
-    init_file::check(&answers)?;
+    let (id, mut answers) = gathered(&args, &library, context)?;
     answers.timestamp = now();
     answers.user_email = user_email(&context.directory);
     let id = match id {
         Some(id) => id.parse::<DeploymentId>()?,
         None => DeploymentId::first_free(unix_seconds(), |id| workspace.is_taken(id)),
     };
-    spread_vpc_cidr(&library, &mut answers);
     let rendered = render(&library, &id, &answers)?;
     let log = init_log(&answers, &id, &rendered);
     let directory = workspace.create(&rendered, &log)?;
@@ -114,6 +109,7 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
     let environments = rendered.manifest.environments.len();
     context.output.result(&InitReport {
         id: id.to_string(),
+        server: None,
         directory: format!("./{}", shown.display()),
         template: answers.template.clone(),
         configs: rendered.configs.len(),
@@ -121,6 +117,26 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
         environments,
     })?;
     Ok(CommandOutcome::Done)
+}
+
+/// What is asked for: by flags, in a file, or when somebody is asked.
+pub(crate) fn gathered(
+    args: &InitArgs,
+    library: &TemplateLibrary,
+    context: &CommandContext,
+) -> Result<(Option<String>, InitAnswers)> {
+    let (id, mut answers) = if args.interactive {
+        interview(args)?
+    } else if let Some(file) = &args.from_file {
+        let shown = file.display().to_string();
+        let document = Document::read_as(&context.directory.join(file), &shown)?;
+        from_flags(args, init_file::read(&document)?)?
+    } else {
+        from_flags(args, Default::default())?
+    };
+    init_file::check(&answers)?;
+    spread_vpc_cidr(library, &mut answers);
+    Ok((id, answers))
 }
 
 /// The first deployment makes the workspace, too.
@@ -331,9 +347,33 @@ fn user_email(directory: &Path) -> String {
     })
 }
 
+impl InitReport {
+    /// Of a deployment that a server made.
+    pub(crate) fn of_server(
+        id: String,
+        server: &str,
+        template: String,
+        configs: usize,
+        manifest: &Manifest,
+    ) -> Self {
+        Self {
+            directory: format!("{server}/api/v1/deployments/{id}"),
+            server: Some(server.to_owned()),
+            id,
+            template,
+            configs,
+            stacks: manifest.enabled().count(),
+            environments: manifest.environments.len(),
+        }
+    }
+}
+
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct InitReport {
     id: String,
+    /// Where it was made, if not on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
     directory: String,
     template: String,
     /// Config files that were written.
@@ -353,7 +393,18 @@ impl Report for InitReport {
             configs,
             stacks,
             environments,
+            server,
         } = self;
+        if let Some(server) = server {
+            return format!(
+                "Generated deployment ID: {id}\nCreated at: {server}\n\
+                 Generated manifest from template: {template}\n\
+                 Resolved dependencies from stack templates\n\
+                 {stacks} stacks × {environments} environments\n\n\
+                 Next steps:\n  1. Review manifest: cloud workspace pull {id} --server {server}\n  \
+                 2. Deploy to dev: cloud deploy {id} --environment dev --server {server}\n"
+            );
+        }
         format!(
             "Generated deployment ID: {id}\nCreated: {directory}/\n\
              Generated manifest from template: {template}\n\

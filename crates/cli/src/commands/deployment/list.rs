@@ -1,5 +1,6 @@
 //! `nimbus list`: the deployments of a workspace.
 
+use nimbus_control_wire::Deployment;
 use nimbus_core::Result;
 use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, Manifest};
@@ -7,13 +8,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::workspace;
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ListDeploymentsArgs {}
+pub(crate) struct ListDeploymentsArgs {
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
+}
 
 pub(crate) async fn run(
     _: ListDeploymentsArgs,
@@ -61,6 +66,25 @@ pub(crate) async fn run(
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct DeploymentListReport {
     deployments: Vec<ListedDeployment>,
+}
+
+impl DeploymentListReport {
+    /// What a server told of; a deployment lies in no directory there.
+    pub(crate) fn of_server(deployments: Vec<Deployment>) -> Self {
+        let listed = deployments.into_iter().map(|one| ListedDeployment {
+            id: one.id,
+            directory: String::new(),
+            organization: one.organization,
+            project: one.project,
+            template: one.template,
+            stacks: one.stacks,
+            environments: one.environments,
+            problem: None,
+        });
+        Self {
+            deployments: listed.collect(),
+        }
+    }
 }
 
 #[derive(Default, JsonSchema, Serialize)]

@@ -7,6 +7,7 @@ use nimbus_engine_sandbox::{IsolationMode, ResourceLimits};
 use nimbus_local::{DeploymentPlace, policy_pack_choice};
 use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice, SandboxWalls};
 
+use crate::commands::admin::ServerArgs;
 use crate::commands::program::{
     EngineArgs, OrderArgs, PolicyArgs, sandbox_settings, shared_providers,
 };
@@ -23,6 +24,8 @@ pub(crate) struct RunArgs {
     pub(crate) environment: EnvironmentName,
     #[command(flatten)]
     pub(crate) how: EngineRunArgs,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 /// How units are run, whatever the environment.

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::local::find_place;
 use super::run::duration;
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -26,28 +27,30 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) struct LogsArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Environment, such as dev; the first one when left out
     #[arg(long, short, value_parser = super::environment)]
-    environment: Option<EnvironmentName>,
+    pub(crate) environment: Option<EnvironmentName>,
     /// Only what one stack did
     #[arg(long, value_name = "STACK")]
-    stack: Option<String>,
+    pub(crate) stack: Option<String>,
     /// Run, such as R0012; the last one when left out
     #[arg(long, value_name = "RUN")]
-    run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Go on until the run ends
     #[arg(long, short)]
-    follow: bool,
+    pub(crate) follow: bool,
     /// Least severe level: debug, info, warn or error
     #[arg(long, value_name = "LEVEL", value_parser = level, default_value = "debug")]
-    level: u8,
+    pub(crate) level: u8,
     /// Only what is younger, such as 10m
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    since: Option<Duration>,
+    pub(crate) since: Option<Duration>,
     /// Logs of rehearsals instead
     #[arg(long)]
-    rehearse: bool,
+    pub(crate) rehearse: bool,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 fn level(text: &str) -> std::result::Result<u8, String> {
@@ -78,10 +81,7 @@ pub(crate) async fn run(args: LogsArgs, context: &CommandContext) -> Result<Comm
     let runs = RunFiles::new(&place.records);
     let record = runs.pick(environment, args.run).await?;
     let path = log_path(&place.records, &record, args.stack.as_deref());
-    let filter = LogFilter {
-        level: args.level,
-        from: args.since.map(|since| Timestamp::now() - since),
-    };
+    let filter = LogFilter::new(&args);
     let mut place_in_file = 0;
     loop {
         // What is written between the two looks is seen by the next.
@@ -107,7 +107,8 @@ async fn is_over(
     Ok(progress.result.is_some() || !alive)
 }
 
-struct LogFilter {
+/// Which lines of a log are shown.
+pub(crate) struct LogFilter {
     level: u8,
     from: Option<Timestamp>,
 }
@@ -142,12 +143,7 @@ fn print_from(
             return Ok(at);
         }
         at += read as u64;
-        if let Some(entry) = LogEntry::parse(line.trim_end()).filter(|entry| filter.wants(entry)) {
-            match context.output.is_json() {
-                true => context.output.json_line(&entry)?,
-                false => context.output.raw(&line)?,
-            }
-        }
+        filter.show(&line, context)?;
     }
 }
 
@@ -180,6 +176,23 @@ impl<'a> LogEntry<'a> {
 }
 
 impl LogFilter {
+    pub(crate) fn new(args: &LogsArgs) -> Self {
+        Self {
+            level: args.level,
+            from: args.since.map(|since| Timestamp::now() - since),
+        }
+    }
+
+    /// Shows a line with its end, if it is wanted.
+    pub(crate) fn show(&self, line: &str, context: &CommandContext) -> Result<()> {
+        let entry = LogEntry::parse(line.trim_end()).filter(|entry| self.wants(entry));
+        match entry {
+            None => Ok(()),
+            Some(entry) if context.output.is_json() => context.output.json_line(&entry),
+            Some(_) => context.output.raw(line),
+        }
+    }
+
     fn wants(&self, entry: &LogEntry<'_>) -> bool {
         let severe = rank(entry.level).is_none_or(|rank| rank >= self.level);
         severe && self.from.is_none_or(|from| entry.time >= from)

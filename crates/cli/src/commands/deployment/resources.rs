@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -20,19 +21,21 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct ResourcesArgs {
     /// Deployment; all of the workspace when left out
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Only this environment
     #[arg(long, short, value_parser = environment)]
-    environment: Option<EnvironmentName>,
+    pub(crate) environment: Option<EnvironmentName>,
     /// Only resources whose type has this text in it, such as s3/bucket
     #[arg(long = "type", value_name = "TEXT")]
-    type_: Option<String>,
+    pub(crate) type_: Option<String>,
     /// Those of rehearsals
     #[arg(long)]
-    rehearse: bool,
+    pub(crate) rehearse: bool,
     /// Where state is kept, if it is not the deployment's own directory
     #[arg(long, value_name = "URL", conflicts_with = "rehearse")]
-    backend: Option<String>,
+    pub(crate) backend: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn run(args: ResourcesArgs, context: &CommandContext) -> Result<CommandOutcome> {
@@ -126,21 +129,21 @@ async fn of_unit(
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct FoundResourcesReport {
-    resources: Vec<FoundResource>,
+    pub(crate) resources: Vec<FoundResource>,
 }
 
 #[derive(JsonSchema, Serialize)]
-struct FoundResource {
-    deployment: String,
-    environment: String,
-    stack: String,
+pub(crate) struct FoundResource {
+    pub(crate) deployment: String,
+    pub(crate) environment: String,
+    pub(crate) stack: String,
     #[serde(rename = "type")]
-    type_: String,
-    name: String,
+    pub(crate) type_: String,
+    pub(crate) name: String,
     /// Id in the cloud.
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Read, not managed.
-    external: bool,
+    pub(crate) external: bool,
 }
 
 impl Report for FoundResourcesReport {

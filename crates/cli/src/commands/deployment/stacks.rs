@@ -5,13 +5,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::workspace;
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ListStacksArgs {}
+pub(crate) struct ListStacksArgs {
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
+}
 
 pub(crate) async fn list(_: ListStacksArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;

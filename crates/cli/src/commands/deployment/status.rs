@@ -1,5 +1,7 @@
 //! `nimbus status`: what is deployed in each environment, and what happens to it now.
 
+use jiff::Timestamp;
+use nimbus_control_wire::{Environment, Run, StackStanding};
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
 use nimbus_orchestrator::{RunResult, progress_of};
@@ -9,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::local::find_place;
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -18,20 +21,22 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct StatusArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Environment, such as dev, or all
     #[arg(long, short, value_name = "ENVIRONMENT", default_value = "all", value_parser = choice)]
-    environment: EnvironmentChoice,
+    pub(crate) environment: EnvironmentChoice,
     /// All environments
     #[arg(long, conflicts_with = "environment")]
-    all_environments: bool,
+    pub(crate) all_environments: bool,
     /// Show the rehearsal instead
     #[arg(long)]
-    rehearse: bool,
+    pub(crate) rehearse: bool,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EnvironmentChoice {
+pub(crate) enum EnvironmentChoice {
     All,
     One(EnvironmentName),
 }
@@ -45,10 +50,7 @@ fn choice(text: &str) -> std::result::Result<EnvironmentChoice, String> {
 
 pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let place = find_place(&args.id, args.rehearse, context)?;
-    let wanted = match args.environment {
-        EnvironmentChoice::One(environment) => Some(environment),
-        EnvironmentChoice::All => None,
-    };
+    let wanted = args.only();
     let mut shown = Vec::new();
     for environment in place.environments(wanted) {
         shown.push(environment_status(&place, environment).await?);
@@ -88,7 +90,7 @@ async fn environment_status(
             } = record;
             Some(LastRunReport {
                 run: run.to_string(),
-                kind: request.action.as_str(),
+                kind: request.action.as_str().to_owned(),
                 started,
                 ended: progress.ended_at,
                 user: request.user,
@@ -97,7 +99,8 @@ async fn environment_status(
                     Some(result) => result.word(),
                     None if running == Some(run) => "running",
                     None => RunResult::Interrupted.word(),
-                },
+                }
+                .to_owned(),
             })
         }
     };
@@ -133,6 +136,79 @@ pub(crate) struct StatusReport {
     environments: Vec<EnvironmentStatus>,
 }
 
+impl StatusArgs {
+    /// The one environment that is meant, if it is one.
+    pub(crate) fn only(&self) -> Option<EnvironmentName> {
+        match self.environment {
+            EnvironmentChoice::One(environment) => Some(environment),
+            EnvironmentChoice::All => None,
+        }
+    }
+}
+
+impl StatusReport {
+    /// What a server told of.
+    pub(crate) fn of_server(
+        args: &StatusArgs,
+        deployment: String,
+        environments: Vec<Environment>,
+    ) -> Self {
+        let only = args.only();
+        let wanted =
+            |environment: &Environment| only.is_none_or(|name| environment.name == name.as_str());
+        let shown = environments.into_iter().filter(wanted);
+        Self {
+            deployment,
+            rehearsal: args.rehearse,
+            environments: shown.map(EnvironmentStatus::from).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.environments.is_empty()
+    }
+}
+
+impl From<Environment> for EnvironmentStatus {
+    fn from(told: Environment) -> Self {
+        let run = |run: Run| LastRunReport {
+            result: match run.status.as_str() {
+                "ended" => run.result.unwrap_or_default(),
+                status => status.to_owned(),
+            },
+            run: run.number,
+            message: run.message,
+            kind: run.action,
+            started: to_the_second(run.began_at.as_deref().unwrap_or(&run.queued_at)),
+            ended: run.ended_at.as_deref().map(to_the_second),
+            user: run.user.unwrap_or(run.requested_by),
+        };
+        let stack = |stack: StackStanding| StackStatus {
+            name: stack.name,
+            state: stack.state,
+            resources: stack.resources,
+            seconds: stack.seconds,
+            version: stack.version,
+        };
+        Self {
+            name: told.name,
+            enabled: told.enabled,
+            version: told.version,
+            locked_by: told.locked_by,
+            last_run: told.last_run.map(run),
+            stacks: told.stacks.into_iter().map(stack).collect(),
+        }
+    }
+}
+
+/// A time as records of this machine have it.
+pub(crate) fn to_the_second(text: &str) -> String {
+    match text.parse::<Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => text.to_owned(),
+    }
+}
+
 #[derive(JsonSchema, Serialize)]
 struct EnvironmentStatus {
     name: String,
@@ -151,12 +227,12 @@ struct LastRunReport {
     /// Why it was asked for, in somebody's words.
     message: Option<String>,
     /// `deploy`, `destroy` or `rollback`.
-    kind: &'static str,
+    kind: String,
     started: String,
     ended: Option<String>,
     user: String,
     /// `running`, `succeeded`, `failed`, `interrupted`, `rolled_back` or `needs_attention`.
-    result: &'static str,
+    result: String,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -164,7 +240,7 @@ struct StackStatus {
     name: String,
     /// `deployed`, `not_deployed`, `rolled_back` (it is what it was in an earlier version),
     /// `incomplete` (its last run did not succeed) or `drifted`.
-    state: &'static str,
+    state: String,
     resources: u64,
     /// What its last run took.
     seconds: u64,
@@ -220,7 +296,7 @@ impl Report for StatusReport {
                     resources,
                     ..
                 } = stack;
-                let tone = match *state {
+                let tone = match state.as_str() {
                     "deployed" | "rolled_back" => TextStyle::Good,
                     "not_deployed" => TextStyle::Faint,
                     _ => TextStyle::Warning,

@@ -8,18 +8,24 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::workspace;
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ListTemplatesArgs {}
+pub(crate) struct ListTemplatesArgs {
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
+}
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct NameArgs {
     /// Name of the template
-    name: String,
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn list(_: ListTemplatesArgs, context: &CommandContext) -> Result<CommandOutcome> {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{environment, workspace};
+use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -18,29 +19,35 @@ use crate::style::{Terminal, TextStyle};
 pub(crate) struct ValidateDeploymentArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Only this environment
     #[arg(long, short, value_parser = environment)]
-    environment: Option<EnvironmentName>,
+    pub(crate) environment: Option<EnvironmentName>,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ValidateStackArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Stack
-    stack: String,
+    pub(crate) stack: String,
     /// Environment
     #[arg(long, short, value_parser = environment)]
-    environment: EnvironmentName,
+    pub(crate) environment: EnvironmentName,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct DependenciesArgs {
     /// Deployment
     #[arg(value_name = "DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 pub(crate) async fn run(

@@ -15,8 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_local::DeploymentPlace;
-use nimbus_orchestrator::{OnFailure, RunAction};
+use nimbus_orchestrator::{Manifest, OnFailure, RunAction};
 use nimbus_runs::{RunChoices, SealedPlan};
 
 use super::local::{RunArgs, find_place};
@@ -28,8 +27,9 @@ use crate::exit::CommandOutcome;
 pub(crate) use preview::{PreviewArgs, preview};
 pub(crate) use resume::{ResumeArgs, resume};
 pub(crate) use rollback::{RollbackArgs, VersionsReport, rollback};
-pub(crate) use runner::LocalRunner;
-pub(crate) use summary::RunSummary;
+pub(crate) use runner::{LocalRunner, next_step, outcome, rehearsal_note};
+pub(crate) use summary::{RunPlace, RunSummary};
+pub(crate) use view::{RunTitle, RunView};
 
 /// How long a run waits for another one when nobody says.
 const USUAL_WAIT: &str = "10m";
@@ -37,54 +37,54 @@ const USUAL_WAIT: &str = "10m";
 #[derive(clap::Args, Debug)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
-    run: RunArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
-    change: ChangeArgs,
+    pub(crate) change: ChangeArgs,
     /// Run every stack, changed or not
     #[arg(long)]
-    force: bool,
+    pub(crate) force: bool,
     /// Needed for the last environment, such as prod, or where the manifest says so
     #[arg(long)]
-    confirm: bool,
+    pub(crate) confirm: bool,
     /// What to do when a stack fails; by itself a run rolls back when a resource cannot be made, a
     /// limit is reached, state is damaged, or it takes twice as long as planned
     #[arg(long, value_enum)]
-    on_failure: Option<OnFailureArg>,
+    pub(crate) on_failure: Option<OnFailureArg>,
     /// Do what this plan of `preview --save` says, and nothing else
     #[arg(long, value_name = "FILE")]
-    plan: Option<PathBuf>,
+    pub(crate) plan: Option<PathBuf>,
     /// Deploy although the environment before this one is not ready; the reason is recorded
     #[arg(long, value_name = "REASON")]
-    skip_gate: Option<String>,
+    pub(crate) skip_gate: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct DeployStackArgs {
     #[command(flatten)]
-    deploy: DeployArgs,
+    pub(crate) deploy: DeployArgs,
     /// Stack
     #[arg(value_name = "STACK", value_parser = component)]
-    stack: ComponentName,
+    pub(crate) stack: ComponentName,
     /// Only show what would change
     #[arg(long)]
-    preview: bool,
+    pub(crate) preview: bool,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
-    run: RunArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
-    change: ChangeArgs,
+    pub(crate) change: ChangeArgs,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct DestroyStackArgs {
     #[command(flatten)]
-    destroy: DestroyArgs,
+    pub(crate) destroy: DestroyArgs,
     /// Stack
     #[arg(value_name = "STACK", value_parser = component)]
-    stack: ComponentName,
+    pub(crate) stack: ComponentName,
 }
 
 /// What every command that changes something takes.
@@ -92,19 +92,19 @@ pub(crate) struct DestroyStackArgs {
 pub(crate) struct ChangeArgs {
     /// Do it without asking
     #[arg(long, short)]
-    yes: bool,
+    pub(crate) yes: bool,
     /// Stacks at once
     #[arg(long, value_name = "N", default_value_t = 4)]
-    parallel: usize,
+    pub(crate) parallel: usize,
     /// Wait while another run changes the environment, such as 90s, 10m or 1h
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = USUAL_WAIT,
           value_parser = duration)]
-    wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
     /// Why: recorded with the run and shown by `status`
     #[arg(long, short, value_name = "TEXT")]
-    message: Option<String>,
+    pub(crate) message: Option<String>,
     #[command(flatten)]
-    trace: TraceArgs,
+    pub(crate) trace: TraceArgs,
 }
 
 impl DeployArgs {
@@ -138,7 +138,7 @@ fn component(text: &str) -> std::result::Result<ComponentName, String> {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum OnFailureArg {
+pub(crate) enum OnFailureArg {
     /// Return every stack that was changed to its last good state
     Rollback,
     /// Stop and leave everything as it is
@@ -169,7 +169,7 @@ async fn deploy_chosen(
 ) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
-    demand_confirmation(&args, &place, context)?;
+    demand_confirmation(&args, &place.deployment.manifest, context)?;
     let choices = RunChoices {
         force: args.force,
         parallel: args.change.parallel,
@@ -268,13 +268,13 @@ async fn destroy_chosen(
 }
 
 /// Nobody deploys to production by accident.
-fn demand_confirmation(
+pub(crate) fn demand_confirmation(
     args: &DeployArgs,
-    place: &DeploymentPlace,
+    manifest: &Manifest,
     context: &CommandContext,
 ) -> Result<()> {
     let environment = args.run.environment;
-    let needed = place.deployment.manifest.needs_confirmation(environment);
+    let needed = manifest.needs_confirmation(environment);
     let somebody = context.output.stderr_terminal().interactive && !context.output.is_json();
     if !needed || args.run.how.rehearse || args.confirm || (somebody && !args.change.yes) {
         return Ok(());
@@ -293,7 +293,7 @@ fn load_plan(file: &std::path::Path, context: &CommandContext) -> Result<SealedP
     SealedPlan::from_bytes(&path.display().to_string(), &bytes)
 }
 
-fn on_failure(asked: Option<OnFailureArg>) -> OnFailure {
+pub(crate) fn on_failure(asked: Option<OnFailureArg>) -> OnFailure {
     match asked {
         None => OnFailure::Automatic,
         Some(OnFailureArg::Rollback) => OnFailure::Rollback,

@@ -26,18 +26,18 @@ use crate::exit::CommandOutcome;
 #[derive(clap::Args, Debug)]
 pub(crate) struct PreviewArgs {
     #[command(flatten)]
-    run: RunArgs,
+    pub(crate) run: RunArgs,
     /// Save the plan, for `deploy --plan FILE`
     #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
+    pub(crate) save: Option<PathBuf>,
     /// Stacks at once
     #[arg(long, value_name = "N", default_value_t = 4)]
-    parallel: usize,
+    pub(crate) parallel: usize,
     /// Show every difference
     #[arg(long)]
-    diff: bool,
+    pub(crate) diff: bool,
     #[command(flatten)]
-    trace: TraceArgs,
+    pub(crate) trace: TraceArgs,
 }
 
 impl PreviewArgs {

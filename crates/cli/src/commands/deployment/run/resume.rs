@@ -17,6 +17,7 @@ use super::runner::{LocalRunner, Waiting};
 use super::{TraceArgs, USUAL_WAIT, duration};
 use crate::commands::deployment::local::find_place;
 use crate::commands::deployment::workspace;
+use crate::commands::admin::ServerArgs;
 use crate::commands::program::OrderArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -25,33 +26,35 @@ use crate::exit::CommandOutcome;
 pub(crate) struct ResumeArgs {
     /// Run to go on with, such as R0012; or a deployment, whose newest run is meant
     #[arg(value_name = "RUN|DEPLOYMENT-ID")]
-    id: String,
+    pub(crate) id: String,
     /// Environment whose last run goes on, with a deployment
     #[arg(long, short, value_parser = super::super::environment)]
-    environment: Option<EnvironmentName>,
+    pub(crate) environment: Option<EnvironmentName>,
     /// Run of the deployment, when its number alone is not clear
     #[arg(long = "run", value_name = "RUN")]
-    number: Option<RunId>,
+    pub(crate) number: Option<RunId>,
     /// A run of a rehearsal, when its number alone is not clear
     #[arg(long)]
-    rehearse: bool,
+    pub(crate) rehearse: bool,
     #[command(flatten)]
-    orders: OrderArgs,
+    pub(crate) orders: OrderArgs,
     /// Creates of unknown outcome were looked for in the cloud, in vain: make those resources again
     #[arg(long)]
-    forget_creates: bool,
+    pub(crate) forget_creates: bool,
     /// Wait while another run changes the environment, such as 90s, 10m or 1h
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = USUAL_WAIT,
           value_parser = duration)]
-    wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
     #[command(flatten)]
-    trace: TraceArgs,
+    pub(crate) trace: TraceArgs,
     /// Accepted for habit: nobody is asked
     #[arg(long, short, hide = true)]
-    yes: bool,
+    pub(crate) yes: bool,
     /// Accepted for habit: the recorded number of stacks at once holds
     #[arg(long, value_name = "N", hide = true)]
-    parallel: Option<usize>,
+    pub(crate) parallel: Option<usize>,
+    #[command(flatten)]
+    pub(crate) remote: ServerArgs,
 }
 
 impl ResumeArgs {

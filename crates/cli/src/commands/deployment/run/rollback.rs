@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nimbus_control_wire::EnvironmentVersion;
 use nimbus_core::Result;
 use nimbus_local::VersionFiles;
 use nimbus_orchestrator::{OnFailure, RunAction, VersionRecord};
@@ -22,15 +23,15 @@ use crate::style::{Terminal, TextStyle};
 #[derive(clap::Args, Debug)]
 pub(crate) struct RollbackArgs {
     #[command(flatten)]
-    run: RunArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
-    change: ChangeArgs,
+    pub(crate) change: ChangeArgs,
     /// Version to return to; the one before the current when left out
     #[arg(long, visible_alias = "to", value_name = "VERSION")]
-    to_version: Option<u32>,
+    pub(crate) to_version: Option<u32>,
     /// List the versions instead
     #[arg(long, conflicts_with = "to_version")]
-    list: bool,
+    pub(crate) list: bool,
 }
 
 impl RollbackArgs {
@@ -96,7 +97,7 @@ struct ShownVersion {
     version: u32,
     run: String,
     /// `deploy`, `destroy` or `rollback`.
-    kind: &'static str,
+    kind: String,
     at: String,
     user: String,
     /// State of each unit: its number in the unit's own history.
@@ -104,11 +105,28 @@ struct ShownVersion {
 }
 
 impl VersionsReport {
+    /// Those that a server told of.
+    pub(crate) fn of_server(run: &RunArgs, versions: Vec<EnvironmentVersion>) -> Self {
+        let shown = versions.into_iter().map(|version| ShownVersion {
+            version: version.version,
+            run: version.run,
+            kind: version.kind,
+            at: version.at,
+            user: version.user,
+            units: version.units,
+        });
+        Self {
+            deployment: run.id.clone(),
+            environment: run.environment.to_string(),
+            versions: shown.collect(),
+        }
+    }
+
     fn new(run: &RunArgs, versions: &[VersionRecord]) -> Self {
         let shown = versions.iter().map(|record| ShownVersion {
             version: record.version,
             run: record.run.to_string(),
-            kind: record.kind.as_str(),
+            kind: record.kind.as_str().to_owned(),
             at: record.at.clone(),
             user: record.user.clone(),
             units: record

@@ -14,14 +14,14 @@ use nimbus_orchestrator::{DiagnosticLevel, RunAction, RunEvent, RunResult, UnitG
 use nimbus_rehearsal::Observer;
 use nimbus_runs::ports::{LockHolder, RunPorts};
 use nimbus_runs::{
-    EventBus, FinishedRun, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest, RunSession,
+    EventBus, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest, RunSession,
     timestamp,
 };
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::forecast;
-use super::summary::RunSummary;
+use super::summary::{RunPlace, RunSummary};
 use super::view::{RunTitle, RunView};
 use crate::commands::deployment::local::sandbox_of;
 use crate::commands::program::refuse_rehearsed;
@@ -126,10 +126,7 @@ impl LocalRunner {
     }
 
     pub(crate) fn rehearsal_note(&self, context: &CommandContext) {
-        if self.place.records.is_rehearsal() {
-            let note = "REHEARSAL: a simulated cloud; nothing real is touched";
-            context.output.note(note);
-        }
+        rehearsal_note(self.place.records.is_rehearsal(), context);
     }
 
     /// Who watches from now on.
@@ -139,19 +136,13 @@ impl LocalRunner {
         graph: &UnitGraph,
         context: &CommandContext,
     ) -> Arc<RunWatcher> {
-        let (title, doing) = match action {
-            RunAction::Preview => ("Previewing", "previewing"),
-            RunAction::Deploy => ("Deploying", "deploying"),
-            RunAction::Destroy => ("Destroying", "destroying"),
-            RunAction::Refresh => ("Refreshing", "refreshing"),
-            RunAction::Rollback => ("Rolling back", "rolling back"),
-        };
-        let id = &self.place.deployment.manifest.metadata.id;
-        let subject = RunTitle {
-            title: format!("{title} {id} {}", self.environment),
-            doing,
+        let id = self.place.deployment.manifest.metadata.id.as_str();
+        let place = RunPlace {
+            deployment: id,
+            environment: self.environment,
             rehearsal: self.place.records.is_rehearsal(),
         };
+        let subject = RunTitle::new(action, place);
         let view = RunView::open(context.output, subject, graph);
         let watcher = Arc::new(RunWatcher(Mutex::new(view)));
         self.bus
@@ -187,10 +178,23 @@ impl LocalRunner {
             }
             _ => None,
         };
-        let next = next_step(&finished, context);
+        let request = &finished.record.request;
+        let place = RunPlace {
+            deployment: request.deployment.as_str(),
+            environment: request.environment,
+            rehearsal: request.rehearsal,
+        };
+        let next = next_step(finished.result, place, context);
         let summary = RunSummary::of_run(&finished, prediction, next);
         context.output.result(&summary)?;
         Ok(outcome(finished.result))
+    }
+}
+
+pub(crate) fn rehearsal_note(rehearsal: bool, context: &CommandContext) {
+    if rehearsal {
+        let note = "REHEARSAL: a simulated cloud; nothing real is touched";
+        context.output.note(note);
     }
 }
 
@@ -204,18 +208,27 @@ pub(crate) fn outcome(result: RunResult) -> CommandOutcome {
     }
 }
 
-fn next_step(finished: &FinishedRun, context: &CommandContext) -> Option<String> {
-    let request = &finished.record.request;
-    let (id, environment) = (&request.deployment, request.environment);
-    let rehearse = if request.rehearsal { " --rehearse" } else { "" };
-    let program = context.program;
-    let resume = format!("{program} resume {id} --environment {environment}{rehearse}");
-    match finished.result {
+pub(crate) fn next_step(
+    result: RunResult,
+    place: RunPlace<'_>,
+    context: &CommandContext,
+) -> Option<String> {
+    let RunPlace {
+        deployment: id,
+        environment,
+        rehearsal,
+    } = place;
+    let rehearse = if rehearsal { " --rehearse" } else { "" };
+    let server = context.server.as_ref().filter(|server| server.by_flag);
+    let server = server.map(|server| format!(" --server {}", server.url));
+    let (program, server) = (context.program, server.unwrap_or_default());
+    let resume = format!("{program} resume {id} --environment {environment}{rehearse}{server}");
+    match result {
         RunResult::Succeeded | RunResult::RolledBack => None,
         RunResult::Interrupted => Some(format!("`{resume}` goes on with it")),
         RunResult::Failed => Some(format!(
             "put right what failed, then `{resume}`; `{program} rollback {id} --environment \
-             {environment}{rehearse}` undoes what it left"
+             {environment}{rehearse}{server}` undoes what it left"
         )),
         RunResult::NeedsAttention => Some(
             "look at each stack listed above; what is recorded of it is what is known".to_owned(),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_core::ComponentName;
-use nimbus_orchestrator::RunAction;
+use jiff::Timestamp;
+use nimbus_core::{ComponentName, EnvironmentName};
+use nimbus_orchestrator::{RunAction, RunResult, RunTally, TalliedCheck, TalliedUnit};
 use nimbus_runs::{CheckResult, FinishedRun, PreviewReport, PreviewRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,7 +49,7 @@ pub(crate) struct RunSummary {
 pub(crate) struct UnitSummaryReport {
     name: String,
     /// `succeeded`, `skipped`, `failed`, `rolled_back` or `not_started`.
-    status: &'static str,
+    status: String,
     /// What went wrong, or why it was not started.
     message: Option<String>,
     /// Why it ran.
@@ -71,7 +72,7 @@ pub(crate) struct CheckSummary {
 fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitSummaryReport> {
     let unit = |(name, unit): (&ComponentName, &nimbus_runs::UnitSummary)| UnitSummaryReport {
         name: name.to_string(),
-        status: unit.state.word(),
+        status: unit.state.word().to_owned(),
         message: unit
             .state
             .message()
@@ -80,6 +81,22 @@ fn units(units: &BTreeMap<ComponentName, nimbus_runs::UnitSummary>) -> Vec<UnitS
         changes: unit.changes.clone(),
     };
     units.iter().map(unit).collect()
+}
+
+/// Where a run is, for whoever has no request of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunPlace<'a> {
+    pub(crate) deployment: &'a str,
+    pub(crate) environment: EnvironmentName,
+    pub(crate) rehearsal: bool,
+}
+
+fn seconds_between(from: Option<&str>, to: Option<&str>) -> u64 {
+    let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
+    match (time(from), time(to)) {
+        (Some(from), Some(to)) => to.duration_since(from).as_secs().max(0).unsigned_abs(),
+        _ => 0,
+    }
 }
 
 fn any_change(units: &[UnitSummaryReport]) -> bool {
@@ -124,6 +141,50 @@ impl RunSummary {
         }
     }
 
+    /// Of a run that was only heard of; `run` is `None` for a preview, which keeps none.
+    pub(crate) fn of_tally(
+        tally: &RunTally,
+        action: RunAction,
+        place: RunPlace<'_>,
+        result: RunResult,
+        next: Option<String>,
+    ) -> Self {
+        let unit = |(name, unit): (&ComponentName, &TalliedUnit)| UnitSummaryReport {
+            name: name.to_string(),
+            status: unit.status.clone(),
+            message: unit.message.clone(),
+            reason: unit.reason.clone(),
+            changes: unit.changes.clone(),
+        };
+        let units: Vec<_> = tally.units.iter().map(unit).collect();
+        let check = |check: &TalliedCheck| CheckSummary {
+            name: check.name.clone(),
+            status: check.status.word(),
+            message: check.message.clone(),
+            seconds: check.seconds,
+        };
+        let recorded = action != RunAction::Preview;
+        Self {
+            event: "summary",
+            run: tally.run.filter(|_| recorded).map(|run| run.to_string()),
+            kind: action.as_str(),
+            deployment: place.deployment.to_owned(),
+            environment: place.environment.to_string(),
+            rehearsal: place.rehearsal,
+            result: result.word(),
+            changes: any_change(&units),
+            seconds: seconds_between(tally.began_at.as_deref(), tally.ended_at.as_deref()),
+            trigger: tally.trigger.map(|trigger| trigger.to_string()),
+            version: tally.version,
+            units,
+            checks: tally.checks.iter().map(check).collect(),
+            attention: tally.attention(),
+            warnings: tally.warnings.clone(),
+            prediction: None,
+            next,
+        }
+    }
+
     pub(super) fn of_preview(
         report: &PreviewReport,
         deployment: String,
@@ -151,7 +212,7 @@ impl RunSummary {
         }
     }
 
-    pub(super) fn has_changes(&self) -> bool {
+    pub(crate) fn has_changes(&self) -> bool {
         self.changes
     }
 }

@@ -8,14 +8,14 @@ use super::RunTitle;
 use crate::output::CommandOutput;
 use crate::style::{Terminal, TextStyle};
 
-pub(in super::super) struct LineView {
+pub(crate) struct LineView {
     output: CommandOutput,
     subject: RunTitle,
     started: Instant,
 }
 
 impl LineView {
-    pub(in super::super) fn new(output: CommandOutput, subject: RunTitle) -> Self {
+    pub(super) fn new(output: CommandOutput, subject: RunTitle) -> Self {
         Self {
             output,
             subject,

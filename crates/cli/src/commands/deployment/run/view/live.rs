@@ -15,7 +15,7 @@ use crate::style::Terminal;
 /// Fast enough to look alive, slow enough for a remote terminal.
 const TICK: Duration = Duration::from_millis(150);
 
-pub(in super::super) struct Live {
+pub(crate) struct Live {
     sender: Option<Sender<RunEvent>>,
     thread: Option<JoinHandle<()>>,
 }

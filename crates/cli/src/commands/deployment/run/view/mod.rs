@@ -4,23 +4,41 @@ mod lines;
 mod live;
 mod unit_table;
 
-use nimbus_orchestrator::{RunEvent, UnitGraph};
+use nimbus_orchestrator::{RunAction, RunEvent, UnitGraph};
 
-pub(super) use lines::LineView;
-pub(super) use live::Live;
+pub(crate) use lines::LineView;
+pub(crate) use live::Live;
 
+use super::summary::RunPlace;
 use crate::output::CommandOutput;
 
 /// What is shown, whatever form it takes.
 #[derive(Clone, Debug)]
-pub(super) struct RunTitle {
+pub(crate) struct RunTitle {
     /// `Deploying D1BRV40 dev`.
     pub(super) title: String,
     pub(super) doing: &'static str,
     pub(super) rehearsal: bool,
 }
 
-pub(super) enum RunView {
+impl RunTitle {
+    pub(crate) fn new(action: RunAction, place: RunPlace<'_>) -> Self {
+        let (title, doing) = match action {
+            RunAction::Preview => ("Previewing", "previewing"),
+            RunAction::Deploy => ("Deploying", "deploying"),
+            RunAction::Destroy => ("Destroying", "destroying"),
+            RunAction::Refresh => ("Refreshing", "refreshing"),
+            RunAction::Rollback => ("Rolling back", "rolling back"),
+        };
+        Self {
+            title: format!("{title} {} {}", place.deployment, place.environment),
+            doing,
+            rehearsal: place.rehearsal,
+        }
+    }
+}
+
+pub(crate) enum RunView {
     Json(CommandOutput),
     Lines(LineView),
     Live(Live),
@@ -29,7 +47,7 @@ pub(super) enum RunView {
 }
 
 impl RunView {
-    pub(super) fn open(output: CommandOutput, subject: RunTitle, graph: &UnitGraph) -> Self {
+    pub(crate) fn open(output: CommandOutput, subject: RunTitle, graph: &UnitGraph) -> Self {
         if output.is_json() {
             Self::Json(output)
         } else if output.is_quiet() {
@@ -41,7 +59,7 @@ impl RunView {
         }
     }
 
-    pub(super) fn event(&mut self, event: &RunEvent) {
+    pub(crate) fn event(&mut self, event: &RunEvent) {
         match self {
             // A reader that went away does not stop a deployment.
             Self::Json(output) => drop(output.json_line(event)),
@@ -51,7 +69,7 @@ impl RunView {
         }
     }
 
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if let Self::Live(live) = self {
             live.end();
         }

@@ -33,20 +33,26 @@ struct UnitRow {
     done: usize,
 }
 
+impl UnitRow {
+    fn new(name: ComponentName, needs: BTreeSet<ComponentName>) -> Self {
+        Self {
+            name,
+            needs,
+            status: "waiting".to_owned(),
+            text: String::new(),
+            since: Duration::ZERO,
+            took: None,
+            steps: BTreeMap::new(),
+            done: 0,
+        }
+    }
+}
+
 impl UnitTable {
     pub(super) fn new(subject: RunTitle, graph: &UnitGraph) -> Self {
         let names = graph.layers().into_iter().flatten();
         let units: Vec<UnitRow> = names
-            .map(|name| UnitRow {
-                name: name.to_owned(),
-                needs: graph.needs(name).cloned().collect(),
-                status: "waiting".to_owned(),
-                text: String::new(),
-                since: Duration::ZERO,
-                took: None,
-                steps: BTreeMap::new(),
-                done: 0,
-            })
+            .map(|name| UnitRow::new(name.to_owned(), graph.needs(name).cloned().collect()))
             .collect();
         let places = units.iter().enumerate();
         let places = places.map(|(at, unit)| (unit.name.clone(), at)).collect();
@@ -73,9 +79,7 @@ impl UnitTable {
                 changes,
                 ..
             } => {
-                let Some(shown) = self.shown(unit) else {
-                    return;
-                };
+                let shown = self.shown(unit);
                 if matches!(status.as_str(), "running" | "rolling_back") {
                     shown.since = now;
                     shown.took = None;
@@ -98,9 +102,7 @@ impl UnitTable {
                 urn,
                 ..
             } => {
-                let Some(shown) = self.shown(unit) else {
-                    return;
-                };
+                let shown = self.shown(unit);
                 match status {
                     ResourceStatus::Started => {
                         let kind = type_.rsplit(':').next().unwrap_or_default();
@@ -119,9 +121,18 @@ impl UnitTable {
         }
     }
 
-    fn shown(&mut self, unit: &str) -> Option<&mut UnitRow> {
-        let place = *self.places.get(unit)?;
-        self.units.get_mut(place)
+    /// Its row; a unit that no graph told of has one from now on.
+    fn shown(&mut self, unit: &ComponentName) -> &mut UnitRow {
+        let place = match self.places.get(unit) {
+            Some(place) => *place,
+            None => {
+                self.units.push(UnitRow::new(unit.clone(), BTreeSet::new()));
+                let last = self.units.len() - 1;
+                self.places.insert(unit.clone(), last);
+                last
+            }
+        };
+        &mut self.units[place]
     }
 
     /// Lines for a screen of this size. What does not fit is counted instead.
