@@ -13,6 +13,7 @@ mod ends;
 mod outages;
 mod programs;
 mod recovery;
+mod remote;
 mod secrets;
 mod settings;
 mod support;

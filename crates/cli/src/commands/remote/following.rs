@@ -47,6 +47,8 @@ impl FollowedRun<'_> {
             view: None,
             tally,
             queue: None,
+            // Whoever goes on with a run has seen its plan.
+            shows_plan: since == 0,
             context,
         };
         let ended = watch.follow(run, since).await;
@@ -143,6 +145,7 @@ struct RemoteWatch<'a> {
     tally: RunTally,
     /// How many runs come first, as it was last told.
     queue: Option<i64>,
+    shows_plan: bool,
     context: &'a CommandContext,
 }
 
@@ -209,6 +212,11 @@ impl RemoteWatch<'_> {
         if self.followed.action == RunAction::Preview && matches!(event, RunEvent::Run { .. }) {
             return;
         }
+        if let RunEvent::Plan { layers, .. } = event
+            && self.shows_plan
+        {
+            self.context.output.progress(&self.plan_text(layers));
+        }
         if self.view.is_none() {
             self.begin(event);
         }
@@ -221,10 +229,7 @@ impl RemoteWatch<'_> {
     fn begin(&mut self, event: &RunEvent) {
         let output = self.context.output;
         let graph = match event {
-            RunEvent::Plan { layers, .. } => {
-                output.progress(&self.plan_text(layers));
-                graph_of(layers)
-            }
+            RunEvent::Plan { layers, .. } => graph_of(layers),
             // Programs read every event.
             RunEvent::Run { .. } if !output.is_json() => return,
             _ => UnitGraph::new([]).ok(),
