@@ -138,7 +138,10 @@ mod tests {
         exchanged.remember("s - D1".to_owned(), 3);
         exchanged.save(&workspace).unwrap();
         let again = ExchangedDeployments::load(&workspace);
-        assert_eq!((again.revision("s - D1"), again.revision("t - D1")), (Some(3), None));
+        assert_eq!(
+            (again.revision("s - D1"), again.revision("t - D1")),
+            (Some(3), None)
+        );
     }
 
     #[test]
@@ -151,17 +154,26 @@ mod tests {
             ..Default::default()
         };
         let mut library = nimbus_orchestrator::TemplateLibrary::default();
-        let template = Document::parse("t.yaml", "name: t\nenvironments: {dev: {region: r}}\n").unwrap();
+        let template =
+            Document::parse("t.yaml", "name: t\nenvironments: {dev: {region: r}}\n").unwrap();
         let template = nimbus_orchestrator::ManifestTemplate::read(&template).unwrap();
         library.manifests.insert("t".to_owned(), template);
         let id = "D1".parse().unwrap();
-        let manifest = nimbus_orchestrator::render(&library, &id, &answers).unwrap().manifest;
+        let manifest = nimbus_orchestrator::render(&library, &id, &answers)
+            .unwrap()
+            .manifest;
         let text = format!("{}{}", TEXT.lines().next().unwrap(), "\n") + &manifest.write();
         let place = workspace.manifest_place(&manifest, &text).unwrap();
         assert!(!place.differs);
-        assert_eq!(workspace.put_manifest(&place, &manifest, &text).unwrap(), "made");
+        assert_eq!(
+            workspace.put_manifest(&place, &manifest, &text).unwrap(),
+            "made"
+        );
         let place = workspace.manifest_place(&manifest, &text).unwrap();
-        assert_eq!(workspace.put_manifest(&place, &manifest, &text).unwrap(), "unchanged");
+        assert_eq!(
+            workspace.put_manifest(&place, &manifest, &text).unwrap(),
+            "unchanged"
+        );
         let place = workspace.manifest_place(&manifest, "other").unwrap();
         assert!(place.differs, "{place:?}");
         assert!(place.name.starts_with("deploy/D1-o-p/"), "{place:?}");

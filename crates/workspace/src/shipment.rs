@@ -54,7 +54,9 @@ pub fn is_shipped_path(path: &str) -> bool {
         return false;
     }
     let template = |folder: &str| {
-        let rest = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        let rest = path
+            .strip_prefix(folder)
+            .and_then(|rest| rest.strip_prefix('/'));
         rest.is_some_and(|name| name.ends_with(".yaml") && !name.contains('/'))
     };
     TEMPLATES.into_iter().any(template) || path.starts_with("stacks/")
@@ -77,7 +79,9 @@ impl Shipment {
         shipment.add_folder(root, Path::new(PROGRAMS))?;
         for folder in TEMPLATES {
             for path in entries(&root.join(folder))? {
-                let yaml = path.extension().is_some_and(|extension| extension == "yaml");
+                let yaml = path
+                    .extension()
+                    .is_some_and(|extension| extension == "yaml");
                 if yaml && let Some(name) = path.file_name() {
                     shipment.add_file(root, &Path::new(folder).join(name))?;
                 }
@@ -111,15 +115,22 @@ impl Shipment {
         let kind = fs::symlink_metadata(&path).map_err(|error| unreadable(&path, error))?;
         let shown = below.display();
         if kind.is_symlink() {
-            return Err(invalid(format!("{shown} is a link, and links are not sent"))
-                .with_help("put the file itself there, or take the link away"));
+            return Err(
+                invalid(format!("{shown} is a link, and links are not sent"))
+                    .with_help("put the file itself there, or take the link away"),
+            );
         }
         if !kind.is_file() {
             return Err(invalid(format!("{shown} is no file")));
         }
         if kind.len() > MOST_FILE_BYTES {
-            let message = format!("{shown} has {} bytes; {MOST_FILE_BYTES} are sent", kind.len());
-            return Err(invalid(message).with_help("a program should not need it; move it elsewhere"));
+            let message = format!(
+                "{shown} has {} bytes; {MOST_FILE_BYTES} are sent",
+                kind.len()
+            );
+            return Err(
+                invalid(message).with_help("a program should not need it; move it elsewhere")
+            );
         }
         let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
         let name = parts
@@ -180,7 +191,8 @@ impl Shipment {
 /// Where a file of a server goes.
 fn place_of(root: &Path, path: &str) -> Result<PathBuf> {
     if !is_shipped_path(path) {
-        let message = format!("the server sent `{path}`, which is neither a program nor a template");
+        let message =
+            format!("the server sent `{path}`, which is neither a program nor a template");
         return Err(invalid(message));
     }
     let mut place = root.to_owned();

@@ -31,11 +31,19 @@ fn put_stack(site: &Site, name: &str, needs: &str, source: &str) {
     let template = format!(
         "name: {name}\ndependencies: [{needs}]\nconfig:\n  size: '1'\noutputs: {{first: }}\n"
     );
-    write(site, &format!("tools/templates/config/{name}.yaml"), &template);
+    write(
+        site,
+        &format!("tools/templates/config/{name}.yaml"),
+        &template,
+    );
     let folder = format!("stacks/{name}/src");
     let project = format!("name: {name}\nruntime: nodejs\ndescription: {name}\n");
     write(site, &format!("{folder}/Pulumi.yaml"), &project);
-    write(site, &format!("{folder}/package.json"), "{\"main\":\"index.js\"}\n");
+    write(
+        site,
+        &format!("{folder}/package.json"),
+        "{\"main\":\"index.js\"}\n",
+    );
     write(site, &format!("{folder}/index.js"), source);
 }
 
@@ -49,7 +57,16 @@ fn workspace(site: &Site, sdk: &Path) {
     fs::create_dir_all(site.folder.path().join("cloud/deploy")).unwrap();
     let modules = site.folder.path().join("cloud/stacks/node_modules");
     symlink(sdk.join("node_modules"), modules).unwrap();
-    let init = ["init", ID, "--org", "o", "--project", "p", "--template", "pair"];
+    let init = [
+        "init",
+        ID,
+        "--org",
+        "o",
+        "--project",
+        "p",
+        "--template",
+        "pair",
+    ];
     site.run_with(&init, "").expect(0);
 }
 
@@ -73,6 +90,8 @@ impl AdminOutput {
             (r"\bin \d+(\.\d+)?s\b", "in TIME"),
             (r"by [^ \n]+", "by SOMEBODY"),
             (r"id=[^ ]+", "id=ID"),
+            // Where a program lies.
+            (r"/[^ '(]*/stacks/", "FOLDER/stacks/"),
         ];
         let plain = |text: &str| {
             hide.iter().fold(text.to_owned(), |text, (pattern, with)| {
@@ -116,7 +135,9 @@ impl Both {
     }
 
     fn push(&self) -> Value {
-        self.there(&["workspace", "push", "--json"]).expect(0).json()
+        self.there(&["workspace", "push", "--json"])
+            .expect(0)
+            .json()
     }
 
     /// Says and ends the same, here and there.
@@ -165,14 +186,26 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
     assert!(status.stdout.contains("version "), "{}", status.stdout);
     let told = both.there(&["status", ID, "--rehearse", "--json"]).json();
     let last = &told["environments"][0]["last_run"];
-    assert_eq!((&last["user"], &last["message"]), (&json!(EMAIL), &json!("once more")));
+    assert_eq!(
+        (&last["user"], &last["message"]),
+        (&json!(EMAIL), &json!("once more"))
+    );
 
     // A program that fails fails the same way, and going on is told the same way.
-    put_stack(&both.site, "second", "first", "throw new Error('not today');\n");
+    put_stack(
+        &both.site,
+        "second",
+        "first",
+        "throw new Error('not today');\n",
+    );
     let pushed = both.push();
     assert_eq!(pushed["sent"], json!(["stacks/second/src/index.js"]));
     let failed = both.same(&with("deploy", &["--on-failure", "hold"]), 1);
-    assert!(failed.stdout.contains("Next: put right"), "{}", failed.stdout);
+    assert!(
+        failed.stdout.contains("Next: put right"),
+        "{}",
+        failed.stdout
+    );
     put_stack(&both.site, "second", "first", &program(2));
     both.push();
     let resume = ["resume", ID, "--environment", "dev", "--rehearse"];
@@ -185,16 +218,33 @@ fn a_workspace_is_pushed_and_its_deployment_runs_there_as_it_does_here() {
     assert_eq!(versions, known["versions"].as_array().unwrap().len());
     let runs = both.there(&["runs", "list", ID, "--json"]).json();
     let newest = &runs["runs"][0];
-    assert_eq!((&newest["kind"], &newest["status"]), (&json!("deploy"), &json!("succeeded")));
-    let log = both.there(&["logs", ID, "--rehearse", "--stack", "second"]).expect(0);
-    assert!(log.stdout.contains("[second] succeeded in"), "{}", log.stdout);
+    assert_eq!(
+        (&newest["kind"], &newest["status"]),
+        (&json!("deploy"), &json!("succeeded"))
+    );
+    let log = both
+        .there(&["logs", ID, "--rehearse", "--stack", "second"])
+        .expect(0);
+    assert!(
+        log.stdout.contains("[second] succeeded in"),
+        "{}",
+        log.stdout
+    );
     let export = ["export-state", ID, "--environment", "dev", "--rehearse"];
     let states = |output: AdminOutput| {
         let states = output.expect(0).json()["stacks"].clone();
-        states.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        states
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert_eq!(states(both.here(&export)), states(both.there(&export)));
-    both.same(&["discover-resources", ID, "--rehearse", "--type", "nothing"], 0);
+    both.same(
+        &["discover-resources", ID, "--rehearse", "--type", "nothing"],
+        0,
+    );
     both.same(&with("rollback", &[]), 0);
     both.same(&with("destroy", &[]), 0);
     assert_eq!(both.server.stop(), 0);
@@ -363,19 +413,35 @@ fn what_cannot_be_done_is_told_and_never_done_here() {
     // Somebody of another tenant finds what somebody finds who looks for nothing.
     both.site.ask(&["tenant", "create", "acme"]);
     let email = "bob@acme.example";
-    both.site.run_with(
-        &[
-            "user", "create", email, "--tenant", "acme", "--role", "tenant_admin",
-            "--password-stdin",
-        ],
-        &format!("{PASSWORD}\n"),
-    )
-    .expect(0);
+    both.site
+        .run_with(
+            &[
+                "user",
+                "create",
+                email,
+                "--tenant",
+                "acme",
+                "--role",
+                "tenant_admin",
+                "--password-stdin",
+            ],
+            &format!("{PASSWORD}\n"),
+        )
+        .expect(0);
     sign_in(&both.site, &both.address, "acme", email, "bob");
     for id in [ID, "D0NONE"] {
         let asked: [&[&str]; 3] = [
             &["status", id, "--profile", "bob", "--json"],
-            &["deploy", id, "--environment", "dev", "--rehearse", "--profile", "bob", "--json"],
+            &[
+                "deploy",
+                id,
+                "--environment",
+                "dev",
+                "--rehearse",
+                "--profile",
+                "bob",
+                "--json",
+            ],
             &["logs", id, "--profile", "bob", "--json"],
         ];
         for arguments in asked {
@@ -387,47 +453,96 @@ fn what_cannot_be_done_is_told_and_never_done_here() {
     assert_eq!(listed["deployments"], json!([]));
 
     // What has no form for a server does nothing, here either.
-    let manifest = both.site.folder.path().join("cloud/deploy/D1PAIR-o-p/Deployment_Manifest.yaml");
+    let manifest = both
+        .site
+        .folder
+        .path()
+        .join("cloud/deploy/D1PAIR-o-p/Deployment_Manifest.yaml");
     let before = fs::read(&manifest).unwrap();
-    refused(both.there(&["why", ID, "first", "--environment", "dev", "--json"]), 6, "NIM-0886");
+    refused(
+        both.there(&["why", ID, "first", "--environment", "dev", "--json"]),
+        6,
+        "NIM-0886",
+    );
     refused(both.there(&["doctor", "--json"]), 6, "NIM-0886");
-    refused(both.there(&with("deploy", &["--skip-gate", "x", "--json"])), 6, "NIM-0886");
-    refused(both.there(&with("preview", &["--diff", "--json"])), 6, "NIM-0886");
-    let mut by_variable = both.site.command(&["register-all-stacks", "--json"]);
-    let by_variable = by_variable.env("NIMBUS_SERVER", &both.address).output().unwrap();
+    refused(
+        both.there(&with("deploy", &["--skip-gate", "x", "--json"])),
+        6,
+        "NIM-0886",
+    );
+    refused(
+        both.there(&with("preview", &["--diff", "--json"])),
+        6,
+        "NIM-0886",
+    );
+    let mut by_variable = both.site.command(&["discover", "--json"]);
+    let by_variable = by_variable
+        .env("NIMBUS_SERVER", &both.address)
+        .output()
+        .unwrap();
     assert_eq!(by_variable.status.code(), Some(6));
-    refused(both.here(&["list", "--tenant", "acme", "--json"]), 2, "NIM-0002");
+    refused(
+        both.here(&["list", "--tenant", "acme", "--json"]),
+        2,
+        "NIM-0002",
+    );
     refused(both.here(&["workspace", "push", "--json"]), 2, "NIM-0002");
     assert_eq!(fs::read(&manifest).unwrap(), before);
 
     // A manifest that was changed there is not written over.
-    both.there(&["disable-environment", ID, "dev", "--profile", "default"]).expect(0);
+    both.there(&["disable-environment", ID, "dev", "--profile", "default"])
+        .expect(0);
     let text = String::from_utf8(before).unwrap() + "# mine\n";
     fs::write(&manifest, text).unwrap();
     let push = ["workspace", "push", "--profile", "default", "--json"];
     refused(both.there(&push), 4, "NIM-0861");
     let pull = ["workspace", "pull", "--profile", "default", "--json"];
     refused(both.there(&pull), 4, "NIM-0861");
-    both.there(&["workspace", "pull", "--force", "--profile", "default"]).expect(0);
+    both.there(&["workspace", "pull", "--force", "--profile", "default"])
+        .expect(0);
     let fetched = fs::read_to_string(&manifest).unwrap();
-    assert!(fetched.contains("enabled: false") && !fetched.contains("# mine"), "{fetched}");
+    assert!(
+        fetched.contains("enabled: false") && !fetched.contains("# mine"),
+        "{fetched}"
+    );
 
     // A link is not followed, and what is fetched elsewhere is what was sent.
-    let link = both.site.folder.path().join("cloud/stacks/first/src/secret");
+    let link = both
+        .site
+        .folder
+        .path()
+        .join("cloud/stacks/first/src/secret");
     symlink("/etc/passwd", &link).unwrap();
     refused(both.there(&push), 2, "NIM-0885");
     fs::remove_file(&link).unwrap();
-    let elsewhere = both.site.folder.path().join("elsewhere");
-    fs::create_dir(&elsewhere).unwrap();
-    let elsewhere = elsewhere.display().to_string();
-    both.there(&["-C", &elsewhere, "workspace", "pull", "--profile", "default"]).expect(0);
-    for path in ["stacks/first/src/index.js", "tools/templates/custom/pair.yaml"] {
+    // Not below the workspace, which would be found.
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = folder.path().display().to_string();
+    both.there(&[
+        "-C",
+        &elsewhere,
+        "workspace",
+        "pull",
+        "--profile",
+        "default",
+    ])
+    .expect(0);
+    for path in [
+        "stacks/first/src/index.js",
+        "tools/templates/custom/pair.yaml",
+    ] {
         let there = fs::read(Path::new(&elsewhere).join("cloud").join(path)).unwrap();
-        assert_eq!(there, fs::read(both.site.folder.path().join("cloud").join(path)).unwrap());
+        assert_eq!(
+            there,
+            fs::read(both.site.folder.path().join("cloud").join(path)).unwrap()
+        );
     }
 
     // Wrong addresses, nobody, an ended sign-in, a server that is away.
-    let at = |address: &str| both.site.run_with(&["--server", address, "list", "--json"], "");
+    let at = |address: &str| {
+        both.site
+            .run_with(&["--server", address, "list", "--json"], "")
+    };
     refused(at("nowhere"), 5, "NIM-0854");
     refused(at("http://127.0.0.1:1"), 5, "NIM-0854");
     let tokens = both.site.log("profiles/tokens.json");
@@ -437,7 +552,10 @@ fn what_cannot_be_done_is_told_and_never_done_here() {
     fs::write(&tokens, ended.to_string()).unwrap();
     let list = ["list", "--profile", "default", "--json"];
     let error = refused(both.there(&list), 5, "NIM-0854");
-    assert!(error["help"].as_str().unwrap().contains("nimbus login"), "{error}");
+    assert!(
+        error["help"].as_str().unwrap().contains("nimbus login"),
+        "{error}"
+    );
     fs::write(&tokens, kept.to_string()).unwrap();
     let Both {
         site,
@@ -445,6 +563,16 @@ fn what_cannot_be_done_is_told_and_never_done_here() {
         address,
     } = both;
     assert_eq!(server.stop(), 0);
-    let away = site.run_with(&["--server", &address, "list", "--profile", "default", "--json"], "");
+    let away = site.run_with(
+        &[
+            "--server",
+            &address,
+            "list",
+            "--profile",
+            "default",
+            "--json",
+        ],
+        "",
+    );
     refused(away, 7, "NIM-0864");
 }

@@ -210,10 +210,11 @@ async fn newest_of_both(
 async fn versions(tx: &mut TenantTx, of: &EnvironmentKey) -> Result<Vec<VersionRecord>> {
     let records = tx.version_list(of).await?.into_iter();
     let read = records.map(serde_json::from_value);
-    read.collect::<std::result::Result<_, _>>().map_err(|error| {
-        let message = format!("a version cannot be read: {error}");
-        Failure::new(ErrorCode::INTERNAL, message)
-    })
+    read.collect::<std::result::Result<_, _>>()
+        .map_err(|error| {
+            let message = format!("a version cannot be read: {error}");
+            Failure::new(ErrorCode::INTERNAL, message)
+        })
 }
 
 fn shown(record: VersionRecord) -> EnvironmentVersion {

@@ -83,7 +83,9 @@ pub fn describe_run(queued: QueuedRun) -> Run {
         wish: row.wish,
         requested_by: row.requested_by.to_string(),
         user: row.request["user"].as_str().map(str::to_owned),
-        message: row.request["choices"]["message"].as_str().map(str::to_owned),
+        message: row.request["options"]["message"]
+            .as_str()
+            .map(str::to_owned),
         queued_at: time(row.queued_at),
         began_at: row.began_at.map(time),
         ended_at: row.ended_at.map(time),

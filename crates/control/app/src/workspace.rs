@@ -139,8 +139,7 @@ impl App {
                 let bytes: usize = contents.iter().map(|(_, content)| content.len()).sum();
                 let more = i64::try_from(bytes).unwrap_or(i64::MAX);
                 if tx.blobs_size().await?.saturating_add(more) > MOST_BYTES {
-                    let message =
-                        format!("the workspace has more than {} MiB", MOST_BYTES >> 20);
+                    let message = format!("the workspace has more than {} MiB", MOST_BYTES >> 20);
                     return Err(Error::new(ErrorCode::WORKSPACE_FILE_INVALID, message)
                         .with_help("leave out what programs do not need")
                         .into());
@@ -174,8 +173,7 @@ impl App {
         }
         let template = |path: &String| path.starts_with(CUSTOM) || path.starts_with(SHIPPED);
         let key = "template:definition:manage";
-        if put.keys().chain(&change.remove).any(template)
-            && !self.has(call, key, &permit.resource)
+        if put.keys().chain(&change.remove).any(template) && !self.has(call, key, &permit.resource)
         {
             let message = format!("templates need the permission {key}");
             return Err(Failure::new(ErrorCode::NOT_PERMITTED, message));
@@ -203,15 +201,12 @@ impl App {
                 self.refuse_broken_templates(tx, &put).await?;
                 tx.blobs_forget_unused().await?;
                 let after = tag(&index);
-                let record = permit
-                    .record()
-                    .before(json!({"tag": before}))
-                    .after(json!({
-                        "tag": after,
-                        "put": put.len(),
-                        "removed": change.remove.len(),
-                        "of": touched(put.keys().chain(&change.remove)),
-                    }));
+                let record = permit.record().before(json!({"tag": before})).after(json!({
+                    "tag": after,
+                    "put": put.len(),
+                    "removed": change.remove.len(),
+                    "of": touched(put.keys().chain(&change.remove)),
+                }));
                 self.audit(tx, &call.context, record).await?;
                 Ok(WorkspaceTag {
                     tag: after,
@@ -257,8 +252,8 @@ fn template_name(path: &str) -> Option<&str> {
 /// Programs and templates are kept, and nothing else of a workspace.
 fn ensure_kept(path: &str) -> Result<()> {
     check_path(path)?;
-    let kept = path.starts_with(PROGRAMS)
-        || template_name(path).is_some_and(|name| !name.contains('/'));
+    let kept =
+        path.starts_with(PROGRAMS) || template_name(path).is_some_and(|name| !name.contains('/'));
     if kept {
         return Ok(());
     }
@@ -306,7 +301,11 @@ fn refuse_odd(index: &[WorkspaceFile]) -> Result<()> {
         return Err(Failure::new(ErrorCode::WORKSPACE_FILE_INVALID, message));
     }
     let shipped = nimbus_library::files().iter().map(|(path, _)| *path);
-    let all: BTreeSet<&str> = index.iter().map(|file| file.path.as_str()).chain(shipped).collect();
+    let all: BTreeSet<&str> = index
+        .iter()
+        .map(|file| file.path.as_str())
+        .chain(shipped)
+        .collect();
     for path in &all {
         let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
         for folder in folders {

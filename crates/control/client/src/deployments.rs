@@ -106,7 +106,9 @@ impl RemoteDeployments {
         query: &[(&str, &str)],
     ) -> Result<T, ClientError> {
         let path = self.path(path, query);
-        self.client.ask(Method::GET, &path, None, no_headers()).await
+        self.client
+            .ask(Method::GET, &path, None, no_headers())
+            .await
     }
 
     async fn post<T: DeserializeOwned>(
@@ -270,11 +272,7 @@ impl RemoteDeployments {
     }
 
     /// Runs of a deployment, newest first.
-    pub async fn runs(
-        &self,
-        id: &str,
-        environment: Option<&str>,
-    ) -> Result<Vec<Run>, ClientError> {
+    pub async fn runs(&self, id: &str, environment: Option<&str>) -> Result<Vec<Run>, ClientError> {
         let mut query = vec![("deployment", id)];
         query.extend(environment.map(|name| ("environment", name)));
         self.list("/runs", &query).await

@@ -43,14 +43,20 @@ impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
         let message = error.to_string();
         match error {
-            ClientError::Unreachable { .. } | ClientError::Broken { .. } => Self::new(ErrorCode::SERVER_UNREACHABLE, message)
-                .with_help("see whether the server runs, or sign in to another one: nimbus login --server URL"),
+            ClientError::Unreachable { .. } | ClientError::Broken { .. } => Self::new(
+                ErrorCode::SERVER_UNREACHABLE,
+                message,
+            )
+            .with_help(
+                "see whether the server runs, or sign in to another one: nimbus login --server URL",
+            ),
             ClientError::Answer { .. } => Self::new(ErrorCode::SERVER_ANSWER, message)
                 .with_help("check the address, and that client and server are of the same version"),
             ClientError::NotSignedIn { .. } => Self::new(ErrorCode::SIGN_IN_NEEDED, message)
                 .with_help("run `nimbus login --server URL`, or set NIMBUS_TOKEN to an API key"),
             ClientError::File { .. } | ClientError::NoProfile { .. } => {
-                Self::new(ErrorCode::PROFILE_UNUSABLE, message).with_help("`nimbus login` writes it anew")
+                Self::new(ErrorCode::PROFILE_UNUSABLE, message)
+                    .with_help("`nimbus login` writes it anew")
             }
             ClientError::OtherServer { .. } | ClientError::SeveralProfiles { .. } => {
                 Self::new(ErrorCode::PROFILE_UNUSABLE, message)

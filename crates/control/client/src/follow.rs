@@ -33,7 +33,9 @@ pub enum RunNews {
     /// Its status, its place in the queue, or what somebody wants of it.
     Run(Box<Run>),
     /// The server does not answer any more; it is tried again.
-    Away { reason: String },
+    Away {
+        reason: String,
+    },
     /// It answers again, and nothing was missed.
     Back,
     /// The run is over and everything was told.

@@ -18,7 +18,10 @@ impl EnvironmentKey {
     /// The place for which what is remembered of a unit is sealed.
     pub fn memory_field(&self, component: &str) -> FieldPath {
         let kind = if self.rehearsal { "rehearsal" } else { "real" };
-        let row = format!("{}/{}/{kind}/{component}", self.deployment, self.environment);
+        let row = format!(
+            "{}/{}/{kind}/{component}",
+            self.deployment, self.environment
+        );
         FieldPath::new("unit_memories", &row, "sealed")
     }
 }

@@ -60,9 +60,8 @@ pub(crate) struct SignalRunArgs {
 
 pub(crate) async fn run(args: RunsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let RunsCommand::List(args) = args.command else {
-        return Err(usage("runs of this machine are stopped where they run").with_help(
-            "press Ctrl-C there; with --server URL this asks a server to stop one",
-        ));
+        return Err(usage("runs of this machine are stopped where they run")
+            .with_help("press Ctrl-C there; with --server URL this asks a server to stop one"));
     };
     let workspace = workspace(context)?;
     let ids = match &args.id {
@@ -86,10 +85,7 @@ pub(crate) async fn run(args: RunsArgs, context: &CommandContext) -> Result<Comm
     Ok(CommandOutcome::Done)
 }
 
-async fn recorded(
-    place: &DeploymentPlace,
-    environment: EnvironmentName,
-) -> Result<Vec<ListedRun>> {
+async fn recorded(place: &DeploymentPlace, environment: EnvironmentName) -> Result<Vec<ListedRun>> {
     let files = RunFiles::new(&place.records);
     let holder = EnvironmentLockFiles::new(&place.records).holder(environment)?;
     let running = holder.and_then(|held| held.record.run);

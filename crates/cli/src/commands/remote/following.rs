@@ -65,7 +65,9 @@ impl FollowedRun<'_> {
             WatchEnd::Paused => {
                 let resume = next_step(RunResult::Interrupted, self.place(), context);
                 let resume = resume.unwrap_or_default();
-                context.output.note(&format!("the run was paused; {resume}"));
+                context
+                    .output
+                    .note(&format!("the run was paused; {resume}"));
                 Ok(CommandOutcome::Reported(ErrorKind::Cancelled))
             }
         }
@@ -193,9 +195,8 @@ impl RemoteWatch<'_> {
     async fn stop(&mut self, run: &Run) {
         let asked = self.followed.remote.signal(&run.id, "cancel").await;
         let message = match asked {
-            Ok(_) => {
-                "stopping: running steps finish, nothing starts; once more stops watching".to_owned()
-            }
+            Ok(_) => "stopping: running steps finish, nothing starts; once more stops watching"
+                .to_owned(),
             Err(error) => format!("the run cannot be stopped: {error}; once more stops watching"),
         };
         self.hear(&RunEvent::Diagnostic {

@@ -196,7 +196,10 @@ pub(super) async fn export(
 ) -> Result<CommandOutcome> {
     let run = &args.run;
     if run.how.backend.is_some() {
-        return Err(no_option("--backend", "a server keeps state in its database"));
+        return Err(no_option(
+            "--backend",
+            "a server keeps state in its database",
+        ));
     }
     let id = deployment_id(&run.id);
     let export = remote
@@ -228,7 +231,10 @@ pub(super) async fn resources(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     if args.backend.is_some() {
-        return Err(no_option("--backend", "a server keeps state in its database"));
+        return Err(no_option(
+            "--backend",
+            "a server keeps state in its database",
+        ));
     }
     let ids = match &args.id {
         Some(id) => vec![deployment_id(id)],
@@ -241,26 +247,41 @@ pub(super) async fn resources(
     for id in ids {
         let manifest = manifest_of(remote, &id).await?;
         let environments = manifest.environments.keys();
-        for environment in environments.filter(|one| args.environment.is_none_or(|only| only == **one)) {
+        for environment in
+            environments.filter(|one| args.environment.is_none_or(|only| only == **one))
+        {
             let state = remote
                 .state(&id, environment.as_str(), args.rehearse)
                 .await?;
             for unit in state.units {
-                let found = unit.resources.into_iter().filter(|resource| resource.custom);
-                resources.extend(found.map(|resource| FoundResource {
-                    deployment: id.clone(),
-                    environment: environment.to_string(),
-                    stack: unit.unit.clone(),
-                    name: resource.urn.rsplit("::").next().unwrap_or_default().to_owned(),
-                    type_: resource.type_,
-                    id: resource.id,
-                    external: resource.external,
+                let found = unit
+                    .resources
+                    .into_iter()
+                    .filter(|resource| resource.custom);
+                resources.extend(found.map(|resource| {
+                    FoundResource {
+                        deployment: id.clone(),
+                        environment: environment.to_string(),
+                        stack: unit.unit.clone(),
+                        name: resource
+                            .urn
+                            .rsplit("::")
+                            .next()
+                            .unwrap_or_default()
+                            .to_owned(),
+                        type_: resource.type_,
+                        id: resource.id,
+                        external: resource.external,
+                    }
                 }));
             }
         }
     }
     resources.retain(|found| {
-        let wanted = args.type_.as_ref().is_none_or(|text| found.type_.contains(text.as_str()));
+        let wanted = args
+            .type_
+            .as_ref()
+            .is_none_or(|text| found.type_.contains(text.as_str()));
         wanted && !found.type_.starts_with("pulumi:providers:")
     });
     context.output.result(&FoundResourcesReport { resources })?;
@@ -292,7 +313,10 @@ pub(super) async fn decommission(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     if args.backend.is_some() {
-        return Err(no_option("--backend", "a server keeps state in its database"));
+        return Err(no_option(
+            "--backend",
+            "a server keeps state in its database",
+        ));
     }
     let id = deployment_id(&args.id);
     manifest_of(remote, &id).await?;

@@ -87,7 +87,9 @@ impl NimbusCommand {
             Self::Unlock(_) => {
                 LocalOnly("a server frees an environment itself; `nimbus runs cancel` ends a run")
             }
-            Self::Gate(_) => LocalOnly("a server keeps no gates; deploy to its environments in order"),
+            Self::Gate(_) => {
+                LocalOnly("a server keeps no gates; deploy to its environments in order")
+            }
             Self::Why(_) => LocalOnly("`nimbus preview --server URL` says what would change"),
             Self::Rotate(_) => LocalOnly("a server keeps what it made up"),
             Self::Discover(_)
@@ -216,9 +218,7 @@ async fn carry_out(
         NimbusCommand::Logs(args) => inspect::logs(args, &remote, context).await,
         NimbusCommand::Runs(args) => inspect::runs(args.command, &remote, context).await,
         NimbusCommand::ExportState(args) => inspect::export(args, &remote, context).await,
-        NimbusCommand::DiscoverResources(args) => {
-            inspect::resources(args, &remote, context).await
-        }
+        NimbusCommand::DiscoverResources(args) => inspect::resources(args, &remote, context).await,
         NimbusCommand::Decommission(args) => inspect::decommission(args, &remote, context).await,
         NimbusCommand::List(_) => inspect::list(&remote, context).await,
         NimbusCommand::EnableEnvironment(args) => {

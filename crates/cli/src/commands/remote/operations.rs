@@ -23,7 +23,10 @@ fn refuse_local(how: &EngineRunArgs, context: &CommandContext) -> Result<()> {
         return Err(no_option("an order to the simulated cloud", instead));
     }
     if how.backend.is_some() {
-        return Err(no_option("--backend", "a server keeps state in its database"));
+        return Err(no_option(
+            "--backend",
+            "a server keeps state in its database",
+        ));
     }
     if how.engine.is_official() {
         return Err(no_option("--engine pulumi", "a server has its own engine"));
@@ -37,7 +40,10 @@ fn refuse_local(how: &EngineRunArgs, context: &CommandContext) -> Result<()> {
 
 fn refuse_trace(trace: Option<&std::path::Path>) -> Result<()> {
     match trace {
-        Some(_) => Err(no_option("--trace", "`nimbus logs` has how long steps took")),
+        Some(_) => Err(no_option(
+            "--trace",
+            "`nimbus logs` has how long steps took",
+        )),
         None => Ok(()),
     }
 }
@@ -133,7 +139,8 @@ pub(super) fn refuse_of_preview(args: &PreviewArgs) -> Result<()> {
         return Err(no_option("--save", "a server seals no plans"));
     }
     if args.diff {
-        let instead = "without it the preview counts what would change, resource by resource with --json";
+        let instead =
+            "without it the preview counts what would change, resource by resource with --json";
         return Err(no_option("--diff", instead));
     }
     refuse_trace(args.trace_file())
@@ -265,7 +272,8 @@ pub(super) fn action_of(run: &Run) -> Result<RunAction> {
         "rollback" => Ok(RunAction::Rollback),
         "preview" => Ok(RunAction::Preview),
         other => {
-            let message = format!("the server has a run that is a {other}, which is not known here");
+            let message =
+                format!("the server has a run that is a {other}, which is not known here");
             Err(Error::new(ErrorCode::SERVER_ANSWER, message))
         }
     }

@@ -9,7 +9,9 @@ use nimbus_control_wire::{NewDeployment, WorkspaceChange, WorkspaceContents, Wor
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, Manifest, configs};
-use nimbus_workspace::{ExchangedDeployments, ManifestPlace, Shipment, Workspace, WorkspaceDeployment};
+use nimbus_workspace::{
+    ExchangedDeployments, ManifestPlace, Shipment, Workspace, WorkspaceDeployment,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -77,7 +79,11 @@ fn change_for(
             put.insert(path.clone(), digest);
         }
     }
-    let stacks: BTreeSet<&str> = shipment.files.keys().filter_map(|path| stack_of(path)).collect();
+    let stacks: BTreeSet<&str> = shipment
+        .files
+        .keys()
+        .filter_map(|path| stack_of(path))
+        .collect();
     let gone = |path: &&str| match shipment.files.contains_key(*path) {
         true => shipped.contains(path),
         // A file of a program that is here and has it not any more; other programs are other people's.
@@ -144,7 +150,11 @@ async fn push(
 
 /// Under which a revision is remembered.
 fn key(remote: &RemoteDeployments, id: &str) -> String {
-    format!("{} {} {id}", remote.server(), remote.tenant().unwrap_or("-"))
+    format!(
+        "{} {} {id}",
+        remote.server(),
+        remote.tenant().unwrap_or("-")
+    )
 }
 
 fn chosen(workspace: &Workspace, ids: &[String]) -> Result<Vec<WorkspaceDeployment>> {
@@ -238,7 +248,9 @@ async fn send_contents(
         };
         if size > 0 && size + content.len() > SENT_AT_ONCE {
             let contents = std::mem::take(&mut batch);
-            remote.store_contents(WorkspaceContents { contents }).await?;
+            remote
+                .store_contents(WorkspaceContents { contents })
+                .await?;
             size = 0;
         }
         size += content.len();
@@ -274,7 +286,9 @@ pub(super) async fn fetch(remote: &RemoteDeployments) -> Result<Shipment> {
     }
     let mut files = BTreeMap::new();
     for entry in entries {
-        let content = contents.get(&entry.digest).ok_or_else(|| odd(&entry.path))?;
+        let content = contents
+            .get(&entry.digest)
+            .ok_or_else(|| odd(&entry.path))?;
         files.insert(entry.path, content.clone());
     }
     Ok(Shipment { files })
@@ -341,10 +355,18 @@ async fn pull(
         .iter()
         .map(|(manifest, text, _)| workspace.manifest_place(manifest, text))
         .collect::<Result<_>>()?;
-    differing.extend(places.iter().filter(|place| place.differs).map(|place| place.name.clone()));
+    differing.extend(
+        places
+            .iter()
+            .filter(|place| place.differs)
+            .map(|place| place.name.clone()),
+    );
     if !differing.is_empty() && !args.force {
         let shown = differing.join(", ");
-        let message = format!("these are other ones here than at {}: {shown}", remote.server());
+        let message = format!(
+            "these are other ones here than at {}: {shown}",
+            remote.server()
+        );
         return Err(Error::new(ErrorCode::RESOURCE_CHANGED, message)
             .with_help("send them with `nimbus workspace push`, or give them up with --force"));
     }

@@ -58,8 +58,10 @@ impl WorkspaceCommand {
         match self {
             Self::Backup(args) => backup::run(args, context).await,
             Self::Restore(args) => restore::run(args, context).await,
-            Self::Push(_) | Self::Pull(_) => Err(usage("no server was named")
-                .with_help("give --server URL, or set NIMBUS_SERVER")),
+            Self::Push(_) | Self::Pull(_) => {
+                Err(usage("no server was named")
+                    .with_help("give --server URL, or set NIMBUS_SERVER"))
+            }
         }
     }
 

@@ -277,9 +277,7 @@ async fn versions(
         environment,
         rehearsal: query.rehearsal,
     };
-    let found = app
-        .environment_versions(&call, tenant, place, page)
-        .await?;
+    let found = app.environment_versions(&call, tenant, place, page).await?;
     let at = |one: &EnvironmentVersion| one.version.to_string();
     Ok(Json(Page::part_as(found, limit, at, |one| one)))
 }

@@ -15,9 +15,9 @@ use nimbus_runs::{EngineChoice, LockWait, ResumeRequest, RunRecord, resume as re
 
 use super::runner::{LocalRunner, Waiting};
 use super::{TraceArgs, USUAL_WAIT, duration};
+use crate::commands::admin::ServerArgs;
 use crate::commands::deployment::local::find_place;
 use crate::commands::deployment::workspace;
-use crate::commands::admin::ServerArgs;
 use crate::commands::program::OrderArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;

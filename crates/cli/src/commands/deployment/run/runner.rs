@@ -14,8 +14,7 @@ use nimbus_orchestrator::{DiagnosticLevel, RunAction, RunEvent, RunResult, UnitG
 use nimbus_rehearsal::Observer;
 use nimbus_runs::ports::{LockHolder, RunPorts};
 use nimbus_runs::{
-    EventBus, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest, RunSession,
-    timestamp,
+    EventBus, LockWait, PlannedRun, RunChoices, RunObserver, RunRequest, RunSession, timestamp,
 };
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
