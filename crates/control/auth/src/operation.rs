@@ -31,7 +31,7 @@ impl Operation {
     /// Whether the query names the tenant, as for the resources of document 004; without a name it is the
     /// caller's own.
     pub fn chooses_tenant(&self) -> bool {
-        ["deployments", "runs", "stacks", "templates"]
+        ["deployments", "runs", "stacks", "templates", "workspace"]
             .iter()
             .any(|resource| self.path.split('/').nth(3) == Some(resource))
     }
