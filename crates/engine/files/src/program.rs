@@ -163,7 +163,10 @@ impl ProjectFiles {
                 // A linked file counts as what it leads to; a linked folder could lead round in a
                 // circle, and what is outside is found by other means.
                 if itself.is_dir() {
-                    open.push(path);
+                    // A workspace inside of a program is about it, and changes with every run.
+                    if !self.is_dir(&path.join(WORKSPACE)) {
+                        open.push(path);
+                    }
                 } else if itself.is_file() {
                     found.insert(path.clone(), ProgramFile::Content(path));
                 } else if itself.is_symlink() {
@@ -448,6 +451,23 @@ mod tests {
         assert_eq!(above(), 2);
         fs::create_dir_all(temp.path().join("a/b").join(WORKSPACE)).unwrap();
         assert_eq!(above(), 1);
+    }
+
+    #[test]
+    fn a_workspace_inside_of_a_program_is_not_of_it() {
+        let temp = tempfile::tempdir().unwrap();
+        for name in ["index.ts", "lib/a.ts", "cloud/deploy/D1/manifest.yaml"] {
+            let path = temp.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "1").unwrap();
+        }
+        fs::create_dir_all(temp.path().join("cloud").join(WORKSPACE)).unwrap();
+        let files = ProjectFiles::UNRESTRICTED;
+        let found = files.program_digests(temp.path(), None).unwrap();
+        assert_eq!(
+            found.into_keys().collect::<Vec<_>>(),
+            ["index.ts", "lib/a.ts"]
+        );
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod scratch;
 mod spans;
 mod stacks;
 mod unknown;
+mod unmarked;
 mod web;
 mod workspace;
 
@@ -56,7 +57,7 @@ pub use request::{
 };
 pub use required::{plugin_folder, refused_provider, required_plugins};
 pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
-pub use stacks::stack_outputs;
+pub use stacks::{NeighbourOutputs, stack_outputs};
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
     BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, StackWorkspace, backend_address, backend_of,

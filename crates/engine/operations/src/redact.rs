@@ -14,29 +14,41 @@ use nimbus_telemetry::redact;
 /// Makes a secret of the operation known, so that it is hidden wherever it turns up. Words that
 /// stand in every text are no secrets, even if somebody marked them as such.
 pub(crate) fn hide(secret: &str) {
-    if !matches!(secret.trim(), "true" | "false" | "null" | "yes" | "no") {
+    if !is_word(secret) {
         nimbus_telemetry::register_secret(secret);
     }
+}
+
+fn is_word(secret: &str) -> bool {
+    matches!(secret.trim(), "true" | "false" | "null" | "yes" | "no")
 }
 
 /// Makes the secrets of a configuration known: the ones inside a value each for itself, because the
 /// program takes the value apart, and the whole text as the program gets it.
 pub(crate) fn hide_config(config: &ResolvedConfig) {
+    secrets_of(config, &mut |text| hide(text));
+}
+
+/// Every secret of a configuration, as the program may come to have it. Texts of a secret structure
+/// count each: the program takes it apart.
+pub(crate) fn secrets_of(config: &ResolvedConfig, tell: &mut dyn FnMut(&str)) {
+    let mut texts = |value: &PropertyValue| {
+        value.walk(&mut |part| {
+            if let Some(text) = part.as_str().filter(|text| !is_word(text)) {
+                tell(text);
+            }
+        });
+    };
     for value in config.properties.values() {
         value.walk(&mut |part| {
-            if let PropertyValue::Secret(secret) = part
-                && let Some(text) = secret.as_str()
-            {
-                hide(text);
+            if let PropertyValue::Secret(secret) = part {
+                texts(secret);
             }
         });
     }
     for key in &config.secret_keys {
-        config
-            .values
-            .get(key)
-            .into_iter()
-            .for_each(|text| hide(text));
+        let text = config.values.get(key).filter(|text| !is_word(text));
+        text.into_iter().for_each(|text| tell(text));
     }
 }
 

@@ -271,6 +271,11 @@ impl StackWorkspace {
         })
     }
 
+    /// What was given, completed with what the project declares.
+    pub(crate) fn completed(&self, given: &ResolvedConfig) -> Result<ResolvedConfig> {
+        given.completed(&self.project, self.access.name.stack())
+    }
+
     /// What the program gets to know. Whoever calls this hides the secrets in it.
     pub fn config(&self) -> Result<ResolvedConfig> {
         self.settings.refuse_environments()?;

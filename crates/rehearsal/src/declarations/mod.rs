@@ -70,6 +70,19 @@ impl Declarations {
         }
     }
 
+    /// Looks where another program finds its modules too.
+    pub fn and_program(mut self, directory: &Path) -> Self {
+        let other = Self::of_program(directory);
+        let new = other.modules.into_iter();
+        self.modules.extend(new.filter(|found| found.is_dir()));
+        let mut seen = std::collections::BTreeSet::new();
+        self.modules.retain(|found| seen.insert(found.clone()));
+        for name in ["venv", ".venv"] {
+            self.python.add(&directory.join(name));
+        }
+        self
+    }
+
     /// Looks into this virtual environment of Python too.
     pub fn and_python(mut self, environment: &Path) -> Self {
         self.python.add(environment);

@@ -138,6 +138,51 @@ pub fn resolve(
     Ok(resolved(encrypted, &plain))
 }
 
+impl ResolvedConfig {
+    /// The same with the project's defaults for what is not given. A value that the project declares
+    /// without a default has to be there.
+    pub fn completed(&self, project: &Project, stack: &str) -> Result<Self> {
+        let mut defaults = ConfigMap::default();
+        let mut missing = Vec::new();
+        for (written, declaration) in &project.config {
+            let key = &declaration.key;
+            if self.values.contains_key(&key.to_string()) {
+                continue;
+            }
+            match &declaration.given {
+                DeclaredDefault::Value(value) => {
+                    let value = ConfigValue::from_json(value);
+                    let misplaced = |error: PlaceError| misplaced(key, &error);
+                    let set = defaults.set(key, &declaration.path, value);
+                    set.map_err(misplaced)?;
+                }
+                DeclaredDefault::Nothing if key.namespace() == project.name => {
+                    missing.push(written.clone());
+                }
+                DeclaredDefault::Nothing => {}
+            }
+        }
+        if !missing.is_empty() {
+            let message = format!("{stack} lacks the configuration {}", missing.join(", "));
+            return Err(Error::new(ErrorCode::CONFIG_MISSING, message)
+                .with_help("set it in the manifest of the deployment"));
+        }
+        let mut plain = Plain::new();
+        for (key, value) in defaults.iter() {
+            plain.insert(key.clone(), opened(value, &|_| Err(no_salt(key)))?);
+        }
+        let declared = resolved(ConfigMap::default(), &plain);
+        let mut completed = self.clone();
+        for (key, text) in declared.values {
+            completed.values.entry(key).or_insert(text);
+        }
+        for (key, value) in declared.properties {
+            completed.properties.entry(key).or_insert(value);
+        }
+        Ok(completed)
+    }
+}
+
 /// Reads a key that a person gave: `name`, `namespace:name`, or, `with_path`, `name.inner[0]`.
 pub fn parse_key(
     text: &str,

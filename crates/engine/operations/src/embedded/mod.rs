@@ -41,14 +41,16 @@ use crate::restore::RecordedProgram;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 use crate::scratch::NoJournal;
 use crate::spans;
-use crate::stacks::BackendStacks;
+use crate::stacks::{BackendStacks, NeighbourOutputs};
 use crate::unknown::refuse_unknown;
+use crate::unmarked::WatchedProgram;
 use crate::workspace::StackWorkspace;
 
 pub struct EmbeddedEngine {
     keyring: Arc<Keyring>,
     launcher: Arc<dyn RuntimeLauncher>,
     given: Option<ResolvedConfig>,
+    neighbours: Option<NeighbourOutputs>,
 }
 
 impl EmbeddedEngine {
@@ -67,12 +69,21 @@ impl EmbeddedEngine {
             keyring,
             launcher,
             given: None,
+            neighbours: None,
         }
     }
 
     /// Gives every run this configuration, whatever the stack's file says.
     pub fn given(self, config: GivenConfig) -> Self {
         self.given_resolved(config.resolved())
+    }
+
+    /// Runs as one stack of a deployment. Other stacks of it have these outputs, whatever is recorded;
+    /// what the project declares completes the configuration that is given; and a secret that the
+    /// program uses without its mark is marked.
+    pub fn part_of_deployment(mut self, neighbours: NeighbourOutputs) -> Self {
+        self.neighbours = Some(neighbours);
+        self
     }
 
     /// Gives every run the configuration that a stack's file was resolved to.
@@ -118,6 +129,7 @@ impl EmbeddedEngine {
         )
         .await?;
         let config = match &self.given {
+            Some(given) if self.neighbours.is_some() => workspace.completed(given)?,
             Some(given) => given.clone(),
             None => workspace.config()?,
         };
@@ -127,6 +139,7 @@ impl EmbeddedEngine {
             workspace: &workspace,
             config: &config,
             config_is_given: self.given.is_some(),
+            neighbours: self.neighbours.as_ref(),
             launcher: self.launcher.as_ref(),
             events: Arc::new(BroadcastSink::new(vec![events])),
             cancellation,
@@ -146,6 +159,8 @@ struct EmbeddedOperation<'a> {
     config: &'a ResolvedConfig,
     /// Then the stack's file is not this run's to change either.
     config_is_given: bool,
+    /// Of the deployment that this is part of, if it is.
+    neighbours: Option<&'a NeighbourOutputs>,
     launcher: &'a dyn RuntimeLauncher,
     events: Arc<dyn EventSink>,
     cancellation: &'a Cancellation,
@@ -265,6 +280,7 @@ impl EmbeddedOperation<'_> {
                     keyring: Arc::clone(&self.workspace.access.keyring),
                     project: self.workspace.project.name.clone(),
                     others: self.request.options.readable_projects(),
+                    neighbours: self.neighbours.cloned(),
                 }),
                 events: Arc::clone(&self.events),
                 cancellation: self.cancellation,
@@ -311,7 +327,11 @@ impl EmbeddedOperation<'_> {
         let program = || {
             let message = "an operation was set up without its program";
             let missing = || Error::new(ErrorCode::INTERNAL, message);
-            tools.program().ok_or_else(missing)
+            let program = tools.program().ok_or_else(missing)?;
+            Ok::<_, Error>(match self.neighbours {
+                Some(_) => WatchedProgram::around(program, self.config),
+                None => program,
+            })
         };
         let runs_program = self.request.options.run_program;
         Ok(match &self.request.action {
