@@ -225,6 +225,10 @@ codes! {
     DEPENDENCY_NOT_DEPLOYED = 760, Refused, final, "A stack that this one needs is not deployed";
     DEPLOYMENT_NOT_READY = 761, Refused, final, "Several things are in the way of a deploy";
     DEPLOYMENT_IN_USE = 762, Refused, final, "The deployment still has resources";
+    ADOPTION_REFUSED = 770, Invalid, final, "Projects cannot be adopted as it was asked for";
+    ADOPTION_DIFFERS = 771, Refused, final, "What was adopted is not what its programs want";
+    ADOPTION_USED = 772, Refused, final, "What was adopted has been run since, so it is not undone";
+    SECRET_UNKNOWN = 773, NotFound, final, "There is no such secret";
 
     // The control plane's database, tenancy and server.
     DATABASE_UNAVAILABLE = 800, Unavailable, retry, "The database cannot be reached";

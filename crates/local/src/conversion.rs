@@ -16,6 +16,37 @@ pub(crate) fn lookup_values(outputs: &PropertyMap) -> BTreeMap<String, LookupVal
         .collect()
 }
 
+/// What another stack would have, as a program that refers to it gets it.
+pub(crate) fn property_values(outputs: &BTreeMap<String, LookupValue>) -> PropertyMap {
+    let value = |value: &LookupValue| match value {
+        LookupValue::Known { value, secret } if *secret => {
+            Some(PropertyValue::secret(property(value)))
+        }
+        LookupValue::Known { value, .. } => Some(property(value)),
+        LookupValue::Unknown => Some(PropertyValue::Computed),
+        LookupValue::Absent => None,
+    };
+    outputs
+        .iter()
+        .filter_map(|(key, found)| Some((key.clone(), value(found)?)))
+        .collect()
+}
+
+fn property(value: &Value) -> PropertyValue {
+    match value {
+        Value::Null => PropertyValue::Null,
+        Value::Bool(value) => PropertyValue::Bool(*value),
+        Value::Number(number) => PropertyValue::Number(number.as_f64().unwrap_or_default()),
+        Value::String(text) => PropertyValue::from(text.as_str()),
+        Value::Array(items) => PropertyValue::Array(items.iter().map(property).collect()),
+        Value::Object(map) => PropertyValue::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), property(value)))
+                .collect(),
+        ),
+    }
+}
+
 fn lookup_value(value: &PropertyValue) -> LookupValue {
     if value.contains_unknowns() {
         return LookupValue::Unknown;

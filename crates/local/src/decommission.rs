@@ -127,7 +127,8 @@ async fn own_stacks(place: &DeploymentPlace) -> Result<Vec<Stack>> {
     Ok(names.into_iter().map(|name| backend.stack(name)).collect())
 }
 
-/// Stacks of the deployment where others may have theirs too: those that are named for it.
+/// Stacks of the deployment where others may have theirs too: those that are named for it, or
+/// that the manifest names.
 async fn stacks_elsewhere(place: &DeploymentPlace, given: Option<&str>) -> Result<Vec<Stack>> {
     let mut places: BTreeSet<String> = given.map(str::to_owned).into_iter().collect();
     let runs = RunFiles::new(&place.records);
@@ -135,7 +136,8 @@ async fn stacks_elsewhere(place: &DeploymentPlace, given: Option<&str>) -> Resul
         let used = runs.of_environment(environment).await?.into_iter();
         places.extend(used.filter_map(|record| record.request.choices.backend));
     }
-    let metadata = &place.deployment.manifest.metadata;
+    let manifest = &place.deployment.manifest;
+    let metadata = &manifest.metadata;
     let (project, prefix) = (
         naming::sanitize(&metadata.project),
         format!("{}-", metadata.id),
@@ -144,8 +146,11 @@ async fn stacks_elsewhere(place: &DeploymentPlace, given: Option<&str>) -> Resul
     for address in places {
         let backend = open(address, &place.deployment.directory).await?;
         let names = backend.stacks().await?.into_iter();
-        let mine =
-            names.filter(|name| name.project() == project && name.stack().starts_with(&prefix));
+        let named = |project_of: &str, stack: &str| {
+            project_of == project && stack.starts_with(&prefix)
+                || manifest.environment_of(project_of, stack).is_some()
+        };
+        let mine = names.filter(|name| named(name.project(), name.stack()));
         found.extend(mine.map(|name| backend.stack(name)));
     }
     Ok(found)
@@ -170,8 +175,13 @@ async fn refuse_in_use(manifest: &Manifest, stacks: impl Iterator<Item = &Stack>
         // What an operation that was cut off made may not be in the state yet.
         count += usize::from(stack.interrupted().await?.is_some());
         if count > 0 {
-            let environment = environment_of(stack.name().stack(), manifest);
-            *left.entry(environment.to_owned()).or_default() += count;
+            let name = stack.name();
+            let known = manifest.environment_of(name.project(), name.stack());
+            let environment = known.map_or_else(
+                || environment_of(name.stack(), manifest).to_owned(),
+                |known| known.to_string(),
+            );
+            *left.entry(environment).or_default() += count;
         }
     }
     let Some(first) = left.keys().next() else {

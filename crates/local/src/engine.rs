@@ -12,9 +12,10 @@ use nimbus_engine_backend::{
 };
 use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
 use nimbus_engine_operations::{
-    Cancellation, EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationAction,
-    OperationMode, OperationReport, OperationRequest, PolicyPackRequest, Processes, ProgramNetwork,
-    RunOptions, SandboxSettings, StackAccess, StackLocation, announce_recovery, stack_outputs,
+    Cancellation, EmbeddedEngine, Engine, GivenConfig, NeighbourOutputs, OfficialEngine,
+    OperationAction, OperationMode, OperationReport, OperationRequest, PolicyPackRequest,
+    Processes, ProgramNetwork, RunOptions, SandboxSettings, StackAccess, StackLocation,
+    announce_recovery, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::{
@@ -27,7 +28,7 @@ use nimbus_runs::{
 use nimbus_workspace::{Workspace, add_program};
 use serde_json::Value;
 
-use crate::conversion::{UNKNOWN_TEXT, lookup_values};
+use crate::conversion::{UNKNOWN_TEXT, lookup_values, property_values};
 use crate::failures::FailureWatch;
 use crate::kept_states::{self, KeptStates};
 use crate::sources::reader_of;
@@ -132,7 +133,7 @@ impl LocalEngine {
     fn location(&self, unit: &UnitAddress) -> StackLocation {
         StackLocation {
             directory: self.workspace.stack_source(&unit.component),
-            stack: format!("organization/{}/{}", unit.project, unit.unit),
+            stack: unit.stack.to_string(),
             backend: Some(self.options.backend.clone()),
         }
     }
@@ -172,7 +173,8 @@ impl LocalEngine {
         StackAccess::with_keys(location, &self.keyring).await
     }
 
-    fn engine(&self, request: &OperationRequest, config: GivenConfig) -> Box<dyn Engine> {
+    fn engine(&self, request: &OperationRequest, job: &UnitJob) -> Box<dyn Engine> {
+        let config = given(&job.config);
         let only_ours = matches!(
             request.action,
             OperationAction::Restore(_) | OperationAction::Import(_)
@@ -182,7 +184,14 @@ impl LocalEngine {
         }
         let keyring = Arc::clone(&self.keyring);
         let processes = Arc::clone(&self.processes) as _;
-        Box::new(EmbeddedEngine::with_keys(keyring, processes).given(config))
+        let engine = EmbeddedEngine::with_keys(keyring, processes).given(config);
+        Box::new(match request.action {
+            OperationAction::Update => engine.part_of_deployment(neighbours(job)),
+            OperationAction::Destroy
+            | OperationAction::Refresh
+            | OperationAction::Import(_)
+            | OperationAction::Restore(_) => engine,
+        })
     }
 
     /// Runs one operation of the engine.
@@ -208,7 +217,7 @@ impl LocalEngine {
             mode,
             options,
         };
-        let engine = self.engine(&request, given(&job.config));
+        let engine = self.engine(&request, job);
         let watch = FailureWatch::new((self.events)(&job.unit.component));
         let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
         let ended = engine.run(&request, audience, &self.cancellation).await;
@@ -533,6 +542,14 @@ fn left(changes: &BTreeMap<StepOp, usize>) -> u64 {
 fn urns(snapshot: &Snapshot) -> BTreeSet<Urn> {
     let live = snapshot.resources.iter().filter(|state| !state.delete);
     live.map(|state| state.urn.clone()).collect()
+}
+
+fn neighbours(job: &UnitJob) -> NeighbourOutputs {
+    let named = job.neighbours.iter().map(|(stack, outputs)| {
+        let name = (stack.project.clone(), stack.stack.clone());
+        (name, property_values(outputs))
+    });
+    named.collect()
 }
 
 /// What is unknown reaches the program as the protocol's own word for it.

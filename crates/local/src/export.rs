@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, UnitName};
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_disk::unwritable;
 use nimbus_engine_backend::{BackendError, Environment as Variables};
 use nimbus_engine_operations::{StackAccess, StackLocation};
-use nimbus_orchestrator::naming;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -101,13 +100,14 @@ async fn state(
     if backend.is_none() && !folder.is_dir() {
         return Ok(None);
     }
-    let metadata = &place.deployment.manifest.metadata;
-    let unit = UnitName::new(&metadata.id, component, environment);
-    let project = naming::sanitize(&metadata.project);
+    let unit = place
+        .deployment
+        .manifest
+        .pulumi_stack(component, environment);
     let own = || format!("file://{}", folder.display());
     let location = StackLocation {
         directory: place.workspace.stack_source(component),
-        stack: format!("organization/{project}/{unit}"),
+        stack: unit.to_string(),
         backend: Some(backend.map_or_else(own, str::to_owned)),
     };
     let access = StackAccess::open(&location, &Variables::process()).await?;

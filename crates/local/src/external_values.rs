@@ -1,10 +1,12 @@
 //! What values can come from on this machine.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
+use nimbus_core::{EnvironmentName, Error};
 use nimbus_engine_backend::{Keyring, StackSecrets};
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_engine_operations::{Allowances, SandboxSettings};
@@ -14,6 +16,7 @@ use nimbus_runs::ports::ExternalValues;
 use tokio::sync::OnceCell;
 
 use crate::passphrase::environment;
+use crate::secret_file::SecretFile;
 
 /// The process's environment, this machine's chance, and the AWS account of its credentials.
 pub(crate) struct MachineValues {
@@ -21,6 +24,8 @@ pub(crate) struct MachineValues {
     /// What strangers' manifests may ask for; `None` for one's own, which may ask for everything.
     allowances: Option<Allowances>,
     served: bool,
+    /// The deployment whose secrets are asked for.
+    secrets: Option<PathBuf>,
     variables: AwsVariables,
     /// Set up when the first value comes from there: most deployments never ask.
     aws: OnceCell<Aws>,
@@ -47,6 +52,12 @@ impl MachineValues {
         self
     }
 
+    /// With the secrets of the deployment in this directory.
+    pub(crate) fn with_secrets(mut self, deployment: &Path) -> Self {
+        self.secrets = Some(deployment.to_owned());
+        self
+    }
+
     /// For somebody else's deployment: neither the machine's variables nor its credentials are theirs
     /// to read.
     pub(crate) fn served(mut self) -> Self {
@@ -60,6 +71,7 @@ impl MachineValues {
             rehearsing,
             allowances: None,
             served: false,
+            secrets: None,
             variables,
             aws: OnceCell::new(),
             keyring: Keyring::new(environment(rehearsing)),
@@ -156,6 +168,40 @@ impl ExternalValues for MachineValues {
             });
         }
         Ok(std::env::var(variable).map_or(LookupValue::Absent, LookupValue::open))
+    }
+
+    /// A rehearsal protects nothing real, so nobody is asked for the key: whether the secret exists is
+    /// checked, and a text that says what it stands for takes its place.
+    async fn secret(
+        &self,
+        environment: EnvironmentName,
+        name: &str,
+    ) -> Result<LookupValue, ValueLookupError> {
+        let failed = |error: Error| ValueLookupError {
+            message: match error.help() {
+                Some(help) => format!("{}; {help}", error.message()),
+                None => error.message().to_owned(),
+            },
+        };
+        let Some(deployment) = &self.secrets else {
+            return Err(ValueLookupError {
+                message: "no secrets of deployments are kept here".to_owned(),
+            });
+        };
+        let file = SecretFile::load(deployment).map_err(failed)?;
+        let text = if self.rehearsing {
+            let stand_in = || format!("rehearsal:{name}");
+            file.has(environment, name).then(stand_in)
+        } else {
+            let opened = file
+                .open(environment, name, &self.keyring)
+                .map_err(failed)?;
+            opened.map(|text| text.to_string())
+        };
+        Ok(text.map_or(LookupValue::Absent, |text| LookupValue::Known {
+            value: text.into(),
+            secret: true,
+        }))
     }
 
     async fn calculate(

@@ -94,6 +94,7 @@ pub fn local_ports(
     .official(choices.engine == EngineChoice::Official);
     let values = MachineValues::new(rehearsal)
         .with_keys(engine.keyring())
+        .with_secrets(&place.deployment.directory)
         .sandboxed(sandbox.as_ref());
     let id = place.deployment.manifest.metadata.id.as_str();
     Ok(RunPorts {
@@ -185,17 +186,26 @@ pub(crate) fn simulated_cloud(
     orders: FaultOrders,
 ) -> Result<Rehearsal> {
     let answers = Answers::load(&workspace.root().join("rehearsal/invokes.yaml"))?;
-    let declarations = declarations(&workspace.root().join("stacks"));
+    let declarations = declarations(workspace)?;
     let file = SimulatedWorld::file_in(folder, environment.as_str());
     let world = SimulatedWorld::open(&file)?;
     Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, error))
 }
 
 /// Programs share the modules of Node.js; each Python program may have packages of its own.
-fn declarations(stacks: &Path) -> Declarations {
+fn declarations(workspace: &Workspace) -> Result<Declarations> {
+    let stacks = &workspace.root().join("stacks");
     let components = std::fs::read_dir(stacks).into_iter().flatten().flatten();
-    let environments =
+    let own =
         components.flat_map(|component| ["venv", ".venv"].map(|name| component.path().join(name)));
     let shared = Declarations::of_program(stacks);
-    environments.fold(shared, |found, environment| found.and_python(&environment))
+    let mut found = own.fold(shared, |found, environment| found.and_python(&environment));
+    // Programs elsewhere bring their own modules.
+    for template in workspace.library()?.stacks.values() {
+        if template.source.is_some() {
+            let folder = workspace.stack_source(&template.name);
+            found = found.and_program(&folder);
+        }
+    }
+    Ok(found)
 }

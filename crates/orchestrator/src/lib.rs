@@ -10,6 +10,7 @@ pub mod edit;
 mod fingerprint;
 pub mod gate;
 mod graph;
+mod identity;
 pub mod init_file;
 mod manifest;
 mod memory;
@@ -34,6 +35,7 @@ pub use fingerprint::{
     RunReason, UnknownInput, must_run,
 };
 pub use graph::{GraphError, GraphUnit, UnitGraph};
+pub use identity::{PulumiIdentity, PulumiStack, is_name};
 pub use manifest::{
     CheckCommand, ComponentEntry, EnvironmentTarget, FILE_NAME, Manifest, ManifestMetadata,
     referenced,
@@ -53,7 +55,7 @@ pub use render::{
 };
 pub use resolve::{
     LookupValue, ResolveError, ResolvedUnitConfig, UnitConfigValue, ValueLookup, ValueLookupError,
-    resolve,
+    resolve, secret_name,
 };
 pub use run::{
     EarlierAttempt, OnFailure, RollbackTrigger, Run, RunCommand, RunDirection, RunResult,

@@ -6,14 +6,13 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
-use nimbus_core::{
-    ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result, UnitName,
-};
+use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_document::{Document, View};
 use serde_json::{Map, Value, json};
 
 use crate::gate::GateDefinition;
 use crate::graph::{GraphError, GraphUnit, UnitGraph};
+use crate::identity::PulumiIdentity;
 use crate::network::NetworkAccess;
 use crate::placeholder::TemplateText;
 use crate::promotion::{promotion_order, refuse_stray_config};
@@ -39,8 +38,14 @@ pub(crate) const GATE_KEYS: &[&str] = &["items", "monitoringHours"];
 pub(crate) const CHECK_KEYS: &[&str] = &["command", "timeoutSeconds", "needed", "rehearse"];
 /// How long a check may take when nobody says.
 const CHECK_SECONDS: u64 = 300;
-pub(crate) const STACK_KEYS: &[&str] =
-    &["enabled", "priority", "dependencies", "network", "config"];
+pub(crate) const STACK_KEYS: &[&str] = &[
+    "enabled",
+    "priority",
+    "dependencies",
+    "network",
+    "pulumi",
+    "config",
+];
 
 /// Where an environment stands among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +77,9 @@ pub struct ManifestMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentTarget {
     pub enabled: bool,
-    pub account: String,
+    /// An AWS account, where one is declared; a deployment may live in another cloud or in none.
+    pub account: Option<String>,
+    /// An AWS region; empty where none is declared.
     pub region: String,
     /// Whether a deploy needs `--confirm`, if it is said here.
     pub confirm: Option<bool>,
@@ -102,6 +109,8 @@ pub struct ComponentEntry {
     pub dependencies: BTreeSet<ComponentName>,
     /// What its program may reach from a sandbox, if it is said here.
     pub network: Option<NetworkAccess>,
+    /// Names that it had before this deployment and keeps.
+    pub pulumi: Option<PulumiIdentity>,
     pub config: BTreeMap<EnvironmentName, Map<String, Value>>,
 }
 
@@ -124,51 +133,6 @@ impl Manifest {
         };
         manifest.refuse_shared_stacks(&spec.required("stacks")?)?;
         Ok(manifest)
-    }
-
-    /// Each unit, disabled ones included, has a Pulumi stack of its own. Names are joined with
-    /// hyphens that names may have too: `app` in `eu-prod` and `app-eu` in `prod` would be one stack,
-    /// and each deploy would delete what the other made.
-    fn refuse_shared_stacks(&self, stacks: &View<'_>) -> Result<()> {
-        let mut taken = BTreeMap::new();
-        for (component, environment, unit) in self.units() {
-            let Some((other, elsewhere)) = taken.insert(unit.clone(), (component, environment))
-            else {
-                continue;
-            };
-            let message = format!(
-                "`{other}` in {elsewhere} and `{component}` in {environment} would both be the stack \
-                 {unit}"
-            );
-            let hint = "rename one of the two";
-            return Err(stacks.required(component)?.error(message, hint));
-        }
-        Ok(())
-    }
-
-    /// Every component in every environment, with the Pulumi stack of the two.
-    fn units(&self) -> impl Iterator<Item = (&ComponentName, EnvironmentName, UnitName)> {
-        let environments = self.environments.keys().copied();
-        environments.flat_map(move |environment| {
-            self.stacks.keys().map(move |component| {
-                let unit = UnitName::new(&self.metadata.id, component, environment);
-                (component, environment, unit)
-            })
-        })
-    }
-
-    /// Whether a Pulumi stack is this deployment's in this environment, also one of a component that
-    /// the manifest no longer has. A name that ends like the environment's may be a unit of another.
-    pub fn has_unit_in(&self, environment: EnvironmentName, stack: &str) -> bool {
-        let inner = stack
-            .strip_prefix(self.metadata.id.as_str())
-            .and_then(|rest| rest.strip_prefix('-'))
-            .and_then(|rest| rest.strip_suffix(environment.as_str()))
-            .and_then(|rest| rest.strip_suffix('-'));
-        let elsewhere = |(_, other, unit): (_, EnvironmentName, UnitName)| {
-            other != environment && unit.as_str() == stack
-        };
-        inner.is_some_and(|component| !component.is_empty()) && !self.units().any(elsewhere)
     }
 
     /// The file's text, with a line for editors that know the schema.
@@ -355,10 +319,11 @@ impl EnvironmentTarget {
             .optional("account")?
             .map(|v| v.scalar_text())
             .transpose()?;
+        let region = view.optional("region")?.map(|v| v.str()).transpose()?;
         Ok(Self {
             enabled: view.required("enabled")?.bool()?,
-            account: account.unwrap_or_default().to_owned(),
-            region: view.required("region")?.str()?.to_owned(),
+            account: account.map(str::to_owned),
+            region: region.unwrap_or_default().to_owned(),
             confirm: view.optional("confirm")?.map(|v| v.bool()).transpose()?,
             gate: view
                 .optional("gate")?
@@ -370,11 +335,13 @@ impl EnvironmentTarget {
 
     /// As it stands in a file.
     pub fn to_json(&self) -> Value {
-        let mut target = json!({
-            "enabled": self.enabled,
-            "account": self.account,
-            "region": self.region,
-        });
+        let mut target = json!({ "enabled": self.enabled });
+        if let Some(account) = &self.account {
+            target["account"] = account.as_str().into();
+        }
+        if !self.region.is_empty() {
+            target["region"] = self.region.as_str().into();
+        }
         if let Some(confirm) = self.confirm {
             target["confirm"] = confirm.into();
         }
@@ -432,6 +399,10 @@ impl ComponentEntry {
             priority: priority.unwrap_or(100),
             dependencies: names(view, "dependencies")?,
             network: NetworkAccess::read(view)?,
+            pulumi: view
+                .optional("pulumi")?
+                .map(|v| PulumiIdentity::read(&v))
+                .transpose()?,
             config: by_environment(view, "config", |v| object(&v))?,
         })
     }
@@ -450,6 +421,9 @@ impl ComponentEntry {
         });
         if let Some(network) = self.network {
             written["network"] = network.as_str().into();
+        }
+        if let Some(identity) = &self.pulumi {
+            written["pulumi"] = identity.to_json();
         }
         written
     }

@@ -2,7 +2,8 @@
 //!
 //! A text may hold several, between other characters, and one may stand inside another, where it
 //! is resolved first: `{{RUNTIME:calculate:subnets:{{RUNTIME:network:vpcCidr}}:24:3}}`. A default
-//! after `|` is used when the value does not exist: `{{RUNTIME:env:OWNER|nobody}}`. A text that is
+//! after `|` is used when the value does not exist: `{{RUNTIME:env:OWNER|nobody}}`. The word `secret`
+//! after the last `|` makes the value a secret: `{{RUNTIME:env:TOKEN|secret}}`. A text that is
 //! one placeholder and nothing else keeps the type of its value; otherwise values become text.
 //!
 //! This module reads and writes placeholders. It resolves nothing.
@@ -14,6 +15,8 @@ use nimbus_core::ComponentName;
 
 const OPEN: &str = "{{RUNTIME:";
 const CLOSE: &str = "}}";
+/// After the last `|`: nobody may see the value.
+const SECRET: &str = "secret";
 
 /// A text cut into literal pieces and placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub enum TextPart {
 pub struct Placeholder {
     pub source: PlaceholderSource,
     pub default: Option<TemplateText>,
+    /// Whether it was said that nobody may see the value.
+    pub secret: bool,
     /// Where it stands in the text it was read from.
     pub range: Range<usize>,
 }
@@ -196,14 +201,20 @@ fn placeholder(
         reason: reason.to_owned(),
         range: range.clone(),
     };
-    let (body, default) = match split_outside(inner, '|').as_slice() {
+    let mut pieces = split_outside(inner, '|');
+    let marked = pieces.len() > 1
+        && pieces
+            .last()
+            .is_some_and(|last| &inner[last.clone()] == SECRET);
+    if marked {
+        pieces.pop();
+    }
+    let (body, default) = match pieces.as_slice() {
         [only] => (only.clone(), None),
-        [first, rest @ ..] => {
-            let start = rest[0].start;
-            (
-                first.clone(),
-                Some(parse_at(&inner[start..], offset + start)?),
-            )
+        [first, .., last] => {
+            let start = pieces[1].start;
+            let text = &inner[start..last.end];
+            (first.clone(), Some(parse_at(text, offset + start)?))
         }
         [] => return Err(fail("the placeholder is empty")),
     };
@@ -248,6 +259,7 @@ fn placeholder(
     Ok(Placeholder {
         source,
         default,
+        secret: marked,
         range,
     })
 }
@@ -309,6 +321,9 @@ impl fmt::Display for Placeholder {
         }
         if let Some(default) = &self.default {
             write!(f, "|{default}")?;
+        }
+        if self.secret {
+            write!(f, "|{SECRET}")?;
         }
         f.write_str(CLOSE)
     }
@@ -381,6 +396,19 @@ mod tests {
         assert_eq!(
             template.placeholders()[0].reference(),
             Some((&network, Some("cidr")))
+        );
+    }
+
+    #[test]
+    fn the_last_word_may_make_it_a_secret() {
+        let marked = one("{{RUNTIME:env:TOKEN|secret}}");
+        assert!(marked.secret && marked.default.is_none());
+        let both = one("{{RUNTIME:env:TOKEN|a|b|secret}}");
+        assert_eq!((both.secret, both.default), (true, Some(text("a|b"))));
+        let default = one("{{RUNTIME:env:TOKEN|secrets}}");
+        assert_eq!(
+            (default.secret, default.default),
+            (false, Some(text("secrets")))
         );
     }
 

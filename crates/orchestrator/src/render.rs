@@ -105,6 +105,7 @@ pub fn render(
             priority: stack.priority,
             dependencies: stack.dependencies.clone(),
             network: stack.network,
+            pulumi: None,
             config,
         };
         entries.insert(name.clone(), entry);
@@ -129,23 +130,25 @@ pub fn configs(manifest: &Manifest) -> BTreeMap<String, String> {
     for (name, entry) in manifest.enabled() {
         for (environment, target) in &manifest.environments {
             let values = entry.config.get(environment).cloned().unwrap_or_default();
-            let text = config_text(name, target, &values);
+            let text = config_text(manifest.namespace(name), target, &values);
             files.insert(format!("{name}.{environment}.yaml"), text);
         }
     }
     files
 }
 
-/// A stack configuration as Pulumi reads it: keys in the stack's namespace, and the region that
-/// its provider works in.
-fn config_text(stack: &str, target: &EnvironmentTarget, values: &Map<String, Value>) -> String {
+/// A stack configuration as Pulumi reads it: keys in a namespace, and the region that
+/// its provider works in, if there is one.
+fn config_text(namespace: &str, target: &EnvironmentTarget, values: &Map<String, Value>) -> String {
     let mut config = Map::new();
-    config.insert("aws:region".to_owned(), json!(target.region));
+    if !target.region.is_empty() {
+        config.insert("aws:region".to_owned(), json!(target.region));
+    }
     for (key, value) in values {
         let key = if key.contains(':') {
             key.clone()
         } else {
-            format!("{stack}:{key}")
+            format!("{namespace}:{key}")
         };
         config.insert(key, value.clone());
     }
@@ -262,7 +265,6 @@ fn rendered_target(
         .render_map(target)
         .map_err(|error| invalid(format!("environment {environment}: {error}")))?;
     values.entry("enabled").or_insert(json!(true));
-    values.entry("region").or_insert(json!(""));
     let text = yaml::write(&[], &values);
     let document = Document::parse(&format!("environment {environment}"), &text)?;
     EnvironmentTarget::read(&document.view()).map_err(|error| {

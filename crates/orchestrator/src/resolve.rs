@@ -76,6 +76,8 @@ pub trait ValueLookup: Send + Sync {
         parameters: &[String],
     ) -> Result<LookupValue, ValueLookupError>;
     async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError>;
+    /// A secret of the deployment, by its name.
+    async fn secret(&self, name: &str) -> Result<LookupValue, ValueLookupError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,13 +103,15 @@ pub enum ResolveError {
     },
     #[error("{key}: {placeholder} is a list or a mapping and cannot stand inside a text")]
     NotText { key: String, placeholder: String },
+    #[error("{key}: there is no secret `{name}`; set it with `nimbus secret set`")]
+    NoSecret { key: String, name: String },
 }
 
 impl ResolveError {
     /// Where the value is in the manifest. The key may go on into lists and mappings.
     pub fn spot(&self, stack: &str, environment: EnvironmentName) -> ManifestSpot {
         let (key, text) = match self {
-            Self::Malformed { key, .. } => (key, None),
+            Self::Malformed { key, .. } | Self::NoSecret { key, .. } => (key, None),
             Self::Absent { key, placeholder }
             | Self::Failed {
                 key, placeholder, ..
@@ -131,6 +135,17 @@ pub enum UnitConfigValue {
 }
 
 impl UnitConfigValue {
+    /// The same, and nobody may see it.
+    fn hidden(self) -> Self {
+        match self {
+            Self::Known { value, .. } => Self::Known {
+                value,
+                secret: true,
+            },
+            Self::Unknown => Self::Unknown,
+        }
+    }
+
     /// As [`LookupValue::fingerprint_text`].
     pub fn fingerprint_text(&self) -> Option<String> {
         match self {
@@ -205,6 +220,9 @@ impl PlaceholderResolver<'_> {
                 })
             }
             Value::Object(map) => {
+                if let Some(name) = secret_name(map) {
+                    return self.named_secret(key, name).await;
+                }
                 let mut object = Map::new();
                 let mut secret = false;
                 for (name, item) in map {
@@ -227,6 +245,35 @@ impl PlaceholderResolver<'_> {
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(UnitConfigValue::Known {
                 value: value.clone(),
                 secret: false,
+            }),
+        }
+    }
+
+    async fn named_secret(
+        &mut self,
+        key: &str,
+        name: &str,
+    ) -> Result<UnitConfigValue, ResolveError> {
+        let shown = format!("{{secret: {name}}}");
+        let failed = |error: ValueLookupError| ResolveError::Failed {
+            key: key.to_owned(),
+            placeholder: shown.clone(),
+            message: error.message,
+        };
+        let answer = match self.lookups.get(&shown) {
+            Some(known) => known.clone(),
+            None => self.lookup.secret(name).await.map_err(failed)?,
+        };
+        self.lookups.insert(shown.clone(), answer.clone());
+        match answer {
+            LookupValue::Known { value, .. } => Ok(UnitConfigValue::Known {
+                value,
+                secret: true,
+            }),
+            LookupValue::Unknown => Ok(UnitConfigValue::Unknown),
+            LookupValue::Absent => Err(ResolveError::NoSecret {
+                key: key.to_owned(),
+                name: name.to_owned(),
             }),
         }
     }
@@ -294,10 +341,17 @@ impl PlaceholderResolver<'_> {
         match (answer, &placeholder.default) {
             (LookupValue::Known { value, secret }, _) => Ok(UnitConfigValue::Known {
                 value,
-                secret: secret || question.secret,
+                secret: secret || question.secret || placeholder.secret,
             }),
             (LookupValue::Unknown, _) => Ok(UnitConfigValue::Unknown),
-            (LookupValue::Absent, Some(default)) => self.template(key, default).await,
+            (LookupValue::Absent, Some(default)) => {
+                let value = self.template(key, default).await?;
+                Ok(if placeholder.secret {
+                    value.hidden()
+                } else {
+                    value
+                })
+            }
             (LookupValue::Absent, None) => Err(ResolveError::Absent {
                 key: key.to_owned(),
                 placeholder: placeholder.to_string(),
@@ -385,6 +439,14 @@ impl PlaceholderQuery {
             PlaceholderKind::Aws => lookup.aws(&self.target, &self.parameters).await,
             PlaceholderKind::Calculate => lookup.calculate(&self.target, &self.parameters).await,
         }
+    }
+}
+
+/// The name in `{secret: NAME}`, which stands for a secret of the deployment.
+pub fn secret_name(map: &Map<String, Value>) -> Option<&str> {
+    match map.get("secret") {
+        Some(Value::String(name)) if map.len() == 1 => Some(name),
+        _ => None,
     }
 }
 

@@ -94,7 +94,7 @@ struct ManifestMetadataSchema {
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Spec")]
 struct SpecSchema {
-    /// Accounts and regions, by environment.
+    /// Where they live and what they wait for, by environment.
     environments: PerEnvironmentSchema<EnvironmentTargetSchema>,
     /// Environments in the order in which they follow each other; that of the file when left out, and
     /// dev, stage, prod where there are no others.
@@ -116,12 +116,11 @@ struct PerEnvironmentSchema<T>(BTreeMap<String, T>);
 struct EnvironmentTargetSchema {
     /// Whether this environment may be deployed.
     enabled: bool,
-    /// AWS account, 12 digits in quotes.
+    /// AWS account, 12 digits in quotes; left out where no stack uses AWS.
     #[schemars(regex(pattern = r"^([0-9]{12})?$"))]
     account: Option<String>,
-    /// AWS region.
-    #[schemars(length(min = 1))]
-    region: String,
+    /// AWS region, which stacks get as `aws:region`; left out where no stack uses AWS.
+    region: Option<String>,
     /// Whether a deploy needs `--confirm`; true when left out for the last of several environments.
     confirm: Option<bool>,
     gate: Option<GateSchema>,
@@ -197,8 +196,21 @@ struct ComponentEntrySchema {
     /// Stacks that must be deployed first: a copy of the stack template's.
     dependencies: Option<Vec<String>>,
     network: Option<NetworkSchema>,
+    pulumi: Option<PulumiIdentitySchema>,
     /// Configuration for each environment; values may be `{{RUNTIME:…}}` placeholders.
     config: Option<PerEnvironmentSchema<Map<String, Value>>>,
+}
+
+/// Names that a component had before it became part of this deployment and keeps; without it, the
+/// project is the business project and stacks are named `<deployment>-<component>-<environment>`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[schemars(rename = "PulumiNames")]
+struct PulumiIdentitySchema {
+    /// Its Pulumi project; configuration keys without a namespace are in it.
+    project: String,
+    /// Its Pulumi stack in each environment; named like the environment where left out.
+    stacks: Option<PerEnvironmentSchema<String>>,
 }
 
 /// What the program may reach when it runs in a sandbox; without it, the setting
@@ -223,6 +235,8 @@ struct ComponentTemplateSchema {
     name: String,
     /// What it makes, in a few words.
     description: Option<String>,
+    /// Folder of its program, relative to the workspace; `stacks/<name>/src` when left out.
+    source: Option<String>,
     /// Smaller starts first among stacks that are ready; 100 when left out.
     priority: Option<i64>,
     /// Stacks that must be deployed first.
@@ -394,7 +408,7 @@ mod tests {
 
     use super::*;
     use crate::gate::GateItem;
-    use crate::{init_file, manifest, template};
+    use crate::{identity, init_file, manifest, template};
 
     fn keys<T: JsonSchema>() -> BTreeSet<String> {
         let schema = of::<T>();
@@ -417,6 +431,7 @@ mod tests {
         same::<GateSchema>(manifest::GATE_KEYS);
         same::<CheckCommandSchema>(manifest::CHECK_KEYS);
         same::<ComponentEntrySchema>(manifest::STACK_KEYS);
+        same::<PulumiIdentitySchema>(identity::IDENTITY_KEYS);
         same::<ComponentTemplateSchema>(template::STACK_TEMPLATE_KEYS);
         same::<OutputContractSchema>(template::OUTPUT_KEYS);
         same::<VariableDeclarationSchema>(template::VARIABLE_KEYS);

@@ -19,6 +19,8 @@ use crate::promotion::{promotion_order, refuse_stray_config};
 pub struct ComponentTemplate {
     pub name: ComponentName,
     pub description: String,
+    /// Where its program is, relative to the workspace, if it is not where programs usually are.
+    pub source: Option<String>,
     /// Smaller runs first among stacks that are ready.
     pub priority: i64,
     pub dependencies: BTreeSet<ComponentName>,
@@ -101,6 +103,7 @@ const PRIORITY: i64 = 100;
 pub(crate) const STACK_TEMPLATE_KEYS: &[&str] = &[
     "name",
     "description",
+    "source",
     "priority",
     "dependencies",
     "network",
@@ -147,6 +150,10 @@ impl ComponentTemplate {
         Ok(Self {
             name: component(&view.required("name")?)?,
             description: text(&view, "description")?,
+            source: view
+                .optional("source")?
+                .map(|v| v.str().map(str::to_owned))
+                .transpose()?,
             priority: priority.unwrap_or(PRIORITY),
             dependencies: names(&view, "dependencies")?,
             network: NetworkAccess::read(&view)?,

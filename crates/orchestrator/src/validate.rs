@@ -17,6 +17,7 @@ use crate::graph::GraphError;
 use crate::manifest::Manifest;
 use crate::placeholder::{Placeholder, PlaceholderSource, TemplateText};
 use crate::render::TemplateLibrary;
+use crate::resolve::secret_name;
 use crate::spot::ManifestSpot;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub fn validate(
     let mut findings = stacks(manifest, library);
     for environment in environments {
         findings.extend(target(manifest, *environment));
+        findings.extend(region(manifest, *environment));
         findings.extend(graph(manifest, *environment));
         for (name, entry) in manifest.enabled() {
             if let Some(config) = entry.config.get(environment) {
@@ -142,15 +144,17 @@ fn stacks(manifest: &Manifest, library: &TemplateLibrary) -> Vec<ValidationFindi
 
 fn target(manifest: &Manifest, environment: EnvironmentName) -> Option<ValidationFinding> {
     let target = manifest.environments.get(&environment)?;
-    let valid = target.account.len() == 12 && target.account.bytes().all(|b| b.is_ascii_digit());
+    // Nobody has to have an account; whoever names one names a real one.
+    let account = target.account.as_deref()?;
+    let valid = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit());
     (target.enabled && !valid).then(|| {
         ValidationFinding::error(
             "Invalid AWS account",
+            format!("Environment '{environment}' has the account '{account}'"),
             format!(
-                "Environment '{environment}' has the account '{}'",
-                target.account
+                "set spec.environments.{environment}.account to 12 digits, in quotes, or leave it \
+                 out where no stack uses AWS"
             ),
-            format!("set spec.environments.{environment}.account to 12 digits, in quotes"),
         )
         .at(ManifestSpot::of(&[
             "spec",
@@ -159,6 +163,26 @@ fn target(manifest: &Manifest, environment: EnvironmentName) -> Option<Validatio
             "account",
         ]))
     })
+}
+
+/// A placeholder that asks AWS needs to know where.
+fn region(manifest: &Manifest, environment: EnvironmentName) -> Option<ValidationFinding> {
+    let target = manifest.environments.get(&environment)?;
+    if !target.enabled || !target.region.is_empty() {
+        return None;
+    }
+    let mut asked = placeholders(manifest, &[environment]).into_iter();
+    let first =
+        asked.find(|found| matches!(found.placeholder.source, PlaceholderSource::Aws { .. }))?;
+    let finding = ValidationFinding::error(
+        "Missing AWS region",
+        format!(
+            "{} asks AWS with {}, and environment '{environment}' has no region",
+            first.place, first.placeholder
+        ),
+        format!("set spec.environments.{environment}.region"),
+    );
+    Some(finding.at(first.spot))
 }
 
 fn graph(manifest: &Manifest, environment: EnvironmentName) -> Option<ValidationFinding> {
@@ -197,6 +221,9 @@ fn config_of(
     for (key, value) in config {
         let place = format!("spec.stacks.{stack}.config.{environment}.{key}");
         let spot = ManifestSpot::config(stack, environment, key);
+        if names_secret(value) {
+            has_placeholder.insert(key.clone());
+        }
         for text in texts(value) {
             match TemplateText::parse(text) {
                 Err(error) => findings.push(
@@ -342,16 +369,18 @@ fn shared_production_account(manifest: &Manifest) -> Option<ValidationFinding> {
     let (last, production) = manifest.environments.last()?;
     let mut others = manifest.environments.iter();
     let shared = others.find_map(|(environment, other)| {
-        let same = !other.account.is_empty() && other.account == production.account;
-        (environment != last && production.enabled && same).then_some(environment)
+        let named = other
+            .account
+            .as_ref()
+            .filter(|account| !account.is_empty())?;
+        let same = Some(named) == production.account.as_ref();
+        (environment != last && production.enabled && same).then_some((environment, named))
     })?;
+    let (shared, account) = shared;
     Some(ValidationFinding {
         severity: FindingSeverity::Warning,
         title: "Production shares an account",
-        detail: format!(
-            "Environments '{shared}' and '{last}' use the account {}",
-            production.account
-        ),
+        detail: format!("Environments '{shared}' and '{last}' use the account {account}"),
         help: "give production an account of its own".to_owned(),
         spot: Some(ManifestSpot::of(&["spec", "environments", last, "account"])),
     })
@@ -392,6 +421,15 @@ pub fn placeholders(
         }
     }
     found
+}
+
+/// Whether a value is, or has inside, a secret of the deployment, which is known only at run time.
+fn names_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => secret_name(map).is_some() || map.values().any(names_secret),
+        Value::Array(items) => items.iter().any(names_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 fn texts(value: &Value) -> Vec<&str> {

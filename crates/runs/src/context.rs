@@ -14,8 +14,8 @@ use nimbus_core::{
 use nimbus_document::Document;
 use nimbus_orchestrator::{
     EnvironmentTarget, Fingerprint, FingerprintInput, LastOutcome, LookupValue, Manifest,
-    RememberedRun, ResolvedUnitConfig, RunId, RunReason, UnitConfigValue, UnitMemory, ValueLookup,
-    ValueLookupError, must_run, naming, resolve,
+    PulumiStack, RememberedRun, ResolvedUnitConfig, RunId, RunReason, UnitConfigValue, UnitMemory,
+    ValueLookup, ValueLookupError, must_run, resolve,
 };
 use tokio::sync::Mutex;
 
@@ -152,7 +152,8 @@ impl RunContext {
     /// Shows what a deploy would do, with the outputs that units before it would have.
     pub async fn preview(&self, component: &ComponentName) -> Result<PreviewedUnit, UnitFailure> {
         let prepared = self.prepare(component).await?;
-        let job = self.job(component, UnitOperation::Preview, prepared.config);
+        let mut job = self.job(component, UnitOperation::Preview, prepared.config);
+        job.neighbours = self.neighbours().await;
         let report = self.ports.engine.run(&job).await?;
         let mut outputs = self.outputs.lock().await;
         outputs.insert(component.clone(), report.outputs.clone());
@@ -171,7 +172,8 @@ impl RunContext {
         prepared: &PreparedUnit,
     ) -> Result<UnitReport, UnitFailure> {
         let config = prepared.config.clone();
-        let job = self.job(&prepared.component, UnitOperation::Preview, config);
+        let mut job = self.job(&prepared.component, UnitOperation::Preview, config);
+        job.neighbours = self.neighbours().await;
         self.ports.engine.run(&job).await
     }
 
@@ -286,7 +288,7 @@ impl RunContext {
     pub fn address(&self, component: &ComponentName) -> UnitAddress {
         UnitAddress {
             component: component.clone(),
-            project: naming::sanitize(&self.manifest.metadata.project),
+            stack: self.manifest.pulumi_stack(component, self.environment),
             unit: UnitName::new(self.id(), component, self.environment),
         }
     }
@@ -318,11 +320,22 @@ impl RunContext {
         UnitJob {
             unit: self.address(component),
             config,
+            neighbours: BTreeMap::new(),
             network: entry.and_then(|entry| entry.network),
             operation,
             run: self.run,
             recovery: self.recovery,
         }
+    }
+
+    /// What the units that this run looked at have, under the names by which programs refer to them.
+    async fn neighbours(&self) -> BTreeMap<PulumiStack, BTreeMap<String, LookupValue>> {
+        let outputs = self.outputs.lock().await;
+        let named = outputs.iter().map(|(component, outputs)| {
+            let stack = self.manifest.pulumi_stack(component, self.environment);
+            (stack, outputs.clone())
+        });
+        named.collect()
     }
 
     async fn resolve(
@@ -345,16 +358,17 @@ impl RunContext {
             spot.point(&self.document, ErrorCode::RESOLUTION_FAILED, message)
                 .with_help("correct the placeholder, or deploy what it refers to first")
         })?;
+        let namespace = self.manifest.namespace(component);
         let namespaced = |(key, value): (String, UnitConfigValue)| {
             let key = if key.contains(':') {
                 key
             } else {
-                format!("{component}:{key}")
+                format!("{namespace}:{key}")
             };
             (key, value)
         };
         resolution.config = resolution.config.into_iter().map(namespaced).collect();
-        if let Some(target) = self.target() {
+        if let Some(target) = self.target().filter(|target| !target.region.is_empty()) {
             let region = UnitConfigValue::Known {
                 value: target.region.clone().into(),
                 secret: false,
@@ -391,10 +405,39 @@ impl RunContext {
                 None => fingerprint.add_unknown(input),
             }
         }
+        self.add_references(component, &mut fingerprint).await?;
         for (tool, version) in self.ports.engine.versions() {
             fingerprint.add(FingerprintInput::Version(tool), version);
         }
         Ok(fingerprint)
+    }
+
+    /// A program that existed before its deployment reads the stacks that it needs by itself, and nobody
+    /// sees which of their outputs. So all of them count.
+    async fn add_references(
+        &self,
+        component: &ComponentName,
+        fingerprint: &mut Fingerprint,
+    ) -> Result<()> {
+        let entry = self.manifest.stacks.get(component);
+        let Some(entry) = entry.filter(|entry| entry.pulumi.is_some()) else {
+            return Ok(());
+        };
+        for needed in &entry.dependencies {
+            if self.expected.lock().await.contains(needed) {
+                let all = FingerprintInput::UpstreamOutput(format!("{needed}:*"));
+                fingerprint.add_unknown(all);
+                continue;
+            }
+            for (name, value) in self.outputs_of(needed).await? {
+                let input = FingerprintInput::UpstreamOutput(format!("{needed}:{name}"));
+                match value.fingerprint_text() {
+                    Some(text) => fingerprint.add_private(&self.ports.key, input, text),
+                    None => fingerprint.add_unknown(input),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Outputs of a unit as this run left them, or as recorded.
@@ -492,5 +535,10 @@ impl ValueLookup for UnitLookups<'_> {
 
     async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError> {
         self.context.ports.values.env(variable).await
+    }
+
+    async fn secret(&self, name: &str) -> Result<LookupValue, ValueLookupError> {
+        let environment = self.context.environment;
+        self.context.ports.values.secret(environment, name).await
     }
 }

@@ -60,7 +60,11 @@ fn shape(entry: &ComponentEntry) -> Value {
         .map(|need| need.as_str())
         .collect();
     let network = entry.network.map(|network| format!("{network:?}"));
-    json!([entry.priority, needs, network])
+    match &entry.pulumi {
+        // Records of before there were such names have three parts.
+        None => json!([entry.priority, needs, network]),
+        Some(names) => json!([entry.priority, needs, network, names.project, names.stacks]),
+    }
 }
 
 /// Refuses to go on with a run whose manifest has moved. Half of an environment would be what was

@@ -187,6 +187,16 @@ pub trait ExternalValues: Send + Sync {
         parameters: &[String],
     ) -> Result<LookupValue, ValueLookupError>;
     async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError>;
+    /// A secret of the deployment. Where nobody keeps any, saying so is all that can be done.
+    async fn secret(
+        &self,
+        _environment: EnvironmentName,
+        name: &str,
+    ) -> Result<LookupValue, ValueLookupError> {
+        Err(ValueLookupError {
+            message: format!("no secrets of deployments are kept here, so `{name}` is not known"),
+        })
+    }
     /// A calculation; one that must stay the same is looked up in `memory` and kept there.
     async fn calculate(
         &self,

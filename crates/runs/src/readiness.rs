@@ -6,7 +6,7 @@
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::placeholders;
-use nimbus_orchestrator::{ComponentEntry, PlaceholderSource};
+use nimbus_orchestrator::{ComponentEntry, EnvironmentTarget, PlaceholderSource};
 
 use crate::context::RunContext;
 use crate::record::RunRequest;
@@ -87,14 +87,31 @@ async fn aws(context: &RunContext) -> Result<Vec<String>> {
     let Some(target) = context.target() else {
         return Ok(Vec::new());
     };
-    let found = context.ports.accounts.aws(&target.region).await?;
-    if target.account.is_empty() || target.account == found.account {
+    let found = context
+        .ports
+        .accounts
+        .aws(&aws_region(context, target))
+        .await?;
+    let declared = target.account.as_deref().unwrap_or_default();
+    if declared.is_empty() || declared == found.account {
         return Ok(Vec::new());
     }
     Ok(vec![format!(
-        "{} is in account {}, and the AWS credentials are those of {} in {}",
-        context.environment, target.account, found.caller, found.account
+        "{} is in account {declared}, and the AWS credentials are those of {} in {}",
+        context.environment, found.caller, found.account
     )])
+}
+
+/// Where to ask: the environment's region, or what a stack's own configuration says. Who somebody is
+/// can be asked anywhere, so there is an answer without either.
+fn aws_region(context: &RunContext, target: &EnvironmentTarget) -> String {
+    if !target.region.is_empty() {
+        return target.region.clone();
+    }
+    let configs = context.manifest.enabled();
+    let mut configs = configs.filter_map(|(_, entry)| entry.config.get(&context.environment));
+    let own = configs.find_map(|config| config.get("aws:region")?.as_str());
+    own.unwrap_or("us-east-1").to_owned()
 }
 
 /// What was found, of all checks.

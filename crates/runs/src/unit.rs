@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use nimbus_core::{ComponentName, Error, StackOperation, UnitName};
 use nimbus_orchestrator::{
-    Fingerprint, LookupValue, NetworkAccess, RollbackTrigger, RunId, RunReason, UnitConfigValue,
-    UnitMemory,
+    Fingerprint, LookupValue, NetworkAccess, PulumiStack, RollbackTrigger, RunId, RunReason,
+    UnitConfigValue, UnitMemory,
 };
 
 /// A unit as an engine knows it: the component whose program runs, the Pulumi stack that holds its
@@ -13,8 +13,8 @@ use nimbus_orchestrator::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UnitAddress {
     pub component: ComponentName,
-    /// The business project, under whose name the program runs.
-    pub project: String,
+    /// The project and the stack that hold its state, and under whose names the program runs.
+    pub stack: PulumiStack,
     pub unit: UnitName,
 }
 
@@ -23,6 +23,8 @@ pub struct UnitAddress {
 pub struct UnitJob {
     pub unit: UnitAddress,
     pub config: BTreeMap<String, UnitConfigValue>,
+    /// Outputs of other stacks as the run knows them; of a preview, those that they would have.
+    pub neighbours: BTreeMap<PulumiStack, BTreeMap<String, LookupValue>>,
     /// What its program may reach from a sandbox, if the manifest says so.
     pub network: Option<NetworkAccess>,
     pub operation: UnitOperation,

@@ -51,7 +51,7 @@ fn answers_of(manifest: &Manifest, template: &str) -> InitAnswers {
         timestamp: label("createdAt").unwrap_or_default(),
         description: label("description"),
         accounts: accounts
-            .map(|(e, target)| (*e, target.account.clone()))
+            .filter_map(|(e, target)| Some((*e, target.account.clone()?)))
             .collect(),
         variables,
         all_stacks: false,
@@ -64,6 +64,7 @@ fn primary_region(manifest: &Manifest) -> Option<String> {
         .values()
         .next()
         .map(|target| target.region.clone())
+        .filter(|region| !region.is_empty())
 }
 
 /// The environments of a deployment, in its order, with variables where its own values were. Gates,
@@ -85,9 +86,14 @@ fn environments(
             Value::Object(values) => values,
             _ => Map::new(),
         };
-        let account = format!("{{{{{}}}}}", account_variable(environment));
-        values.insert("account".to_owned(), json!(account));
-        values.insert("region".to_owned(), json!(region));
+        // What lives in no AWS account makes templates that ask for none.
+        if target.account.is_some() {
+            let account = format!("{{{{{}}}}}", account_variable(environment));
+            values.insert("account".to_owned(), json!(account));
+        }
+        if !target.region.is_empty() {
+            values.insert("region".to_owned(), json!(region));
+        }
         values
     };
     manifest

@@ -47,6 +47,9 @@ pub fn check_name(name: &str) -> Result<ComponentName> {
     )
 }
 
+/// What a project's file may be called.
+const PROJECT_FILES: &[&str] = &["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"];
+
 /// What a stack's `Pulumi.yaml` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
@@ -78,6 +81,18 @@ impl ProjectFile {
             let message = "the runtime of a stack is `nodejs` or `python`, without settings";
             return Err(says_more(&runtime, message.to_owned(), "not one of these"));
         }
+        Self::described(&view)
+    }
+
+    /// Reads the project file of a program that is not the workspace's own. It says what it likes; the
+    /// engine reads the rest.
+    fn read_foreign(document: &Document) -> Result<Self> {
+        let view = document.view();
+        view.required("name")?.str()?;
+        Self::described(&view)
+    }
+
+    fn described(view: &View<'_>) -> Result<Self> {
         let description = view.optional("description")?;
         Ok(Self {
             description: description
@@ -115,7 +130,12 @@ impl Workspace {
 
     /// What the program of a stack says of itself.
     pub fn project_file(&self, stack: &str) -> Result<ProjectFile> {
-        let path = self.stack_source(stack).join("Pulumi.yaml");
+        let source = self.stack_source(stack);
+        let path = PROJECT_FILES
+            .iter()
+            .map(|name| source.join(name))
+            .find(|path| path.is_file())
+            .unwrap_or_else(|| source.join("Pulumi.yaml"));
         if !path.is_file() {
             let message = format!(
                 "the stack {stack} has no program: {} does not exist",
@@ -128,7 +148,13 @@ impl Workspace {
                 format!("put the program there, or make one: nimbus new-stack {stack}")
             })));
         }
-        ProjectFile::read(&Document::read(&path)?, stack)
+        let document = Document::read(&path)?;
+        let own = self.root().join("stacks");
+        match path.starts_with(&own) {
+            true => ProjectFile::read(&document, stack),
+            // It was somebody's project before it became a component, and stays as it is.
+            false => ProjectFile::read_foreign(&document),
+        }
     }
 
     /// Writes the template of a stack that is not registered yet.

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
 use nimbus_disk::{unreadable, unwritable};
@@ -47,6 +47,40 @@ impl Workspace {
         .with_help("run `nimbus new` to make one here, or give its place with -C DIR"))
     }
 
+    /// The workspace at a place, whether or not there is one yet.
+    pub fn at(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// The same by its whole path, without links.
+    ///
+    /// # Errors
+    ///
+    /// When a part of the path cannot be read.
+    pub fn absolute(&self) -> Result<Self> {
+        let parent = self.root.parent().unwrap_or(&self.root);
+        let found = match self.root.exists() {
+            true => self.root.canonicalize(),
+            false => parent
+                .canonicalize()
+                .map(|parent| parent.join(self.root.file_name().unwrap_or_default())),
+        };
+        let root = found.map_err(|error| unreadable(&self.root, error))?;
+        Ok(Self { root })
+    }
+
+    /// Makes the folders of a workspace that has nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be made.
+    pub fn make_folders(&self) -> Result<()> {
+        for folder in [self.stack_templates(), self.deployments()] {
+            fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
+        }
+        Ok(())
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -55,9 +89,19 @@ impl Workspace {
         self.root.join("deploy")
     }
 
-    /// The program of a stack.
+    /// The program of a stack: below `stacks/`, or where its template says.
     pub fn stack_source(&self, stack: &str) -> PathBuf {
-        self.root.join("stacks").join(stack).join("src")
+        let usual = self.root.join("stacks").join(stack).join("src");
+        if usual.is_dir() {
+            return usual;
+        }
+        // A template that cannot be read is reported by whoever reads all of them.
+        let template = Document::read(&self.stack_templates().join(format!("{stack}.yaml")))
+            .and_then(|document| ComponentTemplate::read(&document));
+        match template.ok().and_then(|template| template.source) {
+            Some(source) => plain(&self.root.join(source)),
+            None => usual,
+        }
     }
 
     pub fn stack_templates(&self) -> PathBuf {
@@ -71,6 +115,7 @@ impl Workspace {
             let document = Document::read(&path)?;
             let template = ComponentTemplate::read(&document)?;
             require_name(&document, &path, &template.name)?;
+            self.require_one_source(&document, &template)?;
             library.stacks.insert(template.name.clone(), template);
         }
         for kind in ["default", "custom"] {
@@ -82,6 +127,18 @@ impl Workspace {
             }
         }
         Ok(library)
+    }
+
+    /// A program is in one place: two would make it a guess which of them runs.
+    fn require_one_source(&self, document: &Document, template: &ComponentTemplate) -> Result<()> {
+        let usual = self.root.join("stacks").join(&*template.name).join("src");
+        if template.source.is_none() || !usual.is_dir() {
+            return Ok(());
+        }
+        let source = document.view().required("source")?;
+        let message = format!("the stack {} has two programs", template.name);
+        let hint = format!("there is one in {} too", usual.display());
+        Err(source.error(message, hint))
     }
 
     /// Directories of deployments, by id, whatever state they are in.
@@ -182,6 +239,21 @@ impl Workspace {
         };
         Ok(self.deployment_directories()?.into_iter().find(mine))
     }
+}
+
+/// Without `.` and `..`, as people would write it. Links are left alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut found = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if found.file_name().is_some() => {
+                found.pop();
+            }
+            Component::CurDir => {}
+            other => found.push(other),
+        }
+    }
+    found
 }
 
 fn write_draft(draft: &Path, rendered: &RenderedDeployment, log: &str) -> io::Result<()> {

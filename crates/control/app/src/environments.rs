@@ -71,7 +71,7 @@ impl App {
                     let mut environment = DeploymentEnvironment {
                         name: *name,
                         enabled: target.enabled,
-                        account: target.account.clone(),
+                        account: target.account.clone().unwrap_or_default(),
                         region: target.region.clone(),
                         last_run: None,
                         version: None,

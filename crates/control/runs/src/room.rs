@@ -173,7 +173,7 @@ impl RunRoom {
         let manifest = DeploymentSource::load(&self.tables).await?.manifest;
         for name in backend.stacks().await? {
             // Nobody else's: another environment of the deployment may have a run of its own.
-            if manifest.has_unit_in(environment, name.stack()) {
+            if manifest.has_unit_in(environment, name.project(), name.stack()) {
                 backend.stack(name).unlock().await?;
             }
         }

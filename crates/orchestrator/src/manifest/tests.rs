@@ -1,3 +1,5 @@
+use nimbus_core::UnitName;
+
 use super::*;
 use crate::gate::GateItem;
 
@@ -11,6 +13,7 @@ fn manifest() -> Manifest {
         priority: 100,
         dependencies: needs.iter().map(|n| n.parse().unwrap()).collect(),
         network: (!needs.is_empty()).then_some(NetworkAccess::Full),
+        pulumi: None,
         config: config(values),
     };
     Manifest {
@@ -25,7 +28,7 @@ fn manifest() -> Manifest {
             EnvironmentName::DEV,
             EnvironmentTarget {
                 enabled: true,
-                account: "111111111111".to_owned(),
+                account: Some("111111111111".to_owned()),
                 region: "us-east-1".to_owned(),
                 confirm: Some(true),
                 gate: Some(GateDefinition::of_middle()),
@@ -304,11 +307,11 @@ fn a_stack_belongs_to_one_environment() {
     manifest.environments = IndexMap::from([(pre, target.clone()), (prod, target)]);
     let component = manifest.stacks.keys().next().unwrap().clone();
     let stack = |environment| UnitName::new(&manifest.metadata.id, &component, environment);
-    assert!(manifest.has_unit_in(prod, &stack(prod)));
-    assert!(manifest.has_unit_in(pre, &stack(pre)));
-    assert!(!manifest.has_unit_in(prod, &stack(pre)));
-    assert!(!manifest.has_unit_in(pre, &stack(prod)));
-    assert!(manifest.has_unit_in(prod, "D1BRV40-gone-prod"));
-    assert!(!manifest.has_unit_in(prod, "D1OTHER-gone-prod"));
-    assert!(!manifest.has_unit_in(prod, "D1BRV40-prod"));
+    assert!(manifest.has_unit_in(prod, "ecommerce", &stack(prod)));
+    assert!(manifest.has_unit_in(pre, "ecommerce", &stack(pre)));
+    assert!(!manifest.has_unit_in(prod, "ecommerce", &stack(pre)));
+    assert!(!manifest.has_unit_in(pre, "ecommerce", &stack(prod)));
+    assert!(manifest.has_unit_in(prod, "ecommerce", "D1BRV40-gone-prod"));
+    assert!(!manifest.has_unit_in(prod, "ecommerce", "D1OTHER-gone-prod"));
+    assert!(!manifest.has_unit_in(prod, "ecommerce", "D1BRV40-prod"));
 }

@@ -41,6 +41,13 @@ impl ValueLookup for Fake {
             LookupValue::Absent
         })
     }
+
+    async fn secret(&self, name: &str) -> Result<LookupValue, ValueLookupError> {
+        Ok(match name {
+            "token" => LookupValue::open("hush"),
+            _ => LookupValue::Absent,
+        })
+    }
 }
 
 async fn one(value: Value) -> Result<UnitConfigValue, ResolveError> {
@@ -181,4 +188,50 @@ fn values_that_differ_in_anything_are_digested_differently() {
         known(json!("1")).fingerprint_text(),
         LookupValue::open("1").fingerprint_text()
     );
+}
+
+fn secret(value: Value) -> UnitConfigValue {
+    UnitConfigValue::Known {
+        value,
+        secret: true,
+    }
+}
+
+#[tokio::test]
+async fn secrets_of_the_deployment_are_named_and_stay_secret_inside_others() {
+    assert_eq!(
+        one(json!({"secret": "token"})).await.unwrap(),
+        secret(json!("hush"))
+    );
+    let inside = one(json!({"user": "u", "password": {"secret": "token"}})).await;
+    assert_eq!(
+        inside.unwrap(),
+        secret(json!({"user": "u", "password": "hush"}))
+    );
+    let error = one(json!({"secret": "tokn"})).await.unwrap_err();
+    assert!(error.to_string().contains("nimbus secret set"), "{error}");
+    let plain = one(json!({"secret": 5})).await.unwrap();
+    assert_eq!(
+        plain,
+        known(json!({"secret": 5})),
+        "no name, so no reference"
+    );
+    let config = Map::from_iter([("k".to_owned(), json!({"secret": "token"}))]);
+    let resolved = resolve(&config, &Fake).await.unwrap();
+    let names: Vec<_> = resolved.lookups.keys().map(String::as_str).collect();
+    assert_eq!(names, ["{secret: token}"]);
+}
+
+#[tokio::test]
+async fn the_word_secret_marks_a_placeholder() {
+    let marked = one(json!("{{RUNTIME:env:HOME|secret}}")).await.unwrap();
+    assert_eq!(marked, secret(json!("/home")));
+    let within = one(json!("at {{RUNTIME:env:HOME|secret}}")).await.unwrap();
+    assert_eq!(within, secret(json!("at /home")));
+    let fallback = one(json!("{{RUNTIME:env:NOPE|x|secret}}")).await.unwrap();
+    assert_eq!(fallback, secret(json!("x")));
+    assert!(matches!(
+        one(json!("{{RUNTIME:env:NOPE|secret}}")).await,
+        Err(ResolveError::Absent { .. })
+    ));
 }

@@ -117,14 +117,32 @@ fn malformed_placeholders_and_accounts_are_found() {
             .contains("spec.stacks.network.config.dev.a: the placeholder is not closed")
     );
     let mut no_account = manifest(NETWORK);
-    no_account
-        .environments
-        .get_mut(&EnvironmentName::DEV)
-        .unwrap()
-        .account
-        .clear();
+    let dev = &mut no_account.environments[&EnvironmentName::DEV];
+    dev.account = Some(String::new());
     let findings = validate(&no_account, &library(), &[EnvironmentName::DEV]);
     assert_eq!(findings[0].title, "Invalid AWS account");
+}
+
+#[test]
+fn an_account_and_a_region_are_demanded_only_of_what_uses_them() {
+    let without = |stacks: &str| {
+        let mut manifest = manifest(stacks);
+        let dev = &mut manifest.environments[&EnvironmentName::DEV];
+        dev.account = None;
+        dev.region = String::new();
+        let written = Document::parse("m.yaml", &manifest.write()).unwrap();
+        assert_eq!(Manifest::read(&written).unwrap(), manifest);
+        validate(&manifest, &library(), &[EnvironmentName::DEV])
+    };
+    assert_eq!(without(NETWORK), []);
+    let asks = "    network: {enabled: true, config: {dev: {zones: '{{RUNTIME:aws:availabilityZones}}'}}}\n";
+    let findings = without(asks);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].title, "Missing AWS region");
+    assert!(
+        findings[0].detail.contains("availabilityZones"),
+        "{findings:?}"
+    );
 }
 
 #[test]

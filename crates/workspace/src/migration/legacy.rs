@@ -134,11 +134,13 @@ fn target(view: &View<'_>) -> Result<EnvironmentTarget> {
     let enabled = view.optional("enabled")?.map(|v| v.bool()).transpose()?;
     Ok(EnvironmentTarget {
         enabled: enabled.unwrap_or(true),
-        account: text(
-            Some(view),
-            &["account", "accountId", "awsAccount", "aws_account"],
-        )?
-        .unwrap_or_default(),
+        account: Some(
+            text(
+                Some(view),
+                &["account", "accountId", "awsAccount", "aws_account"],
+            )?
+            .unwrap_or_default(),
+        ),
         region: text(Some(view), &["region", "awsRegion"])?
             .unwrap_or_else(|| "us-east-1".to_owned()),
         ..EnvironmentTarget::default()
@@ -151,6 +153,7 @@ fn stack(view: &View<'_>, environments: &[EnvironmentName]) -> Result<ComponentE
         priority: 100,
         dependencies: BTreeSet::new(),
         network: None,
+        pulumi: None,
         config: BTreeMap::new(),
     };
     if view.node().is_null() {
@@ -247,8 +250,8 @@ mod tests {
              stacks: {}\n  stacks:\n    network: {config: {staging: {size: 1}}}\n".replace("stacks: {}\n", "").as_str(),
         );
         assert_eq!(
-            long.environments[&EnvironmentName::DEV].account,
-            "111111111111"
+            long.environments[&EnvironmentName::DEV].account.as_deref(),
+            Some("111111111111")
         );
         assert!(!long.environments[&EnvironmentName::STAGE].enabled);
         assert_eq!(

@@ -118,7 +118,7 @@ impl EnvironmentsReport {
                 .map(|(name, target)| ListedEnvironment {
                     name: name.to_string(),
                     enabled: target.enabled,
-                    account: target.account.clone(),
+                    account: target.account.clone().unwrap_or_default(),
                     region: target.region.clone(),
                 })
                 .collect(),
@@ -141,6 +141,7 @@ impl Report for EnvironmentsReport {
         {
             let account = if account.is_empty() { "-" } else { account };
             let enabled = if *enabled { "yes" } else { "no" };
+            let region = if region.is_empty() { "-" } else { region };
             text.push_str(&format!("{name:<8} {enabled:<9} {account:<14} {region}\n"));
         }
         text

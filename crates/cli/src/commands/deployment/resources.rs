@@ -1,11 +1,10 @@
 //! `nimbus discover-resources`: what is deployed, over deployments and environments.
 
-use nimbus_core::{ComponentName, EnvironmentName, Result, UnitName};
+use nimbus_core::{ComponentName, EnvironmentName, Result};
 use nimbus_engine_backend::{BackendError, Environment as Variables};
 use nimbus_engine_model::Snapshot;
 use nimbus_engine_operations::{StackAccess, StackLocation};
 use nimbus_local::{DeploymentPlace, Records};
-use nimbus_orchestrator::naming;
 use nimbus_workspace::{Workspace, WorkspaceDeployment};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -94,13 +93,12 @@ async fn of_unit(
         return Ok(Vec::new());
     };
     let metadata = &deployment.manifest.metadata;
-    let unit = UnitName::new(&metadata.id, stack, environment);
     let location = StackLocation {
         directory: workspace.stack_source(stack),
-        stack: format!(
-            "organization/{}/{unit}",
-            naming::sanitize(&metadata.project)
-        ),
+        stack: deployment
+            .manifest
+            .pulumi_stack(stack, environment)
+            .to_string(),
         backend: Some(backend),
     };
     let access = StackAccess::open(&location, &Variables::process()).await?;
