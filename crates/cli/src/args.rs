@@ -65,6 +65,8 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "new",
             "init",
+            "adopt",
+            "secret",
             "deploy",
             "preview",
             "destroy",

@@ -33,8 +33,11 @@ const INTRODUCTION: &str = "# Manifest, templates and init files\n\n\
     | `{{RUNTIME:calculate:password[:<length>[:<name>]]}}` | A secret of 8 to 256 characters |\n\
     | `{{RUNTIME:calculate:uuid[:<name>]}}` | A random UUID |\n\
     | `{{RUNTIME:env:<variable>}}` | A variable of the process's environment |\n\n\
-    A default follows `|`: `{{RUNTIME:env:OWNER|nobody}}`. Placeholders stand inside texts and inside each other. What was \
-    made up once stays the same until `nimbus rotate`.\n";
+    A default follows `|`: `{{RUNTIME:env:OWNER|nobody}}`. The last word `secret` makes the value a secret: \
+    `{{RUNTIME:env:TOKEN|secret}}`. Placeholders stand inside texts and inside each other. What was made up once stays the \
+    same until `nimbus rotate`.\n\n\
+    `{secret: NAME}` in the place of a value is a secret of the deployment, which `nimbus secret set` keeps encrypted beside \
+    the manifest.\n";
 
 fn page(schemas: &[(&str, Value)]) -> String {
     let mut page = INTRODUCTION.to_owned();

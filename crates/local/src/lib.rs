@@ -4,6 +4,7 @@
 //! [`local_ports`] puts everything together for one command. State and records of a rehearsal have a
 //! place of their own, so that they can never be taken for real ones.
 
+mod adopt;
 mod backup;
 mod conversion;
 mod decommission;
@@ -31,6 +32,10 @@ mod sources;
 mod unit_events;
 mod version_files;
 
+pub use adopt::{
+    Adopted, AdoptedEdge, AdoptedState, AdoptionPlan, AdoptionRequest, StackMapping,
+    StateFileChoice, StateSource, UndoneAdoption, undo_adoption,
+};
 pub use backup::{BackupList, Restored, back_up, restore, verify_backup};
 pub use decommission::{Decommission, Decommissioned};
 pub use engine::UnitEvents;

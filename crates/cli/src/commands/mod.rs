@@ -41,6 +41,7 @@ use crate::exit::CommandOutcome;
 pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
 pub(crate) use control::{BackupReport, MigrateReport, RecoverReport, RestoreReport, UpReport};
+pub(crate) use deployment::adopt::{AdoptReport, UndoneReport};
 pub(crate) use deployment::decommission::DecommissionReport;
 pub(crate) use deployment::environments::EnvironmentsReport;
 pub(crate) use deployment::export_state::ExportStateReport;
@@ -54,6 +55,7 @@ pub(crate) use deployment::new::NewReport;
 pub(crate) use deployment::resources::FoundResourcesReport as DeployedReport;
 pub(crate) use deployment::rotate::RotateReport;
 pub(crate) use deployment::run::{RunSummary, VersionsReport};
+pub(crate) use deployment::secret::{SecretChangeReport, SecretsReport};
 pub(crate) use deployment::stacks::ListedStacksReport;
 pub(crate) use deployment::status::StatusReport;
 pub(crate) use deployment::templates::{TemplatesReport, ValidTemplate};
@@ -92,6 +94,11 @@ pub(crate) enum NimbusCommand {
     New(deployment::new::NewDeploymentArgs),
     /// Make a deployment from a template
     Init(deployment::init::InitArgs),
+    /// Make components of a deployment from existing Pulumi projects, unmodified
+    Adopt(deployment::adopt::AdoptArgs),
+    /// Set, list and remove secrets of a deployment
+    #[command(subcommand)]
+    Secret(deployment::secret::SecretCommand),
     /// Deploy an environment: every stack that changed, in order of need
     Deploy(deployment::run::DeployArgs),
     /// Show what a deploy would do, with the outputs that stacks would have
@@ -284,6 +291,7 @@ impl NimbusCommand {
             | Self::Plugin(_)
             | Self::Program(_)
             | Self::State(_)
+            | Self::Adopt(_)
             | Self::Deploy(_)
             | Self::Preview(_)
             | Self::Destroy(_)
@@ -313,6 +321,7 @@ impl NimbusCommand {
             | Self::StackConfig(_)
             | Self::New(_)
             | Self::Init(_)
+            | Self::Secret(_)
             | Self::List(_)
             | Self::Status(_)
             | Self::Logs(_)
@@ -365,6 +374,8 @@ impl NimbusCommand {
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Sandbox(command) => sandbox::run(command, context).await,
             Self::New(args) => deployment::new::run(args, context).await,
+            Self::Adopt(args) => deployment::adopt::run(args, context).await,
+            Self::Secret(command) => command.run(context).await,
             Self::Init(args) => deployment::init::run(args, context).await,
             Self::Deploy(args) => deployment::run::deploy(args, context).await,
             Self::Preview(args) => deployment::run::preview(args, context).await,

@@ -1,5 +1,6 @@
 //! Workspaces, registration, templates, migration and bad input, through the real binary.
 
+mod adopt;
 mod backup;
 mod bad_input;
 mod checks;

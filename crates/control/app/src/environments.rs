@@ -162,7 +162,8 @@ impl App {
         page: ListPage<u32>,
     ) -> Result<Vec<EnvironmentVersion>> {
         let operation = operation::LIST_VERSIONS;
-        let permit = self.permit(call, operation, tenant).await?;
+        let environment = Some(place.environment.as_str());
+        let permit = self.permit_in(call, operation, tenant, environment).await?;
         self.inner
             .store
             .tenant_tx(tenant, async |tx| {

@@ -18,7 +18,7 @@ use nimbus_orchestrator::{ComponentTemplate, ManifestTemplate};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::app::App;
+use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, check_path};
@@ -115,6 +115,7 @@ impl App {
         given: WorkspaceContents,
     ) -> Result<()> {
         let permit = self.permit(call, operation::STORE_CONTENTS, tenant).await?;
+        self.ensure_in(call, &permit, EVERY_ENVIRONMENT)?;
         let mut contents = Vec::new();
         for (name, text) in &given.contents {
             let digest = digest_of("contents", name)?;
@@ -166,6 +167,8 @@ impl App {
         let permit = self
             .permit(call, operation::CHANGE_WORKSPACE, tenant)
             .await?;
+        // A program is the same in every environment that it is deployed to.
+        self.ensure_in(call, &permit, EVERY_ENVIRONMENT)?;
         let mut put = BTreeMap::new();
         for (path, digest) in &change.put {
             ensure_kept(path)?;

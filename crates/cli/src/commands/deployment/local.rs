@@ -58,6 +58,18 @@ pub(crate) fn find_place(
 }
 
 impl EngineRunArgs {
+    /// For real, with everything as usual.
+    pub(crate) fn plain(no_typecheck: bool) -> Self {
+        Self {
+            rehearse: false,
+            orders: OrderArgs::default(),
+            backend: None,
+            no_typecheck,
+            engine: EngineArgs::default(),
+            policies: PolicyArgs::default(),
+        }
+    }
+
     /// What of these is part of a request, and is recorded with it.
     pub(crate) fn choices(&self, context: &CommandContext) -> Result<RunChoices> {
         let packs = self.policies.requests(context).into_iter();

@@ -2,6 +2,7 @@
 //!
 //! The names are those that users of the platform know, without a noun in front.
 
+pub(crate) mod adopt;
 pub(crate) mod decommission;
 pub(crate) mod environments;
 pub(crate) mod export_state;
@@ -19,6 +20,7 @@ pub(crate) mod resources;
 pub(crate) mod rotate;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod secret;
 pub(crate) mod stacks;
 pub(crate) mod status;
 pub(crate) mod templates;

@@ -49,7 +49,7 @@ pub(crate) fn make(directory: &Path) -> Result<NewReport> {
 }
 
 /// Schemas are ours and follow the program's version. Returns how many changed.
-fn write_schemas(root: &Path) -> Result<usize> {
+pub(crate) fn write_schemas(root: &Path) -> Result<usize> {
     let mut written = 0;
     for (name, schema) in schema::all() {
         let path = root.join("tools/schemas").join(name);

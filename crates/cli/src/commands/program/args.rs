@@ -171,7 +171,7 @@ impl ProgramArgs {
 }
 
 /// Which rules a program is held to.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {
     /// Hold the program to the policies of this pack; may be repeated
     #[arg(long, value_name = "DIR")]

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 /// Which engine carries an operation out.
-#[derive(clap::Args, Clone, Copy, Debug)]
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct EngineArgs {
     /// What carries it out; a stack can be continued by either
     #[arg(
@@ -15,9 +15,10 @@ pub(crate) struct EngineArgs {
     engine: EngineArg,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum EngineArg {
     /// Nimbus itself
+    #[default]
     Embedded,
     /// An installed official `pulumi`
     Pulumi,

@@ -13,7 +13,7 @@ use crate::context::CommandContext;
 /// The name under which the shipped latencies are asked for.
 const EXAMPLE: &str = "example";
 
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct OrderArgs {
     /// Orders for the rehearsal: what fails, what is slow
     #[arg(long, value_name = "FILE", requires = "rehearse")]

@@ -24,7 +24,7 @@ use crate::exit::CommandOutcome;
 
 pub(crate) use get::GetReport;
 pub(crate) use ls::StackConfigReport;
-pub(crate) use set::ChangeReport;
+pub(crate) use set::{ChangeReport, from_input};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StackConfigCommand {

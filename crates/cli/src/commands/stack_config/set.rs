@@ -70,7 +70,7 @@ pub(crate) async fn run(
 }
 
 /// One value, without the line break that ends it.
-fn from_input(key: &str) -> Result<Zeroizing<String>> {
+pub(crate) fn from_input(key: &str) -> Result<Zeroizing<String>> {
     let unreadable = |message: String| {
         Error::new(ErrorCode::USAGE, message)
             .with_help("give the value as an argument, or pipe it in")
