@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use nimbus_test_tools::{Tool, tool_or_skip};
+use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
 use serde_json::{Value, json};
 
 use crate::support::{WorkspaceOutput, WorkspaceSite};
@@ -93,7 +93,9 @@ fn adopt(place: &WorkspaceSite, more: &[&str]) -> WorkspaceOutput {
 
 fn json_of(ran: &WorkspaceOutput) -> Value {
     let last = ran.stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|_| panic!("{}\n{}", ran.stdout, ran.stderr))
+    let read = serde_json::from_str(last);
+    assert!(read.is_ok(), "{}\n{}", ran.stdout, ran.stderr);
+    read.unwrap()
 }
 
 fn urns(state: &Value) -> Vec<&str> {
@@ -245,6 +247,11 @@ fn references_between_stacks_see_planned_outputs_and_count_for_the_skip() {
         "portal/index.js",
         &program.replace("${pulumi.getOrganization()}", "acme-corp"),
     );
+    // Both would be the stack `live`, which nobody could tell apart.
+    let environments = ["portal", "--no-state", "-e", "test", "-e", "live"];
+    let refused = adopt(&place, &[&environments, PORTAL_MAPS].concat());
+    assert!(refused.stderr.contains("NIM-0770"), "{refused:?}");
+    assert!(!place.path("cloud").exists());
     let needs = ["portal", "--no-state", "--needs", "portal-site=portal-base"];
     ok(adopt(&place, &[&needs, PORTAL_MAPS].concat()));
     let run = |verb: &str| {
@@ -467,4 +474,83 @@ fn secrets_of_stacks_are_encrypted_again_under_the_deployments_key() {
         let text = String::from_utf8_lossy(&content);
         assert!(!text.contains("hunter2-nested"), "{}", path.display());
     }
+}
+
+#[test]
+fn states_come_from_a_bucket_too() {
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let server = tool_or_skip!(Tool::S3Server);
+    let place = examples(&sdk);
+    let moto = AwsServer::start(&server);
+    moto.make_bucket("states");
+    let endpoint = moto.address();
+    let url = format!("s3://states?region=eu-west-1&endpoint={endpoint}&s3ForcePathStyle=true");
+    let run = |folder: &str, arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command
+            .current_dir(place.path(folder))
+            .env("AWS_ENDPOINT_URL", &endpoint)
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret");
+        ok(place.finish(command))
+    };
+    let up = [
+        "program",
+        "up",
+        "--stack",
+        "base-dev",
+        "--yes",
+        "--backend",
+        &url,
+    ];
+    run("portal", &up);
+    let adopt = [
+        "adopt",
+        "portal",
+        "--id",
+        "D1ACME",
+        "--map",
+        "base-dev=test",
+        "--state",
+        &url,
+        "--json",
+    ];
+    let report = json_of(&run(".", &adopt));
+    assert_eq!(report["verified"], json!(["test"]), "{report}");
+    assert_eq!(report["states"][0]["resources"], json!(1), "{report}");
+    let left = ["portal/base-prod", "portal/site-dev", "portal/site-prod"];
+    assert_eq!(report["left_out"], json!(left), "{report}");
+}
+
+#[test]
+fn a_state_that_has_a_secret_in_clear_is_named() {
+    let sdk = tool_or_skip!(Tool::NodeSdk);
+    let place = WorkspaceSite::empty();
+    place.write("vault/Pulumi.yaml", "name: vault\nruntime: nodejs\n");
+    place.write(
+        "vault/package.json",
+        r#"{"name": "vault", "main": "index.js"}"#,
+    );
+    let program = "const { Config } = require('@pulumi/pulumi');\n\
+                   exports.password = new Config().require('password');\n";
+    place.write("vault/index.js", program);
+    symlink(sdk.join("node_modules"), place.path("vault/node_modules")).unwrap();
+    fs::create_dir(place.path("states")).unwrap();
+    let mut set = place.command(&[
+        "stack-config",
+        "set",
+        "password",
+        "--secret",
+        "--stack",
+        "test",
+    ]);
+    set.current_dir(place.path("vault"));
+    set.write_stdin("hunter2-exposed\n");
+    ok(place.finish(set));
+    up(&place, "vault", "test");
+    let url = state_url(&place);
+    let report = json_of(&ok(adopt(&place, &["vault", "--state", &url, "--json"])));
+    let warning = "organization/vault/test has vault.password in clear";
+    assert_eq!(report["warnings"], json!([warning]), "{report}");
+    assert!(!report.to_string().contains("hunter2"), "{report}");
 }

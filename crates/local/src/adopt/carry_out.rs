@@ -25,6 +25,8 @@ pub struct Adopted {
     pub directory: PathBuf,
     /// Environments that have states, which a preview can compare with their programs.
     pub with_state: Vec<EnvironmentName>,
+    /// States that had a secret in clear when they were taken over: what their programs forgot.
+    pub exposed: Vec<String>,
 }
 
 impl AdoptionPlan {
@@ -83,9 +85,32 @@ impl AdoptionPlan {
         Ok(Adopted {
             directory,
             with_state,
+            exposed: self.exposed(secrets),
         })
     }
 }
+
+impl AdoptionPlan {
+    /// A program that forgot to mark a secret has it in its state. The next deploy encrypts it there,
+    /// but the history, and the state that this is a copy of, keep it.
+    fn exposed(&self, secrets: &[(&AdoptedSecret, Zeroizing<String>)]) -> Vec<String> {
+        let mut found = Vec::new();
+        for state in &self.states {
+            let text = String::from_utf8_lossy(&state.bytes);
+            for (secret, value) in secrets {
+                let escaped = Zeroizing::new(serde_json::Value::from(value.as_str()).to_string());
+                let escaped = escaped.trim_matches('"');
+                if escaped.len() >= SHORTEST && text.contains(escaped) {
+                    found.push(format!("{} has {} in clear", state.stack, secret.name));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A text that is shorter is found everywhere.
+const SHORTEST: usize = 6;
 
 fn open_secrets<'a>(
     secrets: &'a [AdoptedSecret],

@@ -5,10 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use indexmap::IndexMap;
 use nimbus_core::{ComponentName, EnvironmentName, ErrorCode, Result};
+use nimbus_document::Document;
 use nimbus_engine_backend::project::{ConfigMap, ConfigValue, StackSettings};
 use nimbus_orchestrator::{
-    ComponentEntry, EnvironmentTarget, Manifest, ManifestMetadata, PulumiIdentity, PulumiStack,
-    TemplateText, secret_name, yaml,
+    ComponentEntry, EnvironmentTarget, FILE_NAME, Manifest, ManifestMetadata, PulumiIdentity,
+    PulumiStack, TemplateText, secret_name, yaml,
 };
 use nimbus_workspace::Workspace;
 use serde_json::{Map, Value, json};
@@ -179,6 +180,14 @@ impl AdoptionDraft<'_> {
             environments: self.environments(),
             stacks,
         };
+        // What nobody could read again is not written.
+        let written = Document::parse(FILE_NAME, &manifest.write())?;
+        Manifest::read(&written).map_err(|error| {
+            refused(error.message()).with_help(
+                "name the stack that is still to be made: --map \
+                 PROJECT/STACK=COMPONENT@ENVIRONMENT",
+            )
+        })?;
         for environment in manifest.environments.keys() {
             manifest.graph(*environment).map_err(|error| {
                 refused(error.to_string())

@@ -176,7 +176,7 @@ fn project_folders(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Stacks that have a settings file.
 fn settings_files(project: &Project) -> Result<Vec<String>> {
     let like = project.stack_file("x");
-    let folder = like.parent().unwrap_or(project.directory());
+    let folder = like.parent().unwrap_or_else(|| project.directory());
     let ending = like.extension().unwrap_or_default().to_string_lossy();
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -123,6 +123,7 @@ pub(crate) async fn run(args: AdoptArgs, context: &CommandContext) -> Result<Com
     }
     let adopted = plan.carry_out(&workspace, made).await?;
     report.directory = Some(adopted.directory.display().to_string());
+    report.warnings.clone_from(&adopted.exposed);
     if args.no_verify {
         context.output.result(&report)?;
         return Ok(CommandOutcome::Done);
@@ -270,6 +271,8 @@ pub(crate) struct AdoptReport {
     left_out: Vec<String>,
     /// Environments whose states are what their programs want.
     verified: Vec<String>,
+    /// States that had secrets in clear when they were taken over.
+    warnings: Vec<String>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -357,6 +360,7 @@ impl AdoptReport {
             secrets,
             left_out: plan.left_out.clone(),
             verified: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -388,9 +392,12 @@ impl Report for AdoptReport {
                 let state = self.states.iter().find(|state| {
                     state.component == component.name && state.environment == *environment
                 });
-                let state = state.map_or("no state yet".to_owned(), |state| {
-                    format!("{} from {}", count(state.resources, "resource"), state.from)
-                });
+                let state = match state {
+                    None => "no state yet".to_owned(),
+                    Some(state) => {
+                        format!("{} from {}", count(state.resources, "resource"), state.from)
+                    }
+                };
                 let values = count(values, "value");
                 text.push_str(&format!(
                     "    {environment}: stack {}/{stack}, {values}, {state}\n",
@@ -425,6 +432,13 @@ impl Report for AdoptReport {
             let mark = terminal.paint(TextStyle::Good, "✓");
             text.push_str(&format!(
                 "{mark} {environment} was compared with its programs\n"
+            ));
+        }
+        for warning in &self.warnings {
+            let mark = terminal.paint(TextStyle::Warning, "!");
+            text.push_str(&format!(
+                "{mark} The state of {warning}; the next deploy encrypts it, its history keeps it: \
+                 change the secret\n"
             ));
         }
         if let Some(directory) = &self.directory {
