@@ -29,5 +29,5 @@ export default defineConfig({
       },
     },
   },
-  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node" },
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node", testTimeout: 60_000 },
 });

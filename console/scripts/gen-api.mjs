@@ -1,7 +1,7 @@
 /**
  * Writes `src/api/generated/openapi.ts` from the server's own description of its API
- * (`docs/reference/openapi.json`): one type per schema, one entry per operation. The
- * result is not kept: it is made before every check and every build, so it cannot be of another server.
+ * (`docs/reference/openapi.json`): one type per schema, one entry per operation with the permission
+ * that it needs. The result is not kept: it is made before every check and every build, so it cannot be of another server.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -66,5 +66,14 @@ for (const [path, methods] of Object.entries(document.paths)) {
   }
 }
 lines.push("}", "");
+const needs = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation["x-permission"] ?? null]),
+);
+const keys = [...new Set(needs.map(([, key]) => key).filter(Boolean))].sort();
+lines.push("/** Every permission that an operation needs. */", `export type PermissionKey = ${keys.map((key) => JSON.stringify(key)).join(" | ")};`, "");
+lines.push("/** What each operation needs; nothing where being signed in is enough. */");
+lines.push("export const NEEDS: Record<keyof Operations, PermissionKey | null> = {");
+for (const [name, key] of needs) lines.push(`  ${JSON.stringify(name)}: ${JSON.stringify(key)},`);
+lines.push("};", "");
 mkdirSync(dirname(output), { recursive: true });
 writeFileSync(output, lines.join("\n"));

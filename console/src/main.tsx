@@ -13,6 +13,7 @@ import "./theme/base.css";
 import "./theme/shell.css";
 import "./theme/pages.css";
 import "./theme/run.css";
+import "./theme/plan.css";
 
 applyTheme();
 

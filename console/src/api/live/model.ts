@@ -248,6 +248,7 @@ function resource(model: RunModel, event: Event<"resource">): void {
     started_at: began,
     ended_at: event.status === "done" || event.status === "failed" ? event.at : null,
     seconds: event.seconds ?? null,
+    properties: event.properties ?? before?.properties ?? [],
   });
   if (event.status === "failed") {
     const { type, name, urn } = event;
@@ -312,7 +313,11 @@ function diagnostic(model: RunModel, event: Event<"diagnostic">, seq: number): v
 export function addRows(model: RunModel, unit: string, detail: UnitDetail): void {
   const told = model.rows.get(unit) ?? new Map<string, ResourceRow>();
   const rows = new Map<string, ResourceRow>();
-  for (const row of detail.resources) rows.set(row.urn, told.get(row.urn) ?? row);
+  for (const row of detail.resources) {
+    const newer = told.get(row.urn);
+    // What a step changes is said once, when it begins: that may have been before this page was there.
+    rows.set(row.urn, newer ? { ...newer, properties: newer.properties?.length ? newer.properties : (row.properties ?? []) } : row);
+  }
   for (const [urn, row] of told) rows.set(urn, row);
   model.rows.set(unit, rows);
 }

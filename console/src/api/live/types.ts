@@ -78,6 +78,16 @@ export interface RunDetail {
   attention?: string[];
 }
 
+/** One property that a step changes; values are JSON, and never those of secrets. */
+export interface PropertyRow {
+  path: string;
+  old?: string | null;
+  new?: string | null;
+  secret?: boolean;
+  unknown?: boolean;
+  replaces?: boolean;
+}
+
 export interface ResourceRow {
   urn: string;
   type: string;
@@ -88,7 +98,7 @@ export interface ResourceRow {
   started_at?: string | null;
   ended_at?: string | null;
   seconds?: number | null;
-  parent?: string | null;
+  properties?: PropertyRow[];
 }
 
 export interface UnitDetail {
@@ -150,6 +160,7 @@ export type RunEvent =
       urn: string;
       id?: string;
       seconds?: number;
+      properties?: PropertyRow[];
     })
   | (At & { event: "check"; check: string; status: string; message?: string; seconds?: number })
   | (At & { event: "diagnostic"; unit?: string; level: LogLevel; message: string });

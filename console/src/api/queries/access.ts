@@ -1,5 +1,5 @@
 /** Tenants, people, roles, keys and the audit trail of one tenant. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 
 import { call, download, read } from "../client";
 import type { Schema } from "../client";
@@ -12,7 +12,24 @@ export type ApiKey = Schema<"ApiKey">;
 export type AuditEntry = Schema<"AuditEntry">;
 export type Explanation = Schema<"Explanation">;
 
-const ALL = 500;
+/** The most that one answer holds; what is longer is read in parts, so no list is cut off. */
+const PART = 500;
+
+interface Part<T> {
+  items: T[];
+  next?: string | null | undefined;
+}
+
+async function everything<T>(read: (query: { limit: number; after?: string | undefined }) => Promise<Part<T>>): Promise<T[]> {
+  const items: T[] = [];
+  let after: string | undefined;
+  do {
+    const part = await read({ limit: PART, after });
+    items.push(...part.items);
+    after = part.next ?? undefined;
+  } while (after);
+  return items;
+}
 
 /** One list of a tenant, under a key that carries the tenant. */
 function list<T>(name: string, tenant: string, queryFn: (signal: AbortSignal) => Promise<T>) {
@@ -24,40 +41,44 @@ function list<T>(name: string, tenant: string, queryFn: (signal: AbortSignal) =>
 }
 
 export const usersQuery = (tenant: string) =>
-  list("users", tenant, async (signal) => {
-    const options = { path: { tenant }, query: { limit: ALL }, signal };
-    return (await call("GET /api/v1/tenants/{tenant}/users", options)).items;
-  });
+  list("users", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/users", { path: { tenant }, query, signal })),
+  );
 
 export const groupsQuery = (tenant: string) =>
-  list("groups", tenant, async (signal) => {
-    const options = { path: { tenant }, query: { limit: ALL }, signal };
-    return (await call("GET /api/v1/tenants/{tenant}/groups", options)).items;
-  });
+  list("groups", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/groups", { path: { tenant }, query, signal })),
+  );
 
 export const membersQuery = (tenant: string, group: string) =>
-  list(`members:${group}`, tenant, async (signal) => {
-    const options = { path: { tenant, group }, query: { limit: ALL }, signal };
-    return (await call("GET /api/v1/tenants/{tenant}/groups/{group}/members", options)).items;
-  });
+  list(`members:${group}`, tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/groups/{group}/members", { path: { tenant, group }, query, signal })),
+  );
 
 export const rolesQuery = (tenant: string) =>
-  list("roles", tenant, async (signal) => {
-    const options = { path: { tenant }, query: { limit: ALL }, signal };
-    return (await call("GET /api/v1/tenants/{tenant}/roles", options)).items;
-  });
+  list("roles", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/roles", { path: { tenant }, query, signal })),
+  );
 
 export const assignmentsQuery = (tenant: string) =>
-  list("assignments", tenant, async (signal) => {
-    const options = { path: { tenant }, query: { limit: ALL }, signal };
-    return (await call("GET /api/v1/tenants/{tenant}/role-assignments", options)).items;
-  });
+  list("assignments", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/role-assignments", { path: { tenant }, query, signal })),
+  );
 
 export const keysQuery = (tenant: string) =>
-  list("keys", tenant, async (signal) => {
-    const options = { path: { tenant }, query: { limit: ALL }, signal };
-    return (await call("GET /api/v1/tenants/{tenant}/keys", options)).items;
-  });
+  list("keys", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/keys", { path: { tenant }, query, signal })),
+  );
+
+export const cloudAccountsQuery = (tenant: string) =>
+  list("cloud-accounts", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/cloud-accounts", { path: { tenant }, query, signal })),
+  );
+
+export const deletedTenantsQuery = (tenant: string) =>
+  list("deleted-tenants", tenant, (signal) =>
+    everything((query) => call("GET /api/v1/tenants/{tenant}/deleted", { path: { tenant }, query, signal })),
+  );
 
 export const effectiveQuery = (tenant: string) =>
   list("effective", tenant, (signal) => call("GET /api/v1/tenants/{tenant}/effective", { path: { tenant }, signal }));
@@ -73,19 +94,23 @@ export interface AuditFilter {
   resource_type?: string | undefined;
   user_id?: string | undefined;
   outcome?: string | undefined;
+  trace_id?: string | undefined;
   from?: string | undefined;
   until?: string | undefined;
 }
 
+/** The newest first, and older ones on request. */
 export const auditQuery = (tenant: string, filter: AuditFilter) =>
-  queryOptions({
+  infiniteQueryOptions({
     queryKey: ["audit", tenant, filter],
-    queryFn: ({ signal }) =>
+    queryFn: ({ signal, pageParam }) =>
       call("GET /api/v1/tenants/{tenant}/audit", {
         path: { tenant },
-        query: { ...filter, newest_first: true, limit: 500 },
+        query: { ...filter, newest_first: true, limit: 200, after: pageParam === undefined ? undefined : Number(pageParam) },
         signal,
       }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
     enabled: tenant !== "",
   });
 

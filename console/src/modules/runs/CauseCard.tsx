@@ -6,6 +6,7 @@ import { Button } from "../../components/Button";
 import { useCopy } from "../../components/Copy";
 import { StatusShape } from "../../components/StatusShape";
 import { timeOfDay } from "../../components/Time";
+import { plain } from "./LogView";
 import { shortType } from "./ResourceTree";
 import { actionWord, runLook } from "./looks";
 import { usePart, useUnits } from "./useRun";
@@ -17,6 +18,7 @@ interface Props {
 
 export function CauseCard({ store, onSelect }: Props) {
   usePart(store, "run");
+  usePart(store, "log");
   const units = useUnits(store);
   const [copied, copy] = useCopy();
   const { cause, run, result } = store.model;
@@ -26,7 +28,7 @@ export function CauseCard({ store, onSelect }: Props) {
   if (!run || (!(cause && failed) && attention.length === 0 && !problem)) return null;
   const resource = cause?.resource;
   const unit = cause?.unit ?? null;
-  const message = cause?.message || units.find((one) => one.name === unit)?.message || problem?.message || "No reason was given.";
+  const message = saidFirst(store, unit) || cause?.message || units.find((one) => one.name === unit)?.message || problem?.message || "No reason was given.";
   return (
     <section className="cause" aria-label="What failed first" role="alert">
       <StatusShape shape="failed" />
@@ -72,6 +74,14 @@ export function CauseCard({ store, onSelect }: Props) {
       </div>
     </section>
   );
+}
+
+/** A program that fails says why in its log; the engine only knows that it failed. */
+function saidFirst(store: RunStore, unit: string | null): string | null {
+  if (!unit || store.model.cause?.resource) return null;
+  const errors = store.model.log.filter((line) => line.unit === unit && line.level === "error");
+  const lines = errors.flatMap((line) => plain(line.message).split("\n"));
+  return lines.find((line) => /^\s*(Uncaught )?\w*(Error|Exception)\b.*: /.test(line))?.trim() ?? null;
 }
 
 /** For tickets: everything with its ids. */

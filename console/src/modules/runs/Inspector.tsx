@@ -4,18 +4,20 @@ import { useState } from "react";
 
 import type { RunStore } from "../../api/live/store";
 import type { UnitModel } from "../../api/live/model";
+import type { ResourceRow } from "../../api/live/types";
 import { IconButton } from "../../components/Button";
 import { Segmented, Tabs } from "../../components/Choice";
 import { CommandLine } from "../../components/Copy";
 import { Counts } from "../../components/Operations";
 import { StatusShape } from "../../components/StatusShape";
 import { Time, duration } from "../../components/Time";
+import { ResourceDiff } from "../plans/PropertyDiff";
 import { LogView } from "./LogView";
 import { unitLook } from "./looks";
 import { ResourceTree } from "./ResourceTree";
 import { useOlderLines, useRows, useUnit } from "./useRun";
 
-type Tab = "resources" | "about";
+type Tab = "resources" | "diff" | "about";
 
 interface Props {
   store: RunStore;
@@ -77,6 +79,7 @@ function UnitPart({ store, run, tenant, name, onSelect }: UnitPartProps) {
           value={tab}
           options={[
             { value: "resources", label: "Resources", count: unit.resources.total || rows.length },
+            { value: "diff", label: "Diff", count: rows.filter(hasDiff).length },
             { value: "about", label: "Why and needs" },
           ]}
           onChange={setTab}
@@ -98,8 +101,35 @@ function UnitPart({ store, run, tenant, name, onSelect }: UnitPartProps) {
         ) : null}
       </div>
       <div id="unit-panel" role="tabpanel" aria-labelledby={`unit-panel-${tab}`} className="insp-panel">
-        {tab === "resources" ? <ResourceTree rows={rows} all={mode === "all"} find={find} /> : <About unit={unit} store={store} onSelect={onSelect} />}
+        {tab === "resources" ? <ResourceTree rows={rows} all={mode === "all"} find={find} /> : null}
+        {tab === "diff" ? <UnitDiff rows={rows.filter(hasDiff)} /> : null}
+        {tab === "about" ? <About unit={unit} store={store} onSelect={onSelect} /> : null}
       </div>
+    </div>
+  );
+}
+
+function hasDiff(row: ResourceRow): boolean {
+  return (row.properties?.length ?? 0) > 0 && row.op !== "delete-replaced";
+}
+
+/** So many resources are drawn at first. */
+const FIRST = 50;
+
+function UnitDiff({ rows }: { rows: ResourceRow[] }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? rows : rows.slice(0, FIRST);
+  return (
+    <div className="insp-diff" tabIndex={0} role="group" aria-label="Changed properties">
+      {shown.map((row) => (
+        <ResourceDiff key={`${row.urn} ${row.op}`} row={row} />
+      ))}
+      {shown.length < rows.length ? (
+        <button type="button" className="link unit-more" onClick={() => setAll(true)}>
+          Show {(rows.length - shown.length).toLocaleString("en")} more resources
+        </button>
+      ) : null}
+      {rows.length === 0 ? <p className="mute rt-empty">Nothing was updated or replaced. What is created is under Resources, and in the plan with its values.</p> : null}
     </div>
   );
 }

@@ -7,6 +7,7 @@ import type { RunStore } from "../../api/live/store";
 import type { LogLine } from "../../api/live/types";
 import { Button } from "../../components/Button";
 import { Segmented } from "../../components/Choice";
+import { saveFile } from "../../components/save";
 import { timeOfDay } from "../../components/Time";
 import { usePart } from "./useRun";
 
@@ -20,8 +21,15 @@ interface Props {
   unit: string | undefined;
 }
 
+const COLOURS = /\u001b\[[0-9;]*[A-Za-z]/g;
+
+/** Without the colours that programs give to terminals. */
+export function plain(text: string): string {
+  return text.replace(COLOURS, "");
+}
+
 function textOf(line: LogLine): string {
-  return `${line.at} ${line.level.toUpperCase()} ${line.unit ?? "run"} ${line.message}`;
+  return `${line.at} ${line.level.toUpperCase()} ${line.unit ?? "run"} ${plain(line.message)}`;
 }
 
 export function LogView({ store, unit }: Props) {
@@ -40,7 +48,7 @@ export function LogView({ store, unit }: Props) {
       if (level === "warning" && line.level !== "warning" && line.level !== "error") return [];
       if (wanted && !line.message.toLowerCase().includes(wanted)) return [];
       // One row per line of text: rows of one height can be drawn in part.
-      return line.message.split("\n").map((message, index) => ({ ...line, message, first: index === 0 }));
+      return plain(line.message).split("\n").map((message, index) => ({ ...line, message, first: index === 0 }));
     });
   }, [store, version, scope, level, find, unit]);
   const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 20 });
@@ -71,16 +79,16 @@ export function LogView({ store, unit }: Props) {
           label="Level"
           value={level}
           options={[
-            { value: "all", label: "Everything" },
+            { value: "all", label: "All levels" },
             { value: "warning", label: "Warnings", count: store.model.warnings + store.model.errors },
           ]}
           onChange={setLevel}
         />
-        <input className="input sm grow" type="search" placeholder="Find in the log" aria-label="Find in the log" value={find} onChange={(event) => setFind(event.target.value)} />
-        <Button size="sm" icon={Download} onClick={() => save(store.model.log.map(textOf).join("\n"))} aria-label={`Download the log: ${total.toLocaleString("en")}`}>
+        <input className="input sm grow" type="search" placeholder="Find" aria-label="Find in the log" value={find} onChange={(event) => setFind(event.target.value)} />
+        <Button size="sm" icon={Download} onClick={() => saveFile("run.log", store.model.log.map(textOf).join("\n"))} aria-label={`Download the log: ${total.toLocaleString("en")}`}>
           {total.toLocaleString("en")}
         </Button>
-        <Button size="sm" icon={ArrowDown} onClick={() => setFollow(true)}>
+        <Button size="sm" icon={ArrowDown} className="log-follow" onClick={() => setFollow(true)}>
           {follow ? "Following" : fresh > 0 ? `${fresh} new` : "Follow"}
         </Button>
       </div>
@@ -102,12 +110,4 @@ export function LogView({ store, unit }: Props) {
       </div>
     </section>
   );
-}
-
-function save(text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  link.download = "run.log";
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -152,7 +152,9 @@ function Actions({ store, tenant, onReplay }: { store: RunStore; tenant: string 
   const run = store.model.run;
   const act = useRunAct(tenant, run?.id ?? "");
   if (!run) return null;
-  const refused = may(run.action === "destroy" ? "stack:instance:destroy" : "stack:instance:deploy");
+  // Stopping, pausing and going on are signals to a run; going back is a run of its own.
+  const refused = may("workflow:run:signal");
+  const noRollback = may("stack:instance:deploy");
   const tell = (wish: RunAct, done: string) =>
     act.mutate(wish, {
       onSuccess: (next) => {
@@ -188,7 +190,7 @@ function Actions({ store, tenant, onReplay }: { store: RunStore; tenant: string 
         </Button>
       ) : null}
       {run.status === "ended" && run.action === "deploy" && run.result !== "rolled_back" ? (
-        <Button size="sm" icon={Undo2} off={refused} onClick={() => setAsked("rollback")}>
+        <Button size="sm" icon={Undo2} off={noRollback} onClick={() => setAsked("rollback")}>
           Roll back…
         </Button>
       ) : null}

@@ -72,6 +72,39 @@ export function useRows(store: RunStore, run: string, tenant: string | undefined
   }, [store, unit, version]);
 }
 
+/** The resources of many units at once, each read when it is first asked for; events of a plan that runs add to them. */
+export function useAllRows(store: RunStore, run: string, tenant: string | undefined, units: string[]): Map<string, ResourceRow[]> {
+  const totals = usePart(store, "totals");
+  const [read, setRead] = useState(0);
+  const asked = useRef(new Set<string>());
+  const names = units.join(" ");
+  useEffect(() => {
+    let over = false;
+    void (async () => {
+      for (const unit of names.split(" ").filter(Boolean)) {
+        if (over || asked.current.has(unit)) continue;
+        asked.current.add(unit);
+        let after = 0;
+        for (;;) {
+          const detail = await readUnit(tenant, run, unit, after);
+          store.rows(unit, detail);
+          if (!detail.next) break;
+          after = detail.next;
+        }
+        setRead((before) => before + 1);
+      }
+    })().catch(() => undefined);
+    return () => {
+      over = true;
+    };
+  }, [store, run, tenant, names]);
+  return useMemo(() => {
+    void totals;
+    void read;
+    return new Map(names.split(" ").map((unit) => [unit, [...(store.model.rows.get(unit)?.values() ?? [])]]));
+  }, [store, names, totals, read]);
+}
+
 const FIRST_LINES = 2000;
 
 /** Lines from before the page was opened. */

@@ -4,6 +4,7 @@ import { useSearch } from "@tanstack/react-router";
 import { createContext, useContext, useMemo } from "react";
 import type { ReactNode } from "react";
 
+import type { PermissionKey } from "../../api/generated/openapi";
 import { meQuery, tenantsQuery } from "../../api/queries/session";
 import type { Me, Tenant } from "../../api/queries/session";
 
@@ -24,10 +25,10 @@ export function usePlace(): Place {
 }
 
 /** Why an act is off; nothing if it may be done. */
-export function useMay(): (permission: string) => string | null {
+export function useMay(): (permission: PermissionKey) => string | null {
   const { me } = usePlace();
   return useMemo(() => {
-    const held = new Set(me.permissions);
+    const held = new Set<string>(me.permissions);
     return (permission) => (held.has(permission) ? null : `You need ${permission}. Ask an administrator of this tenant.`);
   }, [me]);
 }

@@ -3,6 +3,7 @@ import {
   Activity,
   Boxes,
   Building2,
+  Cloud,
   FileClock,
   House,
   KeyRound,
@@ -16,13 +17,15 @@ import {
 } from "lucide-react";
 import type { LucideIcon } from "lucide-react";
 
+import type { PermissionKey } from "../../api/generated/openapi";
+
 export interface Destination {
   to: string;
   label: string;
   icon: LucideIcon;
   group: string;
   /** The permission without which there is nothing to see. */
-  needs?: string;
+  needs?: PermissionKey;
   /** The letter after `g`. */
   key?: string;
 }
@@ -32,12 +35,13 @@ export const DESTINATIONS: Destination[] = [
   { to: "/deployments", label: "Deployments", icon: Layers, group: "Run", needs: "deployment:definition:read", key: "d" },
   { to: "/runs", label: "Runs", icon: Activity, group: "Run", needs: "deployment:definition:read", key: "r" },
   { to: "/templates", label: "Templates", icon: LayoutTemplate, group: "Build", needs: "template:definition:read" },
-  { to: "/components", label: "Components", icon: Boxes, group: "Build", needs: "template:definition:read", key: "c" },
+  { to: "/components", label: "Components", icon: Boxes, group: "Build", needs: "component:definition:read", key: "c" },
   { to: "/tenants", label: "Tenants", icon: Building2, group: "Govern", needs: "tenant:definition:read", key: "t" },
-  { to: "/users", label: "Users", icon: Users, group: "Govern", needs: "rbac:role:read", key: "u" },
-  { to: "/groups", label: "Groups", icon: UsersRound, group: "Govern", needs: "rbac:role:read" },
+  { to: "/users", label: "Users", icon: Users, group: "Govern", needs: "users:read", key: "u" },
+  { to: "/groups", label: "Groups", icon: UsersRound, group: "Govern", needs: "users:read" },
   { to: "/roles", label: "Roles", icon: ShieldCheck, group: "Govern", needs: "rbac:role:read" },
   { to: "/keys", label: "Service accounts", icon: KeyRound, group: "Govern", needs: "users:key:read" },
+  { to: "/cloud-accounts", label: "Cloud accounts", icon: Cloud, group: "Govern", needs: "cloud:account:read" },
   { to: "/audit", label: "Audit", icon: FileClock, group: "Govern", needs: "audit:log:read", key: "a" },
   { to: "/settings/profile", label: "Profile", icon: UserRound, group: "Settings" },
   { to: "/settings/system", label: "System", icon: Server, group: "Settings" },

@@ -1,5 +1,5 @@
 /** Who did what, with filters, export and the proof that nothing was changed. */
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 
@@ -13,7 +13,7 @@ import { Empty, Failed, Notice, Skeleton } from "../../components/PageState";
 import { StatusShape } from "../../components/StatusShape";
 import { Time } from "../../components/Time";
 import { useSay } from "../../components/Toasts";
-import { usePlace } from "../../modules/shell/context";
+import { useMay, usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
 
 export function AuditPage() {
@@ -27,10 +27,14 @@ export function AuditPage() {
     resource_type: search.resource_type,
     user_id: search.user_id,
     outcome: search.outcome,
+    trace_id: search.trace_id,
     from: search.from,
+    until: search.until,
   };
-  const entries = useQuery(auditQuery(tenant.id, filter));
-  const users = useQuery(usersQuery(tenant.id)).data ?? [];
+  const may = useMay();
+  const pages = useInfiniteQuery(auditQuery(tenant.id, filter));
+  const entries = pages.data?.pages.flatMap((page) => page.items);
+  const users = useQuery({ ...usersQuery(tenant.id), enabled: may("users:read") === null }).data ?? [];
   const [proof, setProof] = useState(false);
   const [shown, setShown] = useState<AuditEntry | null>(null);
   const set = (change: AuditFilter) =>
@@ -52,9 +56,15 @@ export function AuditPage() {
         <h1>Audit</h1>
         <span className="lead">of {tenant.name}</span>
         <span className="grow" />
-        <Button onClick={() => setProof(true)}>Prove the chain</Button>
-        <Button onClick={() => void save("csv")}>Export CSV</Button>
-        <Button onClick={() => void save("json")}>Export JSON</Button>
+        <Button off={may("audit:log:verify")} onClick={() => setProof(true)}>
+          Prove the chain
+        </Button>
+        <Button off={may("audit:log:export")} onClick={() => void save("csv")}>
+          Export CSV
+        </Button>
+        <Button off={may("audit:log:export")} onClick={() => void save("json")}>
+          Export JSON
+        </Button>
       </div>
       {proof ? <Proof tenant={tenant.id} /> : null}
       <div className="filters">
@@ -74,14 +84,26 @@ export function AuditPage() {
           <option value="failed">failed</option>
           <option value="denied">denied</option>
         </select>
+        <DayField label="From" value={search.from} onChange={(from) => set({ from })} />
+        <DayField label="Until" end value={search.until} onChange={(until) => set({ until })} />
+        <input className="input sm mono" type="search" aria-label="Trace" placeholder="Trace id" value={search.trace_id ?? ""} onChange={(event) => set({ trace_id: event.target.value || undefined })} />
       </div>
-      {entries.isPending ? <Skeleton /> : null}
-      {entries.isError ? <Failed what="The audit trail was not read" error={entries.error} onRetry={() => void entries.refetch()} /> : null}
-      {entries.data?.items.length === 0 ? <Empty title="No entry is like that" /> : null}
-      {entries.data && entries.data.items.length > 0 ? (
+      {pages.isPending ? <Skeleton /> : null}
+      {pages.isError ? <Failed what="The audit trail was not read" error={pages.error} onRetry={() => void pages.refetch()} /> : null}
+      {entries?.length === 0 ? (
+        <Empty
+          title="No entry is like that"
+          action={
+            <button type="button" className="btn sm" onClick={() => set({ action: undefined, resource_type: undefined, user_id: undefined, outcome: undefined, trace_id: undefined, from: undefined, until: undefined })}>
+              Clear the filter
+            </button>
+          }
+        />
+      ) : null}
+      {entries && entries.length > 0 ? (
         <DataTable
           label="Audit entries"
-          rows={entries.data.items}
+          rows={entries}
           keyOf={(entry) => String(entry.sequence)}
           columns={[
             { key: "no", head: "No.", width: "70px", right: true, cell: (entry) => <span className="mono mute">{entry.sequence}</span> },
@@ -113,9 +135,35 @@ export function AuditPage() {
           ]}
         />
       ) : null}
-      {entries.data?.next ? <p className="mute">The newest {entries.data.items.length} are shown; narrow down, or export all.</p> : null}
+      {entries && entries.length > 0 ? (
+        <p className="mute row">
+          {pages.hasNextPage ? `The newest ${entries.length.toLocaleString("en")} are shown.` : `All ${entries.length.toLocaleString("en")} are shown.`}
+          {pages.hasNextPage ? (
+            <Button size="sm" busy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+              Show older ones
+            </Button>
+          ) : null}
+        </p>
+      ) : null}
       {shown ? <EntryDialog entry={shown} who={nameOf(shown.user_id)} onClose={() => setShown(null)} /> : null}
     </div>
+  );
+}
+
+/** A day of the person's own calendar, as the instant at which it begins or ends. */
+function DayField({ label, end, value, onChange }: { label: string; end?: boolean; value: string | undefined; onChange: (value: string | undefined) => void }) {
+  const shown = value ? new Date(value) : null;
+  const day = shown && !Number.isNaN(shown.getTime()) ? `${shown.getFullYear()}-${String(shown.getMonth() + 1).padStart(2, "0")}-${String(shown.getDate()).padStart(2, "0")}` : "";
+  return (
+    <label className="row mute small day">
+      {label}
+      <input
+        className="input sm"
+        type="date"
+        value={day}
+        onChange={(event) => onChange(event.target.value ? new Date(`${event.target.value}T${end ? "23:59:59" : "00:00:00"}`).toISOString() : undefined)}
+      />
+    </label>
   );
 }
 

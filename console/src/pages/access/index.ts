@@ -1,5 +1,6 @@
 /** The pages of administration, loaded together. */
 export { AuditPage } from "./AuditPage";
+export { CloudAccountsPage } from "./CloudAccountsPage";
 export { GroupsPage } from "./GroupsPage";
 export { KeysPage } from "./KeysPage";
 export { RolesPage } from "./RolesPage";

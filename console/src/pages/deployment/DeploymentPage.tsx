@@ -4,6 +4,8 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { Lock } from "lucide-react";
 import { useState } from "react";
 
+import type { Operation } from "../../api/client";
+import { NEEDS } from "../../api/generated/openapi";
 import { deploymentQuery, environmentsQuery, useSwitchEnvironment } from "../../api/queries/deployments";
 import type { Environment } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
@@ -85,12 +87,12 @@ export function DeploymentPage() {
   );
 }
 
-const PERMISSIONS: Record<StartAct, string> = {
-  preview: "stack:instance:deploy",
-  deploy: "stack:instance:deploy",
-  rollback: "stack:instance:deploy",
-  destroy: "stack:instance:destroy",
-};
+const OPERATIONS = {
+  preview: "POST /api/v1/deployments/{deployment}/preview",
+  deploy: "POST /api/v1/deployments/{deployment}/deploy",
+  rollback: "POST /api/v1/deployments/{deployment}/rollback",
+  destroy: "POST /api/v1/deployments/{deployment}/destroy",
+} as const satisfies Record<StartAct, Operation>;
 
 export function isProduction(environment: string): boolean {
   return /^prod/i.test(environment);
@@ -100,7 +102,8 @@ export function isProduction(environment: string): boolean {
 export function useActOff(environment: Environment | undefined): (act: StartAct) => string | null {
   const may = useMay();
   return (act) => {
-    const refused = may(PERMISSIONS[act]);
+    const needed = NEEDS[OPERATIONS[act]];
+    const refused = needed ? may(needed) : null;
     if (refused) return refused;
     if (!environment?.enabled) return "This environment is not enabled.";
     const last = environment.last_run;

@@ -1,24 +1,27 @@
-/** A deployment in one environment: how it stands, its units, what can be done, its runs. */
+/** A deployment in one environment: how it stands, its units, resources, outputs and runs, and what can be done. */
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { Lock } from "lucide-react";
 import { useState } from "react";
 
 import { environmentsQuery } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
-import type { StartAct } from "../../api/queries/runs";
+import type { Run, StartAct } from "../../api/queries/runs";
+import type { StatePlace } from "../../api/queries/states";
 import { Button } from "../../components/Button";
+import { Segmented, Tabs } from "../../components/Choice";
 import { DataTable } from "../../components/DataTable";
 import { Counts } from "../../components/Operations";
 import { Empty, Failed, Skeleton } from "../../components/PageState";
 import { StatusPill, StatusShape } from "../../components/StatusShape";
-import { duration } from "../../components/Time";
+import { Time, duration } from "../../components/Time";
 import { StartRunDialog } from "../../modules/deployments/StartRun";
-import { runLook, unitLook } from "../../modules/runs/looks";
-import { RunTable, runAddress } from "../../modules/runs/RunTable";
+import { actionWord, runLook, unitLook } from "../../modules/runs/looks";
+import { Rehearsal, RunTable, runAddress } from "../../modules/runs/RunTable";
 import { useRunStore, useUnits } from "../../modules/runs/useRun";
 import { usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
+import { Outputs, StateResources, unitAddress } from "../../modules/states/StateTables";
 import { isProduction, useActOff } from "../deployment/DeploymentPage";
 import { NotFound } from "../SignedIn";
 
@@ -29,10 +32,15 @@ const ACTS: [StartAct, string][] = [
   ["destroy", "Destroy…"],
 ];
 
+type Tab = "units" | "resources" | "outputs" | "runs";
+type Kind = "real" | "rehearsal";
+
 export function EnvironmentPage() {
   const params = useParams({ strict: false }) as { deployment?: string; environment?: string };
   const [id, name] = [params.deployment ?? "", params.environment ?? ""];
   const { named } = usePlace();
+  const search = useSearch({ strict: false }) as { tab?: Tab; kind?: Kind };
+  const navigate = useNavigate();
   const environments = useQuery(environmentsQuery(named, id));
   const runs = useQuery(runsQuery(named, { deployment: id, environment: name }));
   const [asked, setAsked] = useState<StartAct | null>(null);
@@ -45,8 +53,15 @@ export function EnvironmentPage() {
     return <div className="page"><Failed what="The environment was not read" error={environments.error} onRetry={() => void environments.refetch()} /></div>;
   }
   if (!environment) return <NotFound />;
+  const tab = search.tab ?? "units";
   const last = environment.last_run;
+  const acts = runs.data?.items.filter((run) => run.action !== "preview") ?? [];
+  // What was practised and what is real are two worlds; the one that was touched last is shown first.
+  const kind: Kind = search.kind ?? ((acts[0] ?? last)?.rehearsal ? "rehearsal" : "real");
+  const place: StatePlace = { deployment: id, environment: name, rehearsal: kind === "rehearsal" };
+  const newest = acts.find((run) => run.rehearsal === place.rehearsal);
   const look = last ? runLook(last) : null;
+  const set = (change: object) => void navigate({ to: `/deployments/${id}/${name}`, search: ((before: object) => ({ ...before, ...change })) as never, replace: true });
   return (
     <div className="page">
       <div className="page-head">
@@ -62,60 +77,141 @@ export function EnvironmentPage() {
           </Button>
         ))}
       </div>
-      <section className="section" aria-label="Units">
-        <h2>Units</h2>
-        {last ? <Units run={last.id} address={runAddress(last)} /> : <p className="mute">Units appear with the first plan.</p>}
-      </section>
-      <section className="section" aria-label="Runs">
-        <h2>Runs</h2>
-        {runs.data && runs.data.items.length > 0 ? (
-          <RunTable label="Runs" runs={runs.data.items} />
-        ) : (
-          <Empty title="No runs yet">Plan it first: you see every change before anything happens.</Empty>
+      <Facts account={environment.account} region={environment.region} newest={newest} runs={acts} kind={kind} />
+      <div className="row wrap">
+        <Tabs
+          label="Environment"
+          panel="environment-panel"
+          value={tab}
+          options={[
+            { value: "units", label: "Units" },
+            { value: "resources", label: "Resources" },
+            { value: "outputs", label: "Outputs" },
+            { value: "runs", label: "Runs", count: runs.data?.items.length },
+          ]}
+          onChange={(value) => set({ tab: value === "units" ? undefined : value })}
+        />
+        <span className="grow" />
+        {tab === "runs" ? null : (
+          <Segmented
+            label="Which cloud"
+            value={kind}
+            options={[
+              { value: "real", label: "Real" },
+              { value: "rehearsal", label: "Rehearsal" },
+            ]}
+            onChange={(value) => set({ kind: value })}
+          />
         )}
-      </section>
+      </div>
+      <div id="environment-panel" role="tabpanel" aria-labelledby={`environment-panel-${tab}`} className="col">
+        {tab === "units" ? newest ? <Units run={newest} place={place} /> : <Empty title="Nothing was deployed">Units appear with the first {kind === "rehearsal" ? "rehearsal" : "deployment"}. Plan it first: you see every change before anything happens.</Empty> : null}
+        {tab === "resources" ? <StateResources place={place} /> : null}
+        {tab === "outputs" ? <Outputs place={place} /> : null}
+        {tab === "runs" ? (
+          runs.data && runs.data.items.length > 0 ? (
+            <RunTable label="Runs" runs={runs.data.items} />
+          ) : (
+            <Empty title="No runs yet">Plan it first: you see every change before anything happens.</Empty>
+          )
+        ) : null}
+      </div>
       {asked ? <StartRunDialog act={asked} deployment={id} environment={name} tenant={named} onClose={() => setAsked(null)} /> : null}
     </div>
   );
 }
 
+function Facts({ account, region, newest, runs, kind }: { account: string; region: string; newest: Run | undefined; runs: Run[]; kind: Kind }) {
+  const outcomes = runs.slice(0, 14).reverse();
+  return (
+    <dl className="figures card pad facts">
+      <div>
+        <dt>Account</dt>
+        <dd className="mono">{account || "–"}</dd>
+      </div>
+      <div>
+        <dt>Region</dt>
+        <dd className="mono">{region || "–"}</dd>
+      </div>
+      <div>
+        <dt>Last {kind === "rehearsal" ? "rehearsal" : "real run"}</dt>
+        <dd>
+          {newest ? (
+            <Link to={runAddress(newest)} className="link">
+              {actionWord(newest.action)} {newest.number}
+            </Link>
+          ) : (
+            "none"
+          )}{" "}
+          {newest ? (
+            <small className="mute">
+              <Time at={newest.ended_at ?? newest.began_at ?? newest.queued_at} />
+            </small>
+          ) : null}
+        </dd>
+      </div>
+      <div>
+        <dt>Last outcomes, newest right</dt>
+        <dd className="outcomes">
+          {outcomes.length === 0 ? "none" : null}
+          {outcomes.map((run) => (
+            <Link key={run.id} to={runAddress(run)} className="outcome" title={`${run.number} ${runLook(run).word}${run.rehearsal ? ", rehearsal" : ""}`}>
+              <StatusShape shape={runLook(run).shape} label={`${run.number} ${runLook(run).word}`} />
+            </Link>
+          ))}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
 /** As of the newest run. */
-function Units({ run, address }: { run: string; address: string }) {
+function Units({ run, place }: { run: Run; place: StatePlace }) {
   const { named } = usePlace();
-  const store = useRunStore(run, named);
+  const store = useRunStore(run.id, named);
   const units = useUnits(store);
   if (units.length === 0) return <Skeleton rows={4} />;
   return (
-    <DataTable
-      label="Units"
-      keyOf={(unit) => unit.name}
-      rows={units}
-      columns={[
-        {
-          key: "status",
-          head: "Status",
-          width: "140px",
-          cell: (unit) => (
-            <span className="row">
-              <StatusShape shape={unitLook(unit).shape} />
-              {unitLook(unit).word}
-            </span>
-          ),
-        },
-        {
-          key: "name",
-          head: "Unit",
-          width: "minmax(160px, 1fr)",
-          cell: (unit) => (
-            <Link to={address} search={{ unit: unit.name } as never} className="link b">
-              {unit.name}
-            </Link>
-          ),
-        },
-        { key: "needs", head: "Needs", width: "minmax(120px, 1fr)", cell: (unit) => <span className="mute">{unit.needs.join(", ") || "nothing"}</span> },
-        { key: "changes", head: "Changes", width: "160px", right: true, cell: (unit) => <Counts counts={unit.changes ?? unit.resources.by_op} /> },
-        { key: "took", head: "Took", width: "80px", right: true, cell: (unit) => <span className="num">{unit.seconds ? duration(unit.seconds) : "–"}</span> },
-      ]}
-    />
+    <>
+      <p className="mute row">
+        As of{" "}
+        <Link to={runAddress(run)} className="link">
+          {actionWord(run.action)} {run.number}
+        </Link>
+        {run.rehearsal ? <Rehearsal /> : null}
+      </p>
+      <DataTable
+        label="Units"
+        keyOf={(unit) => unit.name}
+        rows={units}
+        columns={[
+          {
+            key: "status",
+            head: "Status",
+            width: "140px",
+            cell: (unit) => (
+              <span className="row">
+                <StatusShape shape={unitLook(unit).shape} />
+                {unitLook(unit).word}
+              </span>
+            ),
+          },
+          {
+            key: "name",
+            head: "Unit",
+            width: "minmax(160px, 1fr)",
+            cell: (unit) => (
+              <Link {...(unitAddress(place, unit.name) as { to: string })} className="link b">
+                {unit.name}
+              </Link>
+            ),
+          },
+          { key: "why", head: "Why it ran", width: "minmax(140px, 1fr)", cell: (unit) => <span className="sec">{unit.reason ?? "–"}</span> },
+          { key: "needs", head: "Needs", width: "minmax(120px, 1fr)", cell: (unit) => <span className="mute">{unit.needs.join(", ") || "nothing"}</span> },
+          { key: "changes", head: "Changes", width: "160px", right: true, cell: (unit) => <Counts counts={unit.changes ?? unit.resources.by_op} /> },
+          { key: "took", head: "Took", width: "80px", right: true, cell: (unit) => <span className="num">{unit.seconds ? duration(unit.seconds) : "–"}</span> },
+        ]}
+      />
+    </>
   );
 }

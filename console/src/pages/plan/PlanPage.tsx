@@ -1,29 +1,35 @@
-/** `/plans/:id`: what a run would do, unit by unit, and the way to do it. */
+/** `/plans/:id`: what a run would do, unit by unit and property by property, and the way to do it. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { ClipboardCopy, Link as LinkIcon } from "lucide-react";
+import { useState } from "react";
 
 import { totalsOf } from "../../api/live/model";
 import type { UnitModel } from "../../api/live/model";
-import type { RunStore } from "../../api/live/store";
 import { runQuery } from "../../api/queries/runs";
 import type { Run } from "../../api/queries/runs";
 import { Button } from "../../components/Button";
-import { CommandLine } from "../../components/Copy";
+import { useCopy } from "../../components/Copy";
 import { Counts, OpGlyph, byKind } from "../../components/Operations";
-import { Empty, Failed, Skeleton } from "../../components/PageState";
+import { Failed, Skeleton } from "../../components/PageState";
 import { StatusPill, StatusShape } from "../../components/StatusShape";
-import { duration } from "../../components/Time";
-import { StartRunDialog } from "../../modules/deployments/StartRun";
+import { duration, timeOfDay } from "../../components/Time";
+import { planReport } from "../../modules/plans/report";
 import { CauseCard } from "../../modules/runs/CauseCard";
-import { ResourceTree } from "../../modules/runs/ResourceTree";
-import { runLook, unitLook } from "../../modules/runs/looks";
+import { runLook } from "../../modules/runs/looks";
 import { Rehearsal } from "../../modules/runs/RunTable";
-import { usePart, useRows, useRunStore, useUnit, useUnits } from "../../modules/runs/useRun";
-import { useMay, usePlace } from "../../modules/shell/context";
+import { useAllRows, usePart, useRunStore, useUnits } from "../../modules/runs/useRun";
+import { usePlace } from "../../modules/shell/context";
 import { useCrumbs, useFeedIndicator } from "../../modules/shell/frame";
+import { usePageKeys } from "../../modules/shell/keys";
 import { NotFound } from "../SignedIn";
+import { Decision } from "./Decision";
+import { PlanChanges } from "./PlanChanges";
+import { PlanGraph } from "./PlanGraph";
 import { risksOf } from "./risks";
+import type { Risk } from "./risks";
+import { useMarks } from "./useMarks";
+import type { Marks } from "./useMarks";
 
 export function PlanPage() {
   const { run = "" } = useParams({ strict: false }) as { run?: string };
@@ -35,199 +41,188 @@ export function PlanPage() {
   return <Plan key={run} run={found.data} tenant={named} />;
 }
 
+export function changes(unit: UnitModel): number {
+  return Object.entries(unit.resources.by_op).reduce((sum, [op, count]) => (op === "same" ? sum : sum + count), 0);
+}
+
+function flip(set: Set<string>, key: string): Set<string> {
+  const next = new Set(set);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}
+
 function Plan({ run: first, tenant }: { run: Run; tenant: string | undefined }) {
   const store = useRunStore(first.id, tenant);
+  const { me } = usePlace();
   usePart(store, "run");
   usePart(store, "totals");
   usePart(store, "freshness");
   const run = store.model.run ?? first;
   const units = useUnits(store);
-  const totals = totalsOf(store.model);
-  const search = useSearch({ strict: false }) as { unit?: string };
+  const changing = units.filter((unit) => changes(unit) > 0);
+  const rows = useAllRows(store, run.id, tenant, changing.map((unit) => unit.name));
+  const search = useSearch({ strict: false }) as { unit?: string; find?: string };
   const navigate = useNavigate();
-  const [reviewed, setReviewed] = useReviewed(run.id);
+  const marks = useMarks(run.id, me.user.id);
+  const [toggled, setToggled] = useState<Set<string>>(new Set());
+  const [whole, setWhole] = useState<Set<string>>(new Set());
+  const [copied, copy] = useCopy();
+  const [linked, copyLink] = useCopy();
   useFeedIndicator({ freshness: store.freshness, since: store.lastHeard });
   useCrumbs([
     { label: "Deployments", to: "/deployments" },
     { label: run.deployment, to: `/deployments/${run.deployment}` },
+    { label: run.environment, to: `/deployments/${run.deployment}/${run.environment}` },
     { label: `Plan ${run.number}` },
   ]);
-  const changing = units.filter((unit) => changes(unit) > 0);
+  const totals = totalsOf(store.model);
+  const kinds = byKind(totals.byOp);
   const selected = search.unit ?? changing[0]?.name;
-  const select = (unit: string) => void navigate({ to: `/plans/${run.id}`, search: { unit } as never, replace: true });
+  const set = (change: { unit?: string | undefined; find?: string | undefined }) =>
+    void navigate({ to: `/plans/${run.id}`, search: ((before: object) => ({ ...before, ...change })) as never, replace: true });
+  // The chosen unit is open; the others are as somebody left them.
+  const open = new Set([...toggled].filter((name) => name !== selected));
+  if (selected && !toggled.has(selected)) open.add(selected);
+  const select = (unit: string) => {
+    set({ unit });
+    setToggled((before) => new Set([...before].filter((name) => name !== unit)));
+    requestAnimationFrame(() => document.getElementById(`change-${unit}`)?.scrollIntoView({ block: "nearest" }));
+  };
+  const step = (by: number) => {
+    const names = changing.map((unit) => unit.name);
+    const next = names[Math.min(names.length - 1, Math.max(0, names.indexOf(selected ?? "") + by))];
+    if (next) select(next);
+  };
+  usePageKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    x: () => {
+      if (selected) marks.set(selected, !marks.has(selected));
+    },
+    "/": () => window.dispatchEvent(new Event("nimbus:filter")),
+  });
   const look = runLook(run);
-  const risks = risksOf(units);
+  const risks = risksOf(units, rows);
+  const unreviewed = [...risks.map((risk) => `risk:${risk.key}`), ...changing.map((unit) => unit.name)].filter((key) => !marks.has(key)).length;
+  const unchanged = units.filter((unit) => unit.status === "skipped").length;
   return (
     <div className="plan-grid">
-      <div className="page">
-        <div className="page-head">
-          <StatusPill shape={look.shape}>{run.status === "ended" && run.result === "succeeded" ? "Ready to decide" : look.word}</StatusPill>
-          <h1>
-            Plan for {run.deployment} in {run.environment}
-          </h1>
-          <span className="tag mono">{run.number}</span>
-          {run.rehearsal ? <Rehearsal /> : null}
-        </div>
-        <dl className="figures">
-          <div>
-            <dt>Units that change</dt>
-            <dd className="num">
-              {changing.length} <span className="mute small">of {units.length}</span>
-            </dd>
+      <div className="plan-main">
+        <header className="hd">
+          <div className="row wrap">
+            <StatusPill shape={look.shape}>{run.status === "ended" && run.result === "succeeded" ? "Ready to decide" : look.word}</StatusPill>
+            <h1 className="trunc">
+              Plan for {run.deployment} in {run.environment}
+            </h1>
+            <span className="tag mono">{run.number}</span>
+            {run.rehearsal ? <Rehearsal /> : null}
+            <span className="grow" />
+            <Button size="sm" kind="ghost" icon={LinkIcon} onClick={() => copyLink(location.href)}>
+              {linked ? "Copied" : "Copy link"}
+            </Button>
+            <Button size="sm" kind="ghost" icon={ClipboardCopy} onClick={() => copy(planReport(run, units, rows, risks))}>
+              {copied ? "Copied" : "Copy as markdown"}
+            </Button>
           </div>
-          <div>
-            <dt>Resources</dt>
-            <dd>
-              <Counts counts={totals.byOp} />
-            </dd>
+          <div className="meta">
+            <span>
+              asked by <b>{store.model.requestedByName ?? "a member of this tenant"}</b> at <b className="num">{timeOfDay(run.queued_at)}</b>
+            </span>
+            <span>
+              deployment <b className="mono">{run.deployment}</b>
+            </span>
+            {run.rehearsal ? <span>nothing real is touched</span> : null}
           </div>
-          {store.model.usualSeconds ? (
+          <dl className="sum">
             <div>
-              <dt>Usually takes</dt>
-              <dd className="num">{duration(store.model.usualSeconds)}</dd>
+              <dt>Units that change</dt>
+              <dd className="num">
+                {changing.length} <small>of {units.length}</small>
+              </dd>
             </div>
-          ) : null}
-        </dl>
+            <div>
+              <dt>Resources</dt>
+              <dd>
+                <Counts counts={totals.byOp} />
+                {unchanged > 0 ? <small>{unchanged === 1 ? "1 unit unchanged" : `${unchanged} units unchanged`}</small> : null}
+              </dd>
+            </div>
+            <div>
+              <dt>Warnings</dt>
+              <dd className="num">
+                {store.model.warnings === 0 ? "none" : <span className="tag warn">{store.model.warnings === 1 ? "1 warning" : `${store.model.warnings} warnings`}</span>}
+              </dd>
+            </div>
+            {store.model.usualSeconds ? (
+              <div>
+                <dt>Usually takes</dt>
+                <dd className="num">{duration(store.model.usualSeconds)}</dd>
+              </div>
+            ) : null}
+          </dl>
+        </header>
         <CauseCard store={store} onSelect={select} />
-        <section className="section" aria-label="Read these first">
-          <h2>Read these first</h2>
-          {risks.length === 0 ? (
-            <p className="mute">{run.status === "ended" ? "Nothing is deleted or replaced." : "Units are still being planned."}</p>
-          ) : (
-            <ul className="card">
-              {risks.map((risk) => (
-                <li key={risk.key} className="risk">
-                  <OpGlyph op={risk.op} />
-                  <span className="grow">
-                    <b>{risk.title}</b> <span className="sec">{risk.about}</span>
-                  </span>
-                  <span className={`tag ${risk.tone}`}>{risk.word}</span>
-                  <button type="button" className="link" onClick={() => select(risk.unit)}>
-                    {risk.unit}
-                  </button>
-                </li>
-              ))}
-            </ul>
-          )}
-        </section>
-        <section className="section" aria-label="Whole graph">
-          <h2>
-            Whole graph <span className="mute">{units.length} units in dependency order</span>
-          </h2>
-          <div className="card matrix">
-            {units.map((unit) => (
-              <MatrixCell key={unit.name} store={store} name={unit.name} selected={unit.name === selected} onSelect={select} />
-            ))}
-            {units.length === 0 ? <p className="mute">Units appear as they are planned.</p> : null}
-          </div>
-        </section>
-        {selected ? (
-          <Changes store={store} run={run.id} tenant={tenant} unit={selected} reviewed={reviewed.has(selected)} onReviewed={(on) => setReviewed(selected, on)} />
-        ) : (
-          <Empty title={run.status === "ended" ? "Nothing changes" : "Planning"} />
-        )}
+        <div className="plan-body">
+          <ReadFirst risks={risks} marks={marks} ended={run.status === "ended"} onSelect={select} />
+          <PlanGraph store={store} environment={run.environment} units={units} selected={selected} onSelect={select} />
+          <PlanChanges
+            units={changing}
+            rows={rows}
+            marks={marks}
+            selected={selected}
+            open={open}
+            onToggle={(unit) => setToggled(flip(toggled, unit))}
+            whole={whole}
+            onWhole={(unit) => setWhole(flip(whole, unit))}
+            find={search.find ?? ""}
+            onFind={(find) => set({ find: find || undefined })}
+          />
+        </div>
       </div>
-      <Decision run={run} tenant={tenant} units={changing} reviewed={reviewed} />
+      <Decision run={run} tenant={tenant} open={unreviewed} changing={changing.length} oneWay={(kinds["delete"] ?? 0) + (kinds["replace"] ?? 0)} />
     </div>
   );
 }
 
-export function changes(unit: UnitModel): number {
-  return Object.entries(unit.resources.by_op).reduce((sum, [op, count]) => (op === "same" ? sum : sum + count), 0);
-}
-
-const BOXES: [string, string][] = [["delete", "d"], ["replace", "x"], ["update", "u"], ["create", "c"]];
-
-function MatrixCell({ store, name, selected, onSelect }: { store: RunStore; name: string; selected: boolean; onSelect: (unit: string) => void }) {
-  const unit = useUnit(store, name);
-  if (!unit) return null;
-  const kinds = byKind(unit.resources.by_op);
-  const box = BOXES.find(([kind]) => (kinds[kind] ?? 0) > 0)?.[1] ?? "";
+function ReadFirst({ risks, marks, ended, onSelect }: { risks: Risk[]; marks: Marks; ended: boolean; onSelect: (unit: string) => void }) {
+  const done = risks.filter((risk) => marks.has(`risk:${risk.key}`)).length;
   return (
-    <button type="button" className={box} aria-pressed={selected} onClick={() => onSelect(name)}>
-      <span className="row" style={{ gap: 5 }}>
-        <StatusShape shape={unitLook(unit).shape} label={unitLook(unit).word} />
-        <span className="b">{name}</span>
-      </span>
-      <Counts counts={unit.resources.by_op} />
-    </button>
-  );
-}
-
-interface ChangesProps {
-  store: RunStore;
-  run: string;
-  tenant: string | undefined;
-  unit: string;
-  reviewed: boolean;
-  onReviewed: (on: boolean) => void;
-}
-
-function Changes({ store, run, tenant, unit: name, reviewed, onReviewed }: ChangesProps) {
-  const unit = useUnit(store, name);
-  const rows = useRows(store, run, tenant, name);
-  const [find, setFind] = useState("");
-  return (
-    <section className="section" aria-label={`Changes of ${name}`}>
-      <div className="row wrap">
-        <h2 className="h2">{name}</h2>
-        {unit ? <Counts counts={unit.resources.by_op} /> : null}
-        {unit && unit.needs.length > 0 ? <span className="mute">after {unit.needs.join(", ")}</span> : null}
-        <span className="grow" />
-        <input className="input sm" style={{ width: 200 }} type="search" placeholder="Filter by name or type" aria-label="Filter changes" value={find} onChange={(event) => setFind(event.target.value)} />
-        <label className="tick">
-          <input type="checkbox" checked={reviewed} onChange={(event) => onReviewed(event.target.checked)} />
-          <span>Reviewed</span>
-        </label>
+    <section className="section" aria-label="Read these first">
+      <div className="row">
+        <h2 className="h2">Read these first</h2>
+        {risks.length > 0 ? (
+          <span className="mute small num">
+            {done} of {risks.length} reviewed
+          </span>
+        ) : null}
       </div>
-      <div className="card" style={{ height: Math.min(420, Math.max(80, rows.length * 24 + 12)), display: "flex" }}>
-        <ResourceTree rows={rows} all={false} find={find} />
-      </div>
-      {unit?.reason ? <p className="mute">Why it would run: {unit.reason}</p> : null}
+      {risks.length === 0 ? (
+        <p className="card risk sec">
+          <StatusShape shape={ended ? "ok" : "running"} />
+          {ended ? "Nothing is deleted or replaced, and every value is known." : "Units are still being planned."}
+        </p>
+      ) : (
+        <ul className="card">
+          {risks.map((risk) => (
+            <li key={risk.key} className="risk">
+              {risk.op === "unknown" ? <StatusShape shape="unknown" /> : <OpGlyph op={risk.op} />}
+              <span className="grow trunc" title={`${risk.title} ${risk.about}`}>
+                <b>{risk.title}</b> <span className="sec">{risk.about}</span>
+              </span>
+              <span className={`tag ${risk.tone}`}>{risk.word}</span>
+              <button type="button" className="link" onClick={() => onSelect(risk.unit)}>
+                {risk.unit}
+              </button>
+              <label className="tick seen">
+                <input type="checkbox" checked={marks.has(`risk:${risk.key}`)} onChange={(event) => marks.set(`risk:${risk.key}`, event.target.checked)} />
+                <span className="small">
+                  Reviewed<span className="hidden-text"> {risk.title}</span>
+                </span>
+              </label>
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   );
-}
-
-function Decision({ run, tenant, units, reviewed }: { run: Run; tenant: string | undefined; units: UnitModel[]; reviewed: Set<string> }) {
-  const [asked, setAsked] = useState(false);
-  const may = useMay();
-  const open = units.filter((unit) => !reviewed.has(unit.name)).length;
-  const off =
-    may("stack:instance:deploy") ??
-    (run.status !== "ended" ? "The plan is not finished." : run.result !== "succeeded" ? "A plan that failed cannot be carried out." : null);
-  return (
-    <aside className="plan-side" aria-label="Decision">
-      <section>
-        <h2 className="h2">Decision</h2>
-        <p className="sec">{open === 0 ? "Every unit that changes was reviewed." : `${open} of ${units.length} units that change are not reviewed.`}</p>
-        <Button kind="pri" size="full" off={off} onClick={() => setAsked(true)}>
-          Deploy…
-        </Button>
-        {off ? <p className="mute small">{off}</p> : null}
-      </section>
-      <section>
-        <h2 className="h2">If it fails</h2>
-        <p className="sec">Each unit goes back to its state before the run, last first. You choose when you deploy.</p>
-      </section>
-      <section>
-        <h2 className="h2">The same in a terminal</h2>
-        <CommandLine command={`nimbus preview ${run.deployment} --environment ${run.environment}${run.rehearsal ? " --rehearse" : ""}`} />
-      </section>
-      {asked ? <StartRunDialog act="deploy" deployment={run.deployment} environment={run.environment} tenant={tenant} onClose={() => setAsked(false)} /> : null}
-    </aside>
-  );
-}
-
-/** Review marks of this person on this machine. */
-function useReviewed(run: string): [Set<string>, (unit: string, on: boolean) => void] {
-  const place = `nimbus.reviewed.${run}`;
-  const [marks, setMarks] = useState<Set<string>>(() => new Set(JSON.parse(localStorage.getItem(place) ?? "[]") as string[]));
-  useEffect(() => localStorage.setItem(place, JSON.stringify([...marks])), [place, marks]);
-  const mark = (unit: string, on: boolean) => {
-    const next = new Set(marks);
-    if (on) next.add(unit);
-    else next.delete(unit);
-    setMarks(next);
-  };
-  return [marks, mark];
 }
