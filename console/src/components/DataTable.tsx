@@ -47,6 +47,8 @@ export function DataTable<Row>({ label, columns, rows, keyOf, onOpen, rowHeight 
         key={keyOf(row)}
         role="row"
         aria-rowindex={index + 2}
+        // Rows that lead somewhere are reached with j and k; their link is the stop of the Tab key.
+        tabIndex={onOpen ? -1 : undefined}
         className={onOpen ? "trow go" : "trow"}
         style={grid}
         onClick={(event) => {

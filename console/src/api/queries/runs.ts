@@ -16,12 +16,19 @@ export interface RunFilter {
 
 const LIST = 200;
 
-export function runsQuery(tenant: string | undefined, filter: RunFilter = {}) {
+/** The newest, and whether there are older ones. */
+export function runsQuery(tenant: string | undefined, filter: RunFilter = {}, count = LIST) {
   return queryOptions({
-    queryKey: ["runs", tenant ?? "", filter],
+    queryKey: ["runs", tenant ?? "", filter, count],
     queryFn: async ({ signal }) => {
-      const page = await call("GET /api/v1/runs", { query: { tenant, ...filter, limit: LIST }, signal });
-      return { items: page.items, more: Boolean(page.next) };
+      const items: Run[] = [];
+      let after: string | undefined;
+      do {
+        const page = await call("GET /api/v1/runs", { query: { tenant, ...filter, after, limit: LIST }, signal });
+        items.push(...page.items);
+        after = page.next ?? undefined;
+      } while (after && items.length < count);
+      return { items, more: Boolean(after) };
     },
     refetchInterval: (query) => (query.state.data?.items.some((run) => run.status !== "ended") ? 3_000 : 15_000),
   });

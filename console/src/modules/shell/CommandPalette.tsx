@@ -1,46 +1,56 @@
 /**
- * One field for everything: pages, deployments, runs, tenants, commands. A first letter narrows down: `>` commands,
- * `@` tenants, `#` runs and deployments, `/` pages. What somebody may not do is listed with the reason.
+ * One field for everything: pages, deployments, runs, people, tenants, commands, and things that were pasted. A first
+ * letter narrows down: `>` commands, `@` people and tenants, `#` runs and deployments, `/` pages, `?` help. What
+ * somebody may not do is listed with the reason.
  */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KeyboardEvent } from "react";
 
+import { usersQuery } from "../../api/queries/access";
 import { deploymentsQuery } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
 import { StatusShape } from "../../components/StatusShape";
 import type { Shape } from "../../components/StatusShape";
-import { runLook } from "../runs/looks";
+import { actionWord, runLook } from "../runs/looks";
 import { useMay, usePlace } from "./context";
+import { narrow, pasted, recentIds, remember } from "./find";
+import type { Findable } from "./find";
 import { permitted } from "./navigation";
 import { pathOf } from "./TenantSwitcher";
 
-interface Found {
-  id: string;
-  group: string;
-  label: string;
-  about?: string;
+interface Found extends Findable {
   shape?: Shape;
   off?: string | null;
   act: () => void;
 }
 
+export interface Command {
+  label: string;
+  act: () => void;
+  off?: string | null | undefined;
+}
+
 interface Props {
   onClose: () => void;
   go: (to: string, search?: Record<string, string | undefined>) => void;
-  commands: { label: string; act: () => void }[];
+  commands: Command[];
+  /** Shows the keys of the page. */
+  help: () => void;
 }
 
-const MOST = 40;
+const MOST = 60;
 
-export function CommandPalette({ onClose, go, commands }: Props) {
-  const { me, named, tenants } = usePlace();
+export function CommandPalette({ onClose, go, commands, help }: Props) {
+  const { me, named, tenant: here, tenants } = usePlace();
   const may = useMay();
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
+  const [recent] = useState(() => recentIds(localStorage));
   const dialog = useRef<HTMLDialogElement>(null);
-  const deployments = useQuery(deploymentsQuery(named)).data;
-  const runs = useQuery(runsQuery(named)).data;
+  const deployments = useQuery({ ...deploymentsQuery(named), enabled: may("deployment:definition:read") === null }).data;
+  const runs = useQuery({ ...runsQuery(named), enabled: may("deployment:definition:read") === null }).data;
+  const users = useQuery({ ...usersQuery(here.id), enabled: may("users:read") === null }).data;
 
   useEffect(() => {
     const element = dialog.current;
@@ -52,35 +62,43 @@ export function CommandPalette({ onClose, go, commands }: Props) {
     for (const page of permitted(me.permissions)) {
       found.push({ id: page.to, group: "Pages", label: page.label, about: page.to, act: () => go(page.to) });
     }
-    found.push({
-      id: ">deploy",
-      group: "Commands",
-      label: "New deployment…",
-      off: may("deployment:definition:create"),
-      act: () => go("/deployments/new"),
-    });
+    found.push({ id: ">new", group: "Commands", label: "New deployment…", off: may("deployment:definition:create"), act: () => go("/deployments/new") });
     for (const command of commands) {
-      found.push({ id: `>${command.label}`, group: "Commands", label: command.label, act: command.act });
+      found.push({ id: `>${command.label}`, group: "Commands", label: command.label, off: command.off ?? null, act: command.act });
     }
     for (const one of deployments ?? []) {
       const about = `${one.organization} / ${one.project}, ${one.template}`;
       found.push({ id: one.id, group: "Deployments", label: one.id, about, act: () => go(`/deployments/${one.id}`) });
+      const off = may("stack:instance:deploy");
+      found.push({ id: `>deploy ${one.id}`, group: "Commands", label: `Deploy ${one.id}…`, about: one.project, off, act: () => go(`/deployments/${one.id}`) });
     }
     for (const run of runs?.items ?? []) {
-      const look = runLook(run);
-      const about = `${run.action} ${run.deployment} ${run.environment}`;
-      found.push({ id: run.id, group: "Runs", label: run.number, about, shape: look.shape, act: () => go(`/runs/${run.id}`) });
+      const about = `${actionWord(run.action)} ${run.deployment} ${run.environment}`;
+      const to = run.action === "preview" ? `/plans/${run.id}` : `/runs/${run.id}`;
+      found.push({ id: run.id, group: "Runs", label: run.number, about, shape: runLook(run).shape, act: () => go(to) });
+    }
+    for (const user of users ?? []) {
+      found.push({ id: `user ${user.id}`, group: "People", label: user.display_name || user.email, about: user.email, act: () => go(`/users/${user.id}`) });
     }
     for (const tenant of tenants) {
       const t = tenant.id === me.tenant.id ? undefined : tenant.slug || tenant.id;
       found.push({ id: `@${tenant.id}`, group: "Tenants", label: pathOf(tenant, tenants), act: () => go("/", { t }) });
     }
+    found.push({ id: "?keys", group: "Help", label: "Keys of this page", about: "?", act: help });
     return found;
-  }, [me, may, go, commands, deployments, runs, tenants]);
+  }, [me, may, go, commands, deployments, runs, users, tenants, help]);
 
-  const shown = useMemo(() => narrow(all, text).slice(0, MOST), [all, text]);
+  const matching = useMemo(() => {
+    const direct = opened(text, go);
+    if (direct) return [direct, ...narrow(all, text)];
+    if (text !== "") return narrow(all, text);
+    const last = recent.map((id) => all.find((one) => one.id === id)).filter((one) => one !== undefined);
+    return [...last.map((one) => ({ ...one, group: "Recent" })), ...narrow(all.filter((one) => !recent.includes(one.id)), "")];
+  }, [all, text, recent, go]);
+  const shown = matching.slice(0, MOST);
   const choose = (found: Found | undefined) => {
     if (!found || found.off) return;
+    remember(localStorage, found.id);
     onClose();
     found.act();
   };
@@ -116,7 +134,7 @@ export function CommandPalette({ onClose, go, commands }: Props) {
         aria-controls="found"
         aria-activedescendant={shown.length > 0 ? `found-${at}` : undefined}
         aria-label="Search or run a command"
-        placeholder="Search or run a command: > @ # /"
+        placeholder="Search, paste a URN or id, or begin with > @ # / ?"
         value={text}
         onChange={(event) => {
           setText(event.target.value);
@@ -127,7 +145,7 @@ export function CommandPalette({ onClose, go, commands }: Props) {
       <div className="results" role="listbox" id="found" aria-label="Results" tabIndex={-1}>
         {shown.map((found, index) => (
           <div
-            key={found.id}
+            key={`${found.group} ${found.id}`}
             id={`found-${index}`}
             role="option"
             aria-selected={index === at}
@@ -141,29 +159,29 @@ export function CommandPalette({ onClose, go, commands }: Props) {
               {found.label}
               {found.off ? <span className="why">{found.off}</span> : null}
             </span>
-            <span className="end trunc">{found.about ?? found.group}</span>
+            <span className="end trunc">{found.group === "Recent" ? `recent, ${found.about ?? ""}`.replace(/, $/, "") : (found.about ?? found.group)}</span>
           </div>
         ))}
         {shown.length === 0 ? <p className="head mute">Nothing is called that here.</p> : null}
+        {matching.length > shown.length ? <p className="head mute">{matching.length - shown.length} more: type to narrow down.</p> : null}
       </div>
     </dialog>
   );
 }
 
-const PREFIXES: Record<string, string[]> = {
-  ">": ["Commands"],
-  "@": ["Tenants"],
-  "#": ["Deployments", "Runs"],
-  "/": ["Pages"],
-};
-
-function narrow(all: Found[], text: string): Found[] {
-  const groups = PREFIXES[text[0] ?? ""];
-  const wanted = (groups ? text.slice(1) : text).trim().toLowerCase();
-  const words = wanted.split(/\s+/).filter(Boolean);
-  return all.filter((found) => {
-    if (groups && !groups.includes(found.group)) return false;
-    const haystack = `${found.label} ${found.about ?? ""} ${found.id}`.toLowerCase();
-    return words.every((word) => haystack.includes(word));
-  });
+/** What was pasted, as something that can be opened. */
+function opened(text: string, go: Props["go"]): Found | null {
+  const thing = pasted(text);
+  if (!thing) return null;
+  switch (thing.kind) {
+    case "run":
+      return { id: `run ${thing.id}`, group: "Pasted", label: `Open run ${thing.id.slice(0, 8)}…`, about: "run", act: () => go(`/runs/${thing.id}`) };
+    case "trace":
+      return { id: `trace ${thing.id}`, group: "Pasted", label: `Audit entries of trace ${thing.id.slice(0, 8)}…`, about: "audit", act: () => go("/audit", { trace_id: thing.id }) };
+    case "unit":
+    case "urn": {
+      const to = `/deployments/${thing.deployment}/${thing.environment}/units/${thing.unit}`;
+      return { id: to, group: "Pasted", label: `${thing.unit} of ${thing.deployment} in ${thing.environment}`, about: thing.kind === "urn" ? "resource" : "unit", act: () => go(to) };
+    }
+  }
 }

@@ -10,7 +10,7 @@ import { Menu } from "../../components/Menu";
 import { CommandPalette } from "./CommandPalette";
 import { usePlace } from "./context";
 import { useFrame } from "./frame";
-import { KeyHelp, useKeys } from "./keys";
+import { KeyHelp, useKeys, useListKeys } from "./keys";
 import { LiveDot } from "./LiveDot";
 import { permitted } from "./navigation";
 import { TenantSwitcher } from "./TenantSwitcher";
@@ -35,7 +35,9 @@ export function Shell() {
     },
     [navigate],
   );
-  useKeys({ go, palette: () => setPalette(true), help: () => setHelp(true) });
+  const openHelp = useCallback(() => setHelp(true), []);
+  useKeys({ go, palette: () => setPalette(true), help: openHelp });
+  useListKeys();
 
   // A new page begins at its beginning, for eyes and for screen readers.
   useEffect(() => {
@@ -90,8 +92,8 @@ export function Shell() {
       <main id="main" className="main" ref={main} tabIndex={-1}>
         <Outlet />
       </main>
-      {palette ? <CommandPalette onClose={() => setPalette(false)} go={go} commands={commands} /> : null}
-      {help ? <KeyHelp onClose={() => setHelp(false)} /> : null}
+      {palette ? <CommandPalette onClose={() => setPalette(false)} go={go} commands={commands} help={openHelp} /> : null}
+      {help ? <KeyHelp path={path} onClose={() => setHelp(false)} /> : null}
     </div>
   );
 }

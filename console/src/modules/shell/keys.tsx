@@ -73,41 +73,78 @@ export function usePageKeys(keys: Record<string, () => void>): void {
   }, []);
 }
 
-const RUN_KEYS: [string, string][] = [
+/** Moves between rows that lead somewhere, opens them, and finds the filter of a list. */
+export function useListKeys(): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || !lettersOn()) return;
+      const main = document.getElementById("main");
+      if (!main || isTyping(event)) return;
+      if (event.key === "/") {
+        const filter = main.querySelector<HTMLElement>(".filters input[type=search]");
+        if (!filter) return;
+        event.preventDefault();
+        filter.focus();
+        return;
+      }
+      const rows = [...main.querySelectorAll<HTMLElement>(".trow.go")];
+      if (rows.length === 0) return;
+      const at = rows.indexOf(document.activeElement as HTMLElement);
+      if (event.key === "j" || event.key === "k") {
+        event.preventDefault();
+        const next = rows[Math.min(rows.length - 1, Math.max(0, at + (event.key === "j" ? 1 : -1)))];
+        next?.focus();
+        next?.scrollIntoView({ block: "nearest" });
+      }
+      if (event.key === "Enter" && at >= 0) rows[at]?.click();
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, []);
+}
+
+type KeyLine = [string, string];
+
+const RUN_KEYS: KeyLine[] = [
   ["j / k", "next or previous unit"],
-  ["Enter", "open the unit"],
   ["f", "first failure"],
   ["n", "back to now"],
   ["[ / ]", "replay: step back or on"],
-  ["/", "filter"],
+  ["/", "filter units"],
+];
+const PLAN_KEYS: KeyLine[] = [
+  ["j / k", "next or previous unit that changes"],
+  ["x", "mark the unit as reviewed"],
+  ["/", "filter changes"],
+];
+const LIST_KEYS: KeyLine[] = [
+  ["j / k", "next or previous row"],
+  ["Enter", "open the row"],
+  ["/", "filter the list"],
 ];
 
-export function KeyHelp({ onClose }: { onClose: () => void }) {
+/** The keys that the page at this address has of its own. */
+export function keysOf(path: string): KeyLine[] {
+  if (/^\/runs\/./.test(path)) return RUN_KEYS;
+  if (path.startsWith("/plans/")) return PLAN_KEYS;
+  return LIST_KEYS;
+}
+
+export function KeyHelp({ path, onClose }: { path: string; onClose: () => void }) {
   const [on, setOn] = useState(lettersOn);
   return (
     <Dialog title="Keys and help" onClose={onClose}>
-      <dl className="pairs">
-        <dt>
-          <kbd>Ctrl K</kbd>
-        </dt>
-        <dd>search or run a command</dd>
-        {DESTINATIONS.filter((one) => one.key).map((one) => (
-          <div key={one.to} style={{ display: "contents" }}>
-            <dt>
-              <kbd>g</kbd> <kbd>{one.key}</kbd>
-            </dt>
-            <dd>{one.label}</dd>
-          </div>
-        ))}
-        {RUN_KEYS.map(([key, what]) => (
-          <div key={key} style={{ display: "contents" }}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what} (run)</dd>
-          </div>
-        ))}
-      </dl>
+      <h3 className="h2">On this page</h3>
+      <KeyList lines={keysOf(path)} />
+      <h3 className="h2">Everywhere</h3>
+      <KeyList
+        lines={[
+          ["Ctrl K", "search, paste a URN or id, run a command"],
+          ["?", "this help"],
+          ["Esc", "close what is open"],
+          ...DESTINATIONS.flatMap<KeyLine>((one) => (one.key ? [[`g ${one.key}`, one.label]] : [])),
+        ]}
+      />
       <Tick
         checked={on}
         onChange={(event) => {
@@ -122,5 +159,20 @@ export function KeyHelp({ onClose }: { onClose: () => void }) {
         <code className="mono">/api/v1/openapi.json</code>.
       </p>
     </Dialog>
+  );
+}
+
+function KeyList({ lines }: { lines: KeyLine[] }) {
+  return (
+    <dl className="pairs keys">
+      {lines.map(([key, what]) => (
+        <div key={key} style={{ display: "contents" }}>
+          <dt>
+            <kbd>{key}</kbd>
+          </dt>
+          <dd>{what}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -67,7 +67,7 @@ export function AuditPage() {
         </Button>
       </div>
       {proof ? <Proof tenant={tenant.id} /> : null}
-      <div className="filters">
+      <div className="filters tight">
         <input className="input sm" type="search" aria-label="Action" placeholder="Action, such as tenants.create" value={search.action ?? ""} onChange={(event) => set({ action: event.target.value || undefined })} />
         <input className="input sm" type="search" aria-label="Kind of thing" placeholder="Kind of thing, such as user" value={search.resource_type ?? ""} onChange={(event) => set({ resource_type: event.target.value || undefined })} />
         <select className="input sm" aria-label="Who" value={search.user_id ?? ""} onChange={(event) => set({ user_id: event.target.value || undefined })}>

@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { call } from "../../api/client";
 import type { Schema } from "../../api/client";
-import { effectiveQuery, useTenantAct } from "../../api/queries/access";
+import { deletedTenantsQuery, effectiveQuery, useTenantAct } from "../../api/queries/access";
 import { tenantsQuery } from "../../api/queries/session";
 import type { Tenant } from "../../api/queries/session";
 import { Button } from "../../components/Button";
@@ -87,10 +87,20 @@ export function TenantsPage() {
             },
             { key: "slug", head: "Slug", width: "minmax(100px, 160px)", cell: ({ tenant }) => <span className="mono">{tenant.slug || "–"}</span> },
             { key: "kept", head: "Kept apart by", width: "120px", cell: ({ tenant }) => tenant.isolation_type },
+            {
+              key: "limits",
+              head: "Own limits",
+              width: "minmax(120px, 220px)",
+              cell: ({ tenant }) => {
+                const own = Object.entries((tenant.quotas ?? {}) as Record<string, number>);
+                return own.length === 0 ? <span className="mute">inherited</span> : <span className="num">{own.map(([name, limit]) => `${name} ${limit}`).join(", ")}</span>;
+              },
+            },
             { key: "made", head: "Made", width: "110px", right: true, cell: ({ tenant }) => <Time at={tenant.created_at} /> },
           ]}
         />
       ) : null}
+      {may("tenant:definition:delete") === null ? <DeletedTenants below={here.id} /> : null}
       {making ? (
         <FormDialog
           title="New tenant"
@@ -122,6 +132,48 @@ export function TenantsPage() {
   );
 }
 
+/** Tenants that were deleted and can still be had back. */
+function DeletedTenants({ below }: { below: string }) {
+  const say = useSay();
+  const deleted = useQuery(deletedTenantsQuery(below));
+  const restore = useTenantAct<string>(["tenants", "deleted-tenants"], (id) =>
+    call("POST /api/v1/tenants/{tenant}/deleted/{deleted}/restore", { path: { tenant: below, deleted: id } }),
+  );
+  if (!deleted.data || deleted.data.length === 0) return null;
+  return (
+    <section className="section" aria-label="Deleted">
+      <h2>Deleted, and not gone yet</h2>
+      <DataTable
+        label="Deleted tenants"
+        rows={deleted.data}
+        keyOf={(tenant) => tenant.id}
+        columns={[
+          { key: "name", head: "Tenant", width: "minmax(200px, 1fr)", cell: (tenant) => <span className="b">{labelOf(tenant)}</span> },
+          { key: "slug", head: "Slug", width: "minmax(100px, 160px)", cell: (tenant) => <span className="mono">{tenant.slug}</span> },
+          { key: "at", head: "Deleted", width: "120px", cell: (tenant) => <Time at={tenant.deleted_at} /> },
+          { key: "gone", head: "Gone", width: "120px", cell: (tenant) => <Time at={tenant.gone_at} /> },
+          {
+            key: "restore",
+            head: "",
+            width: "100px",
+            right: true,
+            cell: (tenant) => (
+              <Button
+                size="sm"
+                busy={restore.isPending}
+                aria-label={`Restore ${labelOf(tenant)}`}
+                onClick={() => restore.mutate(tenant.id, { onSuccess: () => say(`${labelOf(tenant)} is back.`), onError: (error) => say(error.message, true) })}
+              >
+                Restore
+              </Button>
+            ),
+          },
+        ]}
+      />
+    </section>
+  );
+}
+
 export function TenantPage() {
   const { tenant: id = "" } = useParams({ strict: false }) as { tenant?: string };
   const { tenants, me } = usePlace();
@@ -134,7 +186,7 @@ export function TenantPage() {
   useCrumbs([{ label: "Tenants", to: "/tenants" }, { label: tenant ? labelOf(tenant) : id }]);
   const rename = useTenantAct<string>(["tenants", "me"], (name) => call("PATCH /api/v1/tenants/{tenant}", { path: { tenant: id }, body: { name } }));
   const limits = useTenantAct<Record<string, number>>(["effective", "tenants"], (quotas) => call("PUT /api/v1/tenants/{tenant}/quotas", { path: { tenant: id }, body: { quotas } }));
-  const remove = useTenantAct<undefined>(["tenants"], () => call("DELETE /api/v1/tenants/{tenant}", { path: { tenant: id } }));
+  const remove = useTenantAct<undefined>(["tenants", "deleted-tenants"], () => call("DELETE /api/v1/tenants/{tenant}", { path: { tenant: id } }));
   if (!tenant) return <NotFound />;
   const own = (tenant.quotas ?? {}) as Record<string, number>;
   return (
@@ -169,6 +221,7 @@ export function TenantPage() {
             keyOf={(quota) => quota.resource}
             columns={[
               { key: "what", head: "What", width: "minmax(160px, 1fr)", cell: (quota) => quota.resource },
+              { key: "bar", head: "Of the limit", width: "minmax(120px, 220px)", cell: (quota) => <meter min={0} max={Math.max(1, quota.quota)} value={quota.used} aria-label={`${quota.resource}: ${quota.used} of ${quota.quota}`} /> },
               { key: "used", head: "Used", width: "90px", right: true, cell: (quota) => <span className="num">{quota.used}</span> },
               { key: "limit", head: "Limit", width: "90px", right: true, cell: (quota) => <span className="num">{quota.quota}</span> },
               { key: "from", head: "From", width: "140px", cell: (quota) => (quota.inherited ? "further up" : "here") },

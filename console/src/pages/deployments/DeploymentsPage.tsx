@@ -1,9 +1,10 @@
 /** All deployments of the tenant, each with its environments as shapes. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Lock } from "lucide-react";
 import { useMemo } from "react";
 
-import { deploymentsQuery } from "../../api/queries/deployments";
+import { deploymentsQuery, environmentsQuery } from "../../api/queries/deployments";
 import type { Deployment } from "../../api/queries/deployments";
 import { runsQuery } from "../../api/queries/runs";
 import type { Run } from "../../api/queries/runs";
@@ -15,8 +16,10 @@ import { StatusShape } from "../../components/StatusShape";
 import { Time } from "../../components/Time";
 import { actionWord, runLook } from "../../modules/runs/looks";
 import { runAddress } from "../../modules/runs/RunTable";
+import { SavedViews } from "../../modules/views/SavedViews";
 import { useMay, usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
+import { isProduction } from "../deployment/DeploymentPage";
 import { NewDeployment } from "../home/HomePage";
 
 interface Row {
@@ -24,6 +27,8 @@ interface Row {
   /** The newest run of each environment. */
   environments: Run[];
   last: Run | undefined;
+  /** There are runs that were not read: what is missing here may be among them. */
+  older: boolean;
 }
 
 type View = "all" | "failed" | "running" | "archived";
@@ -32,13 +37,13 @@ interface Filter {
   find?: string;
 }
 
-function rowsOf(deployments: Deployment[], runs: Run[]): Row[] {
+function rowsOf(deployments: Deployment[], runs: Run[], older: boolean): Row[] {
   return deployments.map((deployment) => {
     const own = runs.filter((run) => run.deployment === deployment.id);
     const acts = own.filter((run) => run.action !== "preview");
     const newest = new Map<string, Run>();
     for (const run of acts) if (!newest.has(run.environment)) newest.set(run.environment, run);
-    return { deployment, environments: [...newest.values()], last: own[0] };
+    return { deployment, environments: [...newest.values()], last: own[0], older };
   });
 }
 
@@ -48,6 +53,29 @@ function inView(row: Row, view: View): boolean {
     return row.environments.some((run) => ["failed", "needs_attention", "rolled_back"].includes(run.result ?? ""));
   }
   return true;
+}
+
+function EnvironmentShapes({ deployment, runs }: { deployment: string; runs: Run[] }) {
+  if (runs.length === 0) return <span className="mute">not deployed</span>;
+  return (
+    <span className="outcomes">
+      {runs.map((run) => (
+        <Link key={run.environment} to={`/deployments/${deployment}/${run.environment}`} className={run.rehearsal ? "envtag practice" : "envtag"} title={`${run.environment}: ${runLook(run).word}${run.rehearsal ? ", rehearsal" : ""}`}>
+          <StatusShape shape={runLook(run).shape} label={runLook(run).word} />
+          {isProduction(run.environment) ? <Lock className="s lock" aria-label="production" /> : null}
+          {run.environment}
+        </Link>
+      ))}
+    </span>
+  );
+}
+
+/** For deployments whose last run is older than those of the list: asked for when the row is on screen. */
+function OlderEnvironments({ deployment }: { deployment: string }) {
+  const { named } = usePlace();
+  const found = useQuery({ ...environmentsQuery(named, deployment), refetchInterval: false });
+  if (!found.data) return <span className="mute">…</span>;
+  return <EnvironmentShapes deployment={deployment} runs={found.data.flatMap((one) => (one.last_run ? [one.last_run] : []))} />;
 }
 
 const COLUMNS: Column<Row>[] = [
@@ -76,19 +104,8 @@ const COLUMNS: Column<Row>[] = [
     key: "environments",
     head: "Environments",
     width: "minmax(160px, 240px)",
-    cell: ({ environments }) =>
-      environments.length === 0 ? (
-        <span className="mute">not deployed</span>
-      ) : (
-        <span className="outcomes">
-          {environments.map((run) => (
-            <span key={run.environment} className="row" style={{ gap: 4 }}>
-              <StatusShape shape={runLook(run).shape} label={runLook(run).word} />
-              {run.environment}
-            </span>
-          ))}
-        </span>
-      ),
+    cell: ({ deployment, environments, older }) =>
+      environments.length === 0 && older ? <OlderEnvironments deployment={deployment.id} /> : <EnvironmentShapes deployment={deployment.id} runs={environments} />,
   },
   {
     key: "last",
@@ -117,7 +134,7 @@ export function DeploymentsPage() {
   const view = search.view ?? "all";
   const deployments = useQuery(deploymentsQuery(named, view === "archived"));
   const runs = useQuery(runsQuery(named)).data;
-  const rows = useMemo(() => rowsOf(deployments.data ?? [], runs?.items ?? []), [deployments.data, runs]);
+  const rows = useMemo(() => rowsOf(deployments.data ?? [], runs?.items ?? [], runs?.more ?? false), [deployments.data, runs]);
   const wanted = (search.find ?? "").toLowerCase();
   const shown = rows.filter(
     (row) =>
@@ -127,10 +144,12 @@ export function DeploymentsPage() {
         .toLowerCase()
         .includes(wanted),
   );
+  const narrowed = wanted !== "" || view === "failed" || view === "running";
   return (
     <div className="page">
       <div className="page-head">
         <h1>Deployments</h1>
+        <span className="lead num">{deployments.data ? rows.length.toLocaleString("en") : ""}</span>
         <span className="grow" />
         <NewDeployment off={may("deployment:definition:create")} />
       </div>
@@ -154,6 +173,12 @@ export function DeploymentsPage() {
           ]}
           onChange={(value) => set({ view: value === "all" ? undefined : value } as Filter)}
         />
+        <SavedViews page="deployments" />
+        {narrowed ? (
+          <span className="mute num">
+            {shown.length.toLocaleString("en")} of {rows.length.toLocaleString("en")}
+          </span>
+        ) : null}
       </div>
       {deployments.isPending ? <Skeleton /> : null}
       {deployments.isError ? (

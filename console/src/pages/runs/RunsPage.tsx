@@ -1,13 +1,16 @@
 /** All runs of the tenant, newest first, with filters in the address. */
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
 
 import { runsQuery } from "../../api/queries/runs";
+import { Button } from "../../components/Button";
 import { Segmented } from "../../components/Choice";
 import { Empty, Failed, Skeleton } from "../../components/PageState";
 import { RunTable } from "../../modules/runs/RunTable";
 import { usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
+import { SavedViews } from "../../modules/views/SavedViews";
 
 interface Filter {
   status?: string;
@@ -15,6 +18,7 @@ interface Filter {
   find?: string;
 }
 
+const FIRST = 200;
 const STATUSES = ["all", "running", "queued", "paused", "ended"] as const;
 const ACTIONS = ["all", "deploy", "preview", "rollback", "destroy"] as const;
 
@@ -26,7 +30,8 @@ export function RunsPage() {
   const set = (change: Filter) =>
     void navigate({ to: "/runs", search: ((before: Filter) => ({ ...before, ...change })) as never, replace: true });
   const { status, action } = search;
-  const runs = useQuery(runsQuery(named, { status, action }));
+  const [count, setCount] = useState(FIRST);
+  const runs = useQuery({ ...runsQuery(named, { status, action }, count), placeholderData: keepPreviousData });
   const wanted = (search.find ?? "").toLowerCase();
   const shown = (runs.data?.items ?? []).filter((run) =>
     `${run.deployment} ${run.environment} ${run.number} ${run.result ?? ""}`.toLowerCase().includes(wanted),
@@ -37,7 +42,6 @@ export function RunsPage() {
     <div className="page">
       <div className="page-head">
         <h1>Runs</h1>
-        {runs.data?.more ? <span className="lead">the newest {runs.data.items.length}</span> : null}
       </div>
       <div className="filters">
         <input
@@ -60,6 +64,7 @@ export function RunsPage() {
           options={ACTIONS.map((value) => ({ value, label: word(value) }))}
           onChange={(value) => set({ action: value === "all" ? undefined : value } as Filter)}
         />
+        <SavedViews page="runs" />
       </div>
       {runs.isPending ? <Skeleton /> : null}
       {runs.isError ? <Failed what="Runs were not read" error={runs.error} onRetry={() => void runs.refetch()} /> : null}
@@ -78,6 +83,14 @@ export function RunsPage() {
         )
       ) : null}
       {shown.length > 0 ? <RunTable label="Runs" runs={shown} /> : null}
+      {runs.data?.more ? (
+        <p className="row mute">
+          The newest {runs.data.items.length.toLocaleString("en")} are looked at.
+          <Button size="sm" busy={runs.isFetching} onClick={() => setCount(count + FIRST)}>
+            Show older ones
+          </Button>
+        </p>
+      ) : null}
     </div>
   );
 }
