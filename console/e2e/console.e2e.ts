@@ -4,8 +4,8 @@ import { mkdirSync } from "node:fs";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
-import { Api } from "./content";
-import { ADMIN, SHOTS, Site, Watch, lacking, openBrowser, setTheme, signIn, tellSkip, violations } from "./support";
+import { Api, CANARY } from "./content";
+import { ADMIN, PICTURES, SHOTS, Site, Watch, lacking, openBrowser, setTheme, signIn, tellSkip, violations } from "./support";
 
 const missing = lacking();
 if (missing) tellSkip(missing, "console: browser tests");
@@ -22,13 +22,14 @@ describe.skipIf(missing !== null)("the console", () => {
   let goodRun = "";
   let badRun = "";
   let plan = "";
+  let changePlan = "";
 
   beforeAll(async () => {
     mkdirSync(SHOTS, { recursive: true });
     await site.start();
     browser = await openBrowser();
     context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" });
-    watch = new Watch(context, site.front);
+    watch = new Watch(context, site.front, CANARY);
     page = await context.newPage();
     page.setDefaultTimeout(20_000);
   });
@@ -43,6 +44,11 @@ describe.skipIf(missing !== null)("the console", () => {
   });
 
   const shot = (name: string) => page.screenshot({ path: `${SHOTS}/${name}.png` });
+  /** What is on screen is what there is: nothing is being read any more. */
+  const settled = async () => {
+    await page.locator(".skeleton").first().waitFor({ state: "detached" });
+    await watch.look(page);
+  };
   const go = async (path: string) => {
     await page.goto(site.front + path);
     await page.getByRole("navigation", { name: "Pages" }).waitFor();
@@ -117,11 +123,43 @@ describe.skipIf(missing !== null)("the console", () => {
     expect(await page.getByRole("complementary", { name: "Decision" }).textContent()).toContain("Deploy");
   });
 
+  it("shows what a plan changes, property by property, and keeps what was reviewed", async () => {
+    const network = page.getByRole("article", { name: "Changes of network" });
+    await network.getByRole("article", { name: "vpc-1, create" }).waitFor();
+    expect(await network.getByText("not known yet").count()).toBe(0);
+    await network.getByText("tags", { exact: true }).first().waitFor();
+    // A secret has a word in the place of its value.
+    await network.getByText("secret", { exact: true }).first().waitFor();
+    await page.keyboard.press("x");
+    await page.getByText("1 of 8 units reviewed").waitFor();
+    await page.reload();
+    await page.getByText("1 of 8 units reviewed").waitFor();
+    await page.getByLabel("Filter changes").fill("metricAlarm");
+    await page.getByRole("article", { name: "metricalarm-8, create" }).waitFor();
+    expect(await page.getByRole("article", { name: "Changes of network" }).count()).toBe(0);
+    await page.getByLabel("Filter changes").fill("");
+    for (const form of ["Graph", "List", "Matrix"]) {
+      await page.getByRole("button", { name: form, exact: true }).click();
+      expect(await violations(page)).toEqual([]);
+    }
+    await settled();
+  });
+
+  it("says that something moved since the plan was made, and offers another", async () => {
+    await page.getByText("Nothing moved since planning").waitFor();
+    const deployment = (await page.getByRole("heading", { level: 1 }).textContent())?.split(" ")[2] ?? "";
+    await api.touch(deployment);
+    await page.getByText("Something moved since planning").waitFor();
+    await page.getByText("It was saved as revision 2").waitFor();
+    await page.getByRole("button", { name: "Plan again…" }).waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
   it("shows a run while it happens, and pauses and resumes it", async () => {
     await api.deployment(DEPLOYMENT);
     await go(`/deployments/${DEPLOYMENT}`);
-    await page.getByRole("button", { name: "Deploy…" }).first().click();
-    await page.getByRole("button", { name: "Deploy (rehearsal)" }).click();
+    await page.getByRole("button", { name: "Deploy…" }).first().press("Enter");
+    await page.getByRole("button", { name: "Deploy (rehearsal)" }).press("Enter");
     await page.waitForURL(/\/runs\//);
     goodRun = new URL(page.url()).pathname;
     await page.getByRole("button", { name: /^network/ }).first().waitFor();
@@ -148,17 +186,63 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByText("8 of 8").first().waitFor();
   });
 
+  it("shows what was deployed: resources, outputs without secrets, and why a unit ran", async () => {
+    await go(`/deployments/${DEPLOYMENT}/dev?tab=resources`);
+    await page.getByRole("cell", { name: /^vpc-1/ }).waitFor();
+    await page.getByLabel("Filter resources").fill("subnet-6");
+    await page.getByText(/^1 of \d+ resources$/).waitFor();
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export state" }).click();
+    expect((await download).suggestedFilename()).toBe(`${DEPLOYMENT}-dev.json`);
+    await page.getByRole("tab", { name: "Outputs" }).click();
+    await page.getByText("secret, not shown").first().waitFor();
+    await settled();
+    await page.getByRole("button", { name: "Real", exact: true }).click();
+    await page.getByText("No outputs").waitFor();
+    await page.getByRole("button", { name: "Rehearsal", exact: true }).click();
+    await page.getByRole("tab", { name: "Units" }).click();
+    await page.getByRole("link", { name: "database", exact: true }).click();
+    await page.getByRole("cell", { name: /^instance-1/ }).waitFor();
+    await page.getByRole("tab", { name: "Why and needs" }).click();
+    await page.getByRole("link", { name: "security", exact: true }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await settled();
+  });
+
+  it("plans a change: what is updated from what to what", async () => {
+    await api.put("storage", { changed: true });
+    await go(`/plans/${await api.start("preview", DEPLOYMENT)}`);
+    await page.getByText("Ready to decide").waitFor({ timeout: 60_000 });
+    const bucket = page.getByRole("article", { name: "bucket-1, update" });
+    await bucket.waitFor();
+    const text = await bucket.textContent();
+    expect(text).toContain("tags.team");
+    expect(text).toContain('"shop"');
+    expect(text).toContain('"orders"');
+    await page.getByText(/^1 of 8$|^1$/).first().waitFor();
+    await settled();
+    changePlan = new URL(page.url()).pathname;
+  });
+
   it("says what failed first, in the provider's words, and offers the way on", async () => {
-    await api.put("cluster", true);
+    await api.put("cluster", { fails: true });
     badRun = `/runs/${await api.start("deploy", DEPLOYMENT, { on_failure: "hold" })}`;
     await go(badRun);
     const cause = page.getByRole("alert", { name: "What failed first" });
     await cause.waitFor({ timeout: 60_000 });
     expect(await cause.textContent()).toContain("cluster failed first");
-    await page.getByText("the quota of this account is used up").first().waitFor();
+    await cause.getByText("the quota of this account is used up").waitFor();
     await page.keyboard.press("f");
     await page.getByRole("complementary", { name: "Unit cluster" }).waitFor();
     await page.getByRole("link", { name: "Edit and plan again" }).waitFor();
+  });
+
+  it("names on the first page what needs somebody", async () => {
+    const run = page.url();
+    await go("/");
+    const needs = page.getByRole("region", { name: "Needs you" });
+    await needs.getByRole("link", { name: `Deploy ${DEPLOYMENT}` }).click();
+    await page.waitForURL((url) => url.pathname === new URL(run).pathname);
   });
 
   it("rolls back with the keyboard alone", async () => {
@@ -208,25 +292,157 @@ describe.skipIf(missing !== null)("the console", () => {
     await other.close();
   });
 
+  it("shows each role what it may use, and says what every other act needs", async () => {
+    for (const role of ["viewer", "operator", "developer"]) {
+      const person = await api.person(role);
+      const other = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+      const theirs = await other.newPage();
+      await signIn(theirs, site, person);
+      const me = (await theirs.evaluate(async () => (await fetch("/api/v1/auth/me")).json())) as { permissions: string[] };
+      const held = new Set(me.permissions);
+      for (const [entry, needed] of [["Deployments", "deployment:definition:read"], ["Audit", "audit:log:read"], ["Service accounts", "users:key:read"], ["Cloud accounts", "cloud:account:read"], ["Users", "users:read"]] as const) {
+        expect([role, entry, await theirs.getByRole("link", { name: entry, exact: true }).count()]).toEqual([role, entry, held.has(needed) ? 1 : 0]);
+      }
+      await theirs.goto(`${site.front}/deployments/${DEPLOYMENT}/dev`);
+      for (const [act, needed] of [["Deploy…", "stack:instance:deploy"], ["Plan…", "component:preview"], ["Destroy…", "stack:instance:destroy"]] as const) {
+        const button = theirs.getByRole("button", { name: act, exact: true });
+        await button.waitFor();
+        const off = (await button.getAttribute("aria-disabled")) === "true";
+        expect([role, act, off]).toEqual([role, act, !held.has(needed)]);
+        if (off) expect(await button.getAttribute("title")).toContain(needed);
+      }
+      expect([role, await violations(theirs)]).toEqual([role, []]);
+      await other.close();
+    }
+  });
+
+  it("opens what is pasted, shows the keys of a page, and moves through lists without a mouse", async () => {
+    await go("/deployments");
+    await page.getByRole("row", { name: new RegExp(DEPLOYMENT) }).waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/deployments\/D/);
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type(`${DEPLOYMENT}-network-dev`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/dev\/units\/network/);
+    await go(changePlan);
+    await page.getByText("Ready to decide").waitFor();
+    await page.keyboard.press("?");
+    await page.getByText("mark the unit as reviewed").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type(">");
+    await page.getByRole("option", { name: /^Sign out/ }).waitFor();
+    await page.keyboard.press("Escape");
+  });
+
+  it("keeps a view of a list under a name", async () => {
+    await go("/runs");
+    await page.getByRole("button", { name: "Plan", exact: true }).click();
+    await page.waitForURL(/action=preview/);
+    await page.getByRole("button", { name: /^Views/ }).click();
+    await page.getByRole("menuitem", { name: "Save this view…" }).click();
+    await page.getByLabel("Name").fill("Only plans");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await go("/runs");
+    await page.getByRole("button", { name: /^Views/ }).click();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("menuitem", { name: "Only plans" }).click();
+    await page.waitForURL(/action=preview/);
+  });
+
+  it("seals credentials of a cloud account, and never shows them again", async () => {
+    await go("/cloud-accounts");
+    await page.getByRole("button", { name: "New cloud account" }).click();
+    await page.getByLabel("Name").fill("aws-practice");
+    await page.getByLabel("Credentials").fill(`AWS_ACCESS_KEY_ID=AKIAEXAMPLE\nAWS_SECRET_ACCESS_KEY=${CANARY}`);
+    await page.getByRole("button", { name: "Seal and keep" }).click();
+    await page.getByRole("cell", { name: "aws-practice" }).waitFor();
+    await page.reload();
+    await page.getByRole("cell", { name: "aws-practice" }).waitFor();
+    await settled();
+    await page.getByRole("button", { name: "Remove aws-practice" }).click();
+    await page.getByLabel("Type aws-practice to confirm").fill("aws-practice");
+    await page.getByRole("button", { name: "Remove the account" }).click();
+    await page.getByText("No cloud account yet").waitFor();
+  });
+
   it("proves the audit trail", async () => {
-    await go("/audit");
+    await go("/audit?action=deployments.state.export");
+    await page.getByRole("button", { name: "deployments.state.export" }).first().waitFor();
+    await go("/audit?action=nothing.like.this");
+    await page.getByRole("button", { name: "Clear the filter" }).click();
     await page.getByRole("button", { name: "Prove the chain" }).click();
     await page.getByText("Intact.").waitFor();
   });
 
   it("has no violation of WCAG 2.2 AA on any page in either theme", async () => {
-    const pages = ["/", "/deployments", "/deployments/new", `/deployments/${DEPLOYMENT}`, `/deployments/${DEPLOYMENT}/dev`, "/runs", goodRun, badRun, plan, "/templates", "/components", "/tenants", "/users", "/groups", "/roles", "/keys", "/audit", "/settings/profile", "/settings/system"];
+    const environment = `/deployments/${DEPLOYMENT}/dev`;
+    const pages = [
+      ["home", "/"],
+      ["deployments", "/deployments"],
+      ["deployments-none", "/deployments?find=nothing-like-this"],
+      ["wizard", "/deployments/new"],
+      ["deployment", `/deployments/${DEPLOYMENT}`],
+      ["environment", environment],
+      ["resources", `${environment}?tab=resources&kind=rehearsal`],
+      ["outputs", `${environment}?tab=outputs&kind=rehearsal`],
+      ["unit", `${environment}/units/network?kind=rehearsal`],
+      ["runs", "/runs"],
+      ["run", goodRun],
+      ["run-failed", badRun],
+      ["run-missing", "/runs/00000000-0000-0000-0000-000000000000"],
+      ["plan", plan],
+      ["plan-change", changePlan],
+      ["templates", "/templates"],
+      ["components", "/components"],
+      ["tenants", "/tenants"],
+      ["users", "/users"],
+      ["groups", "/groups"],
+      ["roles", "/roles"],
+      ["keys", "/keys"],
+      ["cloud-accounts", "/cloud-accounts"],
+      ["audit", "/audit"],
+      ["profile", "/settings/profile"],
+      ["system", "/settings/system"],
+    ] as const;
     const found: string[] = [];
-    for (const path of pages) {
+    for (const [name, path] of pages) {
       await go(path);
-      await page.waitForLoadState("networkidle");
+      await settled();
       for (const theme of ["light", "dark"] as const) {
         await setTheme(page, theme);
         found.push(...(await violations(page)).map((text) => `${path} ${theme}: ${text}`));
-        await shot(`${path.split("/").slice(1, 2).join("") || "home"}${path === badRun ? "-failed" : ""}-${theme}`);
+        if (PICTURES) await shot(`${name}-${theme}`);
       }
     }
+    await setTheme(page, "light");
     expect(found).toEqual([]);
+  });
+
+  it("ends all other sessions of a person, and they have to sign in again", async () => {
+    const other = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    const elsewhere = await other.newPage();
+    await signIn(elsewhere, site);
+    await go("/settings/profile");
+    await page.getByRole("row").nth(2).waitFor();
+    await page.getByRole("button", { name: "End all others" }).click();
+    await page.getByText("You are signed in only here.").waitFor();
+    await elsewhere.getByRole("link", { name: "Runs", exact: true }).click();
+    await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
+    await other.close();
+  });
+
+  it("says how fresh it is when the network goes, and comes back by itself", async () => {
+    await go("/runs");
+    await page.getByRole("status", { name: "Data: Live" }).waitFor();
+    await context.setOffline(true);
+    await page.getByRole("status", { name: /^Data: Paused/ }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await context.setOffline(false);
+    await page.getByRole("status", { name: "Data: Live" }).waitFor();
   });
 
   it("ends a session that was revoked elsewhere, and goes on after signing in again", async () => {

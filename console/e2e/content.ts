@@ -13,15 +13,19 @@ const UNITS: [string, string[], [string, number][]][] = [
   ["monitoring", ["api", "storage"], [["aws:cloudwatch/metricAlarm:MetricAlarm", 8]]],
 ];
 
-function program(resources: [string, number][], fails: boolean): string {
+/** A secret of the shop: whoever finds it in a page, an address, an answer or in what a browser keeps has found a defect. */
+export const CANARY = "canary-5e1f-orders-password";
+
+function program(resources: [string, number][], fails: boolean, changed: boolean): string {
   return `const pulumi = require("@pulumi/pulumi");
 const made = [];
 for (const [type, count] of ${JSON.stringify(resources)}) {
   const kind = type.split(":")[2].toLowerCase();
-  for (let i = 1; i <= count; i += 1) made.push(new pulumi.CustomResource(type, kind + "-" + i, { size: i, tags: { team: "shop" } }));
+  for (let i = 1; i <= count; i += 1) made.push(new pulumi.CustomResource(type, kind + "-" + i, { size: i${changed ? " + 10" : ""}, password: pulumi.secret("${CANARY}"), tags: { team: "${changed ? "orders" : "shop"}" } }));
 }
 ${fails ? 'throw new Error("the quota of this account is used up");' : ""}
 exports.first = made[0].id;
+exports.password = pulumi.secret("${CANARY}");
 `;
 }
 
@@ -43,10 +47,10 @@ export class Api {
     this.#token = String(body["access_token"]);
   }
 
-  async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Record<string, unknown>> {
     const response = await fetch(`${this.site.address}/api/v1${path}`, {
       method,
-      headers: { "content-type": "application/json", ...(this.#token ? { authorization: `Bearer ${this.#token}` } : {}) },
+      headers: { "content-type": "application/json", ...headers, ...(this.#token ? { authorization: `Bearer ${this.#token}` } : {}) },
       body: body === undefined ? null : JSON.stringify(body),
     });
     const text = await response.text();
@@ -55,15 +59,15 @@ export class Api {
   }
 
   /** One of the programs as it is, or so that it fails. */
-  async put(name: string, fails: boolean, method: "POST" | "PUT" = "PUT"): Promise<void> {
+  async put(name: string, how: { fails?: boolean; changed?: boolean } = {}, method: "POST" | "PUT" = "PUT"): Promise<void> {
     const unit = UNITS.find(([own]) => own === name);
     if (!unit) throw new Error(`there is no ${name}`);
     const [, needs, resources] = unit;
-    const template = `name: ${name}\ndescription: The ${name} of the shop\ndependencies: [${needs.join(", ")}]\nconfig:\n  size: '1'\noutputs: {first: }\n`;
+    const template = `name: ${name}\ndescription: The ${name} of the shop\ndependencies: [${needs.join(", ")}]\nconfig:\n  size: '1'\noutputs: {first: , password: }\n`;
     const files = {
       "src/Pulumi.yaml": `name: ${name}\nruntime: nodejs\ndescription: ${name}\n`,
       "src/package.json": '{"main":"index.js"}\n',
-      "src/index.js": program(resources, fails),
+      "src/index.js": program(resources, how.fails ?? false, how.changed ?? false),
     };
     if (method === "POST") await this.call("POST", "/stacks", { name, template, files });
     else await this.call("PUT", `/stacks/${name}`, { template, files });
@@ -71,13 +75,30 @@ export class Api {
 
   /** The shop as a template with three environments. */
   async fill(): Promise<void> {
-    for (const [name] of UNITS) await this.put(name, false, "POST");
+    for (const [name] of UNITS) await this.put(name, {}, "POST");
     const environments = ["dev", "stage", "prod"].map(
       (name) => `  ${name}: {enabled: ${name === "dev"}, account: '111111111111', region: eu-west-1}`,
     );
     const stacks = UNITS.map(([name]) => `  ${name}: {enabled: true}`);
     const content = `name: shop\ndescription: A small shop of eight components\nenvironments:\n${environments.join("\n")}\nstacks:\n${stacks.join("\n")}\n`;
     await this.call("POST", "/templates", { content });
+  }
+
+  /** Somebody with one of the roles, in the administrator's own tenant. */
+  async person(role: string): Promise<{ email: string; password: string }> {
+    const me = await this.call("GET", "/auth/me");
+    const tenant = String((me["tenant"] as { id: string }).id);
+    const [email, password] = [`${role}@example.org`, `a long password of the ${role}`];
+    const user = await this.call("POST", `/tenants/${tenant}/users`, { email, display_name: `The ${role}`, password });
+    await this.call("POST", `/tenants/${tenant}/role-assignments`, { role, user_id: user["id"] });
+    return { email, password };
+  }
+
+  /** Saves the manifest again, so that it has a new revision. */
+  async touch(deployment: string): Promise<void> {
+    const { manifest } = await this.call("GET", `/deployments/${deployment}/manifest`);
+    const { revision } = await this.call("GET", `/deployments/${deployment}`);
+    await this.call("PUT", `/deployments/${deployment}`, { manifest: `${String(manifest)}\n` }, { "if-match": `"${String(revision)}"` });
   }
 
   async deployment(id: string): Promise<void> {

@@ -18,6 +18,9 @@ export const ADMIN = { name: "Ada Lindqvist", email: "ada@example.org", password
 /** Where screenshots go. */
 export const SHOTS = join(REPO, "target/console-shots");
 
+/** Whether every page is taken in both themes; it takes a while. */
+export const PICTURES = Boolean(process.env["NIMBUS_E2E_SHOTS"]);
+
 /** Why browser tests cannot run here; nothing if they can. */
 export function lacking(): string | null {
   if (!BROWSERS.some((path) => path && existsSync(path))) return "no Chromium";
@@ -118,7 +121,11 @@ export async function openBrowser(): Promise<Browser> {
 export class Watch {
   readonly problems: string[] = [];
 
-  constructor(context: BrowserContext, address: string) {
+  constructor(
+    context: BrowserContext,
+    address: string,
+    private readonly canary: string,
+  ) {
     context.on("request", (request) => {
       const url = request.url();
       if (!url.startsWith(address) && !url.startsWith("data:") && !url.startsWith("blob:")) {
@@ -129,7 +136,27 @@ export class Watch {
       const text = message.text();
       if (/Content.Security.Policy|violates/i.test(text)) this.problems.push(text);
     });
+    context.on("response", (response) => {
+      if (!response.url().includes("/api/")) return;
+      response.text().then(
+        (text) => {
+          if (text.includes(canary)) this.problems.push(`a secret in the answer of ${response.url()}`);
+        },
+        // A page that was left takes the bodies of its answers along.
+        () => undefined,
+      );
+    });
     context.on("weberror", (error) => this.problems.push(String(error.error())));
+  }
+
+  /** Looks for the secret in what a page shows, where it is, and in what it keeps. */
+  async look(page: Page): Promise<void> {
+    const found = await page.evaluate((canary) => {
+      const kept = [...Object.values({ ...localStorage }), ...Object.values({ ...sessionStorage })].join(" ");
+      const places: [string, string][] = [["page", document.documentElement.outerHTML], ["address", location.href], ["storage", kept], ["cookie", document.cookie]];
+      return places.filter(([, text]) => text.includes(canary)).map(([name]) => name);
+    }, this.canary);
+    for (const place of found) this.problems.push(`a secret in the ${place} of ${page.url()}`);
   }
 }
 

@@ -4,14 +4,16 @@
 //! `cargo xtask test` build it as well, then type-check, lint and test it.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
+use crate::env;
 use crate::process;
 use crate::repo::Repo;
-use crate::setup::version;
+use crate::setup::{self, InstalledTools, SetupScope, version};
 
 const FOLDER: &str = "console";
 /// Says which lock file the packages were installed from.
@@ -22,6 +24,12 @@ pub(crate) struct ConsoleOptions {
     /// Serve the sources with hot reload instead; requests go on to NIMBUS_SERVER or 127.0.0.1:8000.
     #[arg(long)]
     dev: bool,
+    /// Build console and server, then try both in a real Chromium; `cargo xtask test` ends with the same.
+    #[arg(long, conflicts_with = "dev")]
+    browser: bool,
+    /// With `--browser`: take every page in both themes, to `target/console-shots`.
+    #[arg(long, requires = "browser")]
+    pictures: bool,
 }
 
 pub(crate) fn run(repo: &Repo, options: &ConsoleOptions) -> Result<()> {
@@ -30,6 +38,14 @@ pub(crate) fn run(repo: &Repo, options: &ConsoleOptions) -> Result<()> {
         return process::run_foreground(&mut npm(repo, "dev"));
     }
     build(repo)?;
+    if options.browser {
+        let tools = setup::install(repo, SetupScope::Integration)?;
+        let skips = repo.join("target/browser-skips.txt");
+        let passed = browser(repo, &tools, &skips, options.pictures)?;
+        print!("{}", fs::read_to_string(&skips)?);
+        println!("{passed} browser tests passed");
+        return Ok(());
+    }
     println!("built; build nimbus again to have it in the binary");
     Ok(())
 }
@@ -78,6 +94,40 @@ pub(crate) fn check(repo: &Repo) -> Result<usize> {
         );
     }
     build(repo)?;
+    Ok(passed)
+}
+
+/// The console in a real browser against the real binary; returns how many tests passed. Without a browser, a database or
+/// packages for programs, a line in `skips` says which is missing.
+pub(crate) fn browser(
+    repo: &Repo,
+    tools: &InstalledTools,
+    skips: &Path,
+    pictures: bool,
+) -> Result<usize> {
+    fs::create_dir_all(repo.join("target"))?;
+    fs::write(skips, "")?;
+    // With the features of the whole workspace, as the tests have built it.
+    process::run_foreground(
+        Command::new("cargo")
+            .args(["build", "--workspace", "--bin", "nimbus"])
+            .current_dir(repo.root()),
+    )
+    .context("the server was not built")?;
+    let mut e2e = npm(repo, "e2e");
+    e2e.envs(env::variables(tools)).env(env::SKIPS, skips);
+    if pictures {
+        e2e.env("NIMBUS_E2E_SHOTS", "1");
+    }
+    let mut passed = 0;
+    let status = process::run_watched(&mut e2e, |line| {
+        println!("{line}");
+        passed += crate::library::passed_tests(line).unwrap_or(0);
+    })?;
+    anyhow::ensure!(
+        status.success(),
+        "browser tests failed, see above; target/console-shots/failed.png is the page at that moment"
+    );
     Ok(passed)
 }
 

@@ -60,6 +60,17 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     stage(&mut failed, "tests", || {
         run_tests(repo, options, &tools, &mut counts)
     })?;
+    if options.cargo.is_empty() {
+        stage(&mut failed, "browser", || {
+            let skips = repo.join("target/browser-skips.txt");
+            counts.passed += console::browser(repo, &tools, &skips, false)?;
+            let skipped = read(&skips)?;
+            // The runner does not count skipped tests as passed, as cargo does.
+            counts.passed += skipped.lines().count();
+            counts.read_skips(&skipped);
+            Ok(())
+        })?;
+    }
     summarize(&counts, &failed);
     if failed.is_empty() {
         return Ok(());

@@ -56,7 +56,7 @@ fn check_row(path: &str, group: &str, row: &SpecRow, files: &[RepoFile]) -> Vec<
 }
 
 /// `path/to/file.rs::name` exists when that file has a test function of that name,
-/// `path/to/file.test.ts::beginning_of_a_title` when it has a test whose title begins so; spaces are
+/// `path/to/file.test.ts::beginning_of_a_title` (or `.e2e.ts`) when it has a test whose title begins so; spaces are
 /// written as in names of functions, because spaces and commas separate tests here.
 /// `path/to/file.rs::module::name` is a test that a macro makes: the file gives `module` to a macro whose
 /// definition has a test function of that name, or makes one of each name in its list.
@@ -67,7 +67,7 @@ pub(super) fn exists(test: &str, files: &[RepoFile]) -> bool {
     let Some(file) = find(files, path) else {
         return false;
     };
-    if path.ends_with(".test.ts") {
+    if path.ends_with(".test.ts") || path.ends_with(".e2e.ts") {
         let title = name.replace('_', " ");
         return file.text.contains(&format!("it(\"{title}"))
             || is_title_of_each(&file.text, &title);

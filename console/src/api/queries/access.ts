@@ -135,6 +135,8 @@ export const healthQuery = queryOptions({
   queryKey: ["health"],
   queryFn: ({ signal }) => read<Health>("/health", signal),
   refetchInterval: 5_000,
+  // A browser that believes to be offline is asked all the same: this is how the page knows.
+  networkMode: "always",
 });
 
 /** An act on a tenant, after which the named lists are read again. */
