@@ -6,6 +6,7 @@
 
 mod adopt;
 mod backup;
+mod changed_properties;
 mod conversion;
 mod decommission;
 mod engine;

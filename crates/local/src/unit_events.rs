@@ -11,6 +11,8 @@ use nimbus_engine_ports::{EngineEvent, EventSink, Severity, StepEvent};
 use nimbus_orchestrator::{DiagnosticLevel, ResourceStatus, RunEvent};
 use nimbus_runs::{EventBus, timestamp};
 
+use crate::changed_properties::changed_properties;
+
 /// Hears one unit's engine.
 pub(crate) struct UnitEventSink {
     unit: ComponentName,
@@ -55,6 +57,11 @@ impl UnitEventSink {
             urn,
             id: state.and_then(|state| state.id.clone()),
             seconds: seconds.map(|s| (s * 1000.0).round() / 1000.0),
+            properties: match status {
+                ResourceStatus::Planned => changed_properties(step, true),
+                ResourceStatus::Started => changed_properties(step, false),
+                ResourceStatus::Done | ResourceStatus::Failed => Vec::new(),
+            },
         });
     }
 }

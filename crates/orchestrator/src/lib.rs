@@ -46,9 +46,9 @@ pub use placeholder::{Placeholder, PlaceholderError, PlaceholderSource, Template
 pub use plan::{PlanSubject, PlanText, PlannedUnit, RunPlan, UnitDecision};
 pub use promotion::sort_by_usual_promotion;
 pub use record::{
-    CheckStatus, DiagnosticLevel, InvalidRunId, PlannedEvent, ResourceStatus, RunAction, RunEvent,
-    RunId, RunProgress, RunStatus, RunTally, TalliedCheck, TalliedUnit, UnitVersion, VersionRecord,
-    progress_of,
+    ChangedProperty, CheckStatus, DiagnosticLevel, InvalidRunId, PlannedEvent, ResourceStatus,
+    RunAction, RunEvent, RunId, RunProgress, RunStatus, RunTally, TalliedCheck, TalliedUnit,
+    UnitVersion, VersionRecord, progress_of,
 };
 pub use render::{
     InitAnswers, RenderedDeployment, TemplateLibrary, account_variable, configs, render,

@@ -193,7 +193,13 @@ fn redacted(mut event: RunEvent) -> RunEvent {
         }
         RunEvent::Diagnostic { message, .. } => redact(message),
         RunEvent::Check { message, .. } => message.iter_mut().for_each(redact),
-        RunEvent::Resource { id, .. } => id.iter_mut().for_each(redact),
+        RunEvent::Resource { id, properties, .. } => {
+            id.iter_mut().for_each(redact);
+            for property in properties {
+                property.old.iter_mut().for_each(redact);
+                property.new.iter_mut().for_each(redact);
+            }
+        }
         RunEvent::Plan { .. } => {}
     }
     event

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use nimbus_control_wire::{
-    FailureCause, ResourceCounts, RunCheck, RunTotals, RunUnit, UnitResource,
+    FailureCause, PropertyRow, ResourceCounts, RunCheck, RunTotals, RunUnit, UnitResource,
 };
 use nimbus_orchestrator::{
-    CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent, RunStatus,
+    ChangedProperty, CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent,
+    RunStatus,
 };
 
 /// A run as far as its events were read.
@@ -203,6 +204,7 @@ impl RunFold {
             urn,
             id,
             seconds,
+            properties,
         } = event
         else {
             return;
@@ -221,7 +223,11 @@ impl RunFold {
                 started_at: None,
                 ended_at: None,
                 seconds: None,
+                properties: Vec::new(),
             });
+        if !properties.is_empty() {
+            step.properties = properties.iter().map(property_row).collect();
+        }
         if id.is_some() {
             step.id.clone_from(id);
         }
@@ -364,6 +370,17 @@ fn word_of(value: &impl serde::Serialize) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
+fn property_row(changed: &ChangedProperty) -> PropertyRow {
+    PropertyRow {
+        path: changed.path.clone(),
+        old: changed.old.clone(),
+        new: changed.new.clone(),
+        secret: changed.secret,
+        unknown: changed.unknown,
+        replaces: changed.replaces,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -433,5 +450,16 @@ mod tests {
         assert_eq!(cause.resource.unwrap().name, "vpc");
         events.push(json!({"event": "run", "at": "t5", "run": "R0001", "status": "resumed"}));
         assert!(fold(&events).cause.is_none());
+    }
+
+    #[test]
+    fn what_a_step_changes_stays_with_it_when_it_ends() {
+        let mut begins = resource("net", "vpc", "update", "started");
+        begins["properties"] = json!([{"path": "cidr", "old": "1", "new": "2", "replaces": true}]);
+        let fold = fold(&[plan(), begins, resource("net", "vpc", "update", "done")]);
+        let step = fold.resources("net").next().unwrap();
+        assert_eq!(step.status, "done");
+        assert_eq!(step.properties.len(), 1);
+        assert!(step.properties[0].replaces);
     }
 }

@@ -16,8 +16,8 @@ pub use deployment::{
     StackStanding, StartRun,
 };
 pub use detail::{
-    FailureCause, ResourceCounts, RunCheck, RunDetail, RunLogLine, RunLogPage, RunTotals, RunUnit,
-    UnitResource, UnitResources,
+    FailureCause, PropertyRow, ResourceCounts, RunCheck, RunDetail, RunLogLine, RunLogPage,
+    RunTotals, RunUnit, UnitResource, UnitResources,
 };
 pub use event::{NumberedEvent, RunEvents, event_kind};
 pub use frame::{CloseCode, ProgressFrame};

@@ -71,6 +71,9 @@ pub enum RunEvent {
         id: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seconds: Option<f64>,
+        /// What it changes, where that is known when it is planned or begins.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        properties: Vec<ChangedProperty>,
     },
     /// A check of what was deployed: it begins, says something, ends.
     Check {
@@ -91,6 +94,26 @@ pub enum RunEvent {
         level: DiagnosticLevel,
         message: String,
     },
+}
+
+/// One property that a step changes, as people review it: values are JSON, without any secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedProperty {
+    pub path: String,
+    /// Absent when it is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// Absent when it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
+    /// Not known before something else was done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
+    /// It is why the resource has to be replaced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
 }
 
 /// One unit of a plan.

@@ -15,7 +15,10 @@ use std::str::FromStr;
 use nimbus_core::StackOperation;
 use serde::{Deserialize, Serialize};
 
-pub use event::{CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent, RunStatus};
+pub use event::{
+    ChangedProperty, CheckStatus, DiagnosticLevel, PlannedEvent, ResourceStatus, RunEvent,
+    RunStatus,
+};
 pub use progress::{RunProgress, progress_of};
 pub use tally::{RunTally, TalliedCheck, TalliedUnit};
 pub use version::{UnitVersion, VersionRecord};

@@ -306,6 +306,7 @@ mod tests {
             urn: "urn:1".to_owned(),
             id: None,
             seconds: None,
+            properties: Vec::new(),
         };
         picture.apply(&step, seconds(2));
         let shown = picture.lines(80, 24, seconds(65), PLAIN).join("\n");
