@@ -359,9 +359,9 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByLabel("Name").fill("aws-practice");
     await page.getByLabel("Credentials").fill(`AWS_ACCESS_KEY_ID=AKIAEXAMPLE\nAWS_SECRET_ACCESS_KEY=${CANARY}`);
     await page.getByRole("button", { name: "Seal and keep" }).click();
-    await page.getByRole("cell", { name: "aws-practice" }).waitFor();
+    await page.getByRole("cell", { name: "aws-practice", exact: true }).waitFor();
     await page.reload();
-    await page.getByRole("cell", { name: "aws-practice" }).waitFor();
+    await page.getByRole("cell", { name: "aws-practice", exact: true }).waitFor();
     await settled();
     await page.getByRole("button", { name: "Remove aws-practice" }).click();
     await page.getByLabel("Type aws-practice to confirm").fill("aws-practice");

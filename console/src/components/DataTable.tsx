@@ -23,6 +23,15 @@ interface Props<Row> {
   rowHeight?: number;
 }
 
+const GAP = 16;
+const PADDING = 28;
+
+/** The width below which a table scrolls sideways: the least of every column, and what is between them. */
+export function leastWidth(widths: string[]): number {
+  const least = widths.map((width) => Number(/(\d+)px/.exec(width)?.[1] ?? 60));
+  return least.reduce((sum, one) => sum + one, PADDING + GAP * (widths.length - 1));
+}
+
 /** Lists up to this long are drawn whole: the page scrolls, find-in-page works. */
 const WHOLE = 120;
 
@@ -36,7 +45,8 @@ export function DataTable<Row>({ label, columns, rows, keyOf, onOpen, rowHeight 
     overscan: 12,
     enabled: long,
   });
-  const grid = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
+  // Every row is a grid of its own: what makes them one table is that all have the same width, whatever is in them.
+  const grid = { gridTemplateColumns: columns.map((column) => column.width).join(" "), minWidth: leastWidth(columns.map((column) => column.width)) };
   const shown = long ? virtual.getVirtualItems().map((item) => item.index) : rows.map((_, index) => index);
   const first = long ? (virtual.getVirtualItems()[0]?.start ?? 0) : 0;
   const body = shown.map((index) => {

@@ -70,7 +70,7 @@ function PropertyLine({ row, created }: { row: PropertyRow; created: boolean }) 
         {unknown ? <span className="tag unk">not known yet</span> : <span className="trunc">{next.text}</span>}
         {row.unknown && !unknown ? <span className="tag unk">in part not known yet</span> : null}
         {row.replaces ? <span className="tag repl">forces replace</span> : null}
-        {row.secret ? <span className="tag">secret</span> : null}
+        {row.secret && next.text !== "secret" ? <span className="tag">{next.none ? "was secret" : "holds a secret"}</span> : null}
       </dd>
     </div>
   );

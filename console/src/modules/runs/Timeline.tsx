@@ -311,6 +311,8 @@ function Bars({ unit, scale, now, expected }: { unit: UnitModel; scale: Scale; n
   }
   const rest = last && last.to === null && usual && !last.undo ? Date.parse(last.from) + usual * 1000 : null;
   const label = last ? labelOf(unit, last, usual) : null;
+  // A label stands after its bar, or before it; a bar over the whole width has room for neither.
+  const begun = scale.at(Date.parse(unit.phases[0]?.from ?? ""));
   const labelAt = last ? scale.at(Math.max(rest ?? 0, last.to ? Date.parse(last.to) : now)) : 0;
   return (
     <span className="bars" aria-hidden>
@@ -323,8 +325,8 @@ function Bars({ unit, scale, now, expected }: { unit: UnitModel; scale: Scale; n
       {unit.status === "waiting" && expected !== undefined && usual ? (
         <i className="bar exp" style={{ left: `${scale.at(expected)}%`, width: `${Math.max(0.6, scale.at(expected + usual * 1000) - scale.at(expected))}%` }} />
       ) : null}
-      {label ? (
-        <span className={labelAt > 78 ? "lb left" : "lb"} style={labelAt > 78 ? { right: `${100 - scale.at(Date.parse(unit.phases[0]?.from ?? ""))}%` } : { left: `${labelAt}%`, maxWidth: `${100 - labelAt}%` }}>
+      {label && (labelAt <= 78 || begun > 20) ? (
+        <span className={labelAt > 78 ? "lb left" : "lb"} style={labelAt > 78 ? { right: `${100 - begun}%` } : { left: `${labelAt}%`, maxWidth: `${100 - labelAt}%` }}>
           {label}
         </span>
       ) : null}

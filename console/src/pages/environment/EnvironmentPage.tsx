@@ -18,7 +18,7 @@ import { Time, duration } from "../../components/Time";
 import { StartRunDialog } from "../../modules/deployments/StartRun";
 import { actionWord, runLook, unitLook } from "../../modules/runs/looks";
 import { Rehearsal, RunTable, runAddress } from "../../modules/runs/RunTable";
-import { useRunStore, useUnits } from "../../modules/runs/useRun";
+import { usePart, useRunStore, useUnits } from "../../modules/runs/useRun";
 import { usePlace } from "../../modules/shell/context";
 import { useCrumbs } from "../../modules/shell/frame";
 import { Outputs, StateResources, unitAddress } from "../../modules/states/StateTables";
@@ -59,7 +59,9 @@ export function EnvironmentPage() {
   // What was practised and what is real are two worlds; the one that was touched last is shown first.
   const kind: Kind = search.kind ?? ((acts[0] ?? last)?.rehearsal ? "rehearsal" : "real");
   const place: StatePlace = { deployment: id, environment: name, rehearsal: kind === "rehearsal" };
-  const newest = acts.find((run) => run.rehearsal === place.rehearsal);
+  const own = acts.filter((run) => run.rehearsal === place.rehearsal);
+  // One that was refused before it planned says nothing about units.
+  const newest = own.find((run) => !run.problem) ?? own[0];
   const look = last ? runLook(last) : null;
   const set = (change: object) => void navigate({ to: `/deployments/${id}/${name}`, search: ((before: object) => ({ ...before, ...change })) as never, replace: true });
   return (
@@ -170,6 +172,14 @@ function Units({ run, place }: { run: Run; place: StatePlace }) {
   const { named } = usePlace();
   const store = useRunStore(run.id, named);
   const units = useUnits(store);
+  usePart(store, "run");
+  if (units.length === 0 && store.model.run) {
+    return (
+      <Empty title={`${run.number} came to no unit`} action={<Link to={runAddress(run)} className="btn sm">Open {run.number}</Link>}>
+        It ended before it had planned anything.
+      </Empty>
+    );
+  }
   if (units.length === 0) return <Skeleton rows={4} />;
   return (
     <>

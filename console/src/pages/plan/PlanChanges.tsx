@@ -82,7 +82,7 @@ function UnitChanges({ unit, rows, find, open, selected, whole, onWhole, onToggl
   const Icon = open ? ChevronDown : ChevronRight;
   const found = (find && !unit.name.includes(find) ? rows.filter((row) => mentions(row, find)) : rows)
     .filter((row) => row.op !== "delete-replaced" || !rows.some((one) => one.urn === row.urn && one.op === "create-replacement"))
-    .sort((a, b) => ORDER.indexOf(kindOf(a.op)) - ORDER.indexOf(kindOf(b.op)));
+    .sort((a, b) => ORDER.indexOf(kindOf(a.op)) - ORDER.indexOf(kindOf(b.op)) || a.type.localeCompare(b.type) || a.name.localeCompare(b.name, "en", { numeric: true }));
   const drawn = whole ? found : found.slice(0, FIRST);
   return (
     <article className={selected ? "card unit-diff sel" : "card unit-diff"} id={`change-${unit.name}`} aria-label={`Changes of ${unit.name}`}>

@@ -38,7 +38,8 @@ export function UnitPage() {
   const tab = search.tab ?? "resources";
   const kind = search.kind ?? "real";
   const place: StatePlace = { deployment, environment, rehearsal: kind === "rehearsal" };
-  const newest = runs.data?.items.find((run) => run.action !== "preview" && run.rehearsal === place.rehearsal);
+  const own = runs.data?.items.filter((run) => run.action !== "preview" && run.rehearsal === place.rehearsal) ?? [];
+  const newest = own.find((run) => !run.problem) ?? own[0];
   const set = (change: object) =>
     void navigate({ to: unitAddress(place, unit).to, search: ((before: object) => ({ ...before, ...change })) as never, replace: true });
   const flag = place.rehearsal ? " --rehearse" : "";

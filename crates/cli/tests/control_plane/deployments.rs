@@ -322,9 +322,11 @@ fn runs_are_previewed_paused_cancelled_rolled_back_and_destroyed() {
     let outputs = caller.get(&format!("/deployments/D1ACTS/outputs?{query}"));
     let made = outputs["units"][units[0]["unit"].as_str().unwrap()]["first"].as_str();
     assert!(made.is_some(), "{outputs}");
+    assert_eq!(outputs["units"].as_object().unwrap().len(), 2, "{outputs}");
     let wanted = json!({"environment": "dev", "rehearsal": true});
     let export = caller.post("/deployments/D1ACTS/state/export", &wanted);
     let exported = export["units"].as_object().unwrap();
+    assert_eq!(exported.len(), 2, "{export}");
     assert!(
         exported.values().all(|state| state["version"] == 3),
         "{export}"
