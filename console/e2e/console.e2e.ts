@@ -124,6 +124,7 @@ describe.skipIf(missing !== null)("the console", () => {
   });
 
   it("shows what a plan changes, property by property, and keeps what was reviewed", async () => {
+    await page.getByRole("button", { name: "network: create 12" }).click();
     const network = page.getByRole("article", { name: "Changes of network" });
     await network.getByRole("article", { name: "vpc-1, create" }).waitFor();
     expect(await network.getByText("not known yet").count()).toBe(0);
@@ -188,7 +189,7 @@ describe.skipIf(missing !== null)("the console", () => {
 
   it("shows what was deployed: resources, outputs without secrets, and why a unit ran", async () => {
     await go(`/deployments/${DEPLOYMENT}/dev?tab=resources`);
-    await page.getByRole("cell", { name: /^vpc-1/ }).waitFor();
+    await page.getByRole("cell", { name: "vpc-1", exact: true }).waitFor();
     await page.getByLabel("Filter resources").fill("subnet-6");
     await page.getByText(/^1 of \d+ resources$/).waitFor();
     const download = page.waitForEvent("download");
@@ -202,7 +203,7 @@ describe.skipIf(missing !== null)("the console", () => {
     await page.getByRole("button", { name: "Rehearsal", exact: true }).click();
     await page.getByRole("tab", { name: "Units" }).click();
     await page.getByRole("link", { name: "database", exact: true }).click();
-    await page.getByRole("cell", { name: /^instance-1/ }).waitFor();
+    await page.getByRole("cell", { name: "instance-1", exact: true }).waitFor();
     await page.getByRole("tab", { name: "Why and needs" }).click();
     await page.getByRole("link", { name: "security", exact: true }).waitFor();
     expect(await violations(page)).toEqual([]);

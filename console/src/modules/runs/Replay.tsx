@@ -18,10 +18,16 @@ const FRAME_MS = 100;
 export function modelAt(events: NumberedEvent[], time: number, whole: RunModel): RunModel {
   const model = emptyModel();
   const changed = new Set<string>();
+  let planned = false;
   for (const event of events) {
-    // The plan was known before anything happened, however soon after the first word it was written down.
-    if (event.event.event !== "plan" && Date.parse(event.event.at) > time) break;
+    const isPlan = event.event.event === "plan";
+    if (Date.parse(event.event.at) > time) {
+      if (planned) break;
+      // The plan was known before anything happened, however long after the first word it was written down.
+      if (!isPlan) continue;
+    }
     apply(model, event, changed);
+    planned ||= isPlan;
   }
   const ended = model.endedAt !== null;
   const run = whole.run;
