@@ -117,6 +117,7 @@ mod tests {
             urn: "urn:pulumi:dev::p::aws:ec2/vpc:Vpc::vpc".to_owned(),
             id: None,
             seconds: None,
+            properties: Vec::new(),
         }
     }
 

@@ -111,7 +111,7 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
         id: id.to_string(),
         server: None,
         directory: format!("./{}", shown.display()),
-        template: answers.template.clone(),
+        template: answers.template,
         configs: rendered.configs.len(),
         stacks: rendered.manifest.enabled().count(),
         environments,

@@ -92,7 +92,9 @@ impl NimbusCommand {
             }
             Self::Why(_) => LocalOnly("`nimbus preview --server URL` says what would change"),
             Self::Rotate(_) => LocalOnly("a server keeps what it made up"),
-            Self::Discover(_)
+            Self::Secret(_) => LocalOnly("secrets of a manifest are kept where it is written"),
+            Self::Adopt(_)
+            | Self::Discover(_)
             | Self::NewStack(_)
             | Self::RegisterStack(_)
             | Self::UpdateStack(_)

@@ -89,7 +89,7 @@ fn change_for(
         // A file of a program that is here and has it not any more; other programs are other people's.
         false => prune || stack_of(path).is_some_and(|stack| stacks.contains(stack)),
     };
-    let remove = known.keys().copied().filter(|path| gone(&path));
+    let remove = known.keys().copied().filter(|path| gone(path));
     WorkspaceChange {
         tag: Some(tag),
         remove: remove.map(str::to_owned).collect(),
