@@ -374,7 +374,7 @@ mod tests {
         let file = |path: &str| WorkspaceFile {
             path: path.to_owned(),
             digest: vec![0; 32],
-            updated_at: jiff::Timestamp::UNIX_EPOCH.into(),
+            updated_at: nimbus_control_store::Timestamp(jiff::Timestamp::UNIX_EPOCH),
         };
         refuse_odd(&[file("stacks/a/x"), file("stacks/b")]).unwrap();
         assert!(refuse_odd(&[file("stacks/a"), file("stacks/a/x")]).is_err());
