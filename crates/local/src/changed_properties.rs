@@ -20,7 +20,7 @@ pub(crate) fn changed_properties(step: &StepEvent, planning: bool) -> Vec<Change
     let mut found = Vec::new();
     match step.op {
         StepOp::Update | StepOp::Replace | StepOp::CreateReplacement => {
-            compare(String::new(), old, new, &mut found);
+            compare("", old, new, &mut found);
             for property in &mut found {
                 property.replaces = forces_replacement(step, &property.path);
             }
@@ -41,7 +41,7 @@ fn is_internal(key: &str) -> bool {
 /// Providers name a property, or a place inside of it.
 fn forces_replacement(step: &StepEvent, path: &str) -> bool {
     let detailed = step.detailed_diff.iter().flatten();
-    let named = detailed
+    let mut named = detailed
         .filter(|(_, diff)| diff.kind.is_replace())
         .map(|(key, _)| key.as_str())
         .chain(step.replace_keys.iter().map(String::as_str));
@@ -49,12 +49,10 @@ fn forces_replacement(step: &StepEvent, path: &str) -> bool {
         part.strip_prefix(whole)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    named
-        .into_iter()
-        .any(|key| inside(key, path) || inside(path, key))
+    named.any(|key| inside(key, path) || inside(path, key))
 }
 
-fn compare(at: String, old: &PropertyMap, new: &PropertyMap, found: &mut Vec<ChangedProperty>) {
+fn compare(at: &str, old: &PropertyMap, new: &PropertyMap, found: &mut Vec<ChangedProperty>) {
     let added = new.keys().filter(|key| !old.contains_key(*key));
     for key in old.keys().chain(added).filter(|key| !is_internal(key)) {
         let path = if at.is_empty() {
@@ -68,7 +66,7 @@ fn compare(at: String, old: &PropertyMap, new: &PropertyMap, found: &mut Vec<Cha
         match (before, after) {
             (None, None) => {}
             (Some(PropertyValue::Object(before)), Some(PropertyValue::Object(after))) => {
-                compare(path, before, after, found);
+                compare(&path, before, after, found);
             }
             (Some(before), Some(after)) if deep_equals(before, after) => {}
             (before, after) => found.push(property(path, before, after)),
