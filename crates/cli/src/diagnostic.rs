@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource};
 use nimbus_core::{Error, InputSpan, TraceId};
+use nimbus_engine_display::is_deceptive;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -91,11 +92,11 @@ fn labels(spans: &[&InputSpan]) -> Vec<LabeledSpan> {
     spans.iter().map(label).collect()
 }
 
-/// Control characters are shown, not sent to the terminal.
+/// Control characters are shown, not sent to the terminal, and so are those that turn a line around.
 fn visible(text: &str) -> String {
     text.chars()
         .fold(String::with_capacity(text.len()), |mut shown, c| {
-            if c.is_control() && c != '\n' {
+            if (c.is_control() && c != '\n') || is_deceptive(c) {
                 shown.extend(c.escape_default());
             } else {
                 shown.push(c);

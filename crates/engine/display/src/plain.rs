@@ -10,7 +10,7 @@ use crate::ops;
 use crate::state::{DisplayState, is_default_provider};
 use crate::step::{Basis, StepDetail, step_lines};
 use crate::summary::{diagnostic_lines, violation_lines};
-use crate::text::clean;
+use crate::text::clean_name;
 use crate::tree::status;
 
 /// What each step gets.
@@ -51,14 +51,18 @@ pub fn event_lines(
         EngineEvent::Diagnostic(diagnostic) => diagnostic_line(diagnostic),
         EngineEvent::PolicyViolation(violation) => violation_lines(violation),
         EngineEvent::PolicyLoaded { pack, version } => {
-            let text = format!("Policy pack {} {} loaded", clean(pack), clean(version));
+            let text = format!(
+                "Policy pack {} {} loaded",
+                clean_name(pack),
+                clean_name(version)
+            );
             vec![StyledLine::of(Tone::Dim, text)]
         }
         EngineEvent::PolicyRemediation {
             urn, policy, pack, ..
         } => {
             let text = format!("  [remediated] {pack}: {policy} ({urn})");
-            vec![StyledLine::of(Tone::Info, clean(&text))]
+            vec![StyledLine::of(Tone::Info, clean_name(&text))]
         }
         EngineEvent::Cancelled => vec![StyledLine::of(
             Tone::Warning,
@@ -84,7 +88,7 @@ fn progress_line(step: &StepEvent, state: &DisplayState, now: Duration) -> Vec<S
     let mut line = StyledLine::of(Tone::Plain, " ").with(ops::tone(op), ops::symbol(op));
     line.push(
         Tone::Plain,
-        format!(" {} {} ", clean(&row.type_), clean(&row.name)),
+        format!(" {} {} ", clean_name(&row.type_), clean_name(&row.name)),
     );
     line.append(status(row, now));
     if !row.changed_keys.is_empty() {
@@ -137,7 +141,11 @@ fn diagnostic_line(diagnostic: &Diagnostic) -> Vec<StyledLine> {
     }
     let mut lines = diagnostic_lines(diagnostic, "    ");
     if let Some(urn) = &diagnostic.urn {
-        let place = format!("  {} ({}):", clean(urn.type_()), clean(urn.name()));
+        let place = format!(
+            "  {} ({}):",
+            clean_name(urn.type_()),
+            clean_name(urn.name())
+        );
         lines.insert(0, StyledLine::of(Tone::Plain, place));
     }
     lines

@@ -9,7 +9,7 @@ use nimbus_engine_model::{
 use crate::diff::{LinePrefix, Renderer, structural};
 use crate::line::{StyledLine, Tone};
 use crate::step::StepDetail;
-use crate::text::clean;
+use crate::text::clean_name;
 
 /// What differs, resource by resource in the order of the new state; empty when nothing does.
 pub fn snapshot_diff_lines(old: &Snapshot, new: &Snapshot, detail: StepDetail) -> Vec<StyledLine> {
@@ -41,12 +41,12 @@ pub fn pending_line(operation: &PendingOperation) -> StyledLine {
     let words = format!(
         "{} {} ({})",
         pending_words(operation.kind),
-        clean(urn.name()),
-        clean(urn.type_())
+        clean_name(urn.name()),
+        clean_name(urn.type_())
     );
     let mut line = StyledLine::of(Tone::Warning, "? ").with(Tone::Plain, words);
     if let Some(id) = &operation.resource.id {
-        line.push(Tone::Dim, format!(" [id={}]", clean(id)));
+        line.push(Tone::Dim, format!(" [id={}]", clean_name(id)));
     }
     line
 }
@@ -96,12 +96,12 @@ fn order(snapshot: &Snapshot) -> Vec<SnapshotKey<'_>> {
 
 fn named(mark: LinePrefix, resource: &ResourceState) -> StyledLine {
     let mut line =
-        StyledLine::of(mark.tone, mark.symbol).with(mark.tone, clean(resource.urn.as_str()));
+        StyledLine::of(mark.tone, mark.symbol).with(mark.tone, clean_name(resource.urn.as_str()));
     if resource.delete {
         line.push(Tone::Dim, " (replaced, waiting for its delete)");
     }
     if let Some(id) = &resource.id {
-        line.push(Tone::Dim, format!(" [id={}]", clean(id)));
+        line.push(Tone::Dim, format!(" [id={}]", clean_name(id)));
     }
     line
 }

@@ -8,7 +8,7 @@ use nimbus_engine_ports::StepEvent;
 use crate::diff::{DiffNodes, LinePrefix, Renderer, Sides, TextLimits, detailed, hide, structural};
 use crate::line::{StyledLine, Tone};
 use crate::ops;
-use crate::text::clean;
+use crate::text::clean_name;
 
 /// How much of a step is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ fn heading(step: &StepEvent, depth: usize) -> StyledLine {
         format!(
             "{}{}: ({})",
             ops::symbol(step.op),
-            clean(&step.type_),
+            clean_name(&step.type_),
             ops::planned(step.op)
         ),
     );
@@ -97,7 +97,7 @@ fn identity(step: &StepEvent, depth: usize) -> Vec<StyledLine> {
     let indent = "    ".repeat(depth);
     let mut lines = Vec::new();
     let mut fact = |name: &str, value: &str| {
-        let text = format!("{indent}[{name}={}]", clean(value));
+        let text = format!("{indent}[{name}={}]", clean_name(value));
         lines.push(StyledLine::of(Tone::Dim, text));
     };
     if let Some(id) = step.old.as_ref().and_then(|old| old.id.as_deref()) {
@@ -220,7 +220,10 @@ pub(crate) fn key_summary(step: &StepEvent, basis: Basis) -> StyledLine {
         if !line.is_empty() {
             line.push(Tone::Plain, ",");
         }
-        line.push(mark.tone, format!("{}{}", mark.symbol.trim(), clean(&key)));
+        line.push(
+            mark.tone,
+            format!("{}{}", mark.symbol.trim(), clean_name(&key)),
+        );
     }
     line
 }

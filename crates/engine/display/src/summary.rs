@@ -9,7 +9,7 @@ use crate::diff::{LinePrefix, Renderer, TextLimits, structural};
 use crate::line::{StyledLine, Tone};
 use crate::ops;
 use crate::state::{DisplayState, StackOutputs};
-use crate::text::{clean, duration};
+use crate::text::{clean, clean_name, duration};
 
 /// Order in which counts are told; what changes most comes first.
 const COUNTED: [StepOp; 14] = [
@@ -74,7 +74,11 @@ fn diagnostics(state: &DisplayState) -> Vec<StyledLine> {
         let urn = urn.as_ref().unwrap_or(&state.root);
         lines.push(StyledLine::of(
             Tone::Plain,
-            format!("  {} ({}):", clean(urn.type_()), clean(urn.name())),
+            format!(
+                "  {} ({}):",
+                clean_name(urn.type_()),
+                clean_name(urn.name())
+            ),
         ));
         lines.extend(
             entries
@@ -114,7 +118,7 @@ fn policies(state: &DisplayState) -> Vec<StyledLine> {
     }
     for (urn, pack, policy) in &state.remediations {
         let text = format!("  [remediated] {pack}: {policy}{}", at(Some(urn)));
-        lines.push(StyledLine::of(Tone::Info, clean(&text)));
+        lines.push(StyledLine::of(Tone::Info, clean_name(&text)));
     }
     lines
 }
@@ -133,7 +137,7 @@ pub(crate) fn violation_lines(violation: &PolicyViolation) -> Vec<StyledLine> {
     };
     let heading = format!("{}{version}: {}{place}", violation.pack, violation.policy);
     let mut lines =
-        vec![StyledLine::of(tone, format!("  [{level}] ")).with(Tone::Plain, clean(&heading))];
+        vec![StyledLine::of(tone, format!("  [{level}] ")).with(Tone::Plain, clean_name(&heading))];
     lines.extend(
         clean(&violation.message)
             .trim_end()
@@ -155,12 +159,12 @@ fn output_lines(outputs: &StackOutputs) -> Vec<StyledLine> {
     let keys: BTreeSet<&String> = outputs.new.keys().chain(changed.keys()).collect();
     let width = keys
         .iter()
-        .map(|key| key.chars().count())
+        .map(|key| clean_name(key).chars().count())
         .max()
         .unwrap_or(0);
     let mut renderer = Renderer::new(1, TextLimits::SHORT);
     for key in keys {
-        let title = format!("{:<width$}: ", clean(key));
+        let title = format!("{:<width$}: ", clean_name(key));
         match (changed.get(key), outputs.new.get(key)) {
             (Some(node), _) => renderer.node(&title, node),
             (None, Some(value)) => renderer.value(&title, value, LinePrefix::NONE, ""),

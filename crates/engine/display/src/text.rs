@@ -5,12 +5,53 @@
 
 use std::time::Duration;
 
-/// Text without escape sequences and control characters; line ends and tabs stay.
+/// Text without escape sequences and control characters; line ends and tabs stay. Characters that
+/// are not seen but turn or break a line are shown as text.
 pub(crate) fn clean(text: &str) -> String {
-    console::strip_ansi_codes(text)
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for c in console::strip_ansi_codes(text).chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if c.is_control() => {}
+            c if is_deceptive(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A name, key, type or URN, on one line: whatever could make it look like something else is shown
+/// as text.
+pub(crate) fn clean_name(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in console::strip_ansi_codes(text).chars() {
+        match c {
+            // They join letters of some scripts; of two names that look the same, one has none.
+            '\u{200c}' | '\u{200d}' => shown.extend(c.escape_unicode()),
+            c if c.is_control() => shown.extend(c.escape_debug()),
+            c if is_deceptive(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Whether a character is not seen and changes how those around it are: their direction, their
+/// order or their line.
+pub fn is_deceptive(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// Text on one line: line ends become spaces.
@@ -60,6 +101,21 @@ mod tests {
         assert_eq!(clean("\u{1b}]0;title\u{7}x"), "x");
         assert_eq!(clean_line("one\n  two\n"), "one two");
         assert_eq!(quoted("a\"b\u{1b}"), r#""a\"b\u{1b}""#);
+    }
+
+    #[test]
+    fn names_of_strangers_stay_what_they_are_and_on_their_line() {
+        assert_eq!(clean_name("a\n + b\tc\0"), r"a\n + b\tc\0");
+        assert_eq!(clean_name("a\u{1b}[31mb\u{7}"), r"ab\u{7}");
+        assert_eq!(clean_name("größe-日本"), "größe-日本");
+        for c in [
+            '\u{202e}', '\u{2066}', '\u{200b}', '\u{2028}', '\u{2029}', '\u{feff}',
+        ] {
+            let shown = format!("x\\u{{{:x}}}y", u32::from(c));
+            assert_eq!(clean_name(&format!("x{c}y")), shown);
+            assert_eq!(clean(&format!("x{c}y")), shown);
+            assert_eq!(clean_line(&format!("x{c}y")), shown);
+        }
     }
 
     #[test]

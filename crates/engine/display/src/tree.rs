@@ -8,7 +8,7 @@ use nimbus_engine_model::{StepOp, Urn};
 use crate::line::{StyledLine, Tone};
 use crate::ops;
 use crate::state::{DisplayState, ResourceRow, RowPhase};
-use crate::text::{clean, duration};
+use crate::text::{clean_name, duration};
 
 /// Steps shorter than this do not show their time.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
@@ -133,8 +133,8 @@ fn root_cell(state: &DisplayState, now: Duration) -> Cell {
         },
         None => Cell {
             mark: StyledLine::of(Tone::Plain, "  "),
-            resource: StyledLine::of(Tone::Plain, state.root.type_()),
-            name: StyledLine::of(Tone::Plain, state.root.name()),
+            resource: StyledLine::of(Tone::Plain, clean_name(state.root.type_())),
+            name: StyledLine::of(Tone::Plain, clean_name(state.root.name())),
             status: StyledLine::new(),
             info: StyledLine::new(),
             urgency: Urgency::Root,
@@ -146,8 +146,8 @@ fn row_cell(row: &ResourceRow, prefix: &str, now: Duration) -> Cell {
     let op = row.settled_op();
     Cell {
         mark: StyledLine::of(ops::tone(op), ops::symbol(op)),
-        resource: StyledLine::of(Tone::Dim, prefix).with(Tone::Plain, clean(&row.type_)),
-        name: StyledLine::of(Tone::Plain, clean(&row.name)),
+        resource: StyledLine::of(Tone::Dim, prefix).with(Tone::Plain, clean_name(&row.type_)),
+        name: StyledLine::of(Tone::Plain, clean_name(&row.name)),
         status: status(row, now),
         info: info(row),
         urgency: match row.phase {

@@ -8,7 +8,7 @@ use super::structural::{settled, value as compare};
 use super::value::{LinePrefix, as_json, inline, is_block};
 use super::{DiffNode, DiffNodes, PropertyChange};
 use crate::line::{StyledLine, Tone};
-use crate::text::clean;
+use crate::text::clean_name;
 
 const INDENT: usize = 4;
 const FORCES_REPLACEMENT: &str = "forces replacement";
@@ -55,9 +55,9 @@ impl Renderer {
 
     /// Everything that differs, with aligned keys.
     pub(crate) fn diff(&mut self, diff: &DiffNodes) {
-        let width = diff.keys().map(|key| key.chars().count()).max();
+        let width = diff.keys().map(|key| clean_name(key).chars().count()).max();
         for (key, node) in diff {
-            let title = format!("{:<width$}: ", clean(key), width = width.unwrap_or(0));
+            let title = format!("{:<width$}: ", clean_name(key), width = width.unwrap_or(0));
             self.node(&title, node);
         }
     }

@@ -7,7 +7,7 @@ use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue, ResourceRe
 use super::render::Renderer;
 use super::structural::{is_internal, settled};
 use crate::line::Tone;
-use crate::text::{clean, number, quoted, short_hash};
+use crate::text::{clean, clean_name, number, quoted, short_hash};
 
 /// What stands in front of a line: the two columns of a change, and its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ fn archive(value: &Archive) -> String {
 }
 
 fn resource(reference: &ResourceReference) -> String {
-    let urn = clean(reference.urn.as_str());
+    let urn = clean_name(reference.urn.as_str());
     match reference.id.as_deref() {
         None => format!("resource({urn})"),
         Some(PropertyValue::String(id)) => format!("resource({urn}, id {})", quoted(id)),
@@ -196,9 +196,11 @@ impl Renderer {
     /// Every property of a map, with aligned keys.
     pub(crate) fn properties(&mut self, map: &PropertyMap, mark: LinePrefix) {
         let shown = || map.iter().filter(|(key, _)| !is_internal(key));
-        let width = shown().map(|(key, _)| key.chars().count()).max();
+        let width = shown()
+            .map(|(key, _)| clean_name(key).chars().count())
+            .max();
         for (key, value) in shown() {
-            let title = format!("{:<width$}: ", clean(key), width = width.unwrap_or(0));
+            let title = format!("{:<width$}: ", clean_name(key), width = width.unwrap_or(0));
             self.value(&title, value, mark, "");
         }
     }
