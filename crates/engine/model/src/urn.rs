@@ -1,7 +1,7 @@
 //! Uniform resource names: `urn:pulumi:<stack>::<project>::<qualified type>::<name>`.
 //!
 //! The qualified type is the parents' types and the resource's own, joined by `$`; the root stack
-//! is left out. The name may contain anything, `::` included, so parsing splits from the left.
+//! is left out. The name may contain anything but NUL, `::` included, so parsing splits from the left.
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,10 +57,17 @@ impl Urn {
         )
     }
 
+    /// Whether a text can be part of a URN that is recorded. A NUL cannot: some stores cut or refuse
+    /// the text there.
+    pub fn is_recordable(part: &str) -> bool {
+        !part.contains('\0')
+    }
+
     pub fn parse(text: &str) -> Result<Self, UrnError> {
-        let well_formed = text
-            .strip_prefix(PREFIX)
-            .is_some_and(|rest| rest.splitn(4, SEPARATOR).count() == 4);
+        let well_formed = Self::is_recordable(text)
+            && text
+                .strip_prefix(PREFIX)
+                .is_some_and(|rest| rest.splitn(4, SEPARATOR).count() == 4);
         if well_formed {
             Ok(Self(text.into()))
         } else {
@@ -174,6 +181,7 @@ mod tests {
             "urn:pulumi:a::b::c",
             "urn:other:a::b::c::d",
             "a::b::c::d",
+            "urn:pulumi:a::b::c::d\0",
         ] {
             assert!(Urn::parse(text).is_err(), "{text}");
         }

@@ -18,6 +18,8 @@ use tokio::net::TcpStream;
 
 use crate::error::MonitorError;
 use crate::monitor::Monitor;
+use crate::options::ResourceOptions;
+use crate::requests::Registration;
 
 /// Makes connections to a program that is alone in its network.
 #[async_trait]
@@ -95,7 +97,15 @@ impl Confinement {
     }
 
     fn check(&self, path: &Path) -> Result<(), MonitorError> {
-        self.files.check_links(path).map_err(|error| MonitorError::Asset {
+        check_own(&self.files, path)
+    }
+}
+
+/// Refuses a file that is not the program's own, or that leads to one that is not.
+pub(crate) fn check_own(files: &ProjectFiles, path: &Path) -> Result<(), MonitorError> {
+    files
+        .check_links(path)
+        .map_err(|error| MonitorError::Asset {
             path: path.display().to_string(),
             reason: match is_outside(&error) {
                 true => format!(
@@ -104,10 +114,66 @@ impl Confinement {
                 false => error.to_string(),
             },
         })
-    }
 }
 
+/// How long a list of one resource's options may be. What is said of one resource is compared with
+/// what is recorded, and much of that with each other.
+pub(crate) const MOST_OPTIONS: usize = 1_000;
+/// For how many properties, times resources that each depends on, an SDK may not tell them apart.
+pub(crate) const MOST_UNTOLD_DEPENDENCIES: usize = 1_000_000;
+
 impl Monitor {
+    /// Refuses lists of a stranger's that only somebody with bad intentions makes so long.
+    pub(crate) fn refuse_long_lists(
+        &self,
+        resource: &str,
+        options: &ResourceOptions,
+    ) -> Result<(), MonitorError> {
+        if self.settings.confinement.is_none() {
+            return Ok(());
+        }
+        let hooks = options.hooks.values().map(Vec::len).sum();
+        let lists = [
+            (options.aliases.len(), "aliases"),
+            (options.ignore_changes.len(), "ignoreChanges"),
+            (options.replace_on_changes.len(), "replaceOnChanges"),
+            (
+                options.additional_secret_outputs.len(),
+                "additionalSecretOutputs",
+            ),
+            (options.hide_diff.len(), "hideDiffs"),
+            (options.replace_with.len(), "replaceWith"),
+            (options.providers.len(), "providers"),
+            (hooks, "hooks"),
+        ];
+        match lists.into_iter().find(|(length, _)| *length > MOST_OPTIONS) {
+            Some((_, what)) => Err(MonitorError::TooManyOptions {
+                resource: resource.to_owned(),
+                what,
+                count: MOST_OPTIONS,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a product that is far larger than what was sent.
+    pub(crate) fn refuse_untold_dependencies(
+        &self,
+        request: &Registration,
+    ) -> Result<(), MonitorError> {
+        let untold = request.property_dependencies.is_none() && !request.remote;
+        let (properties, each) = (request.properties.len(), request.options.depends_on.len());
+        let product = properties.saturating_mul(each);
+        if self.settings.confinement.is_none() || !untold || product <= MOST_UNTOLD_DEPENDENCIES {
+            return Ok(());
+        }
+        Err(MonitorError::TooManyOptions {
+            resource: request.name.clone(),
+            what: "dependencies of its properties",
+            count: MOST_UNTOLD_DEPENDENCIES,
+        })
+    }
+
     /// Refuses files that are not the program's own.
     pub(crate) async fn refuse_foreign_files(
         &self,

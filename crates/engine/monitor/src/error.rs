@@ -15,6 +15,12 @@ pub enum MonitorError {
     BadUrn { what: String, text: String },
     #[error("{type_:?} is not a resource type: expected package:module:name")]
     BadType { type_: String },
+    #[error("the resource {name:?} has no type")]
+    NoType { name: String },
+    #[error(
+        "the resource {name:?} of type {type_:?} cannot be recorded: there is a NUL character in it"
+    )]
+    NotRecordable { type_: String, name: String },
     #[error("package {package} has version {text:?}, which is not a semantic version: {reason}")]
     BadVersion {
         package: String,
@@ -78,6 +84,14 @@ pub enum MonitorError {
     RequestsUnderWay { count: usize },
     #[error("the program has more than {count} {what}, and one in a sandbox may not")]
     TooManyFunctions { what: &'static str, count: usize },
+    #[error(
+        "{resource:?} has more than {count} {what}, and a resource of a program in a sandbox may not"
+    )]
+    TooManyOptions {
+        resource: String,
+        what: &'static str,
+        count: usize,
+    },
     /// The deployment refused the request.
     #[error("{message}")]
     Refused { message: String },

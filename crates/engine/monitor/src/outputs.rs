@@ -4,7 +4,7 @@
 //! the engine knows secrets and unknown values only, and keeps dependencies beside the properties.
 //! These functions go from one form to the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use nimbus_engine_model::{OutputValue, PropertyMap, PropertyValue, ResourceReference, Urn};
 
@@ -103,6 +103,7 @@ pub(crate) fn attach(properties: PropertyMap, dependencies: &PropertyDependencie
 fn attach_value(value: PropertyValue, urns: &[Urn]) -> PropertyValue {
     let mut present = Vec::new();
     collect(&value, &mut present);
+    let present: HashSet<Urn> = present.into_iter().collect();
     if urns.iter().all(|urn| present.contains(urn)) {
         return value;
     }
@@ -120,9 +121,17 @@ fn attach_value(value: PropertyValue, urns: &[Urn]) -> PropertyValue {
 
 /// Adds every resource that outputs inside the value depend on.
 pub(crate) fn collect(value: &PropertyValue, urns: &mut Vec<Urn>) {
-    value.parts().for_each(|part| collect(part, urns));
+    let mut found = Vec::new();
+    gather(value, &mut found);
+    if !found.is_empty() {
+        extend(urns, found.into_iter().cloned());
+    }
+}
+
+fn gather<'a>(value: &'a PropertyValue, found: &mut Vec<&'a Urn>) {
+    value.parts().for_each(|part| gather(part, found));
     if let PropertyValue::Output(output) = value {
-        extend(urns, output.dependencies.iter().cloned());
+        found.extend(&output.dependencies);
     }
 }
 
@@ -138,8 +147,9 @@ pub(crate) fn collect_by_property(
 
 /// Appends what is not there yet; the order of first mention is kept, so that states are stable.
 pub(crate) fn extend(urns: &mut Vec<Urn>, more: impl IntoIterator<Item = Urn>) {
+    let mut known: HashSet<Urn> = urns.iter().cloned().collect();
     for urn in more {
-        if !urns.contains(&urn) {
+        if known.insert(urn.clone()) {
             urns.push(urn);
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use nimbus_engine_model::PackageDescriptor;
+use nimbus_engine_model::{PackageDescriptor, Urn};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -118,6 +118,23 @@ pub(crate) fn check_type(type_: &str) -> Result<(), MonitorError> {
         Err(MonitorError::BadType {
             type_: type_.to_owned(),
         })
+    }
+}
+
+/// Refuses a type or a name that no state could hold. Components may have types of any form, but
+/// each resource has one.
+pub(crate) fn check_recordable(type_: &str, name: &str) -> Result<(), MonitorError> {
+    if type_.is_empty() {
+        return Err(MonitorError::NoType {
+            name: name.to_owned(),
+        });
+    }
+    match Urn::is_recordable(type_) && Urn::is_recordable(name) {
+        true => Ok(()),
+        false => Err(MonitorError::NotRecordable {
+            type_: type_.to_owned(),
+            name: name.to_owned(),
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use nimbus_engine_ports::{ReadGoal, RegisterStatus};
 
 use crate::error::{Ending, MonitorError};
 use crate::monitor::Monitor;
-use crate::packages::{PluginHints, check_type, package_of};
+use crate::packages::{PluginHints, check_recordable, check_type, package_of};
 use crate::requests::{ReadCall, ReadDone};
 use crate::tracker::Existence;
 
@@ -18,6 +18,7 @@ impl Monitor {
 
     async fn read_unguarded(&self, call: ReadCall) -> Result<ReadDone, MonitorError> {
         check_type(&call.type_)?;
+        check_recordable(&call.type_, &call.name)?;
         self.refuse_foreign_files(&call.properties).await?;
         let provider = self.read_provider(&call).await?;
         let origin = self.positions.origin(&call.origin);

@@ -17,7 +17,7 @@ use crate::inheritance::{Child, Legacy, Transforms};
 use crate::monitor::{Handover, Monitor, parse_provider};
 use crate::options::ResourceOptions;
 use crate::outputs::{self, PropertyDependencies};
-use crate::packages::{PluginHints, check_type, package_of, parse_version};
+use crate::packages::{PluginHints, check_recordable, check_type, package_of, parse_version};
 use crate::requests::{Registration, RegistrationResult};
 use crate::tracker::Existence;
 use crate::transforms::TransformedResource;
@@ -59,6 +59,8 @@ impl Monitor {
         request: Registration,
     ) -> Result<RegistrationResult, MonitorError> {
         check(&request)?;
+        self.refuse_long_lists(&request.name, &request.options)?;
+        self.refuse_untold_dependencies(&request)?;
         let takes_partial_values = request.takes_partial_values;
         let prepared = self.prepare(request).await?;
         let mut registered = if prepared.request.remote {
@@ -94,6 +96,7 @@ impl Monitor {
         } else {
             let mut transformed = asked.transform(&request, &transforms).await?;
             transformed.properties = self.with_asset_hashes(transformed.properties).await?;
+            self.refuse_long_lists(&request.name, &transformed.options)?;
             transformed
         };
         if !request.remote {
@@ -319,6 +322,7 @@ fn check(request: &Registration) -> Result<(), MonitorError> {
     if request.custom || request.remote {
         check_type(&request.type_)?;
     }
+    check_recordable(&request.type_, &request.name)?;
     let is_provider = provider_package(&request.type_).is_some();
     if !request.env_var_mappings.is_empty() && !is_provider {
         return Err(MonitorError::EnvVarMappingsOnResource);

@@ -14,6 +14,7 @@ use super::Deployment;
 use super::chain::ChainEnd;
 use crate::error::DeployError;
 use crate::executor::Done;
+use crate::generator::unrecordable;
 use crate::import::{ImportProvider, ImportSpec};
 use crate::known::RecordedResource;
 use crate::steps::{CreateStep, ImportOrigin, ImportStep, SameStep, Step};
@@ -148,6 +149,10 @@ impl Deployment {
                 urn: Some(urn.clone()),
                 message,
             };
+            if let Some(problem) = unrecordable(&type_, &name) {
+                let message = format!("the resource {name:?} of type {type_:?} {problem}");
+                return Err(DeployError::InvalidGoal { urn: None, message });
+            }
             if steps.iter().any(|(other, ..)| *other == urn) {
                 return Err(invalid(format!("{urn} is to be imported twice")));
             }

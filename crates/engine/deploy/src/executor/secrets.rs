@@ -1,5 +1,7 @@
 //! Outputs that must be kept secret.
 
+use std::collections::HashSet;
+
 use nimbus_engine_model::{PropertyValue, ResourceState};
 
 /// Marks outputs that the resource names as secret, and those whose input of the same name is: a
@@ -12,14 +14,18 @@ pub(crate) fn mark_secret_outputs(state: &mut ResourceState) -> bool {
         additional_secret_outputs,
         ..
     } = state;
+    let secret_names: HashSet<&str> = additional_secret_outputs
+        .iter()
+        .map(String::as_str)
+        .collect();
     for (key, value) in outputs.iter_mut() {
-        let named = additional_secret_outputs.iter().any(|name| name == key) && key != "id";
+        let named = secret_names.contains(key.as_str()) && key != "id";
         let given = matches!(inputs.get(key), Some(PropertyValue::Secret(_)));
         if (named || given) && !matches!(value, PropertyValue::Secret(_)) {
             *value = PropertyValue::secret(std::mem::take(value));
         }
     }
-    additional_secret_outputs.iter().any(|name| name == "id")
+    secret_names.contains("id")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A resource is found in the record by its URN, else by the first of its aliases that the record
 //! has. Aliases of a parent carry over to its children, whose names may contain the parent's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use nimbus_engine_model::{Alias, AliasParent, AliasSpec, ROOT_STACK_TYPE, Urn};
 use nimbus_engine_ports::Severity;
@@ -100,8 +100,9 @@ impl Generator {
             .map(|alias| self.alias_urn(identity, alias))
             .collect();
         let mut all = Vec::new();
+        let mut known = HashSet::new();
         let mut add = |urn: Urn| {
-            if !all.contains(&urn) {
+            if known.insert(urn.clone()) {
                 all.push(urn);
             }
         };

@@ -35,7 +35,7 @@ pub(crate) use decide::{ComparisonMode, RegistrationDecision, replace_because};
 pub(crate) use deletes::{Deletes, Marks};
 pub(crate) use dependents::Dependent;
 pub(crate) use diff::{complete, invert};
-pub(crate) use register::{Checked, PendingRegistration, ToCheck};
+pub(crate) use register::{Checked, PendingRegistration, ToCheck, unrecordable};
 pub(crate) use replace::{ReplaceVerdict, Replacing};
 pub(crate) use selection::refreshed;
 

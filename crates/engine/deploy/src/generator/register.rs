@@ -88,6 +88,13 @@ impl Generator {
         name: &str,
     ) -> Result<Urn, DeployError> {
         let urn = self.urn(parent, type_, name);
+        // Before anything is created: what cannot be recorded could never be deleted.
+        if let Some(problem) = unrecordable(type_, name) {
+            return Err(DeployError::InvalidGoal {
+                message: format!("the resource {name:?} of type {type_:?} {problem}"),
+                urn: None,
+            });
+        }
         let missing = parent.filter(|parent| !self.seen.registered.contains(parent));
         if let Some(parent) = missing {
             return Err(DeployError::InvalidGoal {
@@ -330,6 +337,15 @@ impl Generator {
         }
         Ok(())
     }
+}
+
+/// Why no state could hold a resource of this type and name.
+pub(crate) fn unrecordable(type_: &str, name: &str) -> Option<&'static str> {
+    if type_.is_empty() {
+        return Some("has no type");
+    }
+    let recordable = Urn::is_recordable(type_) && Urn::is_recordable(name);
+    (!recordable).then_some("cannot be recorded: there is a NUL character in it")
 }
 
 fn describe(failure: &CheckFailure, new: &ResourceState) -> String {

@@ -17,6 +17,7 @@ mod plans;
 mod policies;
 mod previews;
 mod providers;
+mod recordable;
 mod refreshing;
 mod replacing;
 mod targeting;

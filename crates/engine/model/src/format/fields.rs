@@ -158,10 +158,6 @@ impl StateFields {
             field: field.to_owned(),
             text: text.to_owned(),
         };
-        // A NUL in a name is damage, and some stores cut or refuse the text there.
-        if text.contains('\0') {
-            return Err(bad());
-        }
         Urn::parse(text).map_err(|_| bad())
     }
 

@@ -422,3 +422,66 @@ async fn an_archive_is_not_unpacked_as_often_as_one_likes() {
     let refused = confined.client().await.register_resource(request).await;
     assert!(refused.is_err(), "eight times 100 MiB");
 }
+
+#[tokio::test]
+async fn lists_of_one_resource_have_an_end() {
+    let urns = |count: usize| (0..count).map(|n| format!("urn:pulumi:s::p::a:b:C::{n}"));
+    let many = 1_001;
+    let texts = || (0..many).map(|n| format!("p{n}")).collect::<Vec<_>>();
+    let requests = [
+        proto::RegisterResourceRequest {
+            alias_ur_ns: urns(many).collect(),
+            ..custom("a")
+        },
+        proto::RegisterResourceRequest {
+            ignore_changes: texts(),
+            ..custom("a")
+        },
+        proto::RegisterResourceRequest {
+            replace_on_changes: texts(),
+            ..custom("a")
+        },
+        proto::RegisterResourceRequest {
+            additional_secret_outputs: texts(),
+            ..custom("a")
+        },
+    ];
+    for request in requests {
+        let confined = Confined::new(RequestLimits::default()).await;
+        let refused = confined.client().await.register_resource(request).await;
+        assert!(refused.is_err());
+        let told = confined.told().join("\n");
+        assert!(told.contains("more than 1000"), "{told}");
+    }
+    let confined = Confined::new(RequestLimits::default()).await;
+    let accepted = proto::RegisterResourceRequest {
+        alias_ur_ns: urns(1_000).collect(),
+        ..custom("a")
+    };
+    let mut client = confined.client().await;
+    client
+        .register_resource(accepted)
+        .await
+        .expect("not too many");
+}
+
+#[tokio::test]
+async fn a_resource_without_a_type_or_with_a_nul_in_its_name_is_refused() {
+    let component = |type_: &str, name: &str| proto::RegisterResourceRequest {
+        r#type: type_.to_owned(),
+        custom: false,
+        ..custom(name)
+    };
+    for (request, why) in [
+        (component("", "a"), "has no type"),
+        (component("a:b:C", "a\0"), "NUL"),
+        (component("a:b:\0", "a"), "NUL"),
+        (custom("a\0b"), "NUL"),
+    ] {
+        let confined = Confined::new(RequestLimits::default()).await;
+        let refused = confined.client().await.register_resource(request).await;
+        assert!(refused.is_err());
+        let told = confined.told().join("\n");
+        assert!(told.contains(why), "{told}");
+    }
+}
