@@ -4,8 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use nimbus_core::{Error, ErrorCode};
-use nimbus_engine_files::PathNotAllowed;
+use nimbus_engine_files::{PathNotAllowed, ProjectFiles};
 use nimbus_engine_sandbox::SandboxError;
+
+use crate::trust::ProjectTrust;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -141,10 +143,72 @@ impl LaunchError {
     }
 }
 
+/// What to do about packages of a stranger's project. Installing runs what the project and its packages
+/// say, as whoever installs.
+const INSTALL_FOR_STRANGERS: &str = "its packages are not installed, and installing them here would run \
+    scripts of the project outside of the sandbox: install them with scripts off (npm ci \
+    --ignore-scripts; pip install --only-binary :all: -r requirements.txt; uv sync --no-build \
+    --no-install-project), or somewhere where they do no harm, such as a container";
+
+impl LaunchError {
+    /// What to do next, which depends on whose the project is.
+    pub fn help_for(&self, files: &ProjectFiles) -> String {
+        let installs = matches!(
+            self,
+            Self::NodeSdkMissing { .. }
+                | Self::PythonSdkMissing { .. }
+                | Self::VirtualenvMissing { .. }
+                | Self::PoetryEnvironment { .. }
+                | Self::PoetryNotAsked { .. }
+                | Self::PackagesNotInstalled { .. }
+        );
+        match installs && files.is_restricted() {
+            true => INSTALL_FOR_STRANGERS.to_owned(),
+            false => self.help(),
+        }
+    }
+
+    /// As an error with help that fits the project.
+    pub fn explained(self, trust: &ProjectTrust) -> Error {
+        let help = self.help_for(trust.files());
+        Error::new(self.code(), self.to_string())
+            .with_help(help)
+            .with_source(self)
+    }
+}
+
 impl From<LaunchError> for Error {
     fn from(error: LaunchError) -> Self {
         Self::new(error.code(), error.to_string())
             .with_help(error.help())
             .with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_run_a_strangers_scripts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let strangers = ProjectFiles::beneath(folder.path(), &[]).expect("a kernel with openat2");
+        let directory = folder.path().to_owned();
+        let missing = LaunchError::NodeSdkMissing {
+            directory: directory.clone(),
+            install: "npm install".to_owned(),
+        };
+        assert_eq!(
+            missing.help_for(&ProjectFiles::UNRESTRICTED),
+            "run: npm install"
+        );
+        let poetry = LaunchError::PoetryNotAsked { directory };
+        for error in [missing, poetry] {
+            let help = error.help_for(&strangers);
+            assert!(help.contains("npm ci --ignore-scripts"), "{help}");
+            assert!(!help.contains("run:"), "{help}");
+        }
+        let tool = LaunchError::ToolMissing { tool: "node" };
+        assert_eq!(tool.help_for(&strangers), tool.help());
     }
 }

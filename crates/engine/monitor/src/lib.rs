@@ -23,6 +23,7 @@ mod lifecycle;
 mod monitor;
 mod options;
 mod outputs;
+mod own_files;
 mod packages;
 mod position;
 mod read;
@@ -44,6 +45,7 @@ pub use invoke::InvokeError;
 pub use lifecycle::Completion;
 pub use monitor::{Monitor, MonitorPorts, MonitorSettings};
 pub use options::{InvokeOptions, ResourceOptions, Timeouts};
+pub use own_files::{OwnFiles, OwnFilesHost};
 pub use position::{RawOrigin, RawPosition};
 pub use requests::{
     InvokeCall, Invoked, MethodCall, ReadCall, ReadDone, Registration, RegistrationResult,

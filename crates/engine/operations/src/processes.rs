@@ -17,7 +17,7 @@ use nimbus_engine_language::{
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
-    BuiltinProvider, EngineEndpoint, HookRegistry, Listen, RunningResources,
+    BuiltinProvider, EngineEndpoint, HookRegistry, Listen, OwnFiles, OwnFilesHost, RunningResources,
 };
 use nimbus_engine_plugin::{
     HostOptions, KeepWarm, PluginHost, PluginKind, PluginSearch, PluginTimeouts, PolicyPackOptions,
@@ -148,6 +148,7 @@ impl RuntimeLauncher for Processes {
             Some(simulated) => Arc::clone(simulated),
             None => Arc::clone(&plugins) as _,
         };
+        let providers = isolation.own_files_only(providers, &setup);
         let mut running = RunningProcesses {
             endpoint,
             host: Arc::new(BuiltInHost::new(builtin, providers)),
@@ -199,8 +200,10 @@ impl Processes {
             resources,
             cancel: setup.cancellation.stop_token().clone(),
         };
+        let trust = isolation.trust.clone();
         let spec = self.program_spec(setup, language, running.packages.clone(), isolation);
-        let program = LanguageProgram::prepare(spec, ports).await?;
+        let program = LanguageProgram::prepare(spec, ports).await;
+        let program = program.map_err(|error| error.explained(&trust))?;
         running.program = Some(Arc::new(program));
         Ok(())
     }
@@ -300,7 +303,7 @@ impl Processes {
                 match found.await {
                     Ok(environment) => Some(environment.interpreter().to_owned()),
                     Err(_) if !setup.request.needs_program() => None,
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(error.explained(&isolation.trust)),
                 }
             }
             _ => None,
@@ -348,6 +351,27 @@ impl ProgramIsolation {
         let root = setup.workspace.project.directory();
         let trust = ProjectTrust::of(settings, sandbox.as_ref(), root)?;
         Ok(Self { sandbox, trust })
+    }
+
+    /// The same providers, which a stranger's project cannot have read what is not its own.
+    fn own_files_only(
+        &self,
+        providers: Arc<dyn ProviderHost>,
+        setup: &RuntimeSetup<'_>,
+    ) -> Arc<dyn ProviderHost> {
+        let files = self.trust.files();
+        if !files.is_restricted() {
+            return providers;
+        }
+        let project = &setup.workspace.project;
+        let sandbox = setup.request.options.sandbox.as_ref();
+        let network = sandbox.map_or(ProgramNetwork::None, |settings| settings.network);
+        let own = OwnFiles {
+            files: files.clone(),
+            folders: vec![project.directory().to_owned(), program_folder(project)],
+            reaches_out: assets::reader(network).reaches_out(),
+        };
+        Arc::new(OwnFilesHost::new(providers, own))
     }
 
     /// Where dynamic providers and policy packs run, if they are strangers'.

@@ -53,7 +53,7 @@ pub(crate) async fn packages_of(
     );
     match found.await {
         Err(_) if !needed => Ok(RequiredPackages::default()),
-        found => Ok(found?),
+        found => found.map_err(|error| error.explained(trust)),
     }
 }
 

@@ -9,6 +9,7 @@ mod hooks;
 mod inheritance;
 mod invoke;
 mod limits;
+mod own_files;
 mod providers;
 mod register;
 mod support;
