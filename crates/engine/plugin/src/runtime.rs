@@ -300,7 +300,11 @@ impl Runtimes<'_> {
                 "@pulumi/pulumi/{module} is not installed for {}",
                 start.display()
             ),
-            help: format!("run npm install in {}", start.display()),
+            // Of a stranger's project, what is installed runs scripts as whoever installs it.
+            help: match self.files.is_restricted() {
+                true => "install it with scripts off: npm ci --ignore-scripts".to_owned(),
+                false => format!("run npm install in {}", start.display()),
+            },
         })
     }
 

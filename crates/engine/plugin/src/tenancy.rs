@@ -9,7 +9,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use nimbus_engine_model::{PackageDescriptor, PropertyMap};
+use nimbus_engine_model::{PackageDescriptor, PropertyMap, PropertyValue};
 
 use crate::lookup::PluginSearch;
 use crate::pool::DigestFields;
@@ -43,18 +43,46 @@ pub const HAND_OUT_THE_MACHINE: &[&str] = &[
     "terraform-provider",
 ];
 
-/// Inputs of providers by which a program chooses other credentials of the operator, or a file that says
-/// which program to run for them (`credential_process`).
+/// Inputs of providers by which a program chooses other credentials of the operator, has a file of the
+/// machine read, or names a file that says which program to run (`credential_process`).
 const OPERATORS_INPUTS: &[(&str, &[&str])] = &[
     (
         "aws",
-        &["profile", "sharedConfigFiles", "sharedCredentialsFiles"],
+        &[
+            "assumeRoleWithWebIdentity.webIdentityTokenFile",
+            "customCaBundle",
+            "profile",
+            "sharedConfigFiles",
+            "sharedCredentialsFile",
+            "sharedCredentialsFiles",
+        ],
     ),
     (
         "aws-native",
-        &["profile", "sharedConfigFile", "sharedCredentialsFile"],
+        &[
+            "assumeRoleWithWebIdentity.webIdentityTokenFile",
+            "customCaBundle",
+            "profile",
+            "sharedConfigFile",
+            "sharedCredentialsFile",
+        ],
     ),
+    ("azure", AZURE_FILES),
+    ("azure-native", AZURE_FILES),
+    ("azuread", AZURE_FILES),
+    ("openstack", &["cacertFile", "cloud"]),
 ];
+
+const AZURE_FILES: &[&str] = &[
+    "clientCertificatePath",
+    "clientIdFilePath",
+    "clientSecretFilePath",
+    "oidcTokenFilePath",
+];
+
+/// Packages whose `credentials` are a text or the path of a file, and whose text may in turn name a file
+/// to be sent to an address, or a command.
+const CREDENTIALS_OR_PATH: &[&str] = &["gcp", "gcp-beta", "google-native"];
 
 impl Tenancy {
     /// Everything about it that makes one process unlike another.
@@ -114,12 +142,58 @@ impl Tenancy {
         if *self == Self::Single || self.names(package) {
             return None;
         }
-        let (_, reserved) = OPERATORS_INPUTS.iter().find(|(name, _)| *name == package)?;
-        let given = reserved.iter().find(|input| inputs.contains_key(**input))?;
+        let reserved = OPERATORS_INPUTS.iter().find(|(name, _)| *name == package);
+        let reserved = reserved.map_or(&[] as &[&str], |(_, reserved)| reserved);
+        let named = reserved.iter().find(|input| gives(inputs, input)).copied();
+        let refers = CREDENTIALS_OR_PATH.contains(&package)
+            && inputs.get("credentials").is_some_and(names_elsewhere);
+        let given = named.or(refers.then_some("credentials that are not a key itself"))?;
         Some(format!(
             "{given} of a provider is the operator's to say where programs are strangers'; name \
              {package} in engine.sandbox_providers to leave it to them"
         ))
+    }
+}
+
+/// Whether an input is given, by its name or by its name in another one. SDKs send what is no text as
+/// JSON.
+fn gives(inputs: &PropertyMap, path: &str) -> bool {
+    match path.split_once('.') {
+        None => inputs.contains_key(path),
+        Some((outer, inner)) => inputs.get(outer).is_some_and(|value| has_key(value, inner)),
+    }
+}
+
+fn has_key(value: &PropertyValue, key: &str) -> bool {
+    match value {
+        PropertyValue::Object(map) if map.contains_key(key) => true,
+        PropertyValue::String(text) => {
+            serde_json::from_str(text).is_ok_and(|json| json_has_key(&json, key))
+        }
+        other => other.parts().any(|part| has_key(part, key)),
+    }
+}
+
+fn json_has_key(value: &serde_json::Value, key: &str) -> bool {
+    match value {
+        serde_json::Value::Object(map) => {
+            map.contains_key(key) || map.values().any(|value| json_has_key(value, key))
+        }
+        serde_json::Value::Array(items) => items.iter().any(|value| json_has_key(value, key)),
+        _ => false,
+    }
+}
+
+/// Whether credentials are anything but the key of an account or of a user.
+fn names_elsewhere(value: &PropertyValue) -> bool {
+    match value {
+        PropertyValue::String(text) if text.is_empty() => false,
+        PropertyValue::String(text) => {
+            let key: Option<serde_json::Value> = serde_json::from_str(text).ok();
+            let kind = key.as_ref().and_then(|key| key.get("type")?.as_str());
+            !matches!(kind, Some("service_account" | "authorized_user"))
+        }
+        other => other.parts().any(names_elsewhere),
     }
 }
 
@@ -338,6 +412,35 @@ mod tests {
             assert_eq!(Tenancy::Single.refuses_inputs("aws", &inputs(name)), None);
         }
         assert_eq!(SEVERAL.refuses_inputs("aws", &inputs("region")), None);
+    }
+
+    #[test]
+    fn a_program_names_no_file_of_the_machine_to_a_provider() {
+        let refused = |package: &str, name: &str, value: PropertyValue| {
+            let inputs = PropertyMap::from([(name.to_owned(), value)]);
+            assert_eq!(Tenancy::Single.refuses_inputs(package, &inputs), None);
+            SEVERAL.refuses_inputs(package, &inputs).is_some()
+        };
+        let identity = "assumeRoleWithWebIdentity";
+        let token = |name: &str| PropertyMap::from([(name.to_owned(), "/etc/shadow".into())]);
+        let file = PropertyValue::from(token("webIdentityTokenFile"));
+        assert!(refused("aws", identity, file.clone()));
+        assert!(refused("aws", identity, PropertyValue::secret(file)));
+        assert!(refused(
+            "aws",
+            identity,
+            r#"{"webIdentity\u0054okenFile":"/x"}"#.into()
+        ));
+        assert!(!refused("aws", identity, token("webIdentityToken").into()));
+        assert!(refused("aws", "customCaBundle", "/etc/shadow".into()));
+        assert!(refused("azure-native", "oidcTokenFilePath", "/x".into()));
+        assert!(refused("azure", "clientCertificatePath", "/x".into()));
+        assert!(!refused("azure", "clientSecret", "x".into()));
+        for credentials in ["/etc/shadow", r#"{"type":"external_account"}"#, "{}"] {
+            assert!(refused("gcp", "credentials", credentials.into()));
+        }
+        let key = PropertyValue::secret(r#"{"type":"service_account"}"#.into());
+        assert!(!refused("gcp", "credentials", key));
     }
 
     fn kept(package: &str, tenancy: &Tenancy) -> Vec<String> {
