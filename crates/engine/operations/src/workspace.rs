@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::unreadable;
 use nimbus_engine_backend::project::{
-    Project, ResolvedConfig, StackSettings, find_project_file, resolve,
+    Project, ResolvedConfig, StackSettings, find_project_file, own_project_file, resolve,
 };
 use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
@@ -226,7 +226,10 @@ pub fn find_project(
     directory: &Path,
     sandbox: Option<&SandboxSettings>,
 ) -> Result<(Project, ProjectFiles)> {
-    let found = find_project_file(directory)?;
+    let found = match sandbox.is_some_and(SandboxSettings::is_strict) {
+        true => own_project_file(directory)?,
+        false => find_project_file(directory)?,
+    };
     let root = found.parent().unwrap_or(directory);
     let files = match sandbox {
         Some(settings) => settings.files_of(&absolute(root)?)?,

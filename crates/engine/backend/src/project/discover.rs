@@ -25,6 +25,24 @@ pub fn find_project_file(directory: &Path) -> Result<PathBuf> {
     })
 }
 
+/// The `Pulumi.yaml` of this very folder, for a stranger's project: what lies above it is somebody
+/// else's.
+pub fn own_project_file(directory: &Path) -> Result<PathBuf> {
+    let named = |ending| directory.join(format!("Pulumi.{ending}"));
+    let mut there = ENDINGS.map(named).into_iter();
+    let Some(found) = there.find(|path| path.symlink_metadata().is_ok()) else {
+        let message = format!("there is no Pulumi.yaml in {}", directory.display());
+        return Err(Error::new(ErrorCode::PROJECT_NOT_FOUND, message)
+            .with_help("give the folder of the stranger's program itself with --dir"));
+    };
+    if !found.is_file() {
+        let message = format!("{} is not a regular file", found.display());
+        return Err(Error::new(ErrorCode::PROJECT_INVALID, message)
+            .with_help("a project is described by a file, not by a folder, pipe or device"));
+    }
+    Ok(found)
+}
+
 /// The file with a stack's settings: beside the project's file or in its `stackConfigDir`.
 pub(crate) fn stack_file(project_file: &Path, config_dir: Option<&str>, stack: &str) -> PathBuf {
     let folder = project_file.parent().unwrap_or_else(|| Path::new(""));
@@ -41,6 +59,23 @@ pub(crate) fn stack_file(project_file: &Path, config_dir: Option<&str>, stack: &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_strangers_project_is_in_its_own_folder_or_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(folder.path().join("Pulumi.yaml"), "name: outer").unwrap();
+        let error = own_project_file(&inner).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::PROJECT_NOT_FOUND);
+        let file = inner.join("Pulumi.yaml");
+        std::os::unix::net::UnixListener::bind(&file).unwrap();
+        let error = own_project_file(&inner).unwrap_err();
+        assert!(error.message().contains("is not a regular file"), "{error}");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "name: inner").unwrap();
+        assert_eq!(own_project_file(&inner).unwrap(), file);
+    }
 
     #[test]
     fn the_nearest_project_wins() {

@@ -13,7 +13,7 @@ mod value;
 
 pub use config::{ConfigMap, ResolvedConfig, parse_key, resolve};
 pub use declaration::{ConfigType, Declaration, DeclaredDefault};
-pub use discover::find_project_file;
+pub use discover::{find_project_file, own_project_file};
 pub use file::{PackageSpec, PluginPath, Plugins, Project, ProjectRuntime};
 pub use key::{ConfigKey, KeyError};
 pub use settings::StackSettings;
