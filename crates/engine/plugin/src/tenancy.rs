@@ -147,7 +147,7 @@ impl Tenancy {
         let named = reserved.iter().find(|input| gives(inputs, input)).copied();
         let refers = CREDENTIALS_OR_PATH.contains(&package)
             && inputs.get("credentials").is_some_and(names_elsewhere);
-        let given = named.or(refers.then_some("credentials that are not a key itself"))?;
+        let given = named.or_else(|| refers.then_some("credentials that are not a key itself"))?;
         Some(format!(
             "{given} of a provider is the operator's to say where programs are strangers'; name \
              {package} in engine.sandbox_providers to leave it to them"

@@ -178,7 +178,9 @@ pub(super) async fn destroy(
             let names: Vec<&str> = chosen.iter().map(|one| one.as_str()).collect();
             names.join(", ")
         };
-        let what = components.as_ref().map_or_else(|| "everything".to_owned(), names);
+        let what = components
+            .as_ref()
+            .map_or_else(|| "everything".to_owned(), names);
         let question = format!(
             "Delete {what} of {} in {environment} at {}?",
             manifest.metadata.id,
@@ -316,10 +318,8 @@ impl RunChoice<'_> {
             }
             Some(run) => Ok(run),
             None => {
-                let what = number.map_or_else(
-                    || "no run yet".to_owned(),
-                    |one| format!("no run {one}"),
-                );
+                let what =
+                    number.map_or_else(|| "no run yet".to_owned(), |one| format!("no run {one}"));
                 let message = format!("there is {what} of {} at {}", self.id, remote.server());
                 Err(Error::new(ErrorCode::RUN_UNKNOWN, message)
                     .with_help("`nimbus runs list --server URL` shows what there is"))
