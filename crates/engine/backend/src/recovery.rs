@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nimbus_core::Epoch;
-use nimbus_engine_model::format::{SecretsMode, write_checkpoint};
+use nimbus_engine_model::format::{SecretsMode, read_checkpoint, write_checkpoint};
 use nimbus_engine_model::journal::{decode, replay};
 use nimbus_engine_model::secrets::{CiphertextCache, Crypter, NoSecrets};
 use nimbus_engine_model::{
@@ -106,6 +106,32 @@ impl Stack {
             None,
             JournalFate::Waiting,
         )))
+    }
+
+    /// Why the next operation could not settle the journal that was left, if it could not. Nothing is
+    /// written.
+    pub async fn try_journal(&self, keyring: &Arc<Keyring>) -> Result<(), BackendError> {
+        let left_over = LeftOver::find(self.backend.place(), &self.stack).await?;
+        let Some(left_over) = left_over else {
+            return Ok(());
+        };
+        let stored = self.must_find().await?;
+        if left_over.closed.contains(&stored.digest) {
+            return Ok(());
+        }
+        let base = left_over.header.base;
+        if stored.digest != base.sha256 {
+            let current = self.version_of(stored.digest).await?;
+            let (base, current) = (Box::new(base), Box::new(current));
+            let key = left_over.key.clone();
+            return Err(BackendError::JournalBase { key, base, current });
+        }
+        let (_, bytes) = self.compacted(&left_over, &stored, keyring)?;
+        let settled = read_checkpoint(&bytes).map(drop);
+        settled.map_err(|error| BackendError::Replay {
+            key: left_over.key.clone(),
+            reason: error.to_string(),
+        })
     }
 
     /// Puts the journal of an interrupted operation away without applying it, damaged or not. For

@@ -4,9 +4,11 @@
 //! mended. A journal that an interrupted operation left is described; it is settled by the next
 //! operation, unless it no longer fits, in which case a person decides.
 
+use std::sync::Arc;
+
 use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
 use nimbus_engine_backend::{
-    BackendError, Environment, ImportOptions, Owner, Stack, StateVersion, Unverified,
+    BackendError, Environment, ImportOptions, Keyring, Owner, Stack, StateVersion, Unverified,
 };
 use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
@@ -45,7 +47,9 @@ pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Resu
     let location = args.location.location(context);
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
-    let journal = journal(&stack).await?;
+    let journal = journal(&stack, &access.keyring).await?;
+    let (journal, journal_unfit) =
+        journal.map_or((None, false), |(text, unfit)| (Some(text), unfit));
     let state = stack.load_unverified().await?;
     let before = state.snapshot.clone().unwrap_or_default();
     let mended = repair(&before);
@@ -58,6 +62,7 @@ pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Resu
         unknown: unknown_outcomes(&before),
         settle: (!before.pending_operations.is_empty()).then(|| unknown_outcomes_help(&before)),
         journal,
+        journal_unfit,
         journal_kept_as: None,
         diff: lines.iter().map(StyledLine::plain).collect(),
         written: false,
@@ -90,16 +95,25 @@ fn unknown_outcomes(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-/// What an interrupted operation has left, in words.
-async fn journal(stack: &Stack) -> Result<Option<String>> {
-    match stack.interrupted().await {
-        Ok(None) => Ok(None),
-        Ok(Some(report)) => Ok(Some(describe_interruption(&report))),
+/// What an interrupted operation has left, in words, and whether the next one cannot settle it.
+async fn journal(stack: &Stack, keyring: &Arc<Keyring>) -> Result<Option<(String, bool)>> {
+    let told = match stack.interrupted().await {
+        Ok(None) => return Ok(None),
+        Ok(Some(report)) => describe_interruption(&report),
         // A journal that cannot be read is what people come here for.
         Err(error @ (BackendError::Journal(_) | BackendError::Replay { .. })) => {
-            Ok(Some(error.to_string()))
+            return Ok(Some((error.to_string(), true)));
         }
-        Err(error) => Err(error.into()),
+        Err(error) => return Err(error.into()),
+    };
+    match stack.try_journal(keyring).await {
+        Err(
+            error @ (BackendError::Journal(_)
+            | BackendError::Replay { .. }
+            | BackendError::JournalBase { .. }),
+        ) => Ok(Some((format!("{told}\n{error}"), true))),
+        // Without its keys or its state it cannot be tried, and the next operation will say so.
+        Ok(()) | Err(_) => Ok(Some((told, false))),
     }
 }
 
@@ -177,6 +191,8 @@ pub(crate) struct RepairReport {
     settle: Option<String>,
     /// What an interrupted operation has left.
     journal: Option<String>,
+    /// Whether the next operation cannot settle it.
+    journal_unfit: bool,
     /// Where its journal was put away.
     journal_kept_as: Option<String>,
     /// Lines as people read them; secrets are `[secret]`.
@@ -189,9 +205,14 @@ pub(crate) struct RepairReport {
 }
 
 impl RepairReport {
+    /// Whether no operation can begin for the journal that is there.
+    fn is_blocked(&self) -> bool {
+        self.journal_unfit && self.journal_kept_as.is_none()
+    }
+
     /// A state that is still broken is told by the exit code too.
     fn outcome(&self) -> CommandOutcome {
-        let waiting = !self.actions.is_empty() && !self.written;
+        let waiting = (!self.actions.is_empty() && !self.written) || self.is_blocked();
         if waiting || !self.remaining.is_empty() || !self.unknown.is_empty() {
             CommandOutcome::Reported(ErrorKind::Refused)
         } else {
@@ -239,6 +260,11 @@ impl Report for RepairReport {
         }
         if let Some(kept) = &self.journal_kept_as {
             text.push_str(&format!("The journal is kept as {kept}\n"));
+        } else if self.is_blocked() {
+            text.push_str(
+                "The journal cannot be settled, and no operation begins while it is there. Look for what it \
+                 made, then put it away with --discard-journal; refresh or import afterwards\n",
+            );
         } else if self.journal.is_some() {
             text.push_str("The next operation settles the journal\n");
         }
@@ -250,6 +276,9 @@ impl Report for RepairReport {
             (false, false) => "Nothing was written; --write accepts the mended copy\n",
             (false, true) if !self.unknown.is_empty() => {
                 "The record does not contradict itself, but updates are refused until it is settled\n"
+            }
+            (false, true) if self.problems.is_empty() && self.is_blocked() => {
+                "The state itself does not contradict itself; what the journal knows is not in it\n"
             }
             (false, true) if self.problems.is_empty() => "The state is sound\n",
             (false, true) => "Nothing can be mended without guessing\n",

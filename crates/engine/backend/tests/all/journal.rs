@@ -377,6 +377,39 @@ async fn damage_in_the_middle_stops_everything_and_loses_nothing() {
     begin(&stack).await.end().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_journal_that_no_operation_could_settle_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = interrupted(&local(folder.path()).await).await;
+    stack.try_journal(&keyring()).await.unwrap();
+    assert!(
+        stack.interrupted().await.unwrap().is_some(),
+        "it is still there"
+    );
+    begin(&stack).await.end().await.unwrap();
+
+    // What an older version recorded of a resource without a type.
+    let session = begin(&stack).await;
+    let mut entry = succeeds(1, "untyped");
+    if let JournalEntry::Success { change, .. } = &mut entry {
+        let mut state = resource("untyped");
+        Arc::make_mut(&mut state).type_ = String::new();
+        change.state = Some(state);
+    }
+    session
+        .journal()
+        .append(begins(1, "untyped"))
+        .await
+        .unwrap();
+    session.journal().append(entry).await.unwrap();
+    session.end().await.unwrap();
+    let error = stack.try_journal(&keyring()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::JOURNAL_DAMAGED);
+    stack.set_journal_aside(owner()).await.unwrap().unwrap();
+    stack.try_journal(&keyring()).await.unwrap();
+    begin(&stack).await.end().await.unwrap();
+}
+
 /// A bucket that stops answering after so many writes, like a process that is killed.
 #[derive(Debug)]
 struct Dying {
