@@ -162,9 +162,13 @@ impl LaunchError {
                 | Self::PoetryNotAsked { .. }
                 | Self::PackagesNotInstalled { .. }
         );
-        match installs && files.is_restricted() {
-            true => INSTALL_FOR_STRANGERS.to_owned(),
-            false => self.help(),
+        match self {
+            _ if !installs || !files.is_restricted() => self.help(),
+            Self::PoetryNotAsked { .. } => format!(
+                "{INSTALL_FOR_STRANGERS}; poetry is found only where it keeps its environment in the \
+                 project (virtualenvs.in-project)"
+            ),
+            _ => INSTALL_FOR_STRANGERS.to_owned(),
         }
     }
 
