@@ -108,6 +108,7 @@ impl ProgramRequest<'_> {
         let foretells = !self.rehearsal.is_official();
         let steps = foretells.then(|| request.options.steps_at_once());
         let audience = foretelling(&observer, steps, watchers.sink());
+        let _last_resort = signals::LastResort::arm();
         let run = engine.run(&request, audience, cancellation);
         tokio::select! {
             report = run => report,
