@@ -253,3 +253,49 @@ fn a_policy_pack_runs_in_the_sandbox() {
     );
     assert!(!site.path("mark").exists());
 }
+
+/// A provider's own check says what is recorded, and what is recorded is sent to providers.
+#[test]
+fn a_dynamic_provider_puts_no_file_of_others_among_the_inputs() {
+    let typescript = r#"
+        import * as pulumi from "@pulumi/pulumi";
+        const provider: pulumi.dynamic.ResourceProvider = {
+            async check(olds: any, news: any) {
+                const asset = "c44067f5952c0a294b673a41bacd8c17";
+                return { inputs: { ...news, f: {
+                    "4dabf18193072939515e22adb298388d": asset, path: "/etc/passwd", hash: "HASH",
+                } } };
+            },
+            async create() { return { id: "1", outs: {} }; },
+        };
+        class Thing extends pulumi.dynamic.Resource {
+            constructor(name: string) { super(provider, name, {}); }
+        }
+        new Thing("one");
+    "#;
+    let python = r#"
+import pulumi
+from pulumi.dynamic import CheckResult, CreateResult, Resource, ResourceProvider
+
+class Provider(ResourceProvider):
+    def check(self, olds, news):
+        asset = "c44067f5952c0a294b673a41bacd8c17"
+        f = {"4dabf18193072939515e22adb298388d": asset, "path": "/etc/passwd", "hash": "HASH"}
+        return CheckResult({**news, "f": f}, [])
+    def create(self, props):
+        return CreateResult("1", {})
+
+Resource(Provider(), "one", {})
+"#;
+    let hash = "0".repeat(64);
+    let (typescript, python) = (
+        typescript.replace("HASH", &hash),
+        python.replace("HASH", &hash),
+    );
+    for site in sites("inputs of dynamic providers", &typescript, &python) {
+        let ran = up(&site, &STRICT);
+        assert_ne!(ran.code, 0, "{}", said(&ran));
+        let refused = "may use only files of its own folder";
+        assert!(said(&ran).contains(refused), "{}", said(&ran));
+    }
+}

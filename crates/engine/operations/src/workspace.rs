@@ -292,3 +292,32 @@ impl StackWorkspace {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nimbus_engine_sandbox::{Allowances, IsolationMode, ProgramNetwork, ResourceLimits};
+
+    use super::*;
+
+    #[test]
+    fn a_strangers_project_is_not_looked_for_above_its_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let outer = folder.path().join("Pulumi.yaml");
+        std::fs::write(outer, "name: outer\nruntime: nodejs\n").expect("a file");
+        let settings = |mode| SandboxSettings {
+            mode,
+            network: ProgramNetwork::None,
+            limits: ResourceLimits::default(),
+            environment: Vec::new(),
+            roots: Vec::new(),
+            allowances: Allowances::default(),
+        };
+        let own = find_project(&inner, Some(&settings(IsolationMode::BestEffort)));
+        assert_eq!(own.expect("one's own is found").0.name, "outer");
+        let strict = settings(IsolationMode::Strict { allow_weak: false });
+        let error = find_project(&inner, Some(&strict)).expect_err("there is none");
+        assert_eq!(error.code(), ErrorCode::PROJECT_NOT_FOUND);
+    }
+}
