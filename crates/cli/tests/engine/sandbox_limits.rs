@@ -69,7 +69,7 @@ fn endless_memory_names_its_setting() {
 fn forked_processes_share_the_memory_that_they_were_forked_with() {
     let test = "forked_processes_share_the_memory_that_they_were_forked_with";
     let source = "
-import os, time
+import os, threading
 import pulumi
 kept = bytearray(os.urandom(1 << 20)) * 150
 read, write = os.pipe()
@@ -82,7 +82,7 @@ for _ in range(10):
         os._exit(0)
     children.append(child)
 # Long enough to be looked at several times.
-time.sleep(1)
+threading.Event().wait(1)
 os.close(write)
 for child in children:
     os.waitpid(child, 0)
