@@ -285,7 +285,10 @@ class Provider(ResourceProvider):
     def create(self, props):
         return CreateResult("1", {})
 
-Resource(Provider(), "one", {})
+class Thing(Resource):
+    pass
+
+Thing(Provider(), "one", {})
 "#;
     let hash = "0".repeat(64);
     let (typescript, python) = (

@@ -104,8 +104,13 @@ impl ReadTrail {
         reads.shed += shed;
     }
 
+    /// Whose records wait, or are being written now: whoever flushes waits for those too.
     fn tenants(&self) -> Vec<TenantId> {
-        self.waiting.lock().tenants.keys().copied().collect()
+        let mut tenants: Vec<_> = self.writers.lock().keys().copied().collect();
+        tenants.extend(self.waiting.lock().tenants.keys().copied());
+        tenants.sort_unstable();
+        tenants.dedup();
+        tenants
     }
 
     fn count(&self) -> usize {
