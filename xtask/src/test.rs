@@ -33,6 +33,9 @@ pub(crate) struct TestOptions {
     /// the first time, and compare with them live instead of with recordings.
     #[arg(long)]
     official: bool,
+    /// Also run the browser tests of the console, three minutes with a Chromium.
+    #[arg(long)]
+    browser: bool,
     /// Arguments for `cargo test` instead of `--workspace`, such as `-p nimbus-core`; with these
     /// only the tests run, without formatting, lints and tidy.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -60,7 +63,7 @@ pub(crate) fn run(repo: &Repo, options: &TestOptions) -> Result<()> {
     stage(&mut failed, "tests", || {
         run_tests(repo, options, &tools, &mut counts)
     })?;
-    if options.cargo.is_empty() {
+    if options.browser {
         stage(&mut failed, "browser", || {
             let skips = repo.join("target/browser-skips.txt");
             counts.passed += console::browser(repo, &tools, &skips, false)?;
