@@ -31,7 +31,8 @@ async fn reads_are_recorded_by_themselves_and_all_of_them_when_the_server_stops(
     let owner = set_up(&server).await;
     let root = server.store.tenant_find(&[]).await.unwrap();
     let read = async |server: &Running| {
-        call(server, "GET", "/api/v1/auth/me", Some(&owner), &Value::Null).await;
+        let answer = call(server, "GET", "/api/v1/auth/me", Some(&owner), &Value::Null).await;
+        assert!(answer["error"].is_null(), "{answer}");
     };
     for _ in 0..5 {
         read(&server).await;
