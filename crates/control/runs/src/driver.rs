@@ -57,6 +57,13 @@ impl DriverSettings {
             Ok(Err(_)) | Err(_) => {
                 let made = Uuid::new_v4();
                 fs::create_dir_all(folder).map_err(unusable)?;
+                // Programs of tenants and what their rehearsals made are nobody's on this machine.
+                #[cfg(unix)]
+                {
+                    use std::os::unix::fs::PermissionsExt as _;
+                    let own = fs::Permissions::from_mode(0o700);
+                    fs::set_permissions(folder, own).map_err(unusable)?;
+                }
                 fs::write(&path, made.to_string()).map_err(unusable)?;
                 made
             }
@@ -201,7 +208,9 @@ impl Shared {
         let cancellation = Cancellation::new();
         let paused = AtomicBool::new(false);
         let lost = AtomicBool::new(false);
-        let verdict = {
+        let verdict = if let Some(error) = self.no_longer_wanted(tenant, &run).await {
+            RunVerdict::Refused(error)
+        } else {
             let carried = self.carrier.carry(tenant, &run, &cancellation);
             let looked_after = self.look_after(tenant, &held, &cancellation, &paused, &lost);
             tokio::select! {
@@ -227,6 +236,23 @@ impl Shared {
             let error = Error::from(error);
             warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
         }
+    }
+
+    /// What somebody asked for who was disabled before it began is not done any more. Whoever is of a tenant above is
+    /// looked after there.
+    async fn no_longer_wanted(&self, tenant: TenantId, run: &StoredRun) -> Option<Error> {
+        if run.began_at.is_some() {
+            return None;
+        }
+        let asked = self.store.tenant_tx(tenant, async |tx| {
+            tx.user_get(run.requested_by.into()).await
+        });
+        let disabled = asked.await.is_ok_and(|user| user.disabled_at.is_some());
+        disabled.then(|| {
+            let message = "whoever asked for the run was disabled before it began";
+            Error::new(ErrorCode::NOT_PERMITTED, message)
+                .with_help("somebody who may do it has to ask for it again")
+        })
     }
 
     /// Gives signs of life and passes on what somebody wants, until the run is over.

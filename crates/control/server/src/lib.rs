@@ -12,6 +12,7 @@ mod demo;
 mod http;
 mod packages;
 mod readiness;
+mod restoring;
 mod runs;
 mod server;
 
@@ -21,6 +22,7 @@ pub use database::{Database, DatabaseLocation, DatabaseOptions};
 pub use demo::DemoSite;
 pub use http::MetricsReaders;
 pub use packages::{fetch_packages, fetched_packages};
+pub use restoring::restore_installation;
 pub use runs::RunOptions;
 pub use server::{ControlServer, ServerOptions};
 

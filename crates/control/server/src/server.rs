@@ -22,6 +22,7 @@ use crate::database::{Database, DatabaseLocation, DatabaseOptions};
 use crate::demo::{self, DemoSite};
 use crate::http::{self, ServerState};
 use crate::readiness::Readiness;
+use crate::restoring;
 use crate::runs::{self, RunOptions};
 
 /// How long requests may take to finish once the server was told to stop.
@@ -66,6 +67,7 @@ impl ControlServer {
         let address = listener
             .local_addr()
             .map_err(|error| cannot_listen(options.listen, error))?;
+        restoring::ensure_finished(&options.database.data_dir)?;
         let database = Database::open(&options.database).await?;
         let prepared = prepare(&database, options).await;
         match prepared {

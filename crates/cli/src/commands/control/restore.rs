@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use nimbus_control_server::{Database, InstallationKeys, restore_tenant};
-use nimbus_control_store::Store;
+use nimbus_control_server::{Database, restore_installation, restore_tenant};
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,8 +40,8 @@ pub(crate) async fn run(
         .tenant
         .then(|| installation_keys(context, &options, args.keys))
         .transpose()?;
-    let report = match (Database::of_running(&options).await?, &keys) {
-        (Some(store), Some(keys)) => read(&store, &source, Some(keys)).await?,
+    let manifest = match (Database::of_running(&options).await?, &keys) {
+        (Some(store), Some(keys)) => restore_tenant(&store, keys, &source).await?,
         (Some(_), None) => {
             return Err(Error::new(
                 ErrorCode::RESTORE_TARGET_IN_USE,
@@ -50,35 +49,20 @@ pub(crate) async fn run(
             )
             .with_help("stop it, or give a --data-dir that does not exist yet"));
         }
-        (None, keys) => {
+        (None, Some(keys)) => {
             let database = Database::open(&options).await?;
-            let report = read(&database.store, &source, keys.as_ref()).await;
+            let restored = restore_tenant(&database.store, keys, &source).await;
             database.close().await;
-            report?
+            restored?
         }
+        (None, None) => restore_installation(&options, &source).await?,
     };
-    context.output.result(&report)?;
-    Ok(CommandOutcome::Done)
-}
-
-async fn read(
-    store: &Store,
-    source: &std::path::Path,
-    keys: Option<&InstallationKeys>,
-) -> Result<RestoreReport> {
-    let manifest = match keys {
-        Some(keys) => restore_tenant(store, keys, source).await?,
-        None => {
-            let manifest = store.restore(source).await?;
-            store.sessions_end_all().await?;
-            manifest
-        }
-    };
-    Ok(RestoreReport {
+    context.output.result(&RestoreReport {
         tables: manifest.tables(),
         rows: manifest.rows(),
         created_at: manifest.created_at,
-    })
+    })?;
+    Ok(CommandOutcome::Done)
 }
 
 #[derive(JsonSchema, Serialize)]

@@ -224,6 +224,31 @@ async fn a_server_does_not_start_on_half_a_restore() {
     );
 }
 
+/// Killed before its database was one: what is there would pass for a new installation, with a link to set it up.
+#[tokio::test]
+async fn a_server_does_not_start_where_a_restore_was_killed_at_its_beginning() {
+    let binaries = tool_or_skip!(Tool::Postgres);
+    let (folder, place) = (folder(), tempfile::tempdir().unwrap());
+    let first = options(folder.path(), &binaries);
+    let server = Running::start(&first).await;
+    let archive = place.path().join("backup.tar.gz");
+    let everything = nimbus_control_store::BackupScope::Everything;
+    server.store.backup(everything, &archive).await.unwrap();
+    server.stop().await;
+
+    let mut second = first.clone();
+    second.database.data_dir = folder.path().join("second");
+    let data_dir = &second.database.data_dir;
+    std::fs::create_dir_all(data_dir).unwrap();
+    std::fs::write(data_dir.join("restore-unfinished"), "").unwrap();
+    let refused = ControlServer::start(&second).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::RESTORE_UNFINISHED);
+    nimbus_control_server::restore_installation(&second.database, &archive)
+        .await
+        .unwrap();
+    assert!(!data_dir.join("restore-unfinished").exists());
+}
+
 /// A person may change the administrator's password in the database, in the settings, or in both.
 #[tokio::test]
 async fn a_changed_password_of_the_databases_administrator_locks_nobody_out() {
