@@ -188,15 +188,11 @@ impl Manifest {
         }
     }
 
-    /// Where an environment stands in the order of promotion. What the shipped templates call dev,
-    /// stage and prod keeps its place also where one of them is missing: production is production
-    /// when it is the only environment.
+    /// Where an environment stands in the manifest's order of promotion. A name can only make it
+    /// stricter: production is production when it is the only environment, or written first.
     fn promotion_place(&self, environment: EnvironmentName) -> PromotionPlace {
-        match environment {
-            EnvironmentName::DEV => return PromotionPlace::First,
-            EnvironmentName::STAGE => return PromotionPlace::Middle,
-            EnvironmentName::PROD => return PromotionPlace::Last,
-            _ => {}
+        if environment == EnvironmentName::PROD {
+            return PromotionPlace::Last;
         }
         match self.environments.get_index_of(&environment) {
             None | Some(0) => PromotionPlace::First,

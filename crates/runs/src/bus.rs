@@ -184,7 +184,12 @@ fn redact(text: &mut String) {
 
 fn redacted(mut event: RunEvent) -> RunEvent {
     match &mut event {
-        RunEvent::Run { message, .. } => message.iter_mut().for_each(redact),
+        RunEvent::Run {
+            message, warnings, ..
+        } => {
+            message.iter_mut().for_each(redact);
+            warnings.iter_mut().for_each(redact);
+        }
         RunEvent::Unit {
             message, reason, ..
         } => {

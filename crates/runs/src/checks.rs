@@ -76,11 +76,10 @@ impl RunChecks {
     }
 
     /// Whether everything that must work does.
-    pub(crate) async fn run(&self, worker: &RunWorker) -> bool {
-        let worked_on: Vec<ComponentName> = worker.done().into_keys().collect();
-        if !worked_on.is_empty() {
+    pub(crate) async fn run(&self, worker: &RunWorker, deployed: &[ComponentName]) -> bool {
+        if !deployed.is_empty() {
             let started = Instant::now();
-            let looked = self.look(&worker.context, &worked_on).await;
+            let looked = self.look(&worker.context, deployed).await;
             if !self.ended(worker, RECORDED, true, started, looked) {
                 return false;
             }
@@ -125,9 +124,9 @@ impl RunChecks {
 
     /// Every unit that ran has a state, what its template promises is there, and everything that
     /// refers to it finds what it refers to.
-    async fn look(&self, context: &RunContext, worked_on: &[ComponentName]) -> Result<()> {
+    async fn look(&self, context: &RunContext, deployed: &[ComponentName]) -> Result<()> {
         let library = context.ports.components.templates().await?;
-        for component in worked_on {
+        for component in deployed {
             if context.state_version(component).await?.is_none() {
                 let message = format!("nothing is recorded of {component}");
                 return Err(Error::new(ErrorCode::CHECK_FAILED, message));

@@ -120,6 +120,7 @@ impl RunContext {
             fingerprint,
             config,
         } = prepared;
+        refuse_unknown(&component, &config)?;
         // Saved before the engine starts: made-up values must survive even if the run does not, and
         // a run that is cut off must not be taken for the good one before it.
         let prior = memory.last_run.take();
@@ -272,6 +273,11 @@ impl RunContext {
     /// From now on the outputs of a component count as unknown, whatever is recorded of it.
     pub(crate) async fn expect_outputs(&self, component: &ComponentName) {
         self.expected.lock().await.insert(component.clone());
+    }
+
+    /// From now on outputs count as they are recorded, or as a unit of this run left them.
+    pub(crate) async fn trust_outputs(&self) {
+        self.expected.lock().await.clear();
     }
 
     /// What is remembered of a unit.
@@ -482,6 +488,22 @@ pub(crate) fn allow(manifest: &Manifest, environment: EnvironmentName) -> Result
         }
         None => Err(manifest.unknown_environment(environment)),
     }
+}
+
+/// Only a preview may work with what is not known yet. A program that is deployed with it would make
+/// real things of the protocol's word for "unknown".
+fn refuse_unknown(
+    component: &ComponentName,
+    config: &BTreeMap<String, UnitConfigValue>,
+) -> Result<()> {
+    let unknown = |value: &UnitConfigValue| matches!(value, UnitConfigValue::Unknown);
+    let mut keys = config.iter().filter(|(_, value)| unknown(value));
+    let Some((key, _)) = keys.next() else {
+        return Ok(());
+    };
+    let message = format!("{component} would be deployed without knowing {key}");
+    let help = format!("deploy what {key} refers to first, then {component} again");
+    Err(Error::new(ErrorCode::RESOLUTION_FAILED, message).with_help(help))
 }
 
 /// Answers the lookups of one unit.

@@ -21,8 +21,9 @@ pub trait UnitWorker: Send + Sync {
     async fn start(&self, component: &ComponentName) -> UnitOutcome;
     /// Returns a unit to the state that it had before this run.
     async fn roll_back(&self, component: &ComponentName) -> Result<(), String>;
-    /// Whether what was deployed works. Asked once, after the last unit, of runs that are checked.
-    async fn check(&self) -> bool {
+    /// Whether what the run deployed works, in this attempt or in an earlier one. Asked once, after the
+    /// last unit, of runs that are checked.
+    async fn check(&self, _deployed: &[ComponentName]) -> bool {
         true
     }
 }
@@ -90,7 +91,7 @@ pub async fn execute(
         for (unit, state) in run.take_news() {
             listener.unit_changed(&unit, &state).await;
         }
-        if let Some(result) = tasks.carry_out(commands, &worker) {
+        if let Some(result) = tasks.carry_out(commands, &run, &worker) {
             break result;
         }
         commands = tokio::select! {
@@ -125,6 +126,7 @@ impl RunningTasks {
     fn carry_out(
         &mut self,
         commands: Vec<RunCommand>,
+        run: &Run,
         worker: &Arc<dyn UnitWorker>,
     ) -> Option<RunResult> {
         for command in commands {
@@ -142,7 +144,8 @@ impl RunningTasks {
                     (owner, self.set.spawn(work.in_current_span()))
                 }
                 RunCommand::Check => {
-                    let work = async move { TaskOutcome::Checked(worker.check().await) };
+                    let deployed = deployed_units(run);
+                    let work = async move { TaskOutcome::Checked(worker.check(&deployed).await) };
                     (TaskOwner::Checks, self.set.spawn(work.in_current_span()))
                 }
                 RunCommand::Finish(result) => return Some(result),
@@ -161,6 +164,14 @@ impl RunningTasks {
         let owner = self.owners.remove(&id).unwrap_or(TaskOwner::Checks);
         Some((owner, done))
     }
+}
+
+/// What the run deployed. Taken from the state machine and not from what the worker did: a run that was
+/// interrupted looks at the units of its first attempt too.
+fn deployed_units(run: &Run) -> Vec<ComponentName> {
+    let units = run.units().iter();
+    let deployed = units.filter(|(_, state)| **state == UnitState::Succeeded);
+    deployed.map(|(name, _)| name.clone()).collect()
 }
 
 /// Tells the state machine. A worker that panicked has failed at what it was doing: the run still

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_orchestrator::{ComponentEntry, Fingerprint, FingerprintInput, RunAction};
+use nimbus_orchestrator::{
+    ComponentEntry, Fingerprint, FingerprintInput, NetworkAccess, RunAction,
+};
 use serde_json::{Value, json};
 
 use crate::context::RunContext;
@@ -59,7 +61,11 @@ fn shape(entry: &ComponentEntry) -> Value {
         .iter()
         .map(|need| need.as_str())
         .collect();
-    let network = entry.network.map(|network| format!("{network:?}"));
+    // The words of records that are there already.
+    let network = entry.network.map(|network| match network {
+        NetworkAccess::None => "None",
+        NetworkAccess::Full => "Full",
+    });
     match &entry.pulumi {
         // Records of before there were such names have three parts.
         None => json!([entry.priority, needs, network]),

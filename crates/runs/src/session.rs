@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, StackOperation};
 use nimbus_orchestrator::{
-    EarlierAttempt, Fingerprint, FingerprintInput, OnFailure, Run, RunAction, RunDirection,
-    RunEvent, RunId, RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
+    EarlierAttempt, Fingerprint, FingerprintInput, Manifest, OnFailure, Run, RunAction,
+    RunDirection, RunEvent, RunId, RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -89,6 +89,11 @@ impl RunSession {
             guard,
             context,
         })
+    }
+
+    /// The manifest under the lock, which nobody changes before the run is over.
+    pub fn manifest(&self) -> &Manifest {
+        &self.context.manifest
     }
 
     /// Decides what the run does, and refuses one that cannot go well or whose plan no longer fits.
@@ -468,6 +473,8 @@ async fn refuse_moved(
             context.expect_outputs(name).await;
         }
     }
+    // When a unit's turn comes, those before it have run: what they left is known then.
+    context.trust_outputs().await;
     let gone = plan.units.keys();
     let gone = gone.filter(|name| graph.priority(name).is_none());
     reasons.extend(gone.map(|name| format!("{name} is gone")));

@@ -257,9 +257,9 @@ impl UnitWorker for RunWorker {
             .map_err(|failed| in_one_line(&failed.error))
     }
 
-    async fn check(&self) -> bool {
+    async fn check(&self, deployed: &[ComponentName]) -> bool {
         match &self.checks {
-            Some(checks) => checks.run(self).await,
+            Some(checks) => checks.run(self, deployed).await,
             None => true,
         }
     }

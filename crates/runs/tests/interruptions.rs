@@ -7,12 +7,14 @@ mod shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nimbus_orchestrator::{OnFailure, RollbackTrigger, RunAction, RunId, RunResult, progress_of};
+use nimbus_orchestrator::{
+    CheckStatus, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, progress_of,
+};
 use nimbus_runs::{EventBus, ResumeRequest, RunRequest, resume};
 use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
 use tokio_util::sync::CancellationToken;
 
-use crate::shared::{DEV, Ending, ending, go_on, request, start, world};
+use crate::shared::{DEV, Ending, ending, go_on, request, start, world, world_with_checks};
 
 /// Every write, or every fourth unless `NIMBUS_TEST_LONG` is set. Which ones differs from case to case,
 /// so that even the short form crashes everywhere.
@@ -142,9 +144,42 @@ async fn a_first_deploy_ends_the_same_wherever_it_was_interrupted() {
     }
 }
 
+/// Whoever goes on looks at what the first attempt deployed as well, and undoes it when a check says so.
+#[tokio::test]
+async fn checks_say_the_same_wherever_a_run_was_interrupted() {
+    for (checks, passes) in [
+        ("{smoke: {command: 'true'}}", true),
+        ("{smoke: {command: 'false'}}", false),
+        ("{smoke: {command: 'false', needed: false}}", true),
+    ] {
+        for policy in POLICIES {
+            for first in [true, false] {
+                let world = match first {
+                    true => world_with_checks(checks),
+                    false => changed_since_deployed(world_with_checks(checks)).await,
+                };
+                let request = request(RunAction::Deploy, policy, None);
+                let whole = world.fork();
+                let finished = start(&whole, request.clone(), &Crash::never()).await;
+                let what = format!("{policy:?}: {checks}, for the first time {first}");
+                let succeeded = finished.unwrap().result == RunResult::Succeeded;
+                assert_eq!(succeeded, passes, "{what}");
+                let recorded = ending(&whole).checks;
+                assert_eq!(recorded["resources"], CheckStatus::Passed, "{what}");
+                // Whoever goes on is interrupted as well where most is at stake.
+                let again = first && policy == OnFailure::Rollback && !passes;
+                interrupted(&world, &request, &what, again).await;
+            }
+        }
+    }
+}
+
 /// Deployed once, with another program since.
 async fn deployed_and_changed() -> RecordedWorld {
-    let world = world();
+    changed_since_deployed(world()).await
+}
+
+async fn changed_since_deployed(world: RecordedWorld) -> RecordedWorld {
     let first = request(RunAction::Deploy, OnFailure::Hold, None);
     start(&world, first, &Crash::never()).await.unwrap();
     world.change(|contents| {
@@ -371,8 +406,20 @@ async fn a_manifest_that_moved_is_refused_and_says_what_moved() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_is_held_to_its_sealed_plan() {
-    let world = deployed_and_changed().await;
+async fn a_sealed_run_ends_the_same_wherever_it_was_interrupted() {
+    let deployed = deployed_and_changed().await;
+    for policy in POLICIES {
+        let sealed = sealed_request(&deployed, policy).await;
+        for (what, faults) in faults() {
+            let world = deployed.fork();
+            with_faults(&world, &faults);
+            interrupted_everywhere(&world, &sealed, &format!("sealed, {policy:?}: {what}")).await;
+        }
+    }
+}
+
+/// A deploy of what a preview showed and nothing else.
+async fn sealed_request(world: &RecordedWorld, policy: OnFailure) -> RunRequest {
     let bus = Arc::new(EventBus::default());
     let ports = Arc::new(world.ports(&Crash::never()));
     let preview = nimbus_runs::PreviewRequest {
@@ -383,9 +430,16 @@ async fn a_run_that_goes_on_is_held_to_its_sealed_plan() {
     };
     let stop = CancellationToken::new();
     let previewed = nimbus_runs::preview(ports, &preview, bus, stop, |_| {}).await;
-    let mut sealed = request(RunAction::Deploy, OnFailure::Hold, None);
+    let mut sealed = request(RunAction::Deploy, policy, None);
     sealed.choices.sealed_plan = previewed.unwrap().sealed;
     assert!(sealed.choices.sealed_plan.is_some());
+    sealed
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_is_held_to_its_sealed_plan() {
+    let world = deployed_and_changed().await;
+    let sealed = sealed_request(&world, OnFailure::Hold).await;
     let counted = Crash::never();
     start(&world.fork(), sealed.clone(), &counted)
         .await

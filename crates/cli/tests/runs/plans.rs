@@ -66,6 +66,12 @@ fn a_sealed_plan_is_done_as_it_was_seen_or_refused_with_what_moved() {
 
     // As it was seen: what was unknown then is known now.
     site.rehearse("deploy", &["--plan", &plan, "--json"]).ok();
+    let after = site.rehearse("preview", &["--json"]).ok();
+    assert_eq!(
+        after.summary()["changes"],
+        false,
+        "b was given what a left, not the word for what nobody knows"
+    );
 
     // The start state moved: the plan was for nothing at all.
     let refused = site

@@ -42,7 +42,10 @@ pub fn progress_of<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> RunPro
                     progress.attempts += 1;
                     progress.result = None;
                     progress.ended_at = None;
-                    progress.checks.clear();
+                    // An attempt that goes on with undoing checks nothing again: what failed then is why.
+                    if !progress.earlier.undoing {
+                        progress.checks.clear();
+                    }
                 }
                 RunStatus::Late => progress.earlier.trigger = trigger.or(progress.earlier.trigger),
                 RunStatus::Undoing => {

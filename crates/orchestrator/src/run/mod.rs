@@ -1,7 +1,7 @@
 //! One run over many units, as a pure state machine.
 //!
-//! It is told what happened and answers what to do next; the local executor and the durable
-//! workflow both drive it. A unit starts when everything it needs is done, so there are no layers
+//! It is told what happened and answers what to do next; the scheduler of `crates/runs` drives it, on
+//! a machine of one's own and in a server alike. A unit starts when everything it needs is done, so there are no layers
 //! to wait for. After a failure, what depends on it is not started, what does not is finished, and
 //! then the policy decides. The cost of an event does not grow with the number of units: what is
 //! ready is kept, not searched for.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use nimbus_core::{EnvironmentName, Error};
 use nimbus_orchestrator::{
-    LastOutcome, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, UnitState, progress_of,
+    CheckStatus, LastOutcome, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, UnitState,
+    progress_of,
 };
 use nimbus_runs::{
     EventBus, FinishedRun, ResumeRequest, RunChoices, RunRequest, RunSession, resume,
@@ -22,14 +23,21 @@ pub(crate) const DEV: EnvironmentName = EnvironmentName::DEV;
 
 /// `app` needs `network`, `extra` needs nothing, `edge` needs `app`.
 pub(crate) fn world() -> RecordedWorld {
-    let manifest = "apiVersion: nimbus/v1\nkind: DeploymentManifest\nmetadata: {deploymentId: D1, \
-        organization: o, project: p, template: t}\nspec:\n  environments: {dev: {enabled: true, \
-        account: '111111111111', region: eu-west-1}}\n  stacks:\n    network: {enabled: true, \
-        config: {dev: {size: 1}}}\n    app: {enabled: true, config: {dev: {net: \
-        '{{RUNTIME:network:out}}'}}}\n    edge: {enabled: true, config: {dev: {app: \
-        '{{RUNTIME:app:out}}'}}}\n    extra: {enabled: true}\n";
+    world_with_checks("{}")
+}
+
+/// The same, with commands that say whether what was deployed works.
+pub(crate) fn world_with_checks(checks: &str) -> RecordedWorld {
+    let manifest = format!(
+        "apiVersion: nimbus/v1\nkind: DeploymentManifest\nmetadata: {{deploymentId: D1, \
+        organization: o, project: p, template: t}}\nspec:\n  environments: {{dev: {{enabled: true, \
+        account: '111111111111', region: eu-west-1, checks: {checks}}}}}\n  stacks:\n    network: \
+        {{enabled: true, config: {{dev: {{size: 1}}}}}}\n    app: {{enabled: true, config: {{dev: \
+        {{net: '{{{{RUNTIME:network:out}}}}'}}}}}}\n    edge: {{enabled: true, config: {{dev: {{app: \
+        '{{{{RUNTIME:app:out}}}}'}}}}}}\n    extra: {{enabled: true}}\n"
+    );
     let programs = ["network", "app", "edge", "extra"].map(|name| (name, "v1"));
-    RecordedWorld::with_manifest(manifest, &programs)
+    RecordedWorld::with_manifest(&manifest, &programs)
 }
 
 pub(crate) fn request(
@@ -106,6 +114,7 @@ pub(crate) struct Ending {
     pub(crate) result: Option<RunResult>,
     pub(crate) trigger: Option<RollbackTrigger>,
     pub(crate) units: BTreeMap<String, UnitState>,
+    pub(crate) checks: BTreeMap<String, CheckStatus>,
     pub(crate) resources: BTreeMap<String, BTreeMap<String, String>>,
     pub(crate) outcomes: BTreeMap<String, LastOutcome>,
     pub(crate) versions: Vec<BTreeMap<String, BTreeMap<String, String>>>,
@@ -127,6 +136,7 @@ pub(crate) fn ending(world: &RecordedWorld) -> Ending {
     Ending {
         result: progress.result,
         trigger,
+        checks: progress.checks.clone(),
         units: progress
             .earlier
             .units

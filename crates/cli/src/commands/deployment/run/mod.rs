@@ -169,6 +169,7 @@ async fn deploy_chosen(
 ) -> Result<CommandOutcome> {
     let run = &args.run;
     let place = find_place(&run.id, run.how.rehearse, context)?;
+    // A courtesy: whoever forgot it need not wait for the lock to hear so.
     demand_confirmation(&args, &place.deployment.manifest, context)?;
     let choices = RunChoices {
         force: args.force,
@@ -188,6 +189,8 @@ async fn deploy_chosen(
     let runner = LocalRunner::open(place, environment, choices.clone(), None, context)?;
     let request = runner.request(RunAction::Deploy, choices);
     let session = runner.session(request, args.change.wait, context).await?;
+    // Asked of the manifest that counts: whoever held the lock may have written that it is needed.
+    demand_confirmation(&args, session.manifest(), context)?;
     runner.rehearsal_note(context);
     let planned = session.plan().await?;
     if let Some(plan) = planned.plan() {
@@ -244,8 +247,9 @@ async fn destroy_chosen(
     };
     let environment = run.environment;
     let runner = LocalRunner::open(place, environment, choices.clone(), None, context)?;
-    // Nobody is asked about an environment that cannot be destroyed.
-    nimbus_runs::RunContext::load(std::sync::Arc::clone(&runner.ports), environment).await?;
+    let request = runner.request(RunAction::Destroy, choices);
+    // Nobody is asked about an environment that cannot be destroyed, or that somebody else changes.
+    let session = runner.session(request, args.change.wait, context).await?;
     if !args.change.yes && !run.how.rehearse {
         let what = match &components {
             Some(chosen) => chosen
@@ -258,8 +262,6 @@ async fn destroy_chosen(
         let question = format!("Delete {what} of {} in {environment}?", run.id);
         confirm(context, &question).await?;
     }
-    let request = runner.request(RunAction::Destroy, choices);
-    let session = runner.session(request, args.change.wait, context).await?;
     runner.rehearsal_note(context);
     let planned = session.plan().await?;
     runner
