@@ -147,6 +147,31 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Moves a folder that was written beside its place there. Everything in it is on disk before it has its
+/// name: whoever finds it finds it whole.
+///
+/// # Errors
+///
+/// It cannot be synced or moved; it is where it was then.
+pub fn place_folder(draft: &Path, target: &Path) -> io::Result<()> {
+    sync_contents(draft)?;
+    fs::rename(draft, target)?;
+    sync_folder(folder_of(target))
+}
+
+fn sync_contents(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sync_contents(&entry.path())?;
+        } else if kind.is_file() {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
+}
+
 /// Makes a folder and its parents, each known to the disk before the next.
 ///
 /// # Errors

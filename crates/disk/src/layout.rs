@@ -38,6 +38,26 @@ pub fn state(deployment: &Path) -> PathBuf {
     beside(deployment).join("state")
 }
 
+/// Records of runs, with what their units were before them.
+pub fn runs(directory: &Path) -> PathBuf {
+    beside(directory).join("runs")
+}
+
+/// Who holds which environment.
+pub fn locks(directory: &Path) -> PathBuf {
+    beside(directory).join("locks")
+}
+
+/// Versions of environments.
+pub fn versions(directory: &Path) -> PathBuf {
+    beside(directory).join("versions")
+}
+
+/// What people signed for at gates.
+pub fn gates(directory: &Path) -> PathBuf {
+    beside(directory).join("gates.json")
+}
+
 /// Everything of rehearsals: states, worlds and records, so that none is taken for the real thing.
 pub fn rehearsal(directory: &Path) -> PathBuf {
     beside(directory).join("rehearsal")
@@ -56,8 +76,22 @@ mod tests {
             history(root),
             state(root),
             rehearsal(root),
+            runs(root),
+            locks(root),
+            versions(root),
+            gates(root),
         ];
-        let known = ["digest.key", "migrations", "history", "state", "rehearsal"];
+        let known = [
+            "digest.key",
+            "migrations",
+            "history",
+            "state",
+            "rehearsal",
+            "runs",
+            "locks",
+            "versions",
+            "gates.json",
+        ];
         assert_eq!(
             found,
             known.map(|name| PathBuf::from(format!("/w/.nimbus/{name}")))

@@ -8,5 +8,7 @@ mod draft;
 mod error;
 pub mod layout;
 
-pub use draft::{Draft, FileMode, create, create_folders, replace, replace_cached, sync_folder};
+pub use draft::{
+    Draft, FileMode, create, create_folders, place_folder, replace, replace_cached, sync_folder,
+};
 pub use error::{unreadable, unwritable};

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
+use nimbus_disk::layout;
 use nimbus_engine_backend::Owner;
 use nimbus_orchestrator::RunId;
 use nimbus_runs::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder};
@@ -66,7 +67,7 @@ pub struct EnvironmentLockFiles {
 impl EnvironmentLockFiles {
     pub fn new(records: &Records) -> Self {
         Self {
-            folder: records.folder().join("locks"),
+            folder: layout::locks(records.directory()),
         }
     }
 

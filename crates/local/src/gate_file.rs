@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{unreadable, unwritable};
+use nimbus_disk::{layout, unreadable, unwritable};
 use nimbus_runs::ports::{GateSignature, GateStore};
 
 use crate::kept_states::write_private;
@@ -29,7 +29,7 @@ impl GateFile {
     }
 
     fn path(&self) -> PathBuf {
-        self.records.folder().join("gates.json")
+        layout::gates(self.records.directory())
     }
 
     fn load(&self) -> Result<Signatures> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::unwritable;
+use nimbus_disk::{layout, unwritable};
 use nimbus_engine_operations::{Cancellation, PolicyPackRequest, SandboxSettings};
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedWorld};
@@ -75,7 +75,7 @@ pub fn local_ports(
             .clone()
             .unwrap_or_else(|| format!("file://{}", state.display())),
         environment: passphrase::environment(rehearsal),
-        kept: KeptStates::new(place.records.folder().join("runs")),
+        kept: KeptStates::new(layout::runs(place.records.directory())),
         simulated,
         transpile_only: !choices.typecheck,
         variables: None,

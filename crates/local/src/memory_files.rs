@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_disk::{unreadable, unwritable};
 use nimbus_orchestrator::UnitMemory;
-use nimbus_runs::ports::MemoryStore;
+use nimbus_runs::ports::UnitMemories;
 
 use crate::kept_states::write_private;
 use crate::place::Records;
@@ -35,7 +35,7 @@ impl MemoryFiles {
 }
 
 #[async_trait]
-impl MemoryStore for MemoryFiles {
+impl UnitMemories for MemoryFiles {
     async fn load(
         &self,
         component: &ComponentName,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::unreadable;
+use nimbus_disk::{layout, unreadable};
 use nimbus_orchestrator::{RunEvent, RunId, progress_of};
 use nimbus_runs::ports::RunStore;
 use nimbus_runs::{RunRecord, RunRequest};
@@ -41,7 +41,7 @@ pub struct RunFiles {
 impl RunFiles {
     pub fn new(records: &Records) -> Self {
         Self {
-            folder: records.folder().join("runs"),
+            folder: layout::runs(records.directory()),
             open: Arc::default(),
         }
     }

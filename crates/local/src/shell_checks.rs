@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_disk::unwritable;
+use nimbus_disk::{layout, unwritable};
 use nimbus_engine_operations::{EnclosedCommand, SandboxSettings, enclose};
 use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Started};
 use nimbus_orchestrator::{CheckCommand, LookupValue};
@@ -56,7 +56,7 @@ impl ShellChecks {
     pub(crate) fn new(records: &Records) -> Self {
         Self {
             directory: records.directory().to_owned(),
-            runs: records.folder().join("runs"),
+            runs: layout::runs(records.directory()),
             sandbox: None,
         }
     }
@@ -103,11 +103,11 @@ impl CheckRunner for ShellChecks {
         };
         let shown = [self.directory.clone(), self.outputs(subject)];
         let shown: Vec<PathBuf> = shown.into_iter().filter(|path| path.exists()).collect();
-        let EnclosedCommand { command, room } =
+        let EnclosedCommand { command, session } =
             enclose(&sandbox.settings, &sandbox.root, &command, &shown, &TOLD).await?;
         let origin = CodeOrigin::Tenants(CodeIsolation::Sandbox);
         let ran = run_check(name, check, (command, origin), stop, output).await;
-        drop(room);
+        drop(session);
         ran.map(drop)
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{unreadable, unwritable};
+use nimbus_disk::{layout, unreadable, unwritable};
 use nimbus_orchestrator::VersionRecord;
 use nimbus_runs::ports::VersionStore;
 
@@ -26,10 +26,7 @@ impl VersionFiles {
     }
 
     fn folder(&self, environment: EnvironmentName) -> PathBuf {
-        self.records
-            .folder()
-            .join("versions")
-            .join(environment.as_str())
+        layout::versions(self.records.directory()).join(environment.as_str())
     }
 }
 

@@ -41,7 +41,8 @@ impl Workspace {
             // Only the draft is there, and it is ours.
             let _ = fs::remove_dir_all(&draft);
         })?;
-        fs::rename(&draft, &directory).map_err(|error| unwritable(&directory, error))?;
+        nimbus_disk::place_folder(&draft, &directory)
+            .map_err(|error| unwritable(&directory, error))?;
         files::replace(&template, &text).inspect_err(|_| {
             let _ = fs::remove_dir_all(&directory);
         })?;

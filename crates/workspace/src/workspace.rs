@@ -215,7 +215,8 @@ impl Workspace {
             .with_help("leave the id out to have one made, or choose another"));
         }
         let draft = self.deployments().join(format!(".{name}.new"));
-        let written = write_draft(&draft, rendered, log).and_then(|()| fs::rename(&draft, &target));
+        let written = write_draft(&draft, rendered, log)
+            .and_then(|()| nimbus_disk::place_folder(&draft, &target));
         written.map_err(|error| {
             // Whatever is left of the draft is ours; if even that cannot go, the error below says
             // more than a second one would.

@@ -276,6 +276,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "nimbus-control-runs",
             "nimbus-control-store",
             "nimbus-core",
+            "nimbus-disk",
             "nimbus-library",
         ],
     ),

@@ -10,28 +10,35 @@ use crate::repo::RepoFile;
 
 /// Something that has one home.
 struct Foundation {
-    home: &'static str,
+    /// Nobody, where a crate of others has it.
+    home: Option<&'static str>,
     /// How a copy of it looks.
     copies: &'static [&'static str],
     what: &'static str,
     remedy: &'static str,
 }
 
-const FOUNDATIONS: [Foundation; 3] = [
+const FOUNDATIONS: [Foundation; 4] = [
     Foundation {
-        home: "crates/disk/",
+        home: Some("crates/disk/"),
         copies: &[".persist(", ".persist_noclobber("],
         what: "a file is moved into place by hand",
         remedy: "use nimbus_disk::replace, create or Draft, which sync as well",
     },
     Foundation {
-        home: "crates/nowhere/",
+        home: Some("crates/disk/"),
+        copies: &[".sync_all()"],
+        what: "a file is brought to disk by hand",
+        remedy: "use nimbus_disk, or say in a tidy-allow why a sync alone is meant",
+    },
+    Foundation {
+        home: None,
         copies: &[":02x}"],
         what: "hexadecimal text is made by hand",
         remedy: "use the hex crate",
     },
     Foundation {
-        home: "crates/core/src/causes.rs",
+        home: Some("crates/core/src/causes.rs"),
         copies: &[".source();", ".source() {"],
         what: "a chain of causes is walked by hand",
         remedy: "use nimbus_core::causes, innermost or with_causes",
@@ -59,7 +66,10 @@ pub(super) fn check(file: &RepoFile) -> Vec<BrokenRule> {
         let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
         let copied = FOUNDATIONS
             .iter()
-            .filter(|foundation| !path.starts_with(foundation.home) && has(foundation.copies))
+            .filter(|foundation| {
+                let home = foundation.home.is_some_and(|home| path.starts_with(home));
+                !home && has(foundation.copies)
+            })
             .filter(|_| !excused(&lines, index, "copy"));
         for Foundation { what, remedy, .. } in copied {
             findings.push(BrokenRule::at(path, index + 1, *what, remedy));
@@ -88,6 +98,7 @@ mod tests {
         let text = "let a = 1;\ndraft.persist(path)?; // done\n#[cfg(test)]\nmod tests {\n    x.persist(y);\n}\n";
         assert_eq!(lines("crates/local/src/a.rs", text), [2]);
         assert_eq!(lines("crates/disk/src/draft.rs", text), [0; 0]);
+        assert_eq!(lines("crates/local/src/a.rs", "file.sync_all()?;\n"), [1]);
         assert_eq!(lines("crates/local/tests/a.rs", text), [0; 0]);
     }
 

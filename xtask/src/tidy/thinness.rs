@@ -15,8 +15,9 @@ const BELOW: &[(&str, &str)] = &[
     ("nimbus_engine_deploy", "`nimbus_engine_operations`"),
     ("nimbus_engine_plugin", "`nimbus_engine_operations`"),
     ("nimbus_engine_language", "`nimbus_engine_operations`"),
-    ("nimbus_runs::execute", "`RunSession` and `PlannedRun`"),
+    ("nimbus_runs::scheduler", "`RunSession` and `PlannedRun`"),
     ("UnitWorker", "`RunSession` and `PlannedRun`"),
+    ("RunListener", "`RunSession` and `PlannedRun`"),
 ];
 const REMEDY: &str =
     "call the use case, or add one to `crates/runs`, `crates/local` or `engine/operations`";

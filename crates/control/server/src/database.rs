@@ -41,7 +41,7 @@ pub struct DatabaseOptions {
 pub struct Database {
     pub store: Store,
     pub migrated: MigrationReport,
-    cluster: Option<Keeper>,
+    cluster: Option<ClusterSupervisor>,
     // Last, so that nobody else gets the folder before PostgreSQL is gone.
     _claim: DataDir,
 }
@@ -53,7 +53,7 @@ impl Database {
         let claim = DataDir::claim(&options.data_dir)?;
         let (cluster, config) = match &options.place {
             DatabaseLocation::Private { binaries } => {
-                let keeper = Keeper::start(claim.path(), binaries.as_deref()).await?;
+                let keeper = ClusterSupervisor::start(claim.path(), binaries.as_deref()).await?;
                 let config = private_config(&keeper.socket);
                 (Some(keeper), config)
             }
@@ -127,13 +127,13 @@ fn private_config(socket: &Path) -> StoreConfig {
 
 /// Keeps the private cluster running: one that ends by itself is started again.
 #[derive(Debug)]
-struct Keeper {
+struct ClusterSupervisor {
     socket: PathBuf,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Keeper {
+impl ClusterSupervisor {
     async fn start(data_dir: &Path, binaries: Option<&Path>) -> Result<Self, PostgresError> {
         let roles = Roles::for_database(PRIVATE_DATABASE);
         let folder = data_dir.join("postgres");

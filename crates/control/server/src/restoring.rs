@@ -5,10 +5,12 @@ use std::{fs, io};
 
 use nimbus_control_store::{BackupManifest, StoreError};
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_disk::FileMode;
 
 use crate::database::{Database, DatabaseOptions};
 
-/// There from before the database is until everything is in it: what was restored so far would pass for a new installation.
+/// There from before the database is until everything is in it: what was restored so far would pass
+/// for a new installation.
 const MARK: &str = "restore-unfinished";
 
 /// Fills an empty installation, or goes on with a restore that was ended half-way.
@@ -26,7 +28,8 @@ pub async fn restore_installation(
         Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
     })?;
     let restored = fill(options, source).await;
-    // An error is told; only what ends without a word leaves the mark, and the database has its own from where it is one.
+    // An error is told; only what ends without a word leaves the mark, and the database has its own
+    // from where it is one.
     let _ = fs::remove_file(&mark);
     restored
 }
@@ -44,10 +47,8 @@ async fn fill(options: &DatabaseOptions, source: &Path) -> Result<BackupManifest
 }
 
 fn set(data_dir: &Path, mark: &Path) -> io::Result<()> {
-    fs::create_dir_all(data_dir)?;
-    let file = fs::File::create(mark)?;
-    file.sync_all()?;
-    fs::File::open(data_dir)?.sync_all()
+    nimbus_disk::create_folders(data_dir)?;
+    nimbus_disk::replace(mark, b"", FileMode::Private)
 }
 
 /// Refuses an installation that a restore did not get far with.
