@@ -24,7 +24,7 @@ mod values;
 mod world;
 
 pub use declarations::{Declarations, Property, Type};
-pub use forecast::{Forecast, Leg, Observer, RunForecast, UnitOrder};
+pub use forecast::{CriticalStep, Forecast, Observer, RunForecast, UnitOrder};
 pub use invokes::Answers;
 pub use latency::{EXAMPLE, Latencies};
 pub use measured::{Measured, Measurements};

@@ -40,10 +40,10 @@ pub use context::RunContext;
 pub use planning::require_needs;
 pub use preview::{PreviewReport, PreviewRequest, preview};
 pub use progress::{FinishedRun, UnitSummary};
-pub use promotion::GateBook;
+pub use promotion::PromotionGates;
 pub use record::{
     EngineChoice, NamedText, PolicyPackChoice, RehearsalChoice, RunChoices, RunRecord, RunRequest,
-    SandboxChoice, SandboxWalls,
+    SandboxChoice, SandboxLimits,
 };
 pub use resume::{ResumeRequest, resume};
 pub use rollback::{RestoreTarget, RestoreTargets, UnsettledUnits, restore_targets};

@@ -65,7 +65,7 @@ pub trait RunStore: Send + Sync {
 
 /// What is remembered of units between runs.
 #[async_trait]
-pub trait MemoryStore: Send + Sync {
+pub trait UnitMemories: Send + Sync {
     /// A unit that nothing is known of has an empty memory; a damaged one is an error, for taking it
     /// as empty would make new passwords.
     async fn load(
@@ -272,7 +272,7 @@ pub struct RunPorts {
     pub deployment: Box<dyn DeploymentSource>,
     pub components: Box<dyn ComponentSource>,
     pub runs: std::sync::Arc<dyn RunStore>,
-    pub memories: Box<dyn MemoryStore>,
+    pub memories: Box<dyn UnitMemories>,
     pub locks: Box<dyn EnvironmentLocks>,
     pub versions: Box<dyn VersionStore>,
     pub gates: Box<dyn GateStore>,

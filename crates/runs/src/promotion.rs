@@ -12,13 +12,13 @@ use crate::record::RunRequest;
 
 /// What is known of the gates of a deployment: from its runs, from people and from the clock.
 #[derive(Clone, Copy)]
-pub struct GateBook<'a> {
+pub struct PromotionGates<'a> {
     pub runs: &'a dyn RunStore,
     pub gates: &'a dyn GateStore,
     pub clock: &'a dyn RunClock,
 }
 
-impl GateBook<'_> {
+impl PromotionGates<'_> {
     /// How the gate of an environment stands, item by item.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Resul
 /// What nobody has recorded of the environment before, as a warning.
 async fn open_items(context: &RunContext, before: EnvironmentName) -> Result<Vec<String>> {
     let ports = context.ports.as_ref();
-    let book = GateBook {
+    let book = PromotionGates {
         runs: ports.runs.as_ref(),
         gates: ports.gates.as_ref(),
         clock: ports.clock.as_ref(),

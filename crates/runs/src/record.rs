@@ -138,7 +138,7 @@ pub enum SandboxChoice {
         network: String,
         /// What older records lack is this machine's.
         #[serde(default)]
-        walls: Option<SandboxWalls>,
+        walls: Option<SandboxLimits>,
     },
     Strict {
         network: String,
@@ -146,14 +146,14 @@ pub enum SandboxChoice {
         #[serde(default)]
         allow_weak: bool,
         #[serde(default)]
-        walls: Option<SandboxWalls>,
+        walls: Option<SandboxLimits>,
     },
 }
 
 /// What a sandboxed program may use and open. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub struct SandboxWalls {
+pub struct SandboxLimits {
     pub memory_bytes: u64,
     pub processes: u64,
     pub open_files: u64,
@@ -252,10 +252,10 @@ mod tests {
             sandbox: SandboxChoice::Strict {
                 network: "none".to_owned(),
                 allow_weak: false,
-                walls: Some(SandboxWalls {
+                walls: Some(SandboxLimits {
                     memory_bytes: 1 << 30,
                     roots: vec!["shared".into()],
-                    ..SandboxWalls::default()
+                    ..SandboxLimits::default()
                 }),
             },
             shared_providers: Some(vec!["aws".to_owned()]),

@@ -2,7 +2,7 @@
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 
-use crate::ports::{EnvironmentLocks, MemoryStore};
+use crate::ports::{EnvironmentLocks, UnitMemories};
 use crate::session::take_environment;
 
 /// Which values are forgotten.
@@ -22,7 +22,7 @@ pub struct RotateRequest<'a> {
 ///
 /// When a run holds the environment, or there is no such value.
 pub async fn rotate(
-    memories: &dyn MemoryStore,
+    memories: &dyn UnitMemories,
     locks: &dyn EnvironmentLocks,
     request: RotateRequest<'_>,
     command: &str,

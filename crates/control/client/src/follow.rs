@@ -73,7 +73,7 @@ struct RunFollower {
 }
 
 /// Why a connection is no more.
-enum Parting {
+enum StreamEnd {
     /// Everything was told, or nobody listens.
     Done,
     /// It broke, and another one may do.
@@ -82,7 +82,7 @@ enum Parting {
     Refused(ClientError),
 }
 
-impl From<ClientError> for Parting {
+impl From<ClientError> for StreamEnd {
     fn from(error: ClientError) -> Self {
         match &error {
             ClientError::Unreachable { .. } | ClientError::Broken { .. } => Self::Broken(error),
@@ -108,12 +108,12 @@ impl RunFollower {
                 self.look().await
             };
             match parting {
-                Parting::Done => return,
-                Parting::Refused(error) => {
+                StreamEnd::Done => return,
+                StreamEnd::Refused(error) => {
                     let _ = self.sender.send(Err(error)).await;
                     return;
                 }
-                Parting::Broken(error) => {
+                StreamEnd::Broken(error) => {
                     if self.heard > before {
                         pause = FIRST_PAUSE;
                     }
@@ -136,25 +136,28 @@ impl RunFollower {
         }
     }
 
-    async fn tell(&self, news: RunNews) -> Result<(), Parting> {
-        self.sender.send(Ok(news)).await.map_err(|_| Parting::Done)
+    async fn tell(&self, news: RunNews) -> Result<(), StreamEnd> {
+        self.sender
+            .send(Ok(news))
+            .await
+            .map_err(|_| StreamEnd::Done)
     }
 
-    async fn answered(&mut self) -> Result<(), Parting> {
+    async fn answered(&mut self) -> Result<(), StreamEnd> {
         match self.away.take() {
             Some(_) => self.tell(RunNews::Back).await,
             None => Ok(()),
         }
     }
 
-    async fn watch(&mut self) -> Parting {
+    async fn watch(&mut self) -> StreamEnd {
         match self.watch_socket().await {
-            Ok(()) => Parting::Done,
+            Ok(()) => StreamEnd::Done,
             Err(parting) => parting,
         }
     }
 
-    async fn watch_socket(&mut self) -> Result<(), Parting> {
+    async fn watch_socket(&mut self) -> Result<(), StreamEnd> {
         let since = self.heard.to_string();
         let path = format!("/runs/{}/progress", self.run);
         let path = self.remote.path(&path, &[("since", &since)]);
@@ -168,7 +171,7 @@ impl RunFollower {
         loop {
             let message = tokio::select! {
                 message = timeout(SILENCE, socket.next()) => message,
-                () = self.sender.closed() => return Err(Parting::Done),
+                () = self.sender.closed() => return Err(StreamEnd::Done),
             };
             let text = match message {
                 Ok(Some(Ok(Message::Text(text)))) => text,
@@ -204,15 +207,15 @@ impl RunFollower {
         }
     }
 
-    fn broken(&self, reason: &str) -> Parting {
-        Parting::Broken(ClientError::Broken {
+    fn broken(&self, reason: &str) -> StreamEnd {
+        StreamEnd::Broken(ClientError::Broken {
             server: self.remote.server().to_owned(),
             reason: reason.to_owned(),
         })
     }
 
     /// Tells what was not told yet, and nothing else; a hole is filled from the record first.
-    async fn hear(&mut self, items: Vec<NumberedEvent>) -> Result<(), Parting> {
+    async fn hear(&mut self, items: Vec<NumberedEvent>) -> Result<(), StreamEnd> {
         let first = items.iter().find(|item| item.seq > self.heard);
         if let Some(first) = first
             && first.seq > self.heard + 1
@@ -237,7 +240,7 @@ impl RunFollower {
     }
 
     /// Reads the record up to an event.
-    async fn catch_up(&mut self, to: i64) -> Result<(), Parting> {
+    async fn catch_up(&mut self, to: i64) -> Result<(), StreamEnd> {
         while self.heard < to {
             let page = self.remote.events(&self.run, self.heard).await?;
             if page.items.is_empty() {
@@ -248,15 +251,15 @@ impl RunFollower {
         Ok(())
     }
 
-    async fn look(&mut self) -> Parting {
+    async fn look(&mut self) -> StreamEnd {
         match self.look_on().await {
-            Ok(()) => Parting::Done,
+            Ok(()) => StreamEnd::Done,
             Err(parting) => parting,
         }
     }
 
     /// Asks the record again and again.
-    async fn look_on(&mut self) -> Result<(), Parting> {
+    async fn look_on(&mut self) -> Result<(), StreamEnd> {
         let mut shown: Option<Run> = None;
         loop {
             let page = self.remote.events(&self.run, self.heard).await?;
@@ -275,7 +278,7 @@ impl RunFollower {
             if !more {
                 tokio::select! {
                     () = sleep(LOOK) => {}
-                    () = self.sender.closed() => return Err(Parting::Done),
+                    () = self.sender.closed() => return Err(StreamEnd::Done),
                 }
             }
         }

@@ -11,7 +11,7 @@ use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, Manifest, RunEvent, RunId, UnitMemory, VersionRecord};
 use nimbus_runs::ports::{
     DeploymentSource, EnvironmentGuard, EnvironmentLocks, GateSignature, GateStore, LoadedManifest,
-    LockAttempt, MemoryStore, RunLog, RunLogs, RunStore, VersionStore,
+    LockAttempt, RunLog, RunLogs, RunStore, UnitMemories, VersionStore,
 };
 use nimbus_runs::{RunRecord, RunRequest};
 use parking_lot::Mutex;
@@ -239,7 +239,7 @@ impl RunStore for DeploymentTables {
 }
 
 #[async_trait]
-impl MemoryStore for DeploymentTables {
+impl UnitMemories for DeploymentTables {
     async fn load(
         &self,
         component: &ComponentName,

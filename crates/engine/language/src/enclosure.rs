@@ -1,4 +1,4 @@
-//! A program in a sandbox: the room that it runs in, and what that has to do with how it ended.
+//! A program in a sandbox: the session that it runs in, and what that has to do with how it ended.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_monitor::{Confinement, Dial, Listen, RequestLimits};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProgramError, Severity};
 use nimbus_engine_sandbox::{
-    Dialer, ExceededLimit, Intervention, Readable, Room, Sandbox, SandboxError, explain,
+    Dialer, ExceededLimit, Intervention, Readable, Sandbox, SandboxError, SandboxSession, explain,
 };
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
@@ -20,27 +20,27 @@ use crate::process::ProgramProcess;
 use crate::spec::ProgramSpec;
 
 pub(crate) struct Enclosure {
-    room: Room,
-    overheard: Arc<Overhearing>,
+    session: SandboxSession,
+    overheard: Arc<SandboxHintSink>,
 }
 
 impl Enclosure {
-    /// A room, and in front of the events somebody who listens for what the sandbox explains.
+    /// A session, and in front of the events somebody who listens for what the sandbox explains.
     pub(crate) fn open(
         sandbox: &Sandbox,
         events: Arc<dyn EventSink>,
     ) -> Result<Self, SandboxError> {
-        let room = sandbox.open()?;
-        let overheard = Arc::new(Overhearing {
+        let session = sandbox.open()?;
+        let overheard = Arc::new(SandboxHintSink {
             events,
-            policy: room.policy().clone(),
+            policy: session.policy().clone(),
             hint: Mutex::default(),
         });
-        Ok(Self { room, overheard })
+        Ok(Self { session, overheard })
     }
 
     pub(crate) fn listen(&self) -> Listen {
-        Listen::UnixSocket(self.room.socket())
+        Listen::UnixSocket(self.session.socket())
     }
 
     pub(crate) fn events(&self) -> Arc<dyn EventSink> {
@@ -48,7 +48,7 @@ impl Enclosure {
     }
 
     pub(crate) fn most_output(&self) -> u64 {
-        self.room.policy().limits.output_bytes
+        self.session.policy().limits.output_bytes
     }
 
     /// What the engine does not do for a program in here. For a program of one's own, its code may
@@ -69,20 +69,20 @@ impl Enclosure {
         Ok(Confinement {
             files,
             dial: self
-                .room
+                .session
                 .dialer()
                 .map(|dialer| Arc::new(Inside(dialer)) as _),
-            requests: RequestLimits::of_total(self.room.policy().limits.request_bytes),
+            requests: RequestLimits::of_total(self.session.policy().limits.request_bytes),
         })
     }
 
-    /// The command in the room.
+    /// The command in the session.
     pub(crate) fn enclose(
         &mut self,
         command: &Command,
         readable: &Readable,
     ) -> Result<Command, SandboxError> {
-        let enclosed = self.room.enclose(command.as_std(), readable, &[]);
+        let enclosed = self.session.enclose(command.as_std(), readable, &[]);
         enclosed.map(Command::from)
     }
 
@@ -96,7 +96,7 @@ impl Enclosure {
             let bytes = self.most_output();
             return Err(stopped(ExceededLimit::Output { bytes }));
         }
-        match self.room.intervention() {
+        match self.session.intervention() {
             Some(Intervention::Stopped(cause)) => return Err(stopped(cause)),
             Some(Intervention::NotRun { step, reason }) => {
                 let error = SandboxError::Setup { step, reason };
@@ -108,7 +108,7 @@ impl Enclosure {
         match judged {
             Err(ProgramError::Failed { message }) => {
                 let overheard = *self.overheard.hint.lock();
-                let hint = self.room.explain(&message).or(overheard);
+                let hint = self.session.explain(&message).or(overheard);
                 let message = match hint {
                     Some(hint) => format!("{message}\n{hint}"),
                     None => message,
@@ -152,13 +152,13 @@ impl Dial for Inside {
 }
 
 /// Passes events on and remembers what the sandbox has to say about the errors among them.
-struct Overhearing {
+struct SandboxHintSink {
     events: Arc<dyn EventSink>,
     policy: nimbus_engine_sandbox::SandboxPolicy,
     hint: Mutex<Option<&'static str>>,
 }
 
-impl Overhearing {
+impl SandboxHintSink {
     fn explain(&self, hint: &str) {
         self.events
             .emit(EngineEvent::Diagnostic(nimbus_engine_ports::Diagnostic {
@@ -171,7 +171,7 @@ impl Overhearing {
     }
 }
 
-impl EventSink for Overhearing {
+impl EventSink for SandboxHintSink {
     fn emit(&self, event: EngineEvent) {
         if let EngineEvent::Diagnostic(diagnostic) = &event {
             let found = explain(&diagnostic.message, &self.policy);

@@ -78,7 +78,7 @@ impl Monitor {
             None => None,
         };
         let files = self.files();
-        let room = AssetRoom::of(&files);
+        let room = AssetBudget::of(&files);
         let mut fetched = Fetched::new();
         for uri in uris {
             if let Entry::Vacant(vacant) = fetched.entry(uri) {
@@ -99,7 +99,7 @@ impl Monitor {
         hashed.await.unwrap_or(Err(MonitorError::Ending))
     }
 
-    async fn fetch(&self, uri: &str, room: &AssetRoom) -> Result<Vec<u8>, MonitorError> {
+    async fn fetch(&self, uri: &str, room: &AssetBudget) -> Result<Vec<u8>, MonitorError> {
         let failed = |reason: String| MonitorError::Asset {
             path: uri.to_owned(),
             reason,
@@ -166,9 +166,9 @@ fn asset_lacks_hash(asset: &Asset) -> bool {
 }
 
 /// What may still be held in memory for one resource.
-pub(crate) struct AssetRoom(AtomicU64);
+pub(crate) struct AssetBudget(AtomicU64);
 
-impl AssetRoom {
+impl AssetBudget {
     pub(crate) fn of(files: &ProjectFiles) -> Self {
         Self(AtomicU64::new(match files.is_restricted() {
             true => MOST_OF_STRANGERS,
@@ -194,7 +194,7 @@ pub(crate) struct AssetHasher {
     pub(crate) files: ProjectFiles,
     pub(crate) directory: PathBuf,
     pub(crate) fetched: Fetched,
-    pub(crate) room: AssetRoom,
+    pub(crate) room: AssetBudget,
 }
 
 impl AssetHasher {

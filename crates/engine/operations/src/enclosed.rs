@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_sandbox::{Readable, Room, SandboxSettings};
+use nimbus_engine_sandbox::{Readable, SandboxSession, SandboxSettings};
 
 use crate::isolation;
 
 /// A command, and the sandbox that it starts in. The second has to outlive the process.
 pub struct EnclosedCommand {
     pub command: Command,
-    pub room: Room,
+    pub session: SandboxSession,
 }
 
 /// Closes a sandbox around a command. It sees its folder and these files, which lie beneath `root`, and it
@@ -39,11 +39,11 @@ pub async fn enclose(
     let more = variables.iter().map(|name| (*name).to_owned());
     settings.environment.extend(more);
     let decided = isolation::decide(settings).await?;
-    let mut room = decided.sandbox.open()?;
+    let mut session = decided.sandbox.open()?;
     let readable = Readable {
         named: Vec::new(),
         exact,
     };
-    let command = room.enclose(command, &readable, &[])?;
-    Ok(EnclosedCommand { command, room })
+    let command = session.enclose(command, &readable, &[])?;
+    Ok(EnclosedCommand { command, session })
 }

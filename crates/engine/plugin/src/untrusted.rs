@@ -13,7 +13,7 @@ use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_ports::EventSink;
 use nimbus_engine_process::{CodeIsolation, CodeOrigin};
 use nimbus_engine_sandbox::{
-    Dialer, Interpreter, Intervention, Room, Sandbox, readable_by_program,
+    Dialer, Interpreter, Intervention, Sandbox, SandboxSession, readable_by_program,
 };
 
 use crate::pool::{CallbackServer, CallbackServers};
@@ -32,7 +32,7 @@ pub struct UntrustedCode {
 pub(crate) struct Enclosed {
     pub(crate) address: String,
     pub(crate) dialer: Option<Dialer>,
-    room: Room,
+    session: SandboxSession,
     command: Command,
     _server: Box<dyn Send + Sync>,
 }
@@ -56,9 +56,9 @@ impl UntrustedCode {
         let root = files
             .canonicalize(root)
             .map_err(|error| error.to_string())?;
-        let mut room = self.sandbox.open().map_err(|error| error.to_string())?;
-        let most = room.policy().limits.request_bytes;
-        let server = self.servers.open_at(room.socket(), audience, most).await;
+        let mut session = self.sandbox.open().map_err(|error| error.to_string())?;
+        let most = session.policy().limits.request_bytes;
+        let server = self.servers.open_at(session.socket(), audience, most).await;
         let CallbackServer { address, server } = server.map_err(|error| error.to_string())?;
         let interpreter = match &launch.program {
             LaunchProgram::Named(path) => Interpreter::Projects(path),
@@ -75,12 +75,12 @@ impl UntrustedCode {
             .args(arguments)
             .current_dir(&launch.directory)
             .envs(&launch.environment);
-        let command = room.enclose(&command, &readable, &[]);
+        let command = session.enclose(&command, &readable, &[]);
         Ok(Enclosed {
             address,
-            dialer: room.dialer(),
+            dialer: session.dialer(),
             command: command.map_err(|error| error.to_string())?,
-            room,
+            session,
             _server: server,
         })
     }
@@ -89,7 +89,7 @@ impl UntrustedCode {
 impl Enclosed {
     /// How much it may print.
     pub(crate) fn most_output(&self) -> u64 {
-        self.room.policy().limits.output_bytes
+        self.session.policy().limits.output_bytes
     }
 
     /// Starts what was enclosed.
@@ -108,7 +108,7 @@ impl Enclosed {
 
     /// What the sandbox did is a better reason than what came of it.
     fn because(&self, error: &StartError) -> String {
-        match self.room.intervention() {
+        match self.session.intervention() {
             Some(Intervention::Stopped(cause)) => format!("it was stopped: {cause}"),
             Some(Intervention::NotRun { step, reason }) => format!("{step}: {reason}"),
             None => error.to_string(),

@@ -1,4 +1,4 @@
-//! The engine's side: a room per run, the command that starts the helper in it, and what the helper
+//! The engine's side: a session per run, the command that starts the helper in it, and what the helper
 //! had to say.
 
 use std::collections::BTreeMap;
@@ -154,7 +154,7 @@ impl Sandbox {
     }
 
     /// A place for one run.
-    pub fn open(&self) -> Result<Room, SandboxError> {
+    pub fn open(&self) -> Result<SandboxSession, SandboxError> {
         let prepare = |what| move |source| SandboxError::Prepare { what, source };
         let directory = tempfile::Builder::new()
             .prefix("nimbus-")
@@ -177,7 +177,7 @@ impl Sandbox {
                 Some(group.map_err(prepare("a control group"))?)
             }
         };
-        Ok(Room {
+        Ok(SandboxSession {
             sandbox: self.clone(),
             policy: SandboxPolicy {
                 network: self.settings.network,
@@ -193,7 +193,7 @@ impl Sandbox {
 
 /// The place of one run: its sockets, its limits, and what became of it.
 #[derive(Debug)]
-pub struct Room {
+pub struct SandboxSession {
     sandbox: Sandbox,
     policy: SandboxPolicy,
     // Dropped before the directory, whose name it has.
@@ -211,7 +211,7 @@ pub enum Intervention {
     Stopped(ExceededLimit),
 }
 
-impl Room {
+impl SandboxSession {
     /// Where the engine listens for this program. Nobody else can get there.
     pub fn socket(&self) -> PathBuf {
         self.directory.path().join("engine")

@@ -25,7 +25,7 @@ mod probe;
 mod verdict;
 
 pub use error::SandboxError;
-pub use launch::{Dialer, Helper, Intervention, Room, Sandbox, SandboxSettings};
+pub use launch::{Dialer, Helper, Intervention, Sandbox, SandboxSession, SandboxSettings};
 pub use observe::{Observation, ObservedPlace};
 pub use paths::{Interpreter, Readable, code_of_program, readable_by_program};
 pub use policy::{Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};

@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SandboxError;
-use crate::launch::{HELPER, Intervention, OBSERVE, Room};
+use crate::launch::{HELPER, Intervention, OBSERVE, SandboxSession};
 use crate::paths::Readable;
 
 /// What there is inside.
@@ -45,7 +45,7 @@ pub struct ObservedPlace {
     pub bytes: Option<u64>,
 }
 
-impl Room {
+impl SandboxSession {
     /// Looks around in the sandbox that a command would get.
     pub fn observe(
         &mut self,

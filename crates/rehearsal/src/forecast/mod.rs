@@ -23,12 +23,12 @@ pub use observer::Observer;
 pub struct Forecast {
     pub took: Duration,
     /// What nothing could have ended earlier than, in order.
-    pub path: Vec<Leg>,
+    pub path: Vec<CriticalStep>,
 }
 
 /// One step of a critical path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Leg {
+pub struct CriticalStep {
     /// A resource's name, or a unit's.
     pub name: String,
     /// A resource's type; none for a unit.
@@ -154,7 +154,7 @@ impl Observer {
             units_at_once,
             ended.saturating_duration_since(began),
         );
-        let leg = |at: &usize| Leg {
+        let leg = |at: &usize| CriticalStep {
             name: names[*at].to_owned(),
             type_: None,
             took: tasks[*at].takes,
@@ -217,7 +217,7 @@ fn forecast_unit(unit: &UnitSeen, calls: &[&CallSeen], steps: usize) -> Forecast
         let told = replay(&tasks, steps, ended.saturating_duration_since(*began));
         let pause = before.map(|before| began.saturating_duration_since(before));
         whole.took += told.took + pause.unwrap_or_default();
-        whole.path.extend(told.path.iter().map(|at| Leg {
+        whole.path.extend(told.path.iter().map(|at| CriticalStep {
             name: own[*at].name.clone(),
             type_: Some(own[*at].type_.clone()),
             took: own[*at].takes,

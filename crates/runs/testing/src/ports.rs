@@ -12,7 +12,7 @@ use nimbus_orchestrator::{
 use nimbus_runs::ports::{
     CheckOutput, CheckRunner, CheckSubject, CloudAccounts, CloudIdentity, ComponentSource,
     DeploymentSource, EnvironmentGuard, EnvironmentLocks, ExternalValues, GateSignature, GateStore,
-    LoadedManifest, LockAttempt, LockHolder, MemoryStore, RunLog, RunLogs, RunStore, VersionStore,
+    LoadedManifest, LockAttempt, LockHolder, RunLog, RunLogs, RunStore, UnitMemories, VersionStore,
 };
 use nimbus_runs::{RunRecord, RunRequest};
 use tokio_util::sync::CancellationToken;
@@ -130,7 +130,7 @@ impl RunStore for MemoryPort {
 }
 
 #[async_trait]
-impl MemoryStore for MemoryPort {
+impl UnitMemories for MemoryPort {
     async fn load(
         &self,
         component: &ComponentName,

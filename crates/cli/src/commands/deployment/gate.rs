@@ -6,7 +6,7 @@ use nimbus_engine_backend::Owner;
 use nimbus_local::{GateFile, RunFiles};
 use nimbus_orchestrator::gate::GateItemStatus;
 use nimbus_runs::ports::{GateSignature, SystemRunClock};
-use nimbus_runs::{GateBook, timestamp};
+use nimbus_runs::{PromotionGates, timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: GateArgs, context: &CommandContext) -> Result<Comm
     let place = find_place(&args.id, args.rehearse, context)?;
     let manifest = &place.deployment.manifest;
     let (runs, gates) = (RunFiles::new(&place.records), GateFile::new(&place.records));
-    let book = GateBook {
+    let book = PromotionGates {
         runs: &runs,
         gates: &gates,
         clock: &SystemRunClock,

@@ -5,7 +5,7 @@ use nimbus_core::{EnvironmentName, Result};
 use nimbus_engine_operations::{ProgramNetwork, SandboxSettings};
 use nimbus_engine_sandbox::{IsolationMode, ResourceLimits};
 use nimbus_local::{DeploymentPlace, policy_pack_choice};
-use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice, SandboxWalls};
+use nimbus_runs::{EngineChoice, RunChoices, SandboxChoice, SandboxLimits};
 
 use crate::commands::admin::ServerArgs;
 use crate::commands::program::{
@@ -103,7 +103,7 @@ fn sandbox_choice(settings: Option<&SandboxSettings>) -> SandboxChoice {
     };
     let network = network.to_owned();
     let limits = settings.limits;
-    let walls = Some(SandboxWalls {
+    let walls = Some(SandboxLimits {
         memory_bytes: limits.memory_bytes,
         processes: limits.processes,
         open_files: limits.open_files,

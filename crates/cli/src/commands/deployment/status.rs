@@ -6,7 +6,7 @@ use nimbus_core::{EnvironmentName, Result};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, MemoryFiles, RunFiles, VersionFiles};
 use nimbus_orchestrator::{RunResult, progress_of};
 use nimbus_runs::RunRecord;
-use nimbus_runs::ports::{MemoryStore as _, RunStore as _, VersionStore as _};
+use nimbus_runs::ports::{RunStore as _, UnitMemories as _, VersionStore as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 

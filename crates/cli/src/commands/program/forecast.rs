@@ -16,7 +16,7 @@ pub(super) fn foretelling(
     steps: Option<usize>,
     audience: Arc<dyn EventSink>,
 ) -> Arc<dyn EventSink> {
-    let teller = Teller {
+    let teller = ForecastSink {
         observer: observer.clone(),
         steps,
         audience,
@@ -24,14 +24,14 @@ pub(super) fn foretelling(
     observer.listen(UNIT, Arc::new(teller))
 }
 
-struct Teller {
+struct ForecastSink {
     observer: Observer,
     /// At once; unknown of an engine that does not tell what resources depend on.
     steps: Option<usize>,
     audience: Arc<dyn EventSink>,
 }
 
-impl EventSink for Teller {
+impl EventSink for ForecastSink {
     fn emit(&self, event: EngineEvent) {
         if let EngineEvent::Summary(summary) = &event
             && summary.succeeded
@@ -91,7 +91,7 @@ pub(crate) fn spoken(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_rehearsal::Leg;
+    use nimbus_rehearsal::CriticalStep;
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_forecast_names_what_it_waits_for() {
-        let leg = |name: &str, minutes: u64| Leg {
+        let leg = |name: &str, minutes: u64| CriticalStep {
             name: name.to_owned(),
             type_: None,
             took: Duration::from_secs(60 * minutes),

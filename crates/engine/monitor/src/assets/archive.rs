@@ -9,7 +9,7 @@ use nimbus_engine_model::{Archive, Asset, PropertyMap, PropertyValue};
 use sha2::{Digest as _, Sha256};
 
 use super::tar::TarStream;
-use super::{AssetHasher, AssetRoom, LARGEST_OF_STRANGERS, unreadable};
+use super::{AssetBudget, AssetHasher, LARGEST_OF_STRANGERS, unreadable};
 use crate::error::MonitorError;
 
 /// What one archive may hold when it is unpacked in memory. A few megabytes of it can say terabytes.
@@ -212,7 +212,7 @@ fn directory_members(
 fn unpacked(
     format: ArchiveFormat,
     content: Vec<u8>,
-    room: &AssetRoom,
+    room: &AssetBudget,
 ) -> io::Result<Vec<ArchiveMember>> {
     let most = room.left().min(MOST_UNPACKED);
     let members = match format {
@@ -313,7 +313,7 @@ mod tests {
             files: ProjectFiles::unrestricted(),
             directory: directory.to_owned(),
             fetched: Fetched::new(),
-            room: AssetRoom::of(&ProjectFiles::unrestricted()),
+            room: AssetBudget::of(&ProjectFiles::unrestricted()),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use nimbus_engine_sandbox::{
     Helper, Interpreter, Intervention, IsolationMode, Primitive, Probe, ProgramNetwork, Readable,
-    ResourceLimits, Room, Sandbox, SandboxSettings, readable_by_program,
+    ResourceLimits, Sandbox, SandboxSession, SandboxSettings, readable_by_program,
 };
 use nimbus_test_tools::{Tool, record_skip};
 
@@ -133,7 +133,7 @@ impl Hostile {
         command
     }
 
-    pub(crate) fn start(&self, room: &mut Room) -> Child {
+    pub(crate) fn start(&self, room: &mut SandboxSession) -> Child {
         let own = self.directory.path();
         let read_only = readable(own, &self.interpreter);
         let command = room.enclose(&self.command(), &read_only, &self.writable);
@@ -157,7 +157,7 @@ impl Hostile {
     }
 }
 
-pub(crate) fn finish(child: Child, room: &Room) -> Outcome {
+pub(crate) fn finish(child: Child, room: &SandboxSession) -> Outcome {
     let output = child.wait_with_output().unwrap();
     Outcome {
         code: output.status.code(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nimbus_core::ComponentName;
 use nimbus_engine_operations::RunOptions;
 use nimbus_orchestrator::RunDirection;
-use nimbus_rehearsal::{Forecast, Leg, Observer, UnitOrder};
+use nimbus_rehearsal::{CriticalStep, Forecast, Observer, UnitOrder};
 use nimbus_runs::FinishedRun;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -84,7 +84,7 @@ fn predicted((name, forecast): (String, Forecast)) -> (String, PredictedUnit) {
     (name, unit)
 }
 
-fn step(leg: Leg) -> PredictedStep {
+fn step(leg: CriticalStep) -> PredictedStep {
     PredictedStep {
         name: leg.name,
         type_: leg.type_,
