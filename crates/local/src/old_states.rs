@@ -223,6 +223,7 @@ async fn copy(request: &OldStatesRequest, item: &FoundState) -> Result<CopiedSta
         accept_older: true,
         accept_broken: false,
         accept_other_stack: false,
+        made_of: None,
     };
     draft
         .stack()

@@ -65,6 +65,7 @@ pub(crate) async fn run(args: StateImportArgs, context: &CommandContext) -> Resu
         accept_older: args.force,
         accept_broken: args.force,
         accept_other_stack: args.force,
+        made_of: None,
     };
     let imported = stack
         .import(&bytes, options, owner, &access.keyring)

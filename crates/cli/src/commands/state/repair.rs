@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
 use nimbus_engine_backend::{
-    BackendError, Environment, ImportOptions, Keyring, Owner, Stack, StateVersion, Unverified,
+    BackendError, Environment, ImportOptions, Keyring, Owner, Stack, Unverified,
 };
 use nimbus_engine_display::{Paint, StepDetail, StyledLine, snapshot_diff_lines};
 use nimbus_engine_model::Snapshot;
@@ -140,31 +140,19 @@ async fn write(
     looked_at: &Unverified,
     mended: &Repair,
 ) -> Result<()> {
-    refuse_if_moved(stack, looked_at.version).await?;
     let bytes = export(&mended.snapshot)?;
     let options = ImportOptions {
         accept_older: true,
         // What could not be mended was there before.
         accept_broken: !mended.remaining.is_empty(),
         accept_other_stack: false,
+        made_of: Some(looked_at.version),
     };
     let owner = Owner::current("nimbus state repair");
     stack
         .import(&bytes, options, owner, &access.keyring)
         .await?;
     Ok(())
-}
-
-async fn refuse_if_moved(stack: &Stack, expected: StateVersion) -> Result<()> {
-    let current = stack.load_unverified().await?.version;
-    if current == expected {
-        return Ok(());
-    }
-    let message = format!(
-        "the state of {} changed while it was looked at",
-        stack.name()
-    );
-    Err(Error::new(ErrorCode::STATE_CHANGED, message).with_help("run the command again"))
 }
 
 fn export(snapshot: &Snapshot) -> Result<Vec<u8>> {

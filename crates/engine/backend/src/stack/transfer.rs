@@ -20,7 +20,7 @@ use crate::lease::{Lease, Owner};
 use crate::secrets::{Keyring, StackSecrets};
 use crate::version::StateVersion;
 
-/// Refusals that a person may overrule.
+/// Refusals that a person may overrule, and what must still be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
     /// A state that was written before the current one.
@@ -29,6 +29,9 @@ pub struct ImportOptions {
     pub accept_broken: bool,
     /// A state whose resources belong to another stack.
     pub accept_other_stack: bool,
+    /// The state that this one was made of. Looked at under the lease and after what an interrupted
+    /// operation left is settled: an edit of what was there before would undo both.
+    pub made_of: Option<StateVersion>,
 }
 
 /// What an import did.
@@ -125,6 +128,12 @@ impl Stack {
     ) -> Result<Imported, BackendError> {
         self.recover(lease, keyring).await?;
         let current = self.must_find().await?;
+        if let Some(expected) = options.made_of
+            && expected.sha256 != current.digest
+        {
+            let stack = self.stack.clone();
+            return Err(BackendError::Changed { stack, expected });
+        }
         if !options.accept_older {
             self.refuse_older(&file, &current.bytes)?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nimbus_core::ErrorCode;
 use nimbus_engine_backend::store::{Storage, WriteCondition};
 use nimbus_engine_backend::{
-    Backend, Environment, JournalFate, Keyring, Stack, UpdateKind, UpdateResult,
+    Backend, Environment, ImportOptions, JournalFate, Keyring, Stack, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{JournalEntry, PropertyValue, Snapshot};
 
@@ -623,4 +623,33 @@ async fn secrets_stay_closed_through_a_crash_and_open_afterwards() {
     assert!(String::from_utf8(shown).unwrap().contains("hunter2"));
     let hidden = stack.export().await.unwrap();
     assert!(!String::from_utf8(hidden).unwrap().contains("hunter2"));
+}
+
+/// Somebody looks at a state, edits a copy and writes it. What an operation that died in between left is in the
+/// journal: written over it, the copy would forget what that made.
+#[tokio::test]
+async fn an_edit_of_what_was_there_before_does_not_undo_what_an_interrupted_operation_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = interrupted(&local(folder.path()).await).await;
+    let looked_at = stack.load_unverified().await.unwrap().version;
+    let bytes = stack.export().await.unwrap();
+    let edit = ImportOptions {
+        accept_older: true,
+        made_of: Some(looked_at),
+        ..ImportOptions::default()
+    };
+    let refused = stack.import(&bytes, edit, owner(), &keyring()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::STATE_CHANGED);
+    let settled = stack.load_unverified().await.unwrap();
+    assert_ne!(settled.version, looked_at, "the journal was settled first");
+    let edit = ImportOptions {
+        made_of: Some(settled.version),
+        ..edit
+    };
+    let bytes = stack.export().await.unwrap();
+    let written = stack.import(&bytes, edit, owner(), &keyring()).await;
+    assert_eq!(
+        written.unwrap().resources,
+        settled.snapshot.unwrap().resources.len()
+    );
 }
