@@ -3,7 +3,7 @@
 use nimbus_control_audit::Priority;
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation;
-use nimbus_control_store::{ListPage, NewUser, RowPlace, Session, TenantTx, User, UserChange};
+use nimbus_control_store::{ListPage, NewUser, Quota, RowPlace, Session, TenantTx, User, UserChange};
 use nimbus_core::{TenantId, UserId};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -97,6 +97,7 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let user = tx.user_create(&new).await?;
+                tx.quota_check(Quota::Users).await?;
                 let record = permit.record().on(user.id).after(view(&user));
                 self.audit(tx, &call.context, record).await?;
                 Ok(user)

@@ -4,7 +4,7 @@ use nimbus_core::UserId;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, Quota, StoreError, TenantTx, Timestamp};
 
 /// A deployment as the database has it.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -69,6 +69,7 @@ impl TenantTx {
         .map_err(|error| {
             StoreError::from(error).exists_if_taken(|| format!("the deployment {}", new.id))
         })?;
+        self.quota_check(Quota::Deployments).await?;
         self.deployment_get(&new.id).await
     }
 

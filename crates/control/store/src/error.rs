@@ -54,8 +54,12 @@ pub enum StoreError {
     NotDeleted,
     #[error("somebody else changed {0} meanwhile")]
     Stale(&'static str),
-    #[error("the quota of {limit} for {resource} is used up")]
-    QuotaExceeded { resource: String, limit: i64 },
+    #[error("the quota `{quota}` is {limit}, and {used} are there")]
+    QuotaExceeded {
+        quota: crate::Quota,
+        limit: i64,
+        used: i64,
+    },
     #[error("the backup cannot be used: {0}")]
     Backup(String),
     #[error("the installation that the backup would go to is in use")]
@@ -174,7 +178,7 @@ impl From<StoreError> for Error {
             ),
             StoreError::QuotaExceeded { .. } => (
                 ErrorCode::QUOTA_EXCEEDED,
-                "free some of it, or have the quota raised".to_owned(),
+                "remove some, or ask whoever runs the server to raise the quota".to_owned(),
             ),
             StoreError::Backup(_) => (ErrorCode::BACKUP_UNUSABLE, String::new()),
             StoreError::RestoreTarget => (

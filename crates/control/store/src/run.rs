@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{ListPage, RowPlace, StoreError, TenantTx, Timestamp};
+use crate::{ListPage, Quota, RowPlace, StoreError, TenantTx, Timestamp};
 
 /// A run as the database has it.
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -115,6 +115,7 @@ impl TenantTx {
         .execute(self.connection())
         .await?;
         self.work_note().await?;
+        self.quota_check(Quota::Runs).await?;
         self.run_get(&new.deployment, number).await
     }
 
@@ -353,7 +354,12 @@ impl TenantTx {
         .bind(end.wish)
         .execute(self.connection())
         .await?;
-        self.work_note().await
+        self.work_note().await?;
+        match end.status {
+            // It waits again, and counts again.
+            "queued" => self.quota_check(Quota::Runs).await,
+            _ => Ok(()),
+        }
     }
 
     /// Appends events of a run that its worker still has, numbered without gaps.

@@ -20,6 +20,7 @@ mod keys;
 mod live;
 mod matrix;
 mod overload;
+mod quotas;
 mod reads;
 mod recovery;
 mod roles;

@@ -269,15 +269,16 @@ async fn load_tenant(
     Ok(())
 }
 
-/// Tables of the core whose rows of a tenant outlive a restore: the trail, the keys of what is sealed, and
-/// what its ancestors count as well.
-const KEPT: [&str; 5] = [
+/// Tables of the core whose rows of a tenant outlive a restore: the trail, and the keys of what is sealed.
+const KEPT: [&str; 4] = [
     "audit_logs",
     "audit_chains",
     "audit_checkpoints",
     "data_keys",
-    "quota_usage",
 ];
+
+/// Tables that older backups have and this version does not.
+const GONE: [&str; 1] = ["quota_usage"];
 
 /// A backup of a newer version may have rows that have no place here.
 fn check(manifest: &BackupManifest, store: &Store) -> Result<(), StoreError> {
@@ -379,7 +380,7 @@ async fn load(
     schema: &str,
     taken: ExistingRow,
 ) -> Result<(), StoreError> {
-    if table.rows == 0 {
+    if table.rows == 0 || GONE.contains(&table.table.as_str()) {
         return Ok(());
     }
     copy_in(connection, opened, table, schema).await?;

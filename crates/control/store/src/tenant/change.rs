@@ -12,15 +12,13 @@ use super::{Tenant, TenantRow, with_columns};
 use crate::bootstrap::lock;
 use crate::config::Isolation;
 use crate::migrate::{SHARED, provision};
-use crate::{RegistryTx, Store, StoreError};
+use crate::{Quota, RegistryTx, Store, StoreError};
 
 /// Held by whoever changes the shape of the tree, until the transaction ends.
 pub(super) const TREE_LOCK: i64 = 0x006e_696d_6275_7302;
 
 /// Levels of the tree, the operator's own included. Every request reads the whole way down.
 const DEEPEST: usize = 16;
-/// Limits that a tenant may have.
-const MOST_QUOTAS: usize = 100;
 
 /// A tenant to be created below `parent`.
 #[derive(Clone, Debug)]
@@ -83,6 +81,7 @@ impl RegistryTx {
         )
         .await
         .map_err(|error| error.exists_if_taken(|| format!("a tenant `{}`", new.slug)))?;
+        self.quota_check_of(id, Quota::Tenants, 1).await?;
         self.tenant_get(id).await
     }
 
@@ -116,7 +115,7 @@ impl RegistryTx {
         row.map(Tenant::from).ok_or(StoreError::Stale("the tenant"))
     }
 
-    /// Moves a tenant and everything below it. What they use counts at the new ancestors from now on,
+    /// Moves a tenant and everything below it. What they have counts at the new ancestors from now on,
     /// and their limits must allow it.
     pub async fn tenant_move(
         &mut self,
@@ -142,7 +141,6 @@ impl RegistryTx {
         if target.path.len() + 1 + usize::try_from(below).unwrap_or_default() > DEEPEST {
             return Err(StoreError::TooDeep);
         }
-        self.move_usage(&tenant, &target).await?;
         let path: Vec<Uuid> = target.path.iter().map(|&id| id.into()).collect();
         sqlx::query(
             "UPDATE nimbus_core.tenants
@@ -156,54 +154,8 @@ impl RegistryTx {
         .execute(self.connection())
         .await
         .map_err(|error| StoreError::from(error).exists_if_taken(|| format!("a tenant `{}`", tenant.slug)))?;
+        self.quota_check_all(id).await?;
         self.tenant_get(id).await
-    }
-
-    async fn move_usage(&mut self, tenant: &Tenant, target: &Tenant) -> Result<(), StoreError> {
-        let old: Vec<Uuid> = tenant
-            .path
-            .iter()
-            .filter(|&&id| id != tenant.id)
-            .map(|&id| id.into())
-            .collect();
-        let new: Vec<Uuid> = target.path.iter().map(|&id| id.into()).collect();
-        let uses: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT resource, used FROM nimbus_core.quota_usage WHERE tenant_id = $1 AND used > 0",
-        )
-        .bind(Uuid::from(tenant.id))
-        .fetch_all(self.connection())
-        .await?;
-        for (resource, used) in uses {
-            sqlx::query(
-                "UPDATE nimbus_core.quota_usage SET used = used - $3
-                 WHERE resource = $1 AND tenant_id = ANY ($2) AND tenant_id <> ALL ($4)",
-            )
-            .bind(&resource)
-            .bind(&old)
-            .bind(used)
-            .bind(&new)
-            .execute(self.connection())
-            .await?;
-            let over: Option<i64> = sqlx::query_scalar(
-                "WITH counted AS (
-                     INSERT INTO nimbus_core.quota_usage AS u (tenant_id, resource, used)
-                     SELECT id, $1, $3 FROM unnest($4::uuid[]) id WHERE id <> ALL ($2)
-                     ON CONFLICT (tenant_id, resource) DO UPDATE SET used = u.used + excluded.used
-                     RETURNING u.tenant_id, u.used)
-                 SELECT (t.quotas ->> $1)::bigint FROM counted c JOIN nimbus_core.tenants t ON t.id = c.tenant_id
-                 WHERE c.used > (t.quotas ->> $1)::bigint LIMIT 1",
-            )
-            .bind(&resource)
-            .bind(&old)
-            .bind(used)
-            .bind(&new)
-            .fetch_optional(self.connection())
-            .await?;
-            if let Some(limit) = over {
-                return Err(StoreError::QuotaExceeded { resource, limit });
-            }
-        }
-        Ok(())
     }
 
     /// Deletes a tenant and everything below it: gone for everybody at once, and for good after the
@@ -248,6 +200,7 @@ impl RegistryTx {
         if restored.rows_affected() == 0 {
             return Err(StoreError::TenantUnknown);
         }
+        self.quota_check_all(id).await?;
         self.tenant_get(id).await
     }
 
@@ -323,32 +276,17 @@ fn check_object(what: &str, value: &Value) -> Result<(), StoreError> {
 
 fn check_quotas(value: &Value) -> Result<(), StoreError> {
     check_object("quotas", value)?;
-    if value
-        .as_object()
-        .is_some_and(|limits| limits.len() > MOST_QUOTAS)
-    {
-        return Err(StoreError::Invalid {
-            what: "quotas".to_owned(),
-            why: format!("are more than {MOST_QUOTAS}"),
-        });
-    }
-    let entries = value.as_object().into_iter().flatten();
-    for (resource, limit) in entries {
-        let named = (1..=63).contains(&resource.len())
-            && resource.starts_with(|first: char| first.is_ascii_lowercase())
-            && resource
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if !named {
+    for (resource, limit) in value.as_object().into_iter().flatten() {
+        // A limit that nothing looks at would be believed.
+        if !Quota::ALL.iter().any(|quota| quota.as_str() == resource) {
             return Err(StoreError::Invalid {
-                what: "the name of a quota".to_owned(),
-                why: "must be up to 63 lower-case letters, digits and `_`, a letter first"
-                    .to_owned(),
+                what: format!("there is no quota `{}`:", resource.escape_debug()),
+                why: format!("there are {}", Quota::ALL.map(Quota::as_str).join(", ")),
             });
         }
         if limit.as_i64().is_none_or(|limit| limit < 0) {
             return Err(StoreError::Invalid {
-                what: format!("the quota for `{}`", resource.escape_debug()),
+                what: format!("the quota for `{resource}`"),
                 why: "must be a whole number from 0".to_owned(),
             });
         }

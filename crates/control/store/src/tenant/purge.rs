@@ -97,19 +97,19 @@ async fn purge_if(
     let mut tx = connection.begin().await?;
     lock(&mut tx, TREE_LOCK).await?;
     let again = format!(
-        "SELECT schema_name, path FROM nimbus_core.tenants
+        "SELECT schema_name FROM nimbus_core.tenants
          WHERE id = $2 AND {which}
            AND NOT EXISTS (SELECT FROM nimbus_core.tenants below WHERE below.parent_id = $2) FOR UPDATE"
     );
-    let still: Option<(String, Vec<Uuid>)> = sqlx::query_as(sqlx::AssertSqlSafe(again))
+    let still: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(again))
         .bind(id.map(Uuid::from))
         .bind(tenant)
         .fetch_optional(&mut *tx)
         .await?;
-    let Some((schema, path)) = still else {
+    let Some(schema) = still else {
         return Ok(false);
     };
-    purge_one(&mut tx, tenant, &schema, &path).await?;
+    purge_one(&mut tx, tenant, &schema).await?;
     sqlx::query("INSERT INTO nimbus_core.purges (id) VALUES ($1) ON CONFLICT DO NOTHING")
         .bind(tenant)
         .execute(&mut *tx)
@@ -122,16 +122,7 @@ async fn purge_one(
     connection: &mut PgConnection,
     id: Uuid,
     schema: &str,
-    path: &[Uuid],
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE nimbus_core.quota_usage up SET used = up.used - own.used FROM nimbus_core.quota_usage own
-         WHERE own.tenant_id = $1 AND own.resource = up.resource AND up.tenant_id = ANY ($2) AND up.tenant_id <> $1",
-    )
-    .bind(id)
-    .bind(path)
-    .execute(&mut *connection)
-    .await?;
     let mut tables = catalog::tenant_tables(connection, CORE).await?;
     if schema == SHARED {
         tables.extend(catalog::tenant_tables(connection, SHARED).await?);
