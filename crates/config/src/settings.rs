@@ -285,6 +285,12 @@ settings! {
     runs: Runs at "runs" {
         /// Runs at once, of all tenants together.
         at_once: u32 = 4, "NIMBUS_RUNS_AT_ONCE";
+        /// Runs at once of one tenant below the operator's, with all that are below it; all but one
+        /// of those above when it is not set.
+        per_tenant: Option<u32> = None, "NIMBUS_RUNS_PER_TENANT";
+        /// Longest time that a run is carried out, in seconds. Then it is stopped between two steps, and
+        /// ended if it does not stop.
+        time_limit: u32 = 14_400, "NIMBUS_RUNS_TIME_LIMIT";
         /// Folder with packages of Node.js (`node_modules`) that programs of tenants find.
         node_modules: Option<String> = None, "NIMBUS_RUNS_NODE_MODULES";
     }

@@ -157,6 +157,8 @@ fn every_named_setting_exists_with_its_default() {
         ),
         ("NIMBUS_JWT_EXPIRY", ("auth.jwt_expiry", json!(3600))),
         ("NIMBUS_RUNS_AT_ONCE", ("runs.at_once", json!(4))),
+        ("NIMBUS_RUNS_PER_TENANT", ("runs.per_tenant", Value::Null)),
+        ("NIMBUS_RUNS_TIME_LIMIT", ("runs.time_limit", json!(14_400))),
         (
             "NIMBUS_RUNS_NODE_MODULES",
             ("runs.node_modules", Value::Null),

@@ -283,6 +283,7 @@ codes! {
     RUN_NOT_OPEN = 884, Conflict, final, "The run is not in a state in which this can be done";
     WORKSPACE_FILE_INVALID = 885, Invalid, final, "A file of the workspace is not acceptable";
     NOT_REMOTE = 886, Refused, final, "This has no form for a server";
+    RUN_TIME_LIMIT = 887, Failed, final, "The run took longer than the server allows";
 
     // Durable workflows.
     WORKFLOW_UNKNOWN = 900, NotFound, final, "There is no such workflow";

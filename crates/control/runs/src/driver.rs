@@ -1,9 +1,10 @@
 //! Workers of a server: they take runs, tenant by tenant, a limited number at once.
 //!
-//! Tenants have turns, and inside a tenant the oldest run goes first whose environment is free. A worker
-//! gives signs of life, and hears with them what somebody wants of its run. When the server stops, runs stop
-//! between two steps and go on after its next start.
+//! Tenants have turns, and inside a tenant the oldest run goes first whose environment is free. No customer has
+//! all places, and no run has one for ever. A worker gives signs of life, and hears with them what somebody wants
+//! of its run. When the server stops, runs stop between two steps and go on after its next start.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -11,10 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nimbus_control_store::{HeldRun, RunEnd, Store, StoreError, StoredRun};
+use nimbus_control_store::{
+    HeldRun, RunEnd, Store, StoreError, StoredRun, User, WorkTurn,
+};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::RunResult;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -31,13 +35,40 @@ const HEARTBEAT: Duration = Duration::from_millis(1000);
 /// How long runs may take to stop between two steps when the server stops.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What runs may take of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// So many at once, of all tenants together.
+    pub at_once: usize,
+    /// So many of them of one customer: a tenant below the operator's, with all that is below it. Without it
+    /// all but one, so that another customer finds a place.
+    pub per_tenant: Option<usize>,
+    /// A run is stopped after so long.
+    pub time: Duration,
+}
+
+impl RunLimits {
+    fn places(&self) -> usize {
+        self.at_once.max(1)
+    }
+
+    fn share(&self) -> usize {
+        let share = self.per_tenant.unwrap_or(self.places() - 1);
+        share.clamp(1, self.places())
+    }
+
+    /// How long a run that is stopped may take to end between two steps, before it is ended anyhow.
+    fn grace(&self) -> Duration {
+        (self.time / 10).clamp(Duration::from_secs(1), Duration::from_secs(300))
+    }
+}
+
 /// How runs are carried out on this server.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSettings {
     /// Names this server; an earlier process of the same name is gone.
     pub server: Uuid,
-    /// So many runs at once.
-    pub at_once: usize,
+    pub limits: RunLimits,
 }
 
 impl DriverSettings {
@@ -46,29 +77,29 @@ impl DriverSettings {
     /// # Errors
     ///
     /// When it can be neither read nor written.
-    pub fn of_folder(folder: &Path, at_once: usize) -> Result<Self> {
+    pub fn of_folder(folder: &Path, limits: RunLimits) -> Result<Self> {
         let path = folder.join("server-id");
         let unusable = |error: std::io::Error| {
             let message = format!("cannot use {}: {error}", path.display());
             Error::new(ErrorCode::FILE_UNWRITABLE, message)
         };
+        fs::create_dir_all(folder).map_err(unusable)?;
+        // Programs of tenants and what their rehearsals made are nobody else's on this machine.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let own = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(folder, own).map_err(unusable)?;
+        }
         let server = match fs::read_to_string(&path).map(|text| text.trim().parse()) {
             Ok(Ok(server)) => server,
             Ok(Err(_)) | Err(_) => {
                 let made = Uuid::new_v4();
-                fs::create_dir_all(folder).map_err(unusable)?;
-                // Programs of tenants and what their rehearsals made are nobody's on this machine.
-                #[cfg(unix)]
-                {
-                    use std::os::unix::fs::PermissionsExt as _;
-                    let own = fs::Permissions::from_mode(0o700);
-                    fs::set_permissions(folder, own).map_err(unusable)?;
-                }
                 fs::write(&path, made.to_string()).map_err(unusable)?;
                 made
             }
         };
-        Ok(Self { server, at_once })
+        Ok(Self { server, limits })
     }
 }
 
@@ -84,6 +115,26 @@ struct Shared {
     settings: DriverSettings,
     bell: Arc<Notify>,
     stop: CancellationToken,
+    /// Places that customers have.
+    taken: Arc<Mutex<HashMap<TenantId, usize>>>,
+}
+
+/// A place of a customer, until the run is over.
+struct Place {
+    customer: TenantId,
+    taken: Arc<Mutex<HashMap<TenantId, usize>>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.taken.lock();
+        let left = taken.get(&self.customer).copied().unwrap_or_default();
+        if left <= 1 {
+            taken.remove(&self.customer);
+        } else {
+            taken.insert(self.customer, left - 1);
+        }
+    }
 }
 
 impl RunDriver {
@@ -102,6 +153,7 @@ impl RunDriver {
             settings,
             bell,
             stop: stop.clone(),
+            taken: Arc::default(),
         });
         let task = tokio::spawn(work(shared));
         Self { stop, task }
@@ -126,16 +178,16 @@ async fn work(shared: Arc<Shared>) {
     if let Err(error) = shared.take_back().await {
         warn!(error = %error.log_text(), "runs of an earlier process were not looked for");
     }
-    let slots = Arc::new(Semaphore::new(shared.settings.at_once.max(1)));
+    let slots = Arc::new(Semaphore::new(shared.settings.limits.places()));
     let mut running = JoinSet::new();
     while !shared.stop.is_cancelled() {
         while let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
             match shared.take().await {
-                Ok(Some((tenant, run))) => {
+                Ok(Some((tenant, run, place))) => {
                     let shared = Arc::clone(&shared);
                     running.spawn(async move {
                         shared.carry(tenant, run).await;
-                        drop(slot);
+                        drop((slot, place));
                         shared.bell.notify_one();
                     });
                 }
@@ -163,7 +215,7 @@ impl Shared {
     /// Runs of an earlier process of this server are nobody's.
     async fn take_back(&self) -> Result<()> {
         self.store.work_note_all().await?;
-        for tenant in self.store.work_tenants().await? {
+        for WorkTurn { tenant, .. } in self.store.work_turns().await? {
             match self.store.runs_orphan(tenant, self.settings.server).await {
                 Ok(0) => {}
                 Ok(count) => info!(%tenant, count, "runs go on that an earlier process left"),
@@ -174,8 +226,11 @@ impl Shared {
         Ok(())
     }
 
-    async fn take(&self) -> Result<Option<(TenantId, StoredRun)>> {
-        for tenant in self.store.work_tenants().await? {
+    async fn take(&self) -> Result<Option<(TenantId, StoredRun, Place)>> {
+        for WorkTurn { tenant, customer } in self.store.work_turns().await? {
+            let Some(place) = self.place(customer) else {
+                continue;
+            };
             let taken = self.store.tenant_tx(tenant, async |tx| {
                 if !tx.work_turn().await? {
                     return Ok(None);
@@ -188,12 +243,26 @@ impl Shared {
             });
             match taken.await {
                 Ok(None) => {}
-                Ok(Some(run)) => return Ok(Some((tenant, run))),
+                Ok(Some(run)) => return Ok(Some((tenant, run, place))),
                 Err(StoreError::TenantUnknown) => self.store.work_forget(tenant).await?,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(None)
+    }
+
+    /// A place for a run of a customer, if it has not all that it may have.
+    fn place(&self, customer: TenantId) -> Option<Place> {
+        let mut taken = self.taken.lock();
+        let count = taken.entry(customer).or_default();
+        if *count >= self.settings.limits.share() {
+            return None;
+        }
+        *count += 1;
+        Some(Place {
+            customer,
+            taken: Arc::clone(&self.taken),
+        })
     }
 
     async fn carry(&self, tenant: TenantId, run: StoredRun) {
@@ -208,6 +277,7 @@ impl Shared {
         let cancellation = Cancellation::new();
         let paused = AtomicBool::new(false);
         let lost = AtomicBool::new(false);
+        let late = AtomicBool::new(false);
         let verdict = if let Some(error) = self.no_longer_wanted(tenant, &run).await {
             RunVerdict::Refused(error)
         } else {
@@ -216,6 +286,7 @@ impl Shared {
             tokio::select! {
                 verdict = carried => verdict,
                 never = looked_after => match never {},
+                () = self.limit(&cancellation, &late) => RunVerdict::Ended(RunResult::Interrupted),
             }
         };
         // The row belongs to whoever has it now, and a word of ours would be refused.
@@ -223,8 +294,14 @@ impl Shared {
             return;
         }
         let stopped = self.stop.is_cancelled();
-        let end = end_of(&verdict, paused.load(Ordering::Relaxed), stopped);
-        if let RunVerdict::Refused(error) = &verdict {
+        let mut end = end_of(&verdict, paused.load(Ordering::Relaxed), stopped);
+        if late.load(Ordering::Relaxed) && !is_done(&verdict) && end.status != "running" {
+            let error = self.too_late();
+            info!(%tenant, run = %run.id, error = %error.log_text(), "a run was stopped");
+            metrics.error(error.code().to_string());
+            end.status = "ended";
+            end.problem = Some(problem(&error));
+        } else if let RunVerdict::Refused(error) = &verdict {
             info!(%tenant, run = %run.id, error = %error.log_text(), "a run could not go on");
             metrics.error(error.code().to_string());
         }
@@ -238,21 +315,67 @@ impl Shared {
         }
     }
 
-    /// What somebody asked for who was disabled before it began is not done any more. Whoever is of a tenant above is
-    /// looked after there.
+    /// Stops a run that takes too long: between two steps at first, then whatever it does. Returns when it
+    /// does not even end then.
+    async fn limit(&self, cancellation: &Cancellation, late: &AtomicBool) {
+        let limits = self.settings.limits;
+        tokio::time::sleep(limits.time).await;
+        late.store(true, Ordering::Relaxed);
+        if !cancellation.is_stopping() {
+            cancellation.request();
+        }
+        tokio::time::sleep(limits.grace()).await;
+        cancellation.request();
+        tokio::time::sleep(limits.grace()).await;
+    }
+
+    fn too_late(&self) -> Error {
+        let time = self.settings.limits.time.as_secs();
+        let message = format!("the run took longer than {time} s, the longest that this server allows");
+        Error::new(ErrorCode::RUN_TIME_LIMIT, message)
+            .with_help("see that its programs end, then go on with it; `NIMBUS_RUNS_TIME_LIMIT` is the operator's")
+    }
+
+    /// What somebody asked for who was disabled or deleted before it began is not done any more.
     async fn no_longer_wanted(&self, tenant: TenantId, run: &StoredRun) -> Option<Error> {
         if run.began_at.is_some() {
             return None;
         }
-        let asked = self.store.tenant_tx(tenant, async |tx| {
-            tx.user_get(run.requested_by.into()).await
+        let why = match self.asked_by(tenant, run).await {
+            Ok(Some(user)) if user.disabled_at.is_none() => return None,
+            Ok(Some(_)) => "whoever asked for the run was disabled before it began",
+            Ok(None) => "whoever asked for the run was deleted before it began",
+            // Without the database the run ends by itself.
+            Err(error) => {
+                let error = Error::from(error);
+                warn!(%tenant, error = %error.log_text(), "nobody knows who asked for a run");
+                return None;
+            }
+        };
+        let error = Error::new(ErrorCode::NOT_PERMITTED, why);
+        Some(error.with_help("somebody who may do it has to ask for it again"))
+    }
+
+    /// Whoever asked for a run: somebody of the tenant, or of one above it.
+    async fn asked_by(
+        &self,
+        tenant: TenantId,
+        run: &StoredRun,
+    ) -> std::result::Result<Option<User>, StoreError> {
+        let own = self.store.tenant_tx(tenant, async |tx| {
+            let tenant = tx.tenant_get(tenant).await?;
+            Ok::<_, StoreError>(tenant.path)
         });
-        let disabled = asked.await.is_ok_and(|user| user.disabled_at.is_some());
-        disabled.then(|| {
-            let message = "whoever asked for the run was disabled before it began";
-            Error::new(ErrorCode::NOT_PERMITTED, message)
-                .with_help("somebody who may do it has to ask for it again")
-        })
+        for place in own.await?.into_iter().rev() {
+            let found = self.store.tenant_tx(place, async |tx| {
+                tx.user_get(run.requested_by.into()).await
+            });
+            match found.await {
+                Err(StoreError::NotFound(_)) => {}
+                found => return found.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Gives signs of life and passes on what somebody wants, until the run is over.
@@ -296,6 +419,14 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+/// Whether a run came to its own end.
+fn is_done(verdict: &RunVerdict) -> bool {
+    match verdict {
+        RunVerdict::Ended(RunResult::Interrupted) | RunVerdict::Refused(_) => false,
+        RunVerdict::Ended(_) => true,
     }
 }
 

@@ -18,7 +18,7 @@ mod tables;
 mod vault;
 
 pub use carrier::{RunCarrier, RunVerdict};
-pub use driver::{DriverSettings, RunDriver};
+pub use driver::{DriverSettings, RunDriver, RunLimits};
 pub use programs::{ProgramSettings, TenantPrograms};
 pub use room::{RunRoom, RunRooms};
 pub use states::RecordedState;

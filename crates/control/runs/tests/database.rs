@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nimbus_control_runs::{DatabaseStorage, TenantVault};
 use nimbus_control_store::{
     BackupScope, HeldRun, Isolation, NewDeployment, NewRun, NewTenant, RunEnd, Store, StoreError,
-    StoredRun,
+    StoredRun, WorkTurn,
 };
 use nimbus_control_testing::TestDatabase;
 use nimbus_control_vault::{KeyEncryptionKey, KeyRing};
@@ -141,7 +141,7 @@ async fn take(database: &TestDatabase, server: Uuid) -> Option<(TenantId, Stored
 }
 
 async fn take_from(store: &Store, server: Uuid) -> Option<(TenantId, StoredRun)> {
-    for tenant in store.work_tenants().await.unwrap() {
+    for WorkTurn { tenant, .. } in store.work_turns().await.unwrap() {
         let taken = store.tenant_tx(tenant, async |tx| {
             if !tx.work_turn().await? {
                 return Ok::<_, StoreError>(None);

@@ -31,3 +31,4 @@ pub use nimbus_control_app::{ArchiveAddress, GivenKeys, RecoverInput, Recovered}
 pub use nimbus_control_postgres::{
     Binaries, FETCHED_MEGABYTES, FETCHED_VERSION, can_fetch, fetch, fetched,
 };
+pub use nimbus_control_runs::RunLimits;

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_control_app::{App, StatePlace, StateSource, StoredUnitState, UnitNames};
 use nimbus_control_runs::{
-    DriverSettings, ProgramSettings, RecordedState, RunDriver, RunRooms, SandboxSettings,
-    TenantPrograms,
+    DriverSettings, ProgramSettings, RecordedState, RunDriver, RunLimits, RunRooms,
+    SandboxSettings, TenantPrograms,
 };
 use nimbus_core::{Result, TenantId};
 
 /// What an operator may set about runs.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// So many at once, of all tenants together.
-    pub at_once: usize,
+    pub limits: RunLimits,
     /// Packages of Node.js that programs of tenants find.
     pub node_modules: Option<PathBuf>,
     /// How programs are kept from everything else; `None` runs them among everything else, which is only
@@ -26,7 +25,7 @@ pub struct RunOptions {
 /// Goes on with runs that an earlier process left, and carries out what comes.
 pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<RunDriver> {
     let folder = data_dir.join("runs");
-    let settings = DriverSettings::of_folder(&folder, options.at_once)?;
+    let settings = DriverSettings::of_folder(&folder, options.limits)?;
     let programs = TenantPrograms::new(ProgramSettings {
         folder,
         node_modules: options.node_modules.clone(),

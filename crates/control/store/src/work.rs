@@ -5,14 +5,27 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError, TenantTx};
 
+/// A tenant that may have runs to carry out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkTurn {
+    pub tenant: TenantId,
+    /// The tenant below the operator's that it is, or is below; those below one share what it may have.
+    pub customer: TenantId,
+}
+
 impl Store {
     /// Tenants that may have runs to carry out, whoever waits longest for a turn first.
-    pub async fn work_tenants(&self) -> Result<Vec<TenantId>, StoreError> {
+    pub async fn work_turns(&self) -> Result<Vec<WorkTurn>, StoreError> {
         let mut connection = self.app().acquire().await?;
-        let ids: Vec<Uuid> = sqlx::query_scalar("SELECT * FROM nimbus_core.work_tenants()")
-            .fetch_all(&mut *connection)
-            .await?;
-        Ok(ids.into_iter().map(TenantId::from).collect())
+        let rows: Vec<(Uuid, Uuid)> =
+            sqlx::query_as("SELECT tenant, customer FROM nimbus_core.work_turns_next()")
+                .fetch_all(&mut *connection)
+                .await?;
+        let turn = |(tenant, customer): (Uuid, Uuid)| WorkTurn {
+            tenant: tenant.into(),
+            customer: customer.into(),
+        };
+        Ok(rows.into_iter().map(turn).collect())
     }
 
     /// Makes workers look at every tenant: after a start, when nobody knows who has work.

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
     ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DemoSite, Front, GivenKeys, Limit,
-    MetricsReaders, RunOptions, ServerOptions,
+    MetricsReaders, RunLimits, RunOptions, ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use schemars::JsonSchema;
@@ -95,10 +95,22 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
 
 fn run_options(context: &CommandContext) -> Result<RunOptions> {
     let settings = &context.settings()?.settings.runs;
+    let places = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let modules = settings.node_modules.value.as_ref();
+    let modules = modules.map(|folder| context.directory.join(folder));
+    // Otherwise the first to hear of it is a tenant, whose program does not find its packages.
+    if let Some(folder) = modules.as_ref().filter(|folder| !folder.is_dir()) {
+        let message = format!("there is no folder {}", folder.display());
+        return Err(Error::new(ErrorCode::CONFIG_BAD_VALUE, message)
+            .with_help("look at runs.node_modules (NIMBUS_RUNS_NODE_MODULES)"));
+    }
     Ok(RunOptions {
-        at_once: usize::try_from(settings.at_once.value).unwrap_or(usize::MAX),
-        node_modules: modules.map(|folder| context.directory.join(folder)),
+        limits: RunLimits {
+            at_once: places(settings.at_once.value),
+            per_tenant: settings.per_tenant.value.map(places),
+            time: Duration::from_secs(settings.time_limit.value.into()),
+        },
+        node_modules: modules,
         sandbox: Some(tenant_sandbox(context)?),
     })
 }

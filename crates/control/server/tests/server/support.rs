@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nimbus_control_server::{
-    ApiOptions, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions, RunOptions,
-    ServerOptions,
+    ApiOptions, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions, RunLimits,
+    RunOptions, ServerOptions,
 };
 use nimbus_control_store::{Isolation, Store};
 use serde_json::{Value, json};
@@ -40,7 +41,11 @@ pub(crate) fn options(folder: &Path, binaries: &Path) -> ServerOptions {
         api: ApiOptions::default(),
         connections: ConnectionLimits::default(),
         runs: RunOptions {
-            at_once: 2,
+            limits: RunLimits {
+                at_once: 2,
+                per_tenant: None,
+                time: Duration::from_secs(600),
+            },
             node_modules: None,
             sandbox: None,
         },

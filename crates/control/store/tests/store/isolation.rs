@@ -269,8 +269,8 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.effective_settings(uuid)",
         "nimbus_core.find_tenant(text[])",
         "nimbus_core.outer_keys()",
-        "nimbus_core.quota_release(text,bigint)",
-        "nimbus_core.quota_reserve(text,bigint)",
+        // For a tenant that is the acting one or below it: a limit and a count, when they are in the way.
+        "nimbus_core.quota_check(uuid,text,bigint)",
         // About the installation: whether its first run is over.
         "nimbus_core.setup_complete(bytea)",
         "nimbus_core.setup_offer(bytea)",
@@ -288,8 +288,8 @@ async fn known_functions(database: TestDatabase) {
         "nimbus_core.work_note()",
         "nimbus_core.work_note_all()",
         "nimbus_core.work_taken()",
-        "nimbus_core.work_tenants()",
         "nimbus_core.work_turn()",
+        "nimbus_core.work_turns_next()",
     ];
     let app = &database.config.roles.app;
     let found = texts(
