@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource};
-use nimbus_core::{Error, InputSpan, TraceId};
-use nimbus_engine_display::is_deceptive;
+use nimbus_core::{Error, InputSpan, TraceId, is_deceptive};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -9,6 +9,7 @@ mod error;
 mod ids;
 mod names;
 mod operation;
+mod printable;
 mod values;
 
 pub use causes::{causes, innermost, with_causes};
@@ -17,4 +18,5 @@ pub use error::{Error, InputSpan, Result, line_and_column};
 pub use ids::{DeploymentId, TenantId, TraceId, UserId};
 pub use names::{ComponentName, EnvironmentName, UnitName};
 pub use operation::StackOperation;
+pub use printable::{is_deceptive, printable};
 pub use values::{Epoch, Malformed, Name, Serial};

@@ -1,13 +1,14 @@
 //! Deployments, runs and workspaces of a tenant, in the types of the API.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nimbus_control_wire::{
     Deployment, DeploymentOutputs, DeploymentState, EnvironmentVersion, Environments, ManifestText,
-    NewDeployment, Run, RunEvents, StartRun, StateExport, WorkspaceChange, WorkspaceContents,
-    WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
+    NewDeployment, NumberedEvent, Run, RunEvents, StartRun, StateExport, WorkspaceChange,
+    WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
 };
-use nimbus_core::TraceId;
+use nimbus_core::{TraceId, printable};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -296,8 +297,10 @@ impl RemoteDeployments {
     pub async fn events(&self, run: &str, after: i64) -> Result<RunEvents, ClientError> {
         let after = after.to_string();
         let path = format!("/runs/{}/events", encoded(run));
-        self.get(&path, &[("after", &after), ("limit", "1000")])
-            .await
+        let query = [("after", after.as_str()), ("limit", "1000")];
+        let mut page: RunEvents = self.get(&path, &query).await?;
+        page.items.iter_mut().for_each(make_printable);
+        Ok(page)
     }
 
     /// All files of the tenant's workspace, and what names them at once.
@@ -357,6 +360,36 @@ impl RemoteDeployments {
     }
 }
 
+/// Events hold what programs of others printed, and are read in terminals. An older server may have kept it as it was.
+pub(crate) fn make_printable(item: &mut NumberedEvent) {
+    fn clean(value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(shown) = printable(text) {
+                    *text = shown;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(clean),
+            Value::Object(entries) => entries.values_mut().for_each(clean),
+            _ => {}
+        }
+    }
+    clean(&mut item.event);
+}
+
 fn word(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_printed_does_not_reach_a_terminal_as_it_is() {
+        let event = json!({"event": "diagnostic", "message": "\u{1b}]0;owned\u{7}hello\u{1b}[2J"});
+        let mut item = NumberedEvent::new(1, event);
+        make_printable(&mut item);
+        assert_eq!(item.event["message"], "hello");
+    }
 }

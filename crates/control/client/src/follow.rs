@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::SocketAnswer;
+use crate::deployments::make_printable;
 use crate::{ClientError, RemoteDeployments};
 
 /// A socket says something at least every five seconds; one that is silent for so long is dead.
@@ -224,9 +225,10 @@ impl RunFollower {
         }
         let mut told = Vec::new();
         let mut heard = self.heard;
-        for item in items {
+        for mut item in items {
             if item.seq == heard + 1 {
                 heard = item.seq;
+                make_printable(&mut item);
                 told.push(item);
             } else if item.seq > heard {
                 return Err(self.broken("events are missing"));

@@ -38,6 +38,11 @@ pub trait RunCarrier: Send + Sync {
         run: &StoredRun,
         cancellation: &Cancellation,
     ) -> RunVerdict;
+
+    /// Why a run could not go on, as its row keeps it.
+    fn problem(&self, error: &Error) -> Value {
+        problem(error)
+    }
 }
 
 #[async_trait]
@@ -60,6 +65,12 @@ impl RunCarrier for RunRooms {
                 RunVerdict::Refused(told.err().unwrap_or(error))
             }
         }
+    }
+
+    fn problem(&self, error: &Error) -> Value {
+        let mut problem = problem(error);
+        self.outside().record(&mut problem);
+        problem
     }
 }
 
@@ -183,11 +194,10 @@ fn ended(run: &StoredRun, error: &Error) -> RunEvent {
     run_ended(id, RunResult::Failed, Some(message), Vec::new())
 }
 
-/// An error as a run's row keeps it.
-pub(crate) fn problem(error: &Error) -> Value {
+fn problem(error: &Error) -> Value {
     json!({
         "code": error.code().to_string(),
-        "message": error.message().replace('\0', "\u{fffd}"),
+        "message": error.message(),
         "help": error.help().map(|help| help.to_string()),
     })
 }

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nimbus_control_store::{
-    HeldRun, RunEnd, Store, StoreError, StoredRun, User, WorkTurn,
-};
+use nimbus_control_store::{HeldRun, RunEnd, Store, StoreError, StoredRun, User, WorkTurn};
 use nimbus_core::{Error, ErrorCode, Result, TenantId};
 use nimbus_engine_operations::Cancellation;
 use nimbus_orchestrator::RunResult;
@@ -25,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
-use crate::carrier::{RunCarrier, RunVerdict, problem};
+use crate::carrier::{RunCarrier, RunVerdict};
 use crate::counted;
 
 /// How often workers look for runs that nobody rang for: those of other servers that died.
@@ -53,7 +51,7 @@ impl RunLimits {
     }
 
     fn share(&self) -> usize {
-        let share = self.per_tenant.unwrap_or(self.places() - 1);
+        let share = self.per_tenant.unwrap_or_else(|| self.places() - 1);
         share.clamp(1, self.places())
     }
 
@@ -120,12 +118,12 @@ struct Shared {
 }
 
 /// A place of a customer, until the run is over.
-struct Place {
+struct RunPlace {
     customer: TenantId,
     taken: Arc<Mutex<HashMap<TenantId, usize>>>,
 }
 
-impl Drop for Place {
+impl Drop for RunPlace {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         let left = taken.get(&self.customer).copied().unwrap_or_default();
@@ -226,7 +224,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn take(&self) -> Result<Option<(TenantId, StoredRun, Place)>> {
+    async fn take(&self) -> Result<Option<(TenantId, StoredRun, RunPlace)>> {
         for WorkTurn { tenant, customer } in self.store.work_turns().await? {
             let Some(place) = self.place(customer) else {
                 continue;
@@ -252,14 +250,14 @@ impl Shared {
     }
 
     /// A place for a run of a customer, if it has not all that it may have.
-    fn place(&self, customer: TenantId) -> Option<Place> {
+    fn place(&self, customer: TenantId) -> Option<RunPlace> {
         let mut taken = self.taken.lock();
         let count = taken.entry(customer).or_default();
         if *count >= self.settings.limits.share() {
             return None;
         }
         *count += 1;
-        Some(Place {
+        Some(RunPlace {
             customer,
             taken: Arc::clone(&self.taken),
         })
@@ -294,13 +292,13 @@ impl Shared {
             return;
         }
         let stopped = self.stop.is_cancelled();
-        let mut end = end_of(&verdict, paused.load(Ordering::Relaxed), stopped);
+        let mut end = self.end_of(&verdict, paused.load(Ordering::Relaxed), stopped);
         if late.load(Ordering::Relaxed) && !is_done(&verdict) && end.status != "running" {
             let error = self.too_late();
             info!(%tenant, run = %run.id, error = %error.log_text(), "a run was stopped");
             metrics.error(error.code().to_string());
             end.status = "ended";
-            end.problem = Some(problem(&error));
+            end.problem = Some(self.carrier.problem(&error));
         } else if let RunVerdict::Refused(error) = &verdict {
             info!(%tenant, run = %run.id, error = %error.log_text(), "a run could not go on");
             metrics.error(error.code().to_string());
@@ -312,6 +310,34 @@ impl Shared {
         if let Err(error) = released.await {
             let error = Error::from(error);
             warn!(%tenant, run = %run.id, error = %error.log_text(), "a run was not given back");
+        }
+    }
+
+    /// How a run's row is left.
+    fn end_of(&self, verdict: &RunVerdict, paused: bool, stopped: bool) -> RunEnd {
+        match verdict {
+            // Nobody asked for this, so nobody has to ask that it goes on.
+            RunVerdict::Ended(RunResult::Interrupted) if stopped => RunEnd {
+                status: "running",
+                wish: Some("resume"),
+                result: None,
+                problem: None,
+            },
+            RunVerdict::Ended(result) => RunEnd {
+                status: match result {
+                    RunResult::Interrupted if paused => "paused",
+                    _ => "ended",
+                },
+                wish: None,
+                result: Some(result.word().to_owned()),
+                problem: None,
+            },
+            RunVerdict::Refused(error) => RunEnd {
+                status: "ended",
+                wish: None,
+                result: Some(RunResult::Failed.word().to_owned()),
+                problem: Some(self.carrier.problem(error)),
+            },
         }
     }
 
@@ -331,7 +357,8 @@ impl Shared {
 
     fn too_late(&self) -> Error {
         let time = self.settings.limits.time.as_secs();
-        let message = format!("the run took longer than {time} s, the longest that this server allows");
+        let message =
+            format!("the run took longer than {time} s, the longest that this server allows");
         Error::new(ErrorCode::RUN_TIME_LIMIT, message)
             .with_help("see that its programs end, then go on with it; `NIMBUS_RUNS_TIME_LIMIT` is the operator's")
     }
@@ -367,9 +394,9 @@ impl Shared {
             Ok::<_, StoreError>(tenant.path)
         });
         for place in own.await?.into_iter().rev() {
-            let found = self.store.tenant_tx(place, async |tx| {
-                tx.user_get(run.requested_by.into()).await
-            });
+            let found = self
+                .store
+                .tenant_tx(place, async |tx| tx.user_get(run.requested_by.into()).await);
             match found.await {
                 Err(StoreError::NotFound(_)) => {}
                 found => return found.map(Some),
@@ -427,33 +454,5 @@ fn is_done(verdict: &RunVerdict) -> bool {
     match verdict {
         RunVerdict::Ended(RunResult::Interrupted) | RunVerdict::Refused(_) => false,
         RunVerdict::Ended(_) => true,
-    }
-}
-
-/// How a run's row is left.
-fn end_of(verdict: &RunVerdict, paused: bool, stopped: bool) -> RunEnd {
-    match verdict {
-        // Nobody asked for this, so nobody has to ask that it goes on.
-        RunVerdict::Ended(RunResult::Interrupted) if stopped => RunEnd {
-            status: "running",
-            wish: Some("resume"),
-            result: None,
-            problem: None,
-        },
-        RunVerdict::Ended(result) => RunEnd {
-            status: match result {
-                RunResult::Interrupted if paused => "paused",
-                _ => "ended",
-            },
-            wish: None,
-            result: Some(result.word().to_owned()),
-            problem: None,
-        },
-        RunVerdict::Refused(error) => RunEnd {
-            status: "ended",
-            wish: None,
-            result: Some(RunResult::Failed.word().to_owned()),
-            problem: Some(problem(error)),
-        },
     }
 }

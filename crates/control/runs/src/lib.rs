@@ -4,12 +4,13 @@
 //! epoch, which also takes its environment, and drives the same run core as the command line does. A worker
 //! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
 //!
-//! Reading order: `vault`, `storage`, `layers`, `tables`, `programs`, `room`, `carrier`, `driver`.
+//! Reading order: `vault`, `storage`, `layers`, `outside`, `tables`, `programs`, `room`, `carrier`, `driver`.
 
 mod carrier;
 mod counted;
 mod driver;
 mod layers;
+mod outside;
 mod programs;
 mod room;
 mod states;

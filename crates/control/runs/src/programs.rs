@@ -16,6 +16,7 @@ use nimbus_engine_operations::SandboxSettings;
 use nimbus_workspace::Workspace;
 use sha2::{Digest as _, Sha256};
 
+use crate::outside::OutsideView;
 use crate::vault::TenantVault;
 
 /// How programs of tenants are run.
@@ -32,11 +33,19 @@ pub struct ProgramSettings {
 #[derive(Clone, Debug)]
 pub struct TenantPrograms {
     settings: ProgramSettings,
+    outside: OutsideView,
 }
 
 impl TenantPrograms {
     pub fn new(settings: ProgramSettings) -> Self {
-        Self { settings }
+        Self {
+            outside: OutsideView::new(&settings),
+            settings,
+        }
+    }
+
+    pub(crate) fn outside(&self) -> &OutsideView {
+        &self.outside
     }
 
     /// How programs are kept from everything else. They may lead into their own workspace and into the
@@ -137,7 +146,7 @@ static LIBRARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 /// Where packages lie that the operator's folder has as links: code that programs share is installed
 /// like this, and brings files along.
-fn linked_packages(modules: &Path) -> Vec<PathBuf> {
+pub(crate) fn linked_packages(modules: &Path) -> Vec<PathBuf> {
     let entries = |folder: &Path| -> Vec<PathBuf> {
         let listed = fs::read_dir(folder).into_iter().flatten().flatten();
         listed.map(|entry| entry.path()).collect()

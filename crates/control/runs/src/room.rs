@@ -16,6 +16,7 @@ use nimbus_rehearsal::FaultOrders;
 use nimbus_runs::ports::{DeploymentSource, RunPorts, SystemRunClock};
 use nimbus_runs::{EventBus, RunRequest};
 
+use crate::outside::OutsideView;
 use crate::programs::TenantPrograms;
 use crate::storage::DatabaseStorage;
 use crate::tables::{DeploymentTables, NoLogs};
@@ -56,6 +57,10 @@ impl RunRooms {
         &self.ring
     }
 
+    pub(crate) fn outside(&self) -> &OutsideView {
+        self.programs.outside()
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -80,6 +85,7 @@ impl RunRooms {
                     epoch: run.epoch,
                 },
                 run.rehearsal,
+                self.programs.outside().clone(),
             ),
             request,
             programs: self.programs.clone(),

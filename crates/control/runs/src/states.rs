@@ -50,8 +50,10 @@ impl RunRooms {
             let Some(object) = found.map_err(|error| unreadable(error.to_string()))? else {
                 continue;
             };
-            let checkpoint = serde_json::from_slice(&object.bytes)
+            let mut checkpoint = serde_json::from_slice(&object.bytes)
                 .map_err(|error| unreadable(format!("{key} cannot be read: {error}")))?;
+            // Where a resource is made is told by file, as the server has it.
+            self.outside().places(&mut checkpoint);
             states.push(RecordedState {
                 unit,
                 stack: name.stack().to_owned(),

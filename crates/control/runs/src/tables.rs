@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::counted;
 use crate::layers::{LayerWatch, is_layer};
+use crate::outside::OutsideView;
 use crate::vault::TenantVault;
 
 /// So many events are read at once.
@@ -32,16 +33,30 @@ pub(crate) struct DeploymentTables {
     pub(crate) held: HeldRun,
     pub(crate) rehearsal: bool,
     layers: Arc<Mutex<LayerWatch>>,
+    outside: OutsideView,
 }
 
 impl DeploymentTables {
-    pub(crate) fn new(vault: TenantVault, held: HeldRun, rehearsal: bool) -> Self {
+    pub(crate) fn new(
+        vault: TenantVault,
+        held: HeldRun,
+        rehearsal: bool,
+        outside: OutsideView,
+    ) -> Self {
         Self {
             vault,
             held,
             rehearsal,
             layers: Arc::default(),
+            outside,
         }
+    }
+
+    /// An event as the database keeps it.
+    fn recorded(&self, event: &RunEvent) -> Result<Value> {
+        let mut value = serde_json::to_value(event).map_err(|error| damaged("an event", &error))?;
+        self.outside.record(&mut value);
+        Ok(value)
     }
 
     fn environment(&self, environment: EnvironmentName) -> EnvironmentKey {
@@ -74,7 +89,7 @@ impl DeploymentTables {
             for event in events {
                 let (before, after) = layers.around(event);
                 values.extend(before);
-                values.push(storable(event)?);
+                values.push(self.recorded(event)?);
                 values.extend(after);
             }
         }
@@ -84,27 +99,6 @@ impl DeploymentTables {
         appended.await.map(drop).map_err(taken_over)?;
         counted::count(self.vault.metrics(), events);
         Ok(())
-    }
-}
-
-/// An event as the database keeps it.
-///
-/// # Errors
-///
-/// Never; the type does not know.
-pub(crate) fn storable(event: &RunEvent) -> Result<Value> {
-    let mut value = serde_json::to_value(event).map_err(|error| damaged("an event", &error))?;
-    without_nul(&mut value);
-    Ok(value)
-}
-
-/// Programs print what they like; the database stores every character but one.
-fn without_nul(value: &mut Value) {
-    match value {
-        Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{fffd}"),
-        Value::Array(items) => items.iter_mut().for_each(without_nul),
-        Value::Object(entries) => entries.values_mut().for_each(without_nul),
-        _ => {}
     }
 }
 

@@ -28,4 +28,3 @@ pub use render::TerminalSize;
 pub use snapshot::{pending_line, snapshot_diff_lines};
 pub use state::{DisplayState, DisplaySubject};
 pub use step::{Basis, StepDetail, step_lines};
-pub use text::is_deceptive;

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use nimbus_core::is_deceptive;
+
 /// Text without escape sequences and control characters; line ends and tabs stay. Characters that
 /// are not seen but turn or break a line are shown as text.
 pub(crate) fn clean(text: &str) -> String {
@@ -34,24 +36,6 @@ pub(crate) fn clean_name(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Whether a character is not seen and changes how those around it are: their direction, their
-/// order or their line.
-pub fn is_deceptive(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
 }
 
 /// Text on one line: line ends become spaces.
