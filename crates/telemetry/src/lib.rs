@@ -26,7 +26,7 @@ use tracing_subscriber::{Layer as _, Registry};
 
 pub use export::ExportError;
 pub use layer::LogLineFormat;
-pub use redact::{REDACTED, SecretFinder, redact, register_secret};
+pub use redact::{REDACTED, SecretFinder, SecretSet, redact, register_secret};
 
 use crate::export::Exporter;
 use crate::layer::LogLayer;

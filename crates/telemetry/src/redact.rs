@@ -83,10 +83,52 @@ impl std::fmt::Debug for SecretFinder {
     }
 }
 
+/// Secrets of one piece of work, removed like those of the process. They end with it, and nobody else's texts are
+/// held against them.
+#[derive(Default)]
+pub struct SecretSet {
+    known: RwLock<KnownSecrets>,
+}
+
+impl SecretSet {
+    /// Whether it was not among them before.
+    pub fn add(&self, secret: &str) -> bool {
+        let known = || self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known().patterns.contains(secret) {
+            return false;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.add(secret);
+        true
+    }
+
+    /// The text without any of them, and without any that the process knows.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        match known.redact(text) {
+            Cow::Borrowed(text) => redact(text),
+            Cow::Owned(text) => Cow::Owned(redact(&text).into_owned()),
+        }
+    }
+}
+
+/// Says nothing of the secrets.
+impl std::fmt::Debug for SecretSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretSet(..)")
+    }
+}
+
 struct KnownSecrets {
     patterns: BTreeSet<String>,
     /// Built when it is needed: many secrets are registered in a row.
     matcher: OnceLock<Option<AhoCorasick>>,
+}
+
+impl Default for KnownSecrets {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl KnownSecrets {
@@ -275,6 +317,15 @@ mod tests {
             redact("registered-somewhere registered-later"),
             "[secret] [secret]"
         );
+    }
+
+    #[test]
+    fn secrets_of_one_piece_of_work_are_not_those_of_another() {
+        let (one, other) = (SecretSet::default(), SecretSet::default());
+        assert!(one.add("only-of-the-first") && !one.add("only-of-the-first"));
+        assert_eq!(one.redact("<only-of-the-first>"), "<[secret]>");
+        assert_eq!(other.redact("<only-of-the-first>"), "<only-of-the-first>");
+        assert_eq!(redact("<only-of-the-first>"), "<only-of-the-first>");
     }
 
     #[test]

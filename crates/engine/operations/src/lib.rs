@@ -29,6 +29,7 @@ mod required;
 mod restore;
 mod runtime;
 mod scratch;
+mod secrets_seen;
 mod spans;
 mod stacks;
 mod unknown;

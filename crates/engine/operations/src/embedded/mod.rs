@@ -134,6 +134,7 @@ impl EmbeddedEngine {
             None => workspace.config()?,
         };
         redact::hide_config(&config);
+        let told = Arc::new(BroadcastSink::new(vec![events]));
         let run = EmbeddedOperation {
             request,
             workspace: &workspace,
@@ -141,7 +142,8 @@ impl EmbeddedEngine {
             config_is_given: self.given.is_some(),
             neighbours: self.neighbours.as_ref(),
             launcher: self.launcher.as_ref(),
-            events: Arc::new(BroadcastSink::new(vec![events])),
+            events: Arc::clone(&told) as Arc<dyn EventSink>,
+            told,
             cancellation,
             started: Instant::now(),
         };
@@ -163,6 +165,8 @@ struct EmbeddedOperation<'a> {
     neighbours: Option<&'a NeighbourOutputs>,
     launcher: &'a dyn RuntimeLauncher,
     events: Arc<dyn EventSink>,
+    /// The same, which learns what is secret.
+    told: Arc<BroadcastSink>,
     cancellation: &'a Cancellation,
     started: Instant,
 }
@@ -264,6 +268,7 @@ impl EmbeddedOperation<'_> {
     ) -> Result<DeploymentOutcome> {
         let options = self.options(start)?;
         let context = self.context();
+        self.told.hide_state(&start.snapshot);
         self.events.emit(EngineEvent::Prelude {
             config: shown_config(self.config),
         });
