@@ -274,6 +274,7 @@ codes! {
     AUDIT_ARCHIVE = 869, Unavailable, final, "The archive of the audit trail cannot be used";
     METHOD_NOT_ALLOWED = 870, Invalid, final, "The path does not take this HTTP method";
     LAST_ADMINISTRATOR = 871, Forbidden, final, "Nobody would be left to administer";
+    REQUEST_TOO_LARGE = 872, Invalid, final, "The request is larger than the server takes";
 
     // Deployments on a server.
     NOT_ON_SERVER = 880, Refused, final, "A server does not do this for a tenant";
@@ -284,6 +285,8 @@ codes! {
     WORKSPACE_FILE_INVALID = 885, Invalid, final, "A file of the workspace is not acceptable";
     NOT_REMOTE = 886, Refused, final, "This has no form for a server";
     RUN_TIME_LIMIT = 887, Failed, final, "The run took longer than the server allows";
+    REQUEST_UNDER_WAY = 888, Conflict, retry, "A request with this idempotency key has no answer yet";
+    ANSWER_GIVEN_ONCE = 889, Conflict, final, "The answer had a secret in it and is not given again";
 
     // Durable workflows.
     WORKFLOW_UNKNOWN = 900, NotFound, final, "There is no such workflow";

@@ -4,6 +4,7 @@
 //! database does not store, pages of no size, cursors that were never given out.
 
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -14,8 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::ApiState;
 use crate::problem::ApiError;
+use crate::{ApiState, MAX_BODY_BYTES};
 
 /// A JSON body. Fields that the operation does not take are refused, not ignored.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -29,14 +30,18 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
         }
         let bytes = Bytes::from_request(request, state)
             .await
-            .map_err(|rejection| {
-                if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                    Failure::field("body", "it is larger than this server accepts")
-                } else {
-                    Failure::field("body", "it did not arrive whole")
-                }
-            })?;
+            .map_err(|rejection| whole_body(&rejection))?;
         Ok(Self(read_body(&bytes)?))
+    }
+}
+
+/// Why a body did not arrive.
+pub(crate) fn whole_body(rejection: &BytesRejection) -> Failure {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let message = format!("the body has more than {MAX_BODY_BYTES} bytes");
+        Failure::new(ErrorCode::REQUEST_TOO_LARGE, message)
+    } else {
+        Failure::field("body", "it did not arrive whole")
     }
 }
 

@@ -30,6 +30,10 @@ impl FromRequestParts<ApiState> for RepeatKey {
 }
 
 impl RepeatKey {
+    pub(crate) fn into_text(self) -> Option<String> {
+        self.0
+    }
+
     /// The key together with everything that was asked.
     pub(crate) fn of(self, asked: &impl Serialize) -> Option<RequestKey> {
         let request = serde_json::to_value(asked).unwrap_or_default();

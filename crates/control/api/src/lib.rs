@@ -15,9 +15,11 @@ mod limits;
 mod openapi;
 mod pipeline;
 mod problem;
+mod repeat;
 mod route;
 mod routes;
 mod socket;
+mod summaries;
 mod wire;
 
 use std::sync::Arc;
@@ -84,6 +86,7 @@ pub fn router(state: ApiState) -> Router {
     }
     router
         .method_not_allowed_fallback(problem::no_such_method)
+        .layer(middleware::from_fn_with_state(state.clone(), repeat::once))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn_with_state(
             state.clone(),

@@ -5,8 +5,10 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::problem;
+use crate::repeat;
 use crate::route::Route;
 use crate::routes;
+use crate::summaries::summary;
 
 /// OpenAPI 3.1. Operations come from the routes and schemas from the types, so it cannot be out of
 /// date.
@@ -76,7 +78,22 @@ fn describe(route: &Route) -> Value {
         .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
-    let mut described = json!({"operationId": operation.id, "parameters": parameters});
+    let mut described = json!({
+        "operationId": operation.id,
+        "summary": summary(operation.id),
+        "parameters": parameters,
+    });
+    if repeat::has_key(operation)
+        && let Some(all) = described["parameters"].as_array_mut()
+    {
+        all.push(json!({
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": false,
+            "description": "The same request with the same key happens once.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+        }));
+    }
     match operation.need {
         Need::Nothing => described["security"] = json!([]),
         Need::SignIn => described["security"] = json!([{"bearer": []}, {"cookie": []}]),
@@ -100,6 +117,7 @@ mod tests {
         for operation in OPERATIONS {
             let described = &document["paths"][operation.path][operation.method.to_lowercase()];
             assert_eq!(described["operationId"], operation.id);
+            assert!(described["summary"].is_string(), "{}", operation.id);
         }
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"#").skip(1) {

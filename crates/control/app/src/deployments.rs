@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation::{self, Operation};
 use nimbus_control_store::{
-    DeploymentFilter, ListPage, NewDeployment, StoreError, StoredDeployment, StoredRun, TenantTx,
+    DeploymentFilter, ListPage, NewDeployment, StoreError, StoredDeployment, StoredRun, Tenant,
+    TenantFilter, TenantTx,
 };
 use nimbus_core::{DeploymentId, EnvironmentName, Error, ErrorCode, TenantId};
 use nimbus_document::Document;
 use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, edit, init_file, render};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::app::{App, Permit};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::input;
+use crate::repeat::RequestKey;
 
 /// The largest manifest that is kept.
 const MOST_MANIFEST_BYTES: usize = 512 * 1024;
@@ -51,21 +53,6 @@ impl DeploymentInput {
     }
 }
 
-/// A request that may come twice.
-#[derive(Clone, Debug)]
-pub struct RequestKey {
-    pub key: String,
-    /// Everything that was asked.
-    pub request: Value,
-}
-
-impl RequestKey {
-    fn digest(&self, operation: Operation) -> Vec<u8> {
-        let text = format!("{}\n{}", operation.id, self.request);
-        Sha256::digest(text).to_vec()
-    }
-}
-
 impl App {
     /// The tenant that a request names by id or slug; the caller's own without one.
     pub async fn choose_tenant(&self, call: &Call, named: Option<&str>) -> Result<TenantId> {
@@ -75,21 +62,34 @@ impl App {
         if let Ok(id) = named.parse() {
             return Ok(id);
         }
-        let filter = nimbus_control_store::TenantFilter {
+        let filter = TenantFilter {
             slug: Some(named.to_owned()),
-            // Two of one name are nobody's.
             limit: 2,
-            ..Default::default()
+            ..TenantFilter::default()
         };
-        let home = call.who.home;
-        let found = self.inner.store.tenant_tx(home, async |tx| {
-            let mut found = tx.tenant_list(&filter).await?;
-            Ok::<_, StoreError>(if found.len() == 1 { found.pop() } else { None })
-        });
-        found
-            .await?
-            .map(|tenant| tenant.id)
-            .ok_or_else(Failure::not_found)
+        let found = self
+            .inner
+            .store
+            .tenant_tx(call.who.home, async |tx| tx.tenant_list(&filter).await);
+        match found.await?.as_slice() {
+            [] => Err(Failure::not_found()),
+            [tenant] => Ok(tenant.id),
+            [one, other, ..] => Err(self.ambiguous(call, named, [one, other])),
+        }
+    }
+
+    /// Which of two tenants of one name is meant nobody guesses. Whoever may not see both is not told of them.
+    fn ambiguous(&self, call: &Call, named: &str, found: [&Tenant; 2]) -> Failure {
+        let seen = |tenant: &Tenant| {
+            Resource::in_tenant(&tenant.path, "tenants")
+                .is_some_and(|resource| self.has(call, "tenant:definition:read", &resource))
+        };
+        if !found.iter().all(|tenant| seen(tenant)) {
+            return Failure::not_found();
+        }
+        let [one, other] = found.map(|tenant| format!("{} ({})", tenant.id, tenant.name));
+        let words = format!("several tenants are called `{named}`: {one} and {other}; give an id");
+        Failure::field("tenant", words)
     }
 
     pub async fn deployment_list(
@@ -332,45 +332,6 @@ impl App {
     fn ensure_in_all(&self, call: &Call, permit: &Permit, manifest: &Manifest) -> Result<()> {
         for environment in manifest.environments.keys() {
             self.ensure_in(call, permit, environment.as_str())?;
-        }
-        Ok(())
-    }
-
-    /// What was answered to the same request before.
-    pub(crate) async fn answered(
-        &self,
-        tx: &mut TenantTx,
-        call: &Call,
-        operation: Operation,
-        key: Option<&RequestKey>,
-    ) -> Result<Option<Value>> {
-        let Some(key) = key else {
-            return Ok(None);
-        };
-        match tx.answer_find(call.who.user, &key.key).await? {
-            Some(earlier) if earlier.request == key.digest(operation) => Ok(Some(earlier.answer)),
-            Some(_) => Err(Error::new(
-                ErrorCode::REQUEST_KEY_REUSED,
-                "the idempotency key came with another request before",
-            )
-            .with_help("use a new key for each request")
-            .into()),
-            None => Ok(None),
-        }
-    }
-
-    pub(crate) async fn keep_answer(
-        &self,
-        tx: &mut TenantTx,
-        call: &Call,
-        operation: Operation,
-        key: Option<&RequestKey>,
-        answer: &Value,
-    ) -> Result<()> {
-        if let Some(key) = key {
-            let digest = key.digest(operation);
-            tx.answer_keep(call.who.user, &key.key, &digest, answer)
-                .await?;
         }
         Ok(())
     }

@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 use crate::app::{App, Permit};
 use crate::call::Call;
-use crate::deployments::{RequestKey, read_manifest};
+use crate::deployments::read_manifest;
 use crate::failure::{Failure, Result};
+use crate::repeat::RequestKey;
 
 /// Most units at once that a caller may ask for.
 const MOST_PARALLEL: usize = 32;

@@ -51,6 +51,11 @@ impl ServerKey {
         &self.id
     }
 
+    /// The code of a request that is remembered. Whoever reads it cannot try what the request may have said.
+    pub fn request_code(&self, request: &[u8]) -> Vec<u8> {
+        self.authenticate("nimbus/auth/request/1", request).to_vec()
+    }
+
     /// The code of a message for one purpose.
     pub(crate) fn authenticate(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
         let derived = code(&self.bytes, purpose.as_bytes());

@@ -57,4 +57,30 @@ impl TenantTx {
         .await?;
         Ok(())
     }
+
+    /// Puts the answer in place of what stood for it.
+    pub async fn answer_replace(
+        &mut self,
+        caller: UserId,
+        key: &str,
+        answer: &Value,
+    ) -> Result<(), StoreError> {
+        sqlx::query("UPDATE request_answers SET answer = $3 WHERE caller = $1 AND key = $2")
+            .bind(Uuid::from(caller))
+            .bind(key)
+            .bind(answer)
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// The key is as good as new.
+    pub async fn answer_forget(&mut self, caller: UserId, key: &str) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM request_answers WHERE caller = $1 AND key = $2")
+            .bind(Uuid::from(caller))
+            .bind(key)
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
 }

@@ -134,6 +134,10 @@ async fn a_character_that_cannot_be_stored_is_refused_by_the_fields_name() {
             tried += 1;
         }
         for parameter in described["parameters"].as_array().into_iter().flatten() {
+            // Headers have no such characters.
+            if parameter["in"] == "header" {
+                continue;
+            }
             let name = parameter["name"].as_str().unwrap();
             let path = if parameter["in"] == "path" {
                 path_where(operation, &tenant, name, "a%00b")

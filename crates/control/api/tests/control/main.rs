@@ -23,6 +23,7 @@ mod overload;
 mod quotas;
 mod reads;
 mod recovery;
+mod repeated;
 mod roles;
 mod sessions;
 mod support;
