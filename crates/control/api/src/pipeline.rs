@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use jiff::Timestamp;
@@ -70,6 +70,7 @@ pub(crate) async fn around(
     let known = KnownCall::default();
     request.extensions_mut().insert(known.clone());
     let operation = operation_of(&request);
+    let allowed = allowed_methods(&request);
     let answer = async {
         if let Err(failure) = state.limits.take_address(client) {
             return Err(Arc::new(failure));
@@ -112,6 +113,11 @@ pub(crate) async fn around(
     metrics.request(method.as_str(), path, status.as_u16(), took);
     log(&span, operation, status.as_u16(), took);
     let headers = response.headers_mut();
+    if status == StatusCode::METHOD_NOT_ALLOWED
+        && let Ok(value) = HeaderValue::from_str(&allowed)
+    {
+        headers.insert(header::ALLOW, value);
+    }
     for (name, value) in HEADERS {
         headers.insert(*name, HeaderValue::from_static(value));
     }
@@ -154,13 +160,25 @@ fn busy() -> Failure {
 }
 
 /// What the router found for the request.
-fn operation_of(request: &Request) -> Option<Operation> {
+pub(crate) fn operation_of(request: &Request) -> Option<Operation> {
     let path = request.extensions().get::<MatchedPath>()?.as_str();
     let method = request.method().as_str();
     OPERATIONS
         .iter()
         .find(|operation| operation.path == path && operation.method == method)
         .copied()
+}
+
+/// What the path of the request takes.
+fn allowed_methods(request: &Request) -> String {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or("", MatchedPath::as_str);
+    let of_path = OPERATIONS.iter().filter(|operation| operation.path == path);
+    let mut methods: Vec<&str> = of_path.map(|operation| operation.method).collect();
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.join(", ")
 }
 
 /// What did not happen is recorded too. If even that fails, the log has it.

@@ -116,6 +116,7 @@ fn class(code: ErrorCode) -> (StatusCode, &'static str) {
             (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED")
         }
         ErrorCode::METHOD_NOT_ALLOWED => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
+        ErrorCode::REQUEST_TOO_LARGE => (StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE"),
         ErrorCode::TOO_MANY_REQUESTS => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED"),
         code => match code.kind() {
             ErrorKind::Invalid => (StatusCode::BAD_REQUEST, "VALIDATION_ERROR"),

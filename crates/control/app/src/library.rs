@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
+use crate::deployments::read_manifest;
 use crate::failure::{Failure, Result};
 
 pub(crate) const STACK_TEMPLATES: &str = "tools/templates/config/";
@@ -180,6 +181,7 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 let path = format!("{STACK_TEMPLATES}{name}.yaml");
+                refuse_in_use(tx, &name).await?;
                 if tx.workspace_remove(&path).await? == 0 {
                     return Err(protected(&path));
                 }
@@ -388,4 +390,22 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
     Err(Error::new(ErrorCode::WORKSPACE_FILE_INVALID, message)
         .with_help("paths are relative, of letters, digits and ._-@+, and have no node_modules")
         .into())
+}
+
+/// A stack of a run that waits or is under way stays until the run is over.
+pub(crate) async fn refuse_in_use(tx: &mut TenantTx, stack: &ComponentName) -> Result<()> {
+    for id in tx.deployments_with_runs().await? {
+        let stored = tx.deployment_get(&id).await?;
+        // One that cannot be read may have it.
+        let uses = read_manifest(&stored.manifest)
+            .map_or(true, |manifest| manifest.stacks.contains_key(stack));
+        if uses {
+            let message =
+                format!("a run of {id} waits or is under way, and {stack} is one of its stacks");
+            return Err(Error::new(ErrorCode::DEPLOYMENT_BUSY, message)
+                .with_help("wait for it, or cancel it")
+                .into());
+        }
+    }
+    Ok(())
 }

@@ -1,14 +1,14 @@
 //! Roles, who has them, and why somebody may or may not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use nimbus_control_auth::access::{
-    AssignmentReach, Circumstances, Conditions, Decision, Delegation, Resource, Validity,
+    AssignmentReach, Caller, Circumstances, Conditions, Decision, Delegation, Resource, Validity,
 };
 use nimbus_control_auth::operation;
 use nimbus_control_auth::permission;
-use nimbus_control_auth::role::{self, Grant, Role};
+use nimbus_control_auth::role::{self, Environments, Grant, Role};
 use nimbus_control_store::{
     CustomRole, Holder, ListPage, RoleAssignment, RoleHolding, RowPlace, TenantTx, Timestamp,
 };
@@ -16,7 +16,7 @@ use nimbus_core::{Error, ErrorCode, TenantId, UserId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
 use crate::input;
@@ -368,15 +368,51 @@ impl App {
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(user).await?;
                 let caller = self.caller_of(tx, user, None, None).await?;
-                let decision = self
-                    .inner
-                    .engine
-                    .decide(&caller, &key, &resource, &circumstances);
+                let engine = &self.inner.engine;
+                let ask = |environment: Option<&str>| {
+                    let environment = environment.map(str::to_owned);
+                    let resource = Resource {
+                        environment,
+                        ..resource.clone()
+                    };
+                    engine.decide(&caller, &key, &resource, &circumstances)
+                };
+                let decision = match &resource.environment {
+                    Some(environment) => ask(Some(environment)),
+                    None => everywhere(&caller, ask),
+                };
                 self.audit(tx, &call.context, permit.record().on(user))
                     .await?;
                 Ok(decision)
             })
             .await
+    }
+}
+
+/// What holds where no environment is named: a permission that is limited to some is not one for the others.
+fn everywhere(caller: &Caller, ask: impl Fn(Option<&str>) -> Decision) -> Decision {
+    let outside = ask(None);
+    if !outside.allowed || ask(Some(EVERY_ENVIRONMENT)).allowed {
+        return outside;
+    }
+    let grants = caller.assignments.iter().flat_map(|one| &one.role.grants);
+    let named: BTreeSet<&String> = grants
+        .filter_map(|grant| match &grant.environments {
+            Environments::Any => None,
+            Environments::Only(names) => Some(names),
+        })
+        .flatten()
+        .collect();
+    let allowed = named.into_iter().filter(|name| ask(Some(name)).allowed);
+    let allowed: Vec<&str> = allowed.map(String::as_str).collect();
+    let mut reasons = outside.reasons;
+    reasons.push(match allowed.as_slice() {
+        [] => "in no environment that a role names".to_owned(),
+        names => format!("only in these environments: {}", names.join(", ")),
+    });
+    Decision {
+        allowed: false,
+        reasons,
     }
 }
 

@@ -157,33 +157,17 @@ impl App {
     ) -> Result<RunLogPage> {
         let filter = filter_of(question)?;
         let permit = self.permit(call, operation::RUN_LOG, tenant).await?;
-        let (place, limit) = (filter.place, filter.limit);
-        // One more than is given says whether there are more.
-        let asked = RunLogFilter {
-            limit: limit.saturating_add(1),
-            ..filter
-        };
-        let mut found = self
+        let (found, more) = self
             .inner
             .store
             .tenant_tx(tenant, async |tx| {
                 let row = self.run_seen(tx, call, &permit, run).await?;
-                let lines = tx.log_lines(&row, &asked).await?;
+                let lines = tx.log_lines(&row, &filter).await?;
                 self.audit(tx, &call.context, permit.record().on(run))
                     .await?;
                 Ok::<_, Failure>(lines)
             })
             .await?;
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let more = found.len() > most;
-        if more {
-            match place {
-                LogPlace::After(_) => found.truncate(most),
-                LogPlace::End | LogPlace::Before(_) => {
-                    found.drain(..found.len() - most);
-                }
-            }
-        }
         Ok(RunLogPage {
             first: found.first().map(|line| line.seq),
             last: found.last().map(|line| line.seq),

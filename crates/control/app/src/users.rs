@@ -3,7 +3,9 @@
 use nimbus_control_audit::Priority;
 use nimbus_control_auth::access::Resource;
 use nimbus_control_auth::operation;
-use nimbus_control_store::{ListPage, NewUser, Quota, RowPlace, Session, TenantTx, User, UserChange};
+use nimbus_control_store::{
+    ListPage, NewUser, Quota, RowPlace, Session, TenantTx, User, UserChange,
+};
 use nimbus_core::{TenantId, UserId};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -223,6 +225,8 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(id).await?;
+                self.ensure_above(call, tx, &permit.resource, id, false)
+                    .await?;
                 if !tx.session_revoke(session, id).await? {
                     return Err(Failure::not_found());
                 }
@@ -249,6 +253,8 @@ impl App {
             .store
             .tenant_tx(tenant, async |tx| {
                 tx.user_get(id).await?;
+                self.ensure_above(call, tx, &permit.resource, id, false)
+                    .await?;
                 let ended = tx.session_revoke_others(id, None).await?;
                 let record = permit.record().on(id).after(json!({"ended": ended}));
                 self.audit(tx, &call.context, record).await?;

@@ -12,7 +12,7 @@ use nimbus_control_store::{ListPage, TenantTx, WorkspaceFile};
 use nimbus_control_wire::{
     WorkspaceChange, WorkspaceContents, WorkspaceEntry, WorkspaceFiles, WorkspaceTag,
 };
-use nimbus_core::{Error, ErrorCode, TenantId};
+use nimbus_core::{ComponentName, Error, ErrorCode, TenantId};
 use nimbus_document::Document;
 use nimbus_orchestrator::{ComponentTemplate, ManifestTemplate};
 use serde_json::json;
@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use crate::app::{App, EVERY_ENVIRONMENT};
 use crate::call::Call;
 use crate::failure::{Failure, Result};
-use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, check_path};
+use crate::library::{CUSTOM, SHIPPED, STACK_TEMPLATES, check_path, refuse_in_use};
 
 /// The largest file.
 const MOST_FILE_BYTES: usize = 512 * 1024;
@@ -193,6 +193,9 @@ impl App {
                         .into());
                 }
                 for path in &change.remove {
+                    if let Some(stack) = stack_of(path).filter(|_| !put.contains_key(path)) {
+                        refuse_in_use(tx, &stack).await?;
+                    }
                     tx.workspace_unlink(path).await?;
                 }
                 refuse_unknown(tx, &put).await?;
@@ -332,6 +335,12 @@ fn touched<'a>(paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
             }
         })
         .collect()
+}
+
+/// The stack whose template a path is.
+fn stack_of(path: &str) -> Option<ComponentName> {
+    let name = path.strip_prefix(STACK_TEMPLATES)?.strip_suffix(".yaml")?;
+    name.parse().ok()
 }
 
 #[cfg(test)]

@@ -80,6 +80,9 @@ pub struct RunEnd {
     pub problem: Option<Value>,
 }
 
+/// Events of one page have no more than this, but for the last of them.
+pub(crate) const PAGE_BYTES: i64 = 4 * 1024 * 1024;
+
 /// A worker without a sign of life for so long has lost its run.
 pub const RUN_LEASE_SECONDS: i32 = 20;
 
@@ -197,6 +200,15 @@ impl TenantTx {
             "WHERE deployment = $1 AND status IN ('queued', 'running') ORDER BY queued_at",
         ))
         .bind(deployment)
+        .fetch_all(self.connection())
+        .await?)
+    }
+
+    /// Deployments with runs that are not over.
+    pub async fn deployments_with_runs(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT DISTINCT deployment FROM runs WHERE status IN ('queued', 'running') ORDER BY deployment",
+        )
         .fetch_all(self.connection())
         .await?)
     }
@@ -424,7 +436,8 @@ impl TenantTx {
         Ok(())
     }
 
-    /// Events of a run after a place, in order.
+    /// Events of a run after a place, in order: so many, or fewer when they are large, and at least one if there is
+    /// one.
     pub async fn events_after(
         &mut self,
         deployment: &str,
@@ -433,13 +446,17 @@ impl TenantTx {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
         Ok(sqlx::query_as(
-            "SELECT seq, event FROM run_events WHERE deployment = $1 AND run = $2 AND seq > $3
-             ORDER BY seq LIMIT $4",
+            "SELECT seq, event FROM (
+                 SELECT seq, event, sum(size) OVER (ORDER BY seq) - size AS before FROM (
+                     SELECT seq, event, octet_length(event::text) AS size FROM run_events
+                     WHERE deployment = $1 AND run = $2 AND seq > $3 ORDER BY seq LIMIT $4) page) sized
+             WHERE before < $5 ORDER BY seq",
         )
         .bind(deployment)
         .bind(number)
         .bind(after)
         .bind(i64::from(limit))
+        .bind(PAGE_BYTES)
         .fetch_all(self.connection())
         .await?)
     }

@@ -2,6 +2,7 @@
 
 use sqlx::FromRow;
 
+use crate::run::PAGE_BYTES;
 use crate::{StoreError, StoredEvent, StoredRun, TenantTx};
 
 /// So many earlier runs say how long something usually takes.
@@ -38,39 +39,57 @@ pub struct UsualDuration {
     pub seconds: i64,
 }
 
+#[derive(FromRow)]
+struct FoundLine {
+    #[sqlx(flatten)]
+    line: StoredEvent,
+    found: i64,
+}
+
 impl TenantTx {
-    /// Lines of a run's log, oldest first.
+    /// Lines of a run's log, oldest first: so many, or fewer when they are large. And whether there are more in the
+    /// direction that was asked for.
     pub async fn log_lines(
         &mut self,
         run: &StoredRun,
         filter: &RunLogFilter,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
+    ) -> Result<(Vec<StoredEvent>, bool), StoreError> {
         let (before, after, order) = match filter.place {
             LogPlace::End => (None, None, "DESC"),
             LogPlace::Before(seq) => (Some(seq), None, "DESC"),
             LogPlace::After(seq) => (None, Some(seq), "ASC"),
         };
         let statement = format!(
-            "SELECT seq, event FROM run_events
+            "WITH page AS (SELECT seq, event, octet_length(event::text) AS size FROM run_events
              WHERE deployment = $1 AND run = $2 AND event ->> 'event' IN ('diagnostic', 'check')
                AND (event ->> 'event' = 'diagnostic' OR event ->> 'message' IS NOT NULL)
                AND ($3::bigint IS NULL OR seq < $3) AND ($4::bigint IS NULL OR seq > $4)
                AND ($5::text IS NULL OR event ->> 'unit' = $5)
                AND ($6::text[] IS NULL OR COALESCE(event ->> 'level', 'info') = ANY ($6))
-             ORDER BY seq {order} LIMIT $7"
+             ORDER BY seq {order} LIMIT $7),
+             sized AS (SELECT seq, event, sum(size) OVER (ORDER BY seq {order}) - size AS before FROM page)
+             SELECT seq, event, (SELECT count(*) FROM page) AS found FROM sized
+             WHERE before < $8 ORDER BY seq {order}"
         );
-        let mut lines: Vec<StoredEvent> = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+        let limit = i64::from(filter.limit);
+        // One more than is given says whether there are more.
+        let rows: Vec<FoundLine> = sqlx::query_as(sqlx::AssertSqlSafe(statement))
             .bind(&run.deployment)
             .bind(run.number)
             .bind(before)
             .bind(after)
             .bind(&filter.unit)
             .bind(&filter.levels)
-            .bind(i64::from(filter.limit))
+            .bind(limit.saturating_add(1))
+            .bind(PAGE_BYTES)
             .fetch_all(self.connection())
             .await?;
+        let found = rows.first().map_or(0, |row| row.found);
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut lines: Vec<_> = rows.into_iter().take(most).map(|row| row.line).collect();
+        let more = i64::try_from(lines.len()).is_ok_and(|given| found > given);
         lines.sort_by_key(|line| line.seq);
-        Ok(lines)
+        Ok((lines, more))
     }
 
     /// How long runs like this one usually took, in seconds, and their units.

@@ -158,6 +158,6 @@ async fn errors_have_one_form_and_tell_nothing_of_the_inside() {
     let endless = json!({"email": "x".repeat(2 << 20)});
     assert_eq!(
         nimbus.post(&path, &owner, endless).await.status,
-        StatusCode::BAD_REQUEST
+        StatusCode::PAYLOAD_TOO_LARGE
     );
 }

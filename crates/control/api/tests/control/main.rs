@@ -9,6 +9,7 @@
 mod administrators;
 mod archive;
 mod audit;
+mod borders;
 mod canary;
 mod cloud_accounts;
 mod delegation;
