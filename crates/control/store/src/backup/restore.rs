@@ -169,7 +169,10 @@ const REMEMBER: &str = "
     CREATE TEMP TABLE users_now ON COMMIT DROP AS
         SELECT id, password_hash, disabled_at, deleted_at FROM nimbus_core.users;
     CREATE TEMP TABLE keys_now ON COMMIT DROP AS
-        SELECT id FROM nimbus_core.api_keys WHERE revoked_at IS NULL";
+        SELECT id FROM nimbus_core.api_keys WHERE revoked_at IS NULL;
+    CREATE TEMP TABLE roles_now ON COMMIT DROP AS SELECT * FROM nimbus_core.roles;
+    CREATE TEMP TABLE assignments_now ON COMMIT DROP AS SELECT * FROM nimbus_core.role_assignments;
+    CREATE TEMP TABLE members_now ON COMMIT DROP AS SELECT * FROM nimbus_core.group_members";
 
 const END_SESSIONS: &str =
     "UPDATE nimbus_core.sessions SET revoked_at = now() WHERE revoked_at IS NULL";
@@ -178,7 +181,8 @@ const END_KEYS: &str =
     "UPDATE nimbus_core.api_keys SET revoked_at = now() WHERE revoked_at IS NULL";
 
 /// A password that was changed stays changed, one that was taken away stays away, whoever was disabled stays
-/// disabled, and a key that was revoked stays revoked.
+/// disabled, and a key that was revoked stays revoked. Who may do what is as it is now: a role that was taken away,
+/// narrowed or ended by leaving a group does not come back, and whoever administers the tenant still does.
 const KEEP_OUT: &str = "
     UPDATE nimbus_core.users u
         SET password_hash = CASE WHEN n.deleted_at IS NULL THEN n.password_hash END,
@@ -187,7 +191,22 @@ const KEEP_OUT: &str = "
     UPDATE nimbus_core.users u SET disabled_at = COALESCE(n.disabled_at, u.disabled_at)
         FROM pg_temp.users_now n WHERE n.id = u.id AND u.kind <> 'user';
     UPDATE nimbus_core.api_keys SET revoked_at = now()
-        WHERE revoked_at IS NULL AND id NOT IN (SELECT id FROM pg_temp.keys_now)";
+        WHERE revoked_at IS NULL AND id NOT IN (SELECT id FROM pg_temp.keys_now);
+    UPDATE nimbus_core.roles r SET grants = n.grants, description = n.description
+        FROM pg_temp.roles_now n WHERE n.name = r.name;
+    INSERT INTO nimbus_core.roles SELECT n.* FROM pg_temp.roles_now n
+        WHERE NOT EXISTS (SELECT FROM nimbus_core.roles r WHERE r.name = n.name OR r.id = n.id);
+    DELETE FROM nimbus_core.group_members m WHERE NOT EXISTS (
+        SELECT FROM pg_temp.members_now n WHERE n.group_id = m.group_id AND n.user_id = m.user_id);
+    INSERT INTO nimbus_core.group_members SELECT n.* FROM pg_temp.members_now n
+        WHERE EXISTS (SELECT FROM nimbus_core.users u WHERE u.id = n.user_id AND u.deleted_at IS NULL)
+          AND EXISTS (SELECT FROM nimbus_core.groups g WHERE g.id = n.group_id)
+        ON CONFLICT DO NOTHING;
+    DELETE FROM nimbus_core.role_assignments WHERE id NOT IN (SELECT id FROM pg_temp.assignments_now);
+    INSERT INTO nimbus_core.role_assignments SELECT n.* FROM pg_temp.assignments_now n
+        WHERE (EXISTS (SELECT FROM nimbus_core.users u WHERE u.id = n.user_id AND u.deleted_at IS NULL)
+               OR EXISTS (SELECT FROM nimbus_core.groups g WHERE g.id = n.group_id))
+        ON CONFLICT DO NOTHING";
 
 /// The row of a tenant that is gone, with its schema.
 async fn tenant_again(

@@ -382,8 +382,14 @@ async fn a_tenants_restore_lets_nobody_in_again_and_keeps_what_was_recorded_sinc
     };
     let record = |action: &str| AuditRecord::new(Actor::system(), action, "test");
     let now = jiff::Timestamp::now;
+    let held = || RoleHolding {
+        reach: "own".to_owned(),
+        conditions: serde_json::json!({}),
+        expires_at: None,
+    };
+    let narrow = || serde_json::json!([{"permissions": ["users:read"]}]);
     let data_key = DataKey::generate(acme, 1);
-    let (changed, disabled, deleted, key, session) = store
+    let (changed, disabled, deleted, key, session, robot, group) = store
         .tenant_tx(acme, async |tx| {
             let changed = tx
                 .user_create(&new("changed@acme.example", false))
@@ -409,16 +415,19 @@ async fn a_tenants_restore_lets_nobody_in_again_and_keeps_what_was_recorded_sinc
             let key = tx.key_create(&key).await?.id;
             let session = tx.session_create(changed, 3600, None, None).await?.id;
             tx.data_key_add(&data_key.wrap(&keys.vault)).await?;
-            let held = RoleHolding {
-                reach: "own".to_owned(),
-                conditions: serde_json::json!({}),
-                expires_at: None,
-            };
-            tx.role_assign("tenant_admin", Holder::User(changed), &held)
+            tx.role_assign("tenant_admin", Holder::User(changed), &held())
                 .await?;
+            tx.role_assign("tenant_admin", Holder::User(robot), &held())
+                .await?;
+            let group = tx.group_create("on-call", "oncall", "").await?.id;
+            tx.group_add(group, robot).await?;
+            tx.role_assign("operator", Holder::Group(group), &held())
+                .await?;
+            let wide = serde_json::json!([{"permissions": ["users:read", "rbac:role:manage"]}]);
+            tx.role_create("helpers", "", &wide).await?;
             tx.audit_append(&keys.audit, now(), record("before"))
                 .await?;
-            Ok::<_, StoreError>((changed, disabled, deleted, key, session))
+            Ok::<_, StoreError>((changed, disabled, deleted, key, session, robot, group))
         })
         .await
         .unwrap();
@@ -442,6 +451,14 @@ async fn a_tenants_restore_lets_nobody_in_again_and_keeps_what_was_recorded_sinc
             tx.user_update(disabled, &shut_out).await?;
             tx.user_delete(deleted).await?;
             tx.key_revoke(key).await?;
+            // The role of one goes to another, a group loses a member, and a role gets less.
+            let of_robot = tx.role_assignments_of(robot).await?;
+            let direct = of_robot.iter().find(|one| one.user_id.is_some()).unwrap();
+            tx.role_unassign(direct.id).await?;
+            tx.role_assign("tenant_admin", Holder::User(disabled), &held())
+                .await?;
+            tx.group_remove(group, robot).await?;
+            tx.role_update("helpers", "", &narrow()).await?;
             tx.audit_append(&keys.audit, now(), record("since")).await?;
             Ok::<_, StoreError>(())
         })
@@ -480,6 +497,17 @@ async fn a_tenants_restore_lets_nobody_in_again_and_keeps_what_was_recorded_sinc
                 "everybody signs in again"
             );
             assert_eq!(tx.role_assignments_of(changed).await?.len(), 1);
+            assert!(
+                tx.role_assignments_of(robot).await?.is_empty(),
+                "what was taken away stays away, directly and by a group"
+            );
+            assert_eq!(
+                tx.role_assignments_of(disabled).await?.len(),
+                1,
+                "and what was given since stays given"
+            );
+            let helpers = tx.role_hold("helpers").await?;
+            assert_eq!(helpers.unwrap().grants, narrow());
             let entries = tx.audit_list(&filter).await?;
             let actions: Vec<_> = entries
                 .iter()
