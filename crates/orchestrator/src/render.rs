@@ -59,6 +59,7 @@ pub fn render(
     answers: &InitAnswers,
 ) -> Result<RenderedDeployment> {
     let template = library.manifest(&answers.template)?;
+    refuse_other_accounts(template, answers)?;
     // A stack that is switched off may be gone from the registry.
     let wanted =
         |name: &str, choice: &ComponentChoice| choice.enabled || library.stacks.contains_key(name);
@@ -91,6 +92,9 @@ pub fn render(
         for environment in environments.keys() {
             let mut values = stack.defaults(*environment);
             values.extend(choice.config.get(environment).cloned().unwrap_or_default());
+            if answers.domain.is_empty() && (choice.enabled || answers.all_stacks) {
+                refuse_without_domain(name, *environment, &values)?;
+            }
             let values = variables.render_map(&values).map_err(|error| {
                 Error::new(
                     ErrorCode::TEMPLATE_INVALID,
@@ -122,6 +126,50 @@ pub fn render(
     }
     let configs = configs(&manifest);
     Ok(RenderedDeployment { manifest, configs })
+}
+
+/// A name below the domain is none without it, and the cloud would say so in the middle of a run.
+fn refuse_without_domain(
+    stack: &str,
+    environment: EnvironmentName,
+    values: &Map<String, Value>,
+) -> Result<()> {
+    fn below_domain(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains(".{{DOMAIN}}"),
+            Value::Array(items) => items.iter().any(below_domain),
+            Value::Object(map) => map.values().any(below_domain),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    let Some((key, _)) = values.iter().find(|(_, value)| below_domain(value)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "stack {stack}, {environment}: `{key}` is a name below the domain, and there is no domain"
+    );
+    Err(Error::new(ErrorCode::TEMPLATE_INVALID, message)
+        .with_help("give one: --domain shop.example.com, or `domain` over the API"))
+}
+
+/// An account for an environment that the template does not have would be forgotten.
+fn refuse_other_accounts(template: &ManifestTemplate, answers: &InitAnswers) -> Result<()> {
+    let mut given = answers.accounts.keys();
+    let Some(other) = given.find(|name| !template.environments.contains_key(*name)) else {
+        return Ok(());
+    };
+    let message = format!("template {} has no environment {other}", template.name);
+    let known: Vec<&str> = template
+        .environments
+        .keys()
+        .map(|name| name.as_str())
+        .collect();
+    Err(
+        Error::new(ErrorCode::TEMPLATE_INVALID, message).with_help(format!(
+            "leave its account out, or use another template; it has: {}",
+            known.join(", ")
+        )),
+    )
 }
 
 /// The configuration files of a manifest: stacks × environments.

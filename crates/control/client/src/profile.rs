@@ -138,14 +138,15 @@ impl Profiles {
         Ok(self.read_tokens()?.remove(name))
     }
 
-    /// Stores a profile and makes it the current one.
-    pub fn put(&self, name: &str, profile: &ServerProfile) -> Result<(), ClientError> {
+    /// Stores a profile and makes it the current one; the one that was current, if it was another.
+    pub fn put(&self, name: &str, profile: &ServerProfile) -> Result<Option<String>, ClientError> {
         let mut file = self.read_profiles()?;
-        file.current = Some(name.to_owned());
+        let before = file.current.replace(name.to_owned());
         file.profiles.insert(name.to_owned(), profile.clone());
         let path = self.profiles_path();
         let text = toml::to_string(&file).map_err(|error| unusable(&path, &error))?;
-        write_private(&path, &text)
+        write_private(&path, &text)?;
+        Ok(before.filter(|before| before != name))
     }
 
     /// Stores a profile's tokens, or forgets them.
@@ -243,8 +244,10 @@ mod tests {
             profiles.get(None),
             Err(ClientError::NoProfile { .. })
         ));
-        profiles.put("one", &profile("http://one")).unwrap();
-        profiles.put("two", &profile("http://two")).unwrap();
+        let put = |name: &str, server: &str| profiles.put(name, &profile(server)).unwrap();
+        assert_eq!(put("one", "http://one"), None);
+        assert_eq!(put("two", "http://two"), Some("one".to_owned()));
+        assert_eq!(put("two", "http://two"), None);
         assert_eq!(profiles.get(None).unwrap().0, "two");
         assert_eq!(profiles.get(Some("one")).unwrap().1, profile("http://one"));
     }

@@ -242,3 +242,37 @@ fn environments_may_have_any_names_from_template_to_validation() {
     let findings = crate::validate::validate(&manifest, &library, &names);
     assert_eq!(findings, [], "{findings:?}");
 }
+
+#[test]
+fn an_account_for_an_environment_that_is_not_there_is_refused() {
+    let mut answers = answers();
+    answers
+        .accounts
+        .insert(EnvironmentName::STAGE, "222222222222".to_owned());
+    let refused = render(&library(), &id(), &answers).unwrap_err();
+    assert_eq!(refused.message(), "template small has no environment stage");
+    assert!(refused.help().unwrap().to_string().contains("dev, prod"));
+}
+
+#[test]
+fn a_name_below_a_domain_needs_a_domain() {
+    let mut library = library();
+    let text = "name: extra\nconfig: {domain: '{{DOMAIN}}'}\n\
+                environments: {dev: {zones: ['dev.{{DOMAIN}}']}}\n";
+    let document = Document::parse("extra", text).unwrap();
+    let stack = ComponentTemplate::read(&document).unwrap();
+    library.stacks.insert("extra".parse().unwrap(), stack);
+    // Not of a stack that is switched off.
+    render(&library, &id(), &answers()).unwrap();
+    let mut answers = InitAnswers {
+        all_stacks: true,
+        ..answers()
+    };
+    let refused = render(&library, &id(), &answers).unwrap_err();
+    assert_eq!(
+        refused.message(),
+        "stack extra, dev: `zones` is a name below the domain, and there is no domain"
+    );
+    answers.domain = "shop.example.com".to_owned();
+    render(&library, &id(), &answers).unwrap();
+}

@@ -23,7 +23,7 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
 
-    /// Read the password from standard input
+    /// Read the password from standard input instead of asking for it on the terminal
     #[arg(long)]
     password_stdin: bool,
 
@@ -70,12 +70,12 @@ pub(crate) async fn login(args: LoginArgs, context: &CommandContext) -> Result<C
         tenant_id: text(&answer, "tenant_id")?,
         email,
     };
-    remember(&args.profile, &profile, &answer)?;
-    report(context, &args.profile, &profile)
+    let before = remember(&args.profile, &profile, &answer)?;
+    report(context, &args.profile, &profile, before)
 }
 
-/// Keeps a sign-in for the commands that follow.
-fn remember(name: &str, profile: &ServerProfile, answer: &Value) -> Result<()> {
+/// Keeps a sign-in for the commands that follow; the profile that they used until now, if it was another.
+fn remember(name: &str, profile: &ServerProfile, answer: &Value) -> Result<Option<String>> {
     let tokens = ProfileTokens::of_answer(answer).ok_or_else(|| {
         Error::new(
             ErrorCode::SERVER_ANSWER,
@@ -83,16 +83,30 @@ fn remember(name: &str, profile: &ServerProfile, answer: &Value) -> Result<()> {
         )
     })?;
     let profiles = profiles()?;
-    profiles.put(name, profile)?;
+    let before = profiles.put(name, profile)?;
     profiles.put_tokens(name, Some(&tokens))?;
-    Ok(())
+    Ok(before)
 }
 
-fn report(context: &CommandContext, name: &str, profile: &ServerProfile) -> Result<CommandOutcome> {
+fn report(
+    context: &CommandContext,
+    name: &str,
+    profile: &ServerProfile,
+    before: Option<String>,
+) -> Result<CommandOutcome> {
     let ServerProfile { server, email, .. } = profile;
-    let data =
+    let mut data =
         json!({"server": server, "email": email, "profile": name, "tenant_id": profile.tenant_id});
-    let report = AdminReport::done(data, format!("signed in at {server} as {email}"));
+    let mut text = format!("signed in at {server} as {email}");
+    // The next command would otherwise work in another place than the one before, and nobody would know why.
+    if let Some(before) = before {
+        text.push_str(&format!(
+            "\ncommands now use the profile `{name}`; until now it was `{before}`: \
+             choose with --profile or NIMBUS_PROFILE"
+        ));
+        data["previous_profile"] = json!(before);
+    }
+    let report = AdminReport::done(data, text);
     context.output.result(&report)?;
     Ok(CommandOutcome::Done)
 }
@@ -111,7 +125,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Read the password from standard input
+    /// Read the password from standard input instead of asking for it on the terminal
     #[arg(long)]
     password_stdin: bool,
 
@@ -145,8 +159,8 @@ pub(crate) async fn setup(args: SetupArgs, context: &CommandContext) -> Result<C
         tenant_id: text(&answer, "tenant_id")?,
         email: args.email,
     };
-    remember(&args.profile, &profile, &answer)?;
-    report(context, &args.profile, &profile)
+    let before = remember(&args.profile, &profile, &answer)?;
+    report(context, &args.profile, &profile, before)
 }
 
 /// A link's server and token.

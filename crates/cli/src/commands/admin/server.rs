@@ -193,6 +193,11 @@ pub(crate) fn read_password(question: &str, from_stdin: bool) -> Result<String> 
         line.trim_end_matches(['\r', '\n']).to_owned()
     } else {
         let terminal = console::Term::stderr();
+        if !terminal.is_term() {
+            let message = "there is no terminal to ask for the password on";
+            return Err(Error::new(ErrorCode::USAGE, message)
+                .with_help("give it on standard input with --password-stdin"));
+        }
         terminal.write_str(question).map_err(unreadable)?;
         terminal.read_secure_line().map_err(unreadable)?
     };

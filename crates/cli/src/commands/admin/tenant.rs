@@ -46,7 +46,7 @@ enum TenantCommand {
     },
     /// Limit what a tenant and all below it may use
     Quota {
-        /// Limits such as users=100; without any there are none
+        /// Limits of deployments, runs, tenants and users, such as users=100; without any there are none
         #[arg(value_name = "RESOURCE=LIMIT")]
         limits: Vec<String>,
     },

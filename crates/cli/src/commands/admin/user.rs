@@ -30,7 +30,7 @@ enum UserCommand {
         /// Role to give at once
         #[arg(long)]
         role: Option<String>,
-        /// Read the password from standard input
+        /// Read the password from standard input instead of asking for it on the terminal
         #[arg(long)]
         password_stdin: bool,
     },
@@ -46,7 +46,7 @@ enum UserCommand {
     Password {
         /// E-mail address or id
         user: String,
-        /// Read the password from standard input
+        /// Read the password from standard input instead of asking for it on the terminal
         #[arg(long)]
         password_stdin: bool,
     },

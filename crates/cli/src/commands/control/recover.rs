@@ -23,7 +23,7 @@ pub(crate) struct ControlRecoverArgs {
     #[arg(long)]
     email: String,
 
-    /// Read the password from standard input
+    /// Read the password from standard input instead of asking for it on the terminal
     #[arg(long)]
     password_stdin: bool,
 

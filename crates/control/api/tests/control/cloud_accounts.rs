@@ -78,7 +78,7 @@ async fn a_real_run_needs_an_account_for_its_environment() {
     let owner = nimbus.set_up().await;
     let acme = nimbus.tenant(&owner, "acme").await;
     let body = json!({"id": "D1REAL", "organization": "o", "project": "p", "template": "minimal",
-        "accounts": {"dev": "111111111111"}});
+        "domain": "o.example", "accounts": {"dev": "111111111111"}});
     let path = format!("/api/v1/deployments?tenant={acme}");
     nimbus.post(&path, &owner, body).await.ok();
     let deploy = format!("/api/v1/deployments/D1REAL/deploy?tenant={acme}");

@@ -38,7 +38,9 @@ pub(crate) fn body(operation: Operation) -> Option<Value> {
             json!({"provider": "aws", "credentials": {"AWS_ACCESS_KEY_ID": "x"}})
         }
         "roles.explain" => json!({"user_id": nobody, "permission": "users:read"}),
-        "deployments.create" => json!({"organization": "o", "project": "p", "template": "minimal"}),
+        "deployments.create" => {
+            json!({"organization": "o", "project": "p", "template": "minimal", "domain": "o.example"})
+        }
         "deployments.state.export" => json!({"environment": "dev"}),
         "deployments.update" => json!({"manifest": "x: 1"}),
         "deployments.deploy"
