@@ -145,10 +145,12 @@ fn live(
 }
 
 /// Whether an operator should see a line. That a database is missing is how a first start learns
-/// that it has to make one.
+/// that it has to make one; that connections end is how a server stops, or a client of it.
 fn is_alarming(line: &str) -> bool {
     let missing = line.contains("FATAL:  database \"") && line.ends_with("\" does not exist");
-    (line.contains("FATAL:") && !missing) || line.contains("PANIC:")
+    let ended = line.ends_with("FATAL:  connection to client lost")
+        || line.ends_with("FATAL:  terminating connection due to administrator command");
+    (line.contains("FATAL:") && !missing && !ended) || line.contains("PANIC:")
 }
 
 /// Reads until the server and its children are gone.
@@ -242,6 +244,10 @@ mod tests {
             "UTC [7] FATAL:  database \"nimbus\" does not exist"
         ));
         assert!(!is_alarming("UTC [7] LOG:  checkpoint complete"));
+        assert!(!is_alarming("UTC [7] FATAL:  connection to client lost"));
+        assert!(!is_alarming(
+            "UTC [7] FATAL:  terminating connection due to administrator command"
+        ));
         assert!(is_alarming(
             "UTC [7] FATAL:  could not open file: No space left"
         ));
