@@ -10,6 +10,7 @@ mod administration;
 mod demo;
 mod deployments;
 mod ends;
+mod hostile;
 mod outages;
 mod programs;
 mod recovery;
