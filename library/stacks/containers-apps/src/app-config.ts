@@ -30,6 +30,7 @@ export interface WrittenApp {
   readonly permissions?: readonly Permission[];
   readonly cpu?: number;
   readonly memoryMb?: number;
+  readonly tmpMb?: number;
   readonly minTasks?: number;
   readonly maxTasks?: number;
   readonly cpuPercent?: number;
@@ -101,6 +102,7 @@ export const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
   optional(value.permissions, (v) => Array.isArray(v) && v.every(isPermission)) &&
   optional(value.cpu, (v) => CPU.some((cpu) => cpu === v)) &&
   optional(value.memoryMb, (v) => isCount(v, 512, 30720)) &&
+  optional(value.tmpMb, (v) => isCount(v, 16, 16384)) &&
   optional(value.minTasks, (v) => isCount(v, 0, 100)) &&
   optional(value.maxTasks, (v) => isCount(v, 1, 200)) &&
   optional(value.cpuPercent, (v) => isCount(v, 10, 90)) &&
@@ -131,6 +133,10 @@ export function completeApp(
   const cpu = written.cpu ?? defaults.cpu;
   const memoryMb = written.memoryMb ?? defaults.memoryMb;
   checkSize(problem, cpu, memoryMb);
+  const tmpMb = written.tmpMb ?? Math.floor(memoryMb / 8);
+  if (tmpMb > memoryMb / 2) {
+    problem(`with ${tmpMb} MB in /tmp, which is memory; at most half of its ${memoryMb} MB`);
+  }
   if (written.mounts?.length && defaults.fileSystemId === "") {
     problem("with mounts, but storage has no shared file system; set storage:sharedFileSystem");
   }
@@ -160,6 +166,7 @@ export function completeApp(
     permissions: written.permissions ?? [],
     cpu,
     memoryMb,
+    tmpMb,
     scaling: scaling(problem, written, defaults),
     sidecars: (written.sidecars ?? []).map((sidecar) => ({
       name: sidecar.name ?? "",

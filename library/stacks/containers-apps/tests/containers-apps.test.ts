@@ -14,7 +14,10 @@ interface Container {
   environment: Array<{ name: string; value: string }>;
   secrets: Array<{ name: string; valueFrom: string }>;
   mountPoints: Array<{ sourceVolume: string; containerPath: string; readOnly?: boolean }>;
-  linuxParameters: { capabilities: { drop: string[] } };
+  linuxParameters: {
+    capabilities: { drop: string[] };
+    tmpfs: Array<{ containerPath: string; size: number; mountOptions: string[] }>;
+  };
 }
 
 function containers(run: Run, app = "api"): Container[] {
@@ -49,6 +52,31 @@ describe("containers-apps", () => {
       { name: "ENVIRONMENT", value: "prod" },
       { name: "PORT", value: "8080" },
     ]);
+  });
+
+  it("lets every container write to /tmp, whoever it runs as", async () => {
+    const run = await withApps(
+      {
+        name: "api",
+        path: "/*",
+        image: IMAGE,
+        memoryMb: 4096,
+        sidecars: [{ name: "agent", image: IMAGE }],
+      },
+      { name: "large", image: IMAGE, memoryMb: 4096, tmpMb: 2048 },
+    );
+    // Volumes of a Fargate task belong to root; the template's image runs as somebody else.
+    expect(run.inputs("containers-apps-api-task").volumes).toEqual([]);
+    for (const one of containers(run)) {
+      expect(one.mountPoints ?? [], one.name).toEqual([]);
+      expect(one.linuxParameters.tmpfs, one.name).toEqual([
+        { containerPath: "/tmp", size: 512, mountOptions: ["mode=1777", "nosuid", "nodev"] },
+      ]);
+    }
+    expect(containers(run, "large")[0]?.linuxParameters.tmpfs[0]?.size).toBe(2048);
+    await expect(
+      withApps({ name: "api", image: IMAGE, memoryMb: 2048, tmpMb: 1025 }),
+    ).rejects.toThrow("has api with 1025 MB in /tmp, which is memory; at most half of its 2048 MB");
   });
 
   it("gives each application its own settings, secrets, size and scale", async () => {
@@ -245,7 +273,7 @@ describe("containers-apps", () => {
       readOnly: true,
     });
     expect(run.inputs("containers-apps-api-files").rootDirectory.path).toBe("/apps/api");
-    const [, files] = run.inputs("containers-apps-api-task").volumes;
+    const [files] = run.inputs("containers-apps-api-task").volumes;
     expect(files.efsVolumeConfiguration).toMatchObject({
       transitEncryption: "ENABLED",
       authorizationConfig: { iam: "ENABLED", accessPointId: "containers-apps-api-files-id" },

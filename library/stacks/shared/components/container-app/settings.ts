@@ -20,6 +20,8 @@ export interface AppSettings {
   readonly permissions: readonly Permission[];
   readonly cpu: number;
   readonly memoryMb: number;
+  /** What `/tmp` of each container may hold; it is memory of the task. */
+  readonly tmpMb: number;
   readonly scaling: ScalingSettings;
   readonly sidecars: readonly Sidecar[];
   readonly mounts: readonly Mount[];

@@ -20,6 +20,9 @@ import type { AppSettings, AppSurroundings, Sidecar } from "./settings";
 /** Files of an application belong to this user, whoever its containers run as. */
 const FILE_OWNER = 1000;
 
+/** Everybody writes there and nobody deletes what is another's, as everywhere on Unix. */
+const TMP_OPTIONS = ["mode=1777", "nosuid", "nodev"];
+
 export class AppTask extends CloudComponent {
   readonly definitionArn: pulumi.Output<string>;
   readonly roleArn: pulumi.Output<string>;
@@ -176,10 +179,9 @@ export class AppTask extends CloudComponent {
     files: aws.efs.AccessPoint | undefined,
   ): aws.types.input.ecs.TaskDefinitionVolume[] {
     if (files === undefined) {
-      return [{ name: "tmp" }];
+      return [];
     }
     return [
-      { name: "tmp" },
       {
         name: "files",
         efsVolumeConfiguration: {
@@ -200,20 +202,17 @@ export class AppTask extends CloudComponent {
       ...app.env,
     };
     return {
-      ...this.common(app.name, app.image, app.command, env, logGroup),
+      ...this.common(app, env, logGroup),
       essential: true,
       readonlyRootFilesystem: app.readOnlyRoot,
       portMappings: [
         { name: app.name, containerPort: app.port, protocol: "tcp", appProtocol: "http" },
       ],
-      mountPoints: [
-        { sourceVolume: "tmp", containerPath: "/tmp" },
-        ...app.mounts.map(({ path, readOnly }) => ({
-          sourceVolume: "files",
-          containerPath: path,
-          readOnly,
-        })),
-      ],
+      mountPoints: app.mounts.map(({ path, readOnly }) => ({
+        sourceVolume: "files",
+        containerPath: path,
+        readOnly,
+      })),
       secrets: Object.entries(app.secrets).map(([name, { arn, member }]) => ({
         name,
         valueFrom: member === "" ? arn : `${arn}:${member}::`,
@@ -223,27 +222,28 @@ export class AppTask extends CloudComponent {
   }
 
   private sidecar(sidecar: Sidecar, logGroup: aws.cloudwatch.LogGroup): object {
-    const { name, image, command, env, essential } = sidecar;
     return {
-      ...this.common(name, image, command, env, logGroup),
-      essential,
+      ...this.common(sidecar, sidecar.env, logGroup),
+      essential: sidecar.essential,
       readonlyRootFilesystem: this.app.readOnlyRoot,
-      mountPoints: [{ sourceVolume: "tmp", containerPath: "/tmp" }],
     };
   }
 
   private common(
-    name: string,
-    image: string,
-    command: readonly string[],
-    env: Record<string, string>,
+    { name, image, command }: Pick<Sidecar, "name" | "image" | "command">,
+    env: Readonly<Record<string, string>>,
     logGroup: aws.cloudwatch.LogGroup,
   ): object {
     return {
       name,
       image,
       ...(command.length > 0 && { command }),
-      linuxParameters: { initProcessEnabled: true, capabilities: { drop: ["ALL"] } },
+      linuxParameters: {
+        initProcessEnabled: true,
+        capabilities: { drop: ["ALL"] },
+        // A volume of the task would belong to root, and images run as somebody else.
+        tmpfs: [{ containerPath: "/tmp", size: this.app.tmpMb, mountOptions: TMP_OPTIONS }],
+      },
       environment: Object.entries(env).map(([key, value]) => ({ name: key, value })),
       logConfiguration: {
         logDriver: "awslogs",
