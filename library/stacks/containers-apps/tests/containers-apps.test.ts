@@ -150,15 +150,6 @@ describe("containers-apps", () => {
     expect(run.outputs.targetGroupArns).toEqual({ mailer: "" });
     expect(run.inputs("containers-apps-mailer-service").loadBalancers).toBeUndefined();
     expect(containers(run, "mailer")[0]?.command).toEqual(["node", "mailer.js"]);
-    const { stepScalingPolicyConfiguration } = run.inputs(
-      "containers-apps-mailer-scale-by-backlog",
-    );
-    expect(stepScalingPolicyConfiguration.stepAdjustments).toEqual([
-      { metricIntervalLowerBound: "0", metricIntervalUpperBound: "50", scalingAdjustment: 1 },
-      { metricIntervalLowerBound: "50", metricIntervalUpperBound: "100", scalingAdjustment: 2 },
-      { metricIntervalLowerBound: "100", metricIntervalUpperBound: "150", scalingAdjustment: 3 },
-      { metricIntervalLowerBound: "150", scalingAdjustment: 4 },
-    ]);
     expect(run.inputs("containers-apps-mailer-idle-alarm").alarmActions).toEqual([
       "arn:aws:appautoscaling:us-east-1:123456789012:containers-apps-mailer-scale-by-idle",
     ]);
@@ -223,22 +214,73 @@ describe("containers-apps", () => {
     expect(alarms("clock")).toEqual(["d1brv40-prod-containers-apps-clock-cpu"]);
   });
 
-  it("has steps without gaps, up to the most and never more than AWS takes", () => {
-    for (const [fewest, most] of [
-      [0, 1],
-      [1, 1],
-      [2, 20],
-      [0, 200],
-      [7, 133],
-    ] as const) {
-      const steps = queueSteps(fewest, most, 10);
+  it("ends no task while work is in somebody's hands", async () => {
+    const run = await withApps({
+      name: "mailer",
+      image: IMAGE,
+      minTasks: 0,
+      maxTasks: 4,
+      queue: { name: "mails", messagesPerTask: 50 },
+    });
+    const steps = (name: string): any =>
+      run.inputs(`containers-apps-mailer-scale-by-${name}`).stepScalingPolicyConfiguration;
+    expect(steps("backlog")).toMatchObject({
+      adjustmentType: "ChangeInCapacity",
+      stepAdjustments: [
+        { metricIntervalLowerBound: "0", metricIntervalUpperBound: "2", scalingAdjustment: 1 },
+        { metricIntervalLowerBound: "2", metricIntervalUpperBound: "4", scalingAdjustment: 2 },
+        { metricIntervalLowerBound: "4", scalingAdjustment: 4 },
+      ],
+    });
+    expect(steps("idle")).toMatchObject({
+      adjustmentType: "ExactCapacity",
+      stepAdjustments: [{ metricIntervalUpperBound: "0", scalingAdjustment: 0 }],
+    });
+    interface Query {
+      id: string;
+      expression?: string;
+      returnData?: boolean;
+      metric?: { metricName: string; stat: string; dimensions: Record<string, string> };
+    }
+    const queries = (name: string): Query[] =>
+      run.inputs(`containers-apps-mailer-${name}-alarm`).metricQueries as Query[];
+    const counted = (name: string): string[] =>
+      queries(name).flatMap(({ id, metric }) => (metric ? [`${id} ${metric.metricName}`] : []));
+    const work = [
+      "waiting ApproximateNumberOfMessagesVisible",
+      "taken ApproximateNumberOfMessagesNotVisible",
+    ];
+    expect(counted("idle")).toEqual(work);
+    expect(queries("idle").at(-1)).toMatchObject({
+      expression: "waiting + taken",
+      returnData: true,
+    });
+    expect(counted("backlog")).toEqual([...work, "running CPUUtilization"]);
+    expect(queries("backlog")[2]?.metric).toMatchObject({
+      stat: "SampleCount",
+      dimensions: { ServiceName: "d1brv40-prod-containers-apps-mailer" },
+    });
+    expect(queries("backlog").at(-1)?.expression).toBe(
+      "CEIL((waiting + taken) / 50) - FILL(running, 0)",
+    );
+  });
+
+  it("adds at least half of the tasks that are missing, never more, in steps without gaps", () => {
+    for (const most of [1, 2, 5, 20, 200]) {
+      const steps = queueSteps(most);
       expect(steps.length).toBeLessThanOrEqual(20);
       expect(steps[0]?.metricIntervalLowerBound).toBe("0");
-      expect(steps.at(-1)).toMatchObject({ tasks: most });
       expect(steps.at(-1)?.metricIntervalUpperBound).toBeUndefined();
-      steps.slice(1).forEach((step, index) => {
-        expect(step.metricIntervalLowerBound).toBe(steps[index]?.metricIntervalUpperBound);
-      });
+      for (let missing = 1; missing <= most; missing += 1) {
+        const [step, ...others] = steps.filter(
+          ({ metricIntervalLowerBound = "0", metricIntervalUpperBound = "Infinity" }) =>
+            Number(metricIntervalLowerBound) <= missing &&
+            missing < Number(metricIntervalUpperBound),
+        );
+        expect(others).toEqual([]);
+        expect(step?.tasks).toBeLessThanOrEqual(missing);
+        expect(step?.tasks).toBeGreaterThan(missing / 2 - 1);
+      }
     }
   });
 

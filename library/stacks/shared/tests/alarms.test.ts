@@ -3,6 +3,31 @@ import { describe, expect, it } from "vitest";
 import { compose } from "../testing/composition";
 import { ENVIRONMENTS } from "../testing/template";
 
+/** The template's application, and one that follows a queue. */
+const WORKER = {
+  "containers-apps": {
+    apps: [
+      { name: "api", path: "/*", image: "example/api:1.0.0" },
+      {
+        name: "mailer",
+        image: "example/mailer:1.0.0",
+        queue: { name: "mails", messagesPerTask: 10 },
+      },
+    ],
+  },
+};
+
+interface Metric {
+  readonly namespace: string;
+  readonly metricName: string;
+  readonly dimensions?: object;
+}
+
+/** What an alarm looks at: one metric, or several that it computes with. */
+function metricsOf(inputs: { metricQueries?: Array<{ metric?: Metric }> } & Metric): Metric[] {
+  return inputs.metricQueries?.flatMap(({ metric }) => (metric ? [metric] : [])) ?? [inputs];
+}
+
 describe("alarms and graphs", () => {
   /** What AWS counts, and what it counts it by; anything else has no data for ever. */
   const COUNTED: Record<string, readonly string[]> = {
@@ -12,6 +37,7 @@ describe("alarms and graphs", () => {
     "AWS/ApiGateway Latency": ["ApiId"],
     "AWS/ApplicationELB HTTPCode_ELB_5XX_Count": ["LoadBalancer"],
     "AWS/ApplicationELB HTTPCode_Target_5XX_Count": ["LoadBalancer", "LoadBalancer TargetGroup"],
+    "AWS/ApplicationELB RequestCount": ["LoadBalancer", "LoadBalancer TargetGroup"],
     "AWS/ApplicationELB TargetResponseTime": ["LoadBalancer"],
     "AWS/ApplicationELB UnHealthyHostCount": ["LoadBalancer TargetGroup"],
     "AWS/CodeBuild FailedBuilds": ["ProjectName"],
@@ -31,6 +57,7 @@ describe("alarms and graphs", () => {
     "AWS/Route53 DNSQueries": ["HostedZoneId"],
     "AWS/S3 BucketSizeBytes": ["BucketName StorageType"],
     "AWS/SQS ApproximateAgeOfOldestMessage": ["QueueName"],
+    "AWS/SQS ApproximateNumberOfMessagesNotVisible": ["QueueName"],
     "AWS/SQS ApproximateNumberOfMessagesVisible": ["QueueName"],
     "ContainerInsights cluster_failed_node_count": ["ClusterName"],
     "ContainerInsights node_cpu_utilization": ["ClusterName"],
@@ -39,7 +66,7 @@ describe("alarms and graphs", () => {
   it.each(ENVIRONMENTS)(
     "in %s: watch what AWS counts, in the way it counts it",
     async (environment) => {
-      const deployment = await compose("default", { environment });
+      const deployment = await compose("default", { environment, config: WORKER });
       const own = deployment
         .all("aws:cloudwatch/logMetricFilter:LogMetricFilter")
         .map(({ inputs }) => inputs.metricTransformation)
@@ -50,12 +77,15 @@ describe("alarms and graphs", () => {
         widgets: Array<{ properties: { metrics?: string[][] } }>;
       };
       const watched = [
-        ...deployment.all("aws:cloudwatch/metricAlarm:MetricAlarm").map(({ inputs }) => [
-          `${inputs.namespace} ${inputs.metricName}`,
-          Object.keys((inputs.dimensions as object | undefined) ?? {})
-            .sort()
-            .join(" "),
-        ]),
+        ...deployment
+          .all("aws:cloudwatch/metricAlarm:MetricAlarm")
+          .flatMap(({ inputs }) => metricsOf(inputs))
+          .map(({ namespace, metricName, dimensions }) => [
+            `${namespace} ${metricName}`,
+            Object.keys(dimensions ?? {})
+              .sort()
+              .join(" "),
+          ]),
         ...widgets
           .flatMap(({ properties }) => properties.metrics ?? [])
           .map(([namespace, name, ...rest]) => [
@@ -72,7 +102,9 @@ describe("alarms and graphs", () => {
       expect(
         deployment.run("services-eks").has("services-eks-addon-amazon-cloudwatch-observability"),
       ).toBe(true);
-      for (const { name, inputs } of deployment.all("aws:cloudwatch/metricAlarm:MetricAlarm")) {
+      for (const { name, inputs } of deployment
+        .all("aws:cloudwatch/metricAlarm:MetricAlarm")
+        .filter((alarm) => !/-(backlog|idle)-alarm$/.test(alarm.name))) {
         expect(inputs.alarmActions, name).toEqual([deployment.output("security", "alarmTopicArn")]);
       }
     },

@@ -76,17 +76,35 @@ export class AppScaling extends CloudComponent {
     );
   }
 
-  /** As many tasks as the work that waits is worth; back to the fewest when nothing waits. */
+  /**
+   * As many tasks as there is work, waiting or in somebody's hands. More work only adds tasks: which
+   * ones ECS would end, nobody knows, and they may be busy. All go back to the fewest when nothing is
+   * left to do.
+   */
   private followQueue({ name, messagesPerTask }: { name: string; messagesPerTask: number }): void {
     const { minTasks, maxTasks } = this.args.app.scaling;
-    const out = this.step("backlog", queueSteps(minTasks, maxTasks, messagesPerTask), 60);
-    const back = this.step("idle", [{ metricIntervalUpperBound: "0", tasks: minTasks }], 300);
-    this.queueAlarm("backlog", name, "GreaterThanThreshold", 1, out);
-    this.queueAlarm("idle", name, "LessThanOrEqualToThreshold", 10, back);
+    const out = this.step("backlog", "ChangeInCapacity", queueSteps(maxTasks), 180);
+    const back = this.step("idle", "ExactCapacity", [goTo(minTasks)], 300);
+    const work = queueWork(name);
+    this.queueAlarm("backlog", "GreaterThanThreshold", 1, out, [
+      ...work,
+      this.runningTasks(),
+      {
+        id: "missing",
+        expression: `CEIL((waiting + taken) / ${messagesPerTask}) - FILL(running, 0)`,
+        label: "Tasks that the work is worth and that are not there",
+        returnData: true,
+      },
+    ]);
+    this.queueAlarm("idle", "LessThanOrEqualToThreshold", 10, back, [
+      ...work,
+      { id: "work", expression: "waiting + taken", label: "Work", returnData: true },
+    ]);
   }
 
   private step(
     name: string,
+    adjustmentType: "ChangeInCapacity" | "ExactCapacity",
     steps: readonly QueueStep[],
     cooldown: number,
   ): aws.appautoscaling.Policy {
@@ -98,7 +116,7 @@ export class AppScaling extends CloudComponent {
         policyType: "StepScaling",
         ...this.dimension(),
         stepScalingPolicyConfiguration: {
-          adjustmentType: "ExactCapacity",
+          adjustmentType,
           cooldown,
           metricAggregationType: "Maximum",
           stepAdjustments: steps.map(({ tasks, ...bounds }) => ({
@@ -113,10 +131,10 @@ export class AppScaling extends CloudComponent {
 
   private queueAlarm(
     name: string,
-    queue: string,
     comparisonOperator: string,
     evaluationPeriods: number,
     policy: aws.appautoscaling.Policy,
+    metricQueries: aws.types.input.cloudwatch.MetricAlarmMetricQuery[],
   ): void {
     const { context, args } = this;
     new aws.cloudwatch.MetricAlarm(
@@ -124,13 +142,9 @@ export class AppScaling extends CloudComponent {
       {
         name: context.physical(255, args.app.name, name),
         alarmDescription: `Changes the number of tasks of ${args.app.name}; nobody is told`,
-        namespace: "AWS/SQS",
-        metricName: "ApproximateNumberOfMessagesVisible",
-        dimensions: { QueueName: queue },
-        statistic: "Maximum",
+        metricQueries,
         comparisonOperator,
         threshold: 0,
-        period: 60,
         evaluationPeriods,
         treatMissingData: "ignore",
         alarmActions: [policy.arn],
@@ -138,6 +152,21 @@ export class AppScaling extends CloudComponent {
       },
       this.part(),
     );
+  }
+
+  /** Every running task sends one sample in a minute. */
+  private runningTasks(): aws.types.input.cloudwatch.MetricAlarmMetricQuery {
+    const { clusterName, serviceName } = this.args;
+    return {
+      id: "running",
+      metric: {
+        namespace: "AWS/ECS",
+        metricName: "CPUUtilization",
+        dimensions: { ClusterName: clusterName, ServiceName: serviceName },
+        period: 60,
+        stat: "SampleCount",
+      },
+    };
   }
 
   private dimension(): {
@@ -156,22 +185,44 @@ export interface QueueStep {
   readonly tasks: number;
 }
 
-/** AWS takes at most this many steps in a policy. */
-const MOST_STEPS = 20;
-
-/** From one task, or the fewest, up to the most, in even steps; the last one has no end. */
-export function queueSteps(fewest: number, most: number, messagesPerTask: number): QueueStep[] {
-  const first = Math.max(1, fewest);
-  const count = Math.min(MOST_STEPS, most - first + 1);
-  return Array.from({ length: count }, (_, index) => {
-    const at = (step: number): number =>
-      step === count ? most : first + Math.floor(((most - first) * step) / Math.max(1, count - 1));
-    const tasks = at(index);
-    const lower = index === 0 ? 0 : at(index - 1) * messagesPerTask;
-    return {
-      metricIntervalLowerBound: String(lower),
-      ...(index < count - 1 && { metricIntervalUpperBound: String(tasks * messagesPerTask) }),
-      tasks,
-    };
+/** What waits in a queue, and what somebody has taken and not finished. */
+function queueWork(queue: string): aws.types.input.cloudwatch.MetricAlarmMetricQuery[] {
+  const count = (
+    id: string,
+    metricName: string,
+  ): aws.types.input.cloudwatch.MetricAlarmMetricQuery => ({
+    id,
+    metric: {
+      namespace: "AWS/SQS",
+      metricName,
+      dimensions: { QueueName: queue },
+      period: 60,
+      stat: "Maximum",
+    },
   });
+  return [
+    count("waiting", "ApproximateNumberOfMessagesVisible"),
+    count("taken", "ApproximateNumberOfMessagesNotVisible"),
+  ];
+}
+
+/** One step, whatever the number is. */
+function goTo(tasks: number): QueueStep {
+  return { metricIntervalUpperBound: "0", tasks };
+}
+
+/**
+ * How many tasks to add when some are missing: 1, 2, 4 and so on, never more than are missing and at
+ * least half of them, so that few steps do for any number. The last one has no end.
+ */
+export function queueSteps(most: number): QueueStep[] {
+  const sizes = [1];
+  for (let size = 2; size <= most; size *= 2) {
+    sizes.push(size);
+  }
+  return sizes.map((tasks, index) => ({
+    metricIntervalLowerBound: index === 0 ? "0" : String(tasks),
+    ...(index < sizes.length - 1 && { metricIntervalUpperBound: String(tasks * 2) }),
+    tasks,
+  }));
 }
