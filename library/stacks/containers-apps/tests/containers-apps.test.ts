@@ -381,6 +381,22 @@ describe("containers-apps", () => {
     });
   });
 
+  it("calls a share of the answers errors, not a number that busy applications always have", async () => {
+    const alarm = (await runStack("containers-apps")).inputs("containers-apps-api-errors-alarm");
+    expect(alarm.threshold).toBe(5);
+    const [part, whole, share] = alarm.metricQueries;
+    expect([part.metric.metricName, whole.metric.metricName]).toEqual([
+      "HTTPCode_Target_5XX_Count",
+      "RequestCount",
+    ]);
+    expect(part.metric.dimensions).toEqual(whole.metric.dimensions);
+    expect(share).toMatchObject({
+      expression: "IF(part >= 10, 100 * part / whole, 0)",
+      returnData: true,
+    });
+    expect(alarm.metricName).toBeUndefined();
+  });
+
   it("allows sessions only with everything that sessions need", async () => {
     const dev = await runStack("containers-apps");
     expect(dev.inputs("containers-apps-api-service").enableExecuteCommand).toBe(true);

@@ -6,12 +6,15 @@
  */
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
-import { createAlarm } from "../../alarms";
+import { createAlarm, createShareAlarm } from "../../alarms";
 import { CloudComponent } from "../../component";
 import type { StackContext } from "../../context";
 import { AppScaling } from "./scaling";
 import type { AppSettings, AppSurroundings, Door, RouteSettings } from "./settings";
 import { AppTask } from "./task";
+
+/** Errors in a hundred answers from which on a release is a bad one. */
+const ERROR_PERCENT = 5;
 
 interface AppRoute {
   readonly targets: aws.lb.TargetGroup;
@@ -139,21 +142,21 @@ export class ContainerApp extends CloudComponent {
       },
       this.part(),
     );
-    const errors = createAlarm(
+    const errors = createShareAlarm(
       context,
       `${app.name}-errors`,
       {
-        description: `The application ${app.name} answers with errors`,
+        description: `The application ${app.name} answers with errors, more than ${ERROR_PERCENT} of 100`,
         namespace: "AWS/ApplicationELB",
-        metric: "HTTPCode_Target_5XX_Count",
+        part: "HTTPCode_Target_5XX_Count",
+        whole: "RequestCount",
         dimensions: {
           LoadBalancer: door.loadBalancerArnSuffix,
           TargetGroup: targets.arnSuffix,
         },
-        statistic: "Sum",
-        threshold: 10,
-        periods: 1,
-        missing: "notBreaching",
+        percent: ERROR_PERCENT,
+        // Of a handful of requests, one that failed is half of them.
+        atLeast: 10,
         topicArn: around.alarmTopicArn,
       },
       this.part(),
