@@ -1,6 +1,7 @@
 /** Everything that components share, in one place to import from. */
 export * from "./alarms";
 export * from "./bucket";
+export * from "./capacity";
 export * from "./cidr";
 export * from "./component";
 export * from "./config";

@@ -28,6 +28,7 @@ export function readConfig(): AppsConfig {
     securityGroupId: reader.id("appSecurityGroupId", "sg-"),
     clusterName: reader.id("clusterName"),
     clusterArn: reader.arn("clusterArn"),
+    spotPercent: reader.integer("spotPercent", { default: 0, min: 0, max: 100 }),
     namespaceArn: reader.arn("serviceNamespaceArn"),
     doors: {
       internal: {

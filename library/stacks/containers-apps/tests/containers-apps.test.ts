@@ -427,6 +427,23 @@ describe("containers-apps", () => {
     ).rejects.toThrow("containers-apps:apps names an application twice");
   });
 
+  it("says itself where its capacity comes from, and takes another answer without being replaced", async () => {
+    const service = async (spotPercent: number): Promise<any> =>
+      (await runStack("containers-apps", { config: { spotPercent } })).inputs(
+        "containers-apps-api-service",
+      );
+    const strategies = (made: any): string[] =>
+      made.capacityProviderStrategies.map(
+        (one: { capacityProvider: string; base?: number; weight: number }) =>
+          `${one.capacityProvider} ${one.base ?? 0} ${one.weight}`,
+      );
+    expect(strategies(await service(0))).toEqual(["FARGATE 1 100"]);
+    expect(strategies(await service(40))).toEqual(["FARGATE 1 60", "FARGATE_SPOT 0 40"]);
+    expect(strategies(await service(100))).toEqual(["FARGATE_SPOT 0 100"]);
+    expect((await service(40)).forceNewDeployment).toBe(true);
+    expect((await service(40)).launchType).toBeUndefined();
+  });
+
   it("runs in private subnets and rolls a bad release back", async () => {
     const service = (await runStack("containers-apps")).inputs("containers-apps-api-service");
     expect(service.networkConfiguration.assignPublicIp).toBe(false);

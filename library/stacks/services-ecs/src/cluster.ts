@@ -1,5 +1,5 @@
 /** The cluster, where its tasks get capacity from, and a log of interactive sessions. */
-import { after, createLogGroup } from "@cloud/shared";
+import { after, createLogGroup, fargateCapacity } from "@cloud/shared";
 import * as aws from "@pulumi/aws";
 import type * as pulumi from "@pulumi/pulumi";
 import type { ClusterConfig } from "./config";
@@ -41,7 +41,8 @@ export function createCluster(config: ClusterConfig): Cluster {
   const providers = new aws.ecs.ClusterCapacityProviders(context.logical("capacity"), {
     clusterName: cluster.name,
     capacityProviders: ["FARGATE", "FARGATE_SPOT"],
-    defaultCapacityProviderStrategies: capacity(config.spotPercent),
+    // For what is started by hand; services say it themselves.
+    defaultCapacityProviderStrategies: fargateCapacity(config.spotPercent),
   });
   const capacityReady = [providers.clusterName];
   return {
@@ -49,16 +50,4 @@ export function createCluster(config: ClusterConfig): Cluster {
     namespace,
     sessionLogs,
   };
-}
-
-/** Reserved capacity keeps one task, unless everything may be taken away. */
-function capacity(
-  spotPercent: number,
-): aws.types.input.ecs.ClusterCapacityProvidersDefaultCapacityProviderStrategy[] {
-  const reserved = { capacityProvider: "FARGATE", base: 1, weight: 100 - spotPercent };
-  const spot = { capacityProvider: "FARGATE_SPOT", weight: spotPercent };
-  if (spotPercent === 0) {
-    return [reserved];
-  }
-  return spotPercent === 100 ? [spot] : [reserved, spot];
 }

@@ -10,6 +10,7 @@ const open = config.publicLoadBalancer ? createPublicDoor(config) : undefined;
 
 export const clusterName = cluster.name;
 export const clusterArn = cluster.arn;
+export const spotPercent = config.spotPercent;
 export const loadBalancerArn = internal.arn;
 export const loadBalancerArnSuffix = internal.arnSuffix;
 export const loadBalancerDnsName = internal.dnsName;

@@ -180,7 +180,7 @@ export function sample(stack: string, output: string): unknown {
         ]),
       );
     case "integer":
-      return 5432;
+      return output.endsWith("Percent") ? 30 : 5432;
     case "boolean":
       return false;
     case "string":

@@ -331,6 +331,31 @@ describe("ports", () => {
   });
 });
 
+describe("spare capacity", () => {
+  it("is what the cluster says, for every service of every environment", async () => {
+    for (const [environment, spotPercent] of [
+      ["dev", 100],
+      ["stage", 50],
+      ["prod", 0],
+    ] as const) {
+      const deployment = await compose("default", {
+        environment,
+        config: { "services-ecs": { spotPercent } },
+      });
+      const [cluster] = deployment.all(
+        "aws:ecs/clusterCapacityProviders:ClusterCapacityProviders",
+      );
+      const services = deployment.all("aws:ecs/service:Service");
+      expect(services).toHaveLength(1);
+      for (const { inputs } of services) {
+        expect(inputs.capacityProviderStrategies, environment).toEqual(
+          cluster?.inputs.defaultCapacityProviderStrategies,
+        );
+      }
+    }
+  });
+});
+
 describe("monitoring", () => {
   it.each([
     ["minimal", "dev"],

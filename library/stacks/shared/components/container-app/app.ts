@@ -7,6 +7,7 @@
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
 import { createAlarm, createShareAlarm } from "../../alarms";
+import { fargateCapacity } from "../../capacity";
 import { CloudComponent } from "../../component";
 import type { StackContext } from "../../context";
 import { AppScaling } from "./scaling";
@@ -177,6 +178,10 @@ export class ContainerApp extends CloudComponent {
         cluster: around.clusterArn,
         taskDefinition: task.definitionArn,
         desiredCount: app.scaling.minTasks,
+        // Said here and not left to the cluster, whose default no existing service ever hears of.
+        // Without the second line another strategy would be another service.
+        capacityProviderStrategies: fargateCapacity(around.spotPercent),
+        forceNewDeployment: true,
         platformVersion: "1.4.0",
         networkConfiguration: {
           subnets: [...around.subnetIds],

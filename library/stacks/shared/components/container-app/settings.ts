@@ -83,6 +83,8 @@ export interface AppSurroundings {
   readonly securityGroupId: string;
   readonly clusterName: string;
   readonly clusterArn: string;
+  /** How many of a hundred tasks may run on capacity that AWS takes back when it needs it. */
+  readonly spotPercent: number;
   readonly namespaceArn: string;
   readonly doors: Readonly<Record<Exposure, Door>>;
   readonly fileSystemId: string;
