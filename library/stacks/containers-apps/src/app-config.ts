@@ -38,6 +38,7 @@ export interface WrittenApp {
   readonly queue?: { readonly name: string; readonly messagesPerTask: number };
   readonly sidecars?: readonly Partial<Sidecar>[];
   readonly mounts?: readonly Partial<Mount>[];
+  readonly filesDirectory?: string;
   readonly sessions?: boolean;
   readonly readOnlyRoot?: boolean;
 }
@@ -110,6 +111,7 @@ export const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
   optional(value.queue, isQueue) &&
   optional(value.sidecars, (v) => Array.isArray(v) && v.every(isSidecar)) &&
   optional(value.mounts, (v) => Array.isArray(v) && v.every(isMount)) &&
+  optional(value.filesDirectory, (v) => matches(v, NAME)) &&
   optional(value.sessions, isFlag) &&
   optional(value.readOnlyRoot, isFlag);
 
@@ -176,6 +178,7 @@ export function completeApp(
       essential: sidecar.essential ?? false,
     })),
     mounts: (written.mounts ?? []).map(({ path = "", readOnly = false }) => ({ path, readOnly })),
+    filesDirectory: written.filesDirectory ?? name,
     sessions,
     readOnlyRoot,
   };

@@ -94,6 +94,14 @@ function readApps(reader: ConfigReader, defaults: AppDefaults): AppSettings[] {
     }
     places.set(place, name);
   }
+  const owners = new Map<string, string>();
+  for (const { name, filesDirectory } of apps.filter(({ mounts }) => mounts.length > 0)) {
+    const other = owners.get(filesDirectory);
+    if (other !== undefined) {
+      reader.problem("apps", `has ${other} and ${name} with the files of ${filesDirectory}`);
+    }
+    owners.set(filesDirectory, name);
+  }
   return apps;
 }
 

@@ -333,6 +333,18 @@ describe("containers-apps", () => {
     ).rejects.toThrow("storage has no shared file system");
   });
 
+  it("finds an application's files again after another name", async () => {
+    const mounts = [{ path: "/data" }];
+    const run = await withApps({ name: "shop", image: IMAGE, filesDirectory: "api", mounts });
+    expect(run.inputs("containers-apps-shop-files").rootDirectory.path).toBe("/apps/api");
+    await expect(
+      withApps(
+        { name: "shop", image: IMAGE, filesDirectory: "api", mounts },
+        { name: "api", image: IMAGE, mounts },
+      ),
+    ).rejects.toThrow("containers-apps:apps has shop and api with the files of api");
+  });
+
   it("opens the ports that applications listen on, from their door, and no others", async () => {
     const run = await runStack("containers-apps", {
       config: {

@@ -25,6 +25,8 @@ export interface AppSettings {
   readonly scaling: ScalingSettings;
   readonly sidecars: readonly Sidecar[];
   readonly mounts: readonly Mount[];
+  /** Its directory on the shared file system. */
+  readonly filesDirectory: string;
   /** Whether people may open a session in a running container. */
   readonly sessions: boolean;
   readonly readOnlyRoot: boolean;

@@ -123,7 +123,7 @@ export class AppTask extends CloudComponent {
         fileSystemId: around.fileSystemId,
         posixUser: { uid: FILE_OWNER, gid: FILE_OWNER },
         rootDirectory: {
-          path: `/apps/${app.name}`,
+          path: `/apps/${app.filesDirectory}`,
           creationInfo: { ownerUid: FILE_OWNER, ownerGid: FILE_OWNER, permissions: "0750" },
         },
         tags: context.tags(app.name),
