@@ -1,6 +1,8 @@
 /** One application as it is written in the configuration: checked, and filled in with defaults. */
 import {
   type AppSettings,
+  CAPABILITIES,
+  type Capability,
   type Check,
   type ConfigReader,
   type DatabaseLink,
@@ -39,6 +41,7 @@ export interface WrittenApp {
   readonly sidecars?: readonly Partial<Sidecar>[];
   readonly mounts?: readonly Partial<Mount>[];
   readonly filesDirectory?: string;
+  readonly keepCapabilities?: readonly Capability[];
   readonly sessions?: boolean;
   readonly readOnlyRoot?: boolean;
 }
@@ -112,6 +115,7 @@ export const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
   optional(value.sidecars, (v) => Array.isArray(v) && v.every(isSidecar)) &&
   optional(value.mounts, (v) => Array.isArray(v) && v.every(isMount)) &&
   optional(value.filesDirectory, (v) => matches(v, NAME)) &&
+  optional(value.keepCapabilities, isCapabilities) &&
   optional(value.sessions, isFlag) &&
   optional(value.readOnlyRoot, isFlag);
 
@@ -176,9 +180,11 @@ export function completeApp(
       command: sidecar.command ?? [],
       env: sidecar.env ?? {},
       essential: sidecar.essential ?? false,
+      keepCapabilities: sidecar.keepCapabilities ?? [],
     })),
     mounts: (written.mounts ?? []).map(({ path = "", readOnly = false }) => ({ path, readOnly })),
     filesDirectory: written.filesDirectory ?? name,
+    keepCapabilities: written.keepCapabilities ?? [],
     sessions,
     readOnlyRoot,
   };
@@ -297,8 +303,13 @@ function isSidecar(value: unknown): boolean {
     matches(value.image, IMAGE) &&
     optional(value.command, isTexts) &&
     optional(value.env, isVariables) &&
-    optional(value.essential, isFlag)
+    optional(value.essential, isFlag) &&
+    optional(value.keepCapabilities, isCapabilities)
   );
+}
+
+function isCapabilities(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => CAPABILITIES.some((known) => known === one));
 }
 
 function isMount(value: unknown): boolean {

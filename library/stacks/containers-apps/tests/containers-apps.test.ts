@@ -79,6 +79,34 @@ describe("containers-apps", () => {
     ).rejects.toThrow("has api with 1025 MB in /tmp, which is memory; at most half of its 2048 MB");
   });
 
+  it("takes every privilege of Linux away but those that a container keeps", async () => {
+    const run = await withApps({
+      name: "api",
+      path: "/*",
+      image: IMAGE,
+      keepCapabilities: ["CHOWN", "SETGID", "SETUID"],
+      sidecars: [
+        { name: "agent", image: IMAGE },
+        { name: "proxy", image: IMAGE, keepCapabilities: ["NET_BIND_SERVICE"] },
+      ],
+    });
+    const [api, agent, proxy] = containers(run).map(
+      ({ linuxParameters }) => linuxParameters.capabilities.drop,
+    );
+    expect(agent).toEqual(["ALL"]);
+    expect(proxy).toContain("SETUID");
+    expect(proxy).not.toContain("NET_BIND_SERVICE");
+    expect(api).toHaveLength(11);
+    // Fargate would not give one back that went with all of them.
+    expect(api).not.toContain("ALL");
+    expect(api).toContain("NET_RAW");
+    for (const kept of [["SYS_ADMIN"], ["ALL"], "CHOWN"]) {
+      await expect(
+        withApps({ name: "api", image: IMAGE, keepCapabilities: kept }),
+      ).rejects.toThrow("containers-apps:apps");
+    }
+  });
+
   it("gives each application its own settings, secrets, size and scale", async () => {
     const run = await withApps(
       {

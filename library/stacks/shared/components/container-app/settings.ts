@@ -27,6 +27,8 @@ export interface AppSettings {
   readonly mounts: readonly Mount[];
   /** Its directory on the shared file system. */
   readonly filesDirectory: string;
+  /** Privileges of Linux that it keeps; all are taken away otherwise. */
+  readonly keepCapabilities: readonly Capability[];
   /** Whether people may open a session in a running container. */
   readonly sessions: boolean;
   readonly readOnlyRoot: boolean;
@@ -70,7 +72,28 @@ export interface Sidecar {
   readonly env: Readonly<Record<string, string>>;
   /** Whether the task ends with it. */
   readonly essential: boolean;
+  readonly keepCapabilities: readonly Capability[];
 }
+
+/** What a container may do unless it is taken away; Fargate gives nothing besides. */
+export const CAPABILITIES = [
+  "AUDIT_WRITE",
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FOWNER",
+  "FSETID",
+  "KILL",
+  "MKNOD",
+  "NET_BIND_SERVICE",
+  "NET_RAW",
+  "SETFCAP",
+  "SETGID",
+  "SETPCAP",
+  "SETUID",
+  "SYS_CHROOT",
+] as const;
+
+export type Capability = (typeof CAPABILITIES)[number];
 
 /** A directory of the shared file system, the application's own, that outlives its tasks. */
 export interface Mount {

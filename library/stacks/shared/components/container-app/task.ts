@@ -15,7 +15,13 @@ import {
   trustService,
 } from "../../policies";
 import { ownPermissions } from "./permissions";
-import type { AppSettings, AppSurroundings, Sidecar } from "./settings";
+import {
+  type AppSettings,
+  type AppSurroundings,
+  CAPABILITIES,
+  type Capability,
+  type Sidecar,
+} from "./settings";
 
 /** Files of an application belong to this user, whoever its containers run as. */
 const FILE_OWNER = 1000;
@@ -230,7 +236,7 @@ export class AppTask extends CloudComponent {
   }
 
   private common(
-    { name, image, command }: Pick<Sidecar, "name" | "image" | "command">,
+    { name, image, command, keepCapabilities }: Omit<Sidecar, "env" | "essential">,
     env: Readonly<Record<string, string>>,
     logGroup: aws.cloudwatch.LogGroup,
   ): object {
@@ -240,7 +246,7 @@ export class AppTask extends CloudComponent {
       ...(command.length > 0 && { command }),
       linuxParameters: {
         initProcessEnabled: true,
-        capabilities: { drop: ["ALL"] },
+        capabilities: { drop: dropped(keepCapabilities) },
         // A volume of the task would belong to root, and images run as somebody else.
         tmpfs: [{ containerPath: "/tmp", size: this.app.tmpMb, mountOptions: TMP_OPTIONS }],
       },
@@ -256,4 +262,9 @@ export class AppTask extends CloudComponent {
       },
     };
   }
+}
+
+/** Fargate adds none to a container that has lost all, so what stays is left out one by one. */
+function dropped(kept: readonly Capability[]): string[] {
+  return kept.length === 0 ? ["ALL"] : CAPABILITIES.filter((one) => !kept.includes(one));
 }
