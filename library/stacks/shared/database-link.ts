@@ -34,8 +34,11 @@ export function databaseSettings(link: DatabaseLink): Record<string, string> {
   };
 }
 
-/** Lets a role read exactly these secrets. */
-export function readSecrets(secretArns: readonly string[], secretsKeyArn: string): Statement[] {
+/** Lets a role read exactly these secrets, which are under these keys. */
+export function readSecrets(
+  secretArns: readonly string[],
+  ...keyArns: readonly string[]
+): Statement[] {
   if (secretArns.length === 0) {
     return [];
   }
@@ -50,7 +53,7 @@ export function readSecrets(secretArns: readonly string[], secretsKeyArn: string
       Sid: "OwnSecretsKey",
       Effect: "Allow",
       Action: "kms:Decrypt",
-      Resource: secretsKeyArn,
+      Resource: [...keyArns],
       Condition: { StringLike: { "kms:ViaService": "secretsmanager.*.amazonaws.com" } },
     },
   ];

@@ -28,6 +28,7 @@ export interface WrittenApp {
   readonly command?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly secrets?: Readonly<Record<string, string>>;
+  readonly secretKeys?: readonly string[];
   readonly database?: boolean;
   readonly permissions?: readonly Permission[];
   readonly cpu?: number;
@@ -78,6 +79,8 @@ export function rulePriority(name: string, path: string): number {
 /** `name:1.2.3` or `name@sha256:…`; a tag that may move, such as `latest`, is refused. */
 const IMAGE = /^[^:\s]+(:\d[\w.-]*|@sha256:[0-9a-f]{64})$/;
 const NAME = /^[a-z][a-z0-9-]{0,23}$/;
+/** The key itself: an alias may be another key tomorrow. */
+const KEY = /^arn:[a-z-]+:kms:[a-z0-9-]+:\d{12}:key\/[\w-]+$/;
 const VARIABLE = /^[A-Z][A-Z0-9_]*$/;
 
 /** What Fargate offers: processor units, least and most memory, and the step between. */
@@ -102,6 +105,7 @@ export const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
   optional(value.command, isTexts) &&
   optional(value.env, isVariables) &&
   optional(value.secrets, isVariables) &&
+  optional(value.secretKeys, (v) => isTexts(v) && v.every((one) => KEY.test(one))) &&
   optional(value.database, isFlag) &&
   optional(value.permissions, (v) => Array.isArray(v) && v.every(isPermission)) &&
   optional(value.cpu, (v) => CPU.some((cpu) => cpu === v)) &&
@@ -168,6 +172,7 @@ export function completeApp(
           },
     env: written.env ?? {},
     secrets: findSecrets(problem, written, defaults),
+    secretKeys: written.secretKeys ?? [],
     database: written.database ? defaults.database : undefined,
     permissions: written.permissions ?? [],
     cpu,

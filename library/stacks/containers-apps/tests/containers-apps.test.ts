@@ -101,9 +101,9 @@ describe("containers-apps", () => {
     expect(api).not.toContain("ALL");
     expect(api).toContain("NET_RAW");
     for (const kept of [["SYS_ADMIN"], ["ALL"], "CHOWN"]) {
-      await expect(
-        withApps({ name: "api", image: IMAGE, keepCapabilities: kept }),
-      ).rejects.toThrow("containers-apps:apps");
+      await expect(withApps({ name: "api", image: IMAGE, keepCapabilities: kept })).rejects.toThrow(
+        "containers-apps:apps",
+      );
     }
   });
 
@@ -163,6 +163,29 @@ describe("containers-apps", () => {
     expect(secretsOf("other-role")).toHaveLength(2);
     // What an application reads at run time is nothing that ECS has to know.
     expect(secretsOf("other-execution-role")).not.toContain(DATABASE);
+  });
+
+  it("reads secrets under other keys, where it names the keys", async () => {
+    const key = "arn:aws:kms:us-east-1:444455556666:key/0123abcd-12ab-34cd-56ef-0123456789ab";
+    const secrets = {
+      TOKEN: "arn:aws:secretsmanager:us-east-1:444455556666:secret:partner-a1b2c3",
+    };
+    const run = await withApps({ name: "api", image: IMAGE, secrets, secretKeys: [key] });
+    // ECS hands the secret over when a task starts, and the application may read it again.
+    for (const role of ["api-role", "api-execution-role"]) {
+      const { Statement } = JSON.parse(
+        run.inputs(`containers-apps-${role}-policy`).policy as string,
+      ) as { Statement: Array<{ Sid?: string; Resource: string[] }> };
+      expect(Statement.find(({ Sid }) => Sid === "OwnSecretsKey")?.Resource, role).toEqual([
+        "arn:aws:sample:us-east-1:123456789012:security/secretsKeyArn",
+        key,
+      ]);
+    }
+    for (const wrong of ["arn:aws:kms:us-east-1:444455556666:alias/a", "arn:aws:kms:*:*:key/*"]) {
+      await expect(
+        withApps({ name: "api", image: IMAGE, secrets, secretKeys: [wrong] }),
+      ).rejects.toThrow("containers-apps:apps");
+    }
   });
 
   it("runs workers without a load balancer, as many as there is work", async () => {

@@ -15,6 +15,8 @@ export interface AppSettings {
   readonly env: Readonly<Record<string, string>>;
   /** Handed over when a task starts, by variable: the ARN of a secret, or of a member of one. */
   readonly secrets: Readonly<Record<string, SecretSource>>;
+  /** Keys of secrets that are not under the deployment's own. */
+  readonly secretKeys: readonly string[];
   readonly database: DatabaseLink | undefined;
   /** What it may do in the account besides: buckets, tables, queues, anything. */
   readonly permissions: readonly Permission[];

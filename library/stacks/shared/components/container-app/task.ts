@@ -87,7 +87,7 @@ export class AppTask extends CloudComponent {
         description: `What the application ${app.name} may do`,
         trust: trustService("ecs-tasks.amazonaws.com"),
         statements: [
-          ...readSecrets([...new Set(own)], around.secretsKeyArn),
+          ...readSecrets([...new Set(own)], around.secretsKeyArn, ...app.secretKeys),
           ...(files ? this.fileStatements(files) : []),
           ...ownPermissions(app, around.dataKeyArn),
           ...(app.sessions ? this.sessionStatements() : []),
@@ -113,7 +113,7 @@ export class AppTask extends CloudComponent {
             Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
             Resource: pulumi.interpolate`${logGroup.arn}:*`,
           },
-          ...readSecrets(handed, around.secretsKeyArn),
+          ...readSecrets(handed, around.secretsKeyArn, ...app.secretKeys),
         ],
         managedPolicies: [managedPolicyArn("AmazonEC2ContainerRegistryPullOnly")],
       },
