@@ -13,14 +13,19 @@ const CLIENT = [
 
 export function createFileSystem(config: StorageConfig): aws.efs.FileSystem {
   const { context } = config;
-  const fileSystem = new aws.efs.FileSystem(context.logical("file-system"), {
-    encrypted: true,
-    kmsKeyId: config.dataKeyArn,
-    performanceMode: "generalPurpose",
-    throughputMode: "elastic",
-    lifecyclePolicies: [{ transitionToIa: "AFTER_30_DAYS" }],
-    tags: context.tags("file-system"),
-  });
+  const fileSystem = new aws.efs.FileSystem(
+    context.logical("file-system"),
+    {
+      encrypted: true,
+      kmsKeyId: config.dataKeyArn,
+      performanceMode: "generalPurpose",
+      throughputMode: "elastic",
+      lifecyclePolicies: [{ transitionToIa: "AFTER_30_DAYS" }],
+      tags: context.tags("file-system"),
+    },
+    // EFS deletes whatever is in it and asks nobody.
+    { protect: !config.forceDestroy },
+  );
   new aws.efs.FileSystemPolicy(context.logical("file-system-policy"), {
     fileSystemId: fileSystem.id,
     policy: policyDocument([

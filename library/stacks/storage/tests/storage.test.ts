@@ -59,6 +59,15 @@ describe("storage", () => {
     expect(prod.all("aws:backup/plan:Plan")).toHaveLength(1);
   });
 
+  it("refuses to delete the file system, unless its content may go", async () => {
+    const guarded = async (config: object): Promise<unknown> =>
+      (await runStack("storage", { environment: "stage", config: { ...config } })).resources.find(
+        ({ name }) => name === "storage-file-system",
+      )?.request.protect;
+    expect(await guarded({})).toBe(true);
+    expect(await guarded({ forceDestroy: true })).toBe(false);
+  });
+
   it("lets nobody mount without a role, past an access point or in plain text", async () => {
     const run = await runStack("storage", { environment: "prod" });
     const { Statement } = JSON.parse(run.inputs("storage-file-system-policy").policy as string) as {
