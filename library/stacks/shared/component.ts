@@ -10,6 +10,9 @@ import * as pulumi from "@pulumi/pulumi";
 import type { StackContext } from "./context";
 
 export abstract class CloudComponent extends pulumi.ComponentResource {
+  /** Whether its parts stay in the cloud when they are destroyed; a component alone is nothing. */
+  private readonly stays: boolean;
+
   /** `kind` names the type; `name` is the logical name without the component's prefix. */
   protected constructor(
     kind: string,
@@ -18,6 +21,7 @@ export abstract class CloudComponent extends pulumi.ComponentResource {
     options: pulumi.ComponentResourceOptions = {},
   ) {
     super(`cloud:components:${kind}`, context.logical(name), {}, options);
+    this.stays = options.retainOnDelete ?? false;
   }
 
   /**
@@ -25,12 +29,17 @@ export abstract class CloudComponent extends pulumi.ComponentResource {
    * that they are the same, so that nobody's bucket is replaced by moving it into a component.
    */
   protected part<T extends pulumi.CustomResourceOptions>(more?: T): pulumi.CustomResourceOptions {
-    return { parent: this, aliases: [{ parent: pulumi.rootStackResource }], ...more };
+    return {
+      parent: this,
+      aliases: [{ parent: pulumi.rootStackResource }],
+      ...(this.stays && { retainOnDelete: true }),
+      ...more,
+    };
   }
 
   /** Like `part`, for a component inside of this one; its own parts have aliases of their own. */
   protected inner(more: pulumi.ComponentResourceOptions = {}): pulumi.ComponentResourceOptions {
-    return { parent: this, ...more };
+    return { parent: this, ...(this.stays && { retainOnDelete: true }), ...more };
   }
 }
 

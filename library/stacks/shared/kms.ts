@@ -46,7 +46,8 @@ export class CustomerKey extends CloudComponent {
     new aws.kms.Alias(
       ctx.logical(name, "alias"),
       { name: `alias/${ctx.physical(200, name)}`, targetKeyId: key.keyId },
-      this.part({ aliases: [{ parent: key }] }),
+      // A key that stays gives its name back, so that the deployment can be made again.
+      this.part({ aliases: [{ parent: key }], retainOnDelete: false }),
     );
     this.arn = key.arn;
     this.registerOutputs({ arn: this.arn });

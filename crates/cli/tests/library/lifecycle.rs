@@ -115,15 +115,13 @@ fn deploys_and_goes_away(environment: &str) {
         assert_eq!(renewed.losses(STATEFUL), BTreeSet::new());
         upgrades::one_by_one(&place);
     }
-    if environment == "prod" {
-        // What is protected goes only when somebody has said so first.
-        place.unprotect(environment);
-        place.events("deploy", environment, QUICK);
-    }
+    // What is protected goes only when somebody has said so first.
+    place.unprotect(environment);
+    place.events("deploy", environment, QUICK);
     let needs = place.needs(environment);
     let events = place.events("destroy", environment, &["--yes"]);
     assert_eq!(place.recorded(environment), 0);
-    assert_eq!(place.objects(environment), BTreeSet::new());
+    place.assert_only_the_data_key_is_left(environment);
     let down = ResourceSteps::read(&events);
     down.assert_deleted_in_order(&needs);
     if environment == "prod" {

@@ -160,12 +160,23 @@ impl LibrarySite {
         fs::write(self.path("cloud/rehearsal/invokes.yaml"), answers).unwrap();
     }
 
-    /// Takes the protection off whatever production refuses to delete.
+    /// Takes the protection off whatever an environment refuses to delete.
     pub(crate) fn unprotect(&self, environment: &str) {
-        for stack in PROTECTED {
-            let edit = [("deletionProtection: true", "deletionProtection: false")];
-            self.edit_stack(stack, environment, &edit);
+        if environment == "prod" {
+            for stack in PROTECTED {
+                let edit = [("deletionProtection: true", "deletionProtection: false")];
+                self.edit_stack(stack, environment, &edit);
+            }
         }
+        let files = [("forceDestroy: false", "forceDestroy: true")];
+        self.edit_stack("storage", environment, &files);
+    }
+
+    /// Asserts that a destroy left nothing but the key to snapshots and backups.
+    pub(crate) fn assert_only_the_data_key_is_left(&self, environment: &str) {
+        let left: Vec<String> = self.objects(environment).into_iter().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].contains("aws:kms/key:Key"), "{left:?}");
     }
 
     /// Resources that the engine's records know, over all units of an environment.

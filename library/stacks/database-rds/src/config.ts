@@ -85,6 +85,10 @@ export function readConfig(): DatabaseConfig {
     rotationDays: reader.integer("rotationDays", { default: 7, min: 1, max: 365 }),
     logRetentionDays: readRetention(reader),
   };
+  const keyRetained = reader.flag("dataKeyRetained", true);
+  if (database.finalSnapshot && !keyRetained) {
+    reader.problem("finalSnapshot", "needs security:retainDataKey; the key goes with it otherwise");
+  }
   if (!INTERVALS.includes(database.monitoringIntervalSeconds)) {
     reader.problem("monitoringIntervalSeconds", `must be one of ${INTERVALS.join(", ")}`);
   }

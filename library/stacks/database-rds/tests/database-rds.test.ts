@@ -1,7 +1,9 @@
+import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, it } from "vitest";
 import { keepsItsContract } from "../../shared/testing/contract";
-import { sameKind } from "../../shared/components/postgres/retention";
-import { runStack } from "../../shared/testing/harness";
+import { originOf, sameKind, sameOrigin } from "../../shared/components/postgres/retention";
+import type { DatabaseSettings } from "../../shared/components/postgres/settings";
+import { readStackConfig, runStack, settle } from "../../shared/testing/harness";
 import type { Values } from "../../shared/testing/template";
 
 keepsItsContract("database-rds");
@@ -271,6 +273,81 @@ describe("database-rds", () => {
     expect((await runStack("database-rds")).inputs("database-rds-postgres")).not.toHaveProperty(
       "snapshotIdentifier",
     );
+  });
+
+  it("stays what it is after a restore from a snapshot under another key", async () => {
+    const other = "arn:aws:kms:us-east-1:123456789012:key/another";
+    const restored = await runStack("database-rds", {
+      config: { restoreFromSnapshot: "rds:before-the-accident", readReplicas: 1 },
+      known: { "database-rds-postgres": { kmsKeyId: other } },
+    });
+    const later = await runStack("database-rds", { config: { readReplicas: 1 } });
+    for (const run of [restored, later]) {
+      for (const name of ["database-rds-postgres", "database-rds-replica-0"]) {
+        const found = run.resources.find((one) => one.name === name);
+        expect(found?.request.ignoreChanges, name).toContain("kmsKeyId");
+      }
+    }
+    // RDS makes replicas under the key of their source only.
+    expect(restored.inputs("database-rds-replica-0").kmsKeyId).toBe(other);
+    // Aurora takes the key together with the snapshot.
+    const aurora = await runStack("database-rds", {
+      config: { kind: "aurora", restoreFromSnapshot: "last" },
+    });
+    const cluster = aurora.resources.find(({ name }) => name === "database-rds-aurora");
+    expect(cluster?.request.ignoreChanges).not.toContain("kmsKeyId");
+  });
+
+  it("refuses a restore that would not happen, because a database is there", async () => {
+    const settings = async (config: Values): Promise<DatabaseSettings> =>
+      ((await readStackConfig("database-rds", { config })) as { database: DatabaseSettings })
+        .database;
+    const last = await settings({ restoreFromSnapshot: "last" });
+    expect(() => sameOrigin("", last)).toThrow(
+      "the database is there already and began empty; a restore from last",
+    );
+    expect(() => sameOrigin("first", last)).toThrow(
+      "was made from first; a restore from last is for one that is not there",
+    );
+    const past = await settings({ restoreFromDatabase: "shop" });
+    expect(() => sameOrigin("last", past)).toThrow("a restore from shop latest is for one that");
+    // The setting may stay, and may go.
+    expect(sameOrigin("last", last)).toBe("last");
+    expect(sameOrigin("shop latest", past)).toBe("shop latest");
+    expect(sameOrigin("last", await settings({}))).toBe("last");
+    // What a database was made from is what its state knows, whatever is asked for now.
+    const of = (snapshot?: string, from?: object): Promise<string> =>
+      settle(
+        originOf({
+          snapshotIdentifier: pulumi.output(snapshot),
+          restoreToPointInTime: pulumi.output(from),
+        }),
+      );
+    expect(await of()).toBe("");
+    expect(await of("last")).toBe("last");
+    expect(await of(undefined, { sourceDbInstanceIdentifier: "shop" })).toBe("shop latest");
+    expect(
+      await of(undefined, { sourceClusterIdentifier: "shop", restoreToTime: "2026-05-01" }),
+    ).toBe("shop 2026-05-01");
+  });
+
+  it("leaves its backups and the key to them wherever it leaves a last snapshot", async () => {
+    for (const kind of ["instance", "aurora"]) {
+      const name = kind === "aurora" ? "database-rds-aurora" : "database-rds-postgres";
+      for (const [finalSnapshot, deletionProtection] of [
+        [true, false],
+        [false, false],
+      ]) {
+        const run = await runStack("database-rds", {
+          config: { kind, finalSnapshot, deletionProtection },
+        });
+        // Protection is off on the way to a destroy, and must not take the backups along.
+        expect(run.inputs(name).deleteAutomatedBackups, name).toBe(!finalSnapshot);
+      }
+    }
+    await expect(
+      runStack("database-rds", { config: { finalSnapshot: true, dataKeyRetained: false } }),
+    ).rejects.toThrow("database-rds:finalSnapshot needs security:retainDataKey");
   });
 
   it("has alarms that tell the topic", async () => {

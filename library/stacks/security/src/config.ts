@@ -12,6 +12,8 @@ export interface SecurityConfig {
   readonly alertEmails: readonly string[];
   readonly monthlyBudgetUsd: number;
   readonly manageAccountBaseline: boolean;
+  /** What outlives a deployment is under this key: snapshots and backups. */
+  readonly retainDataKey: boolean;
 }
 
 export function readConfig(): SecurityConfig {
@@ -32,6 +34,7 @@ export function readConfig(): SecurityConfig {
     alertEmails,
     monthlyBudgetUsd: reader.integer("monthlyBudgetUsd", { min: 1, max: 10_000_000 }),
     manageAccountBaseline: reader.flag("manageAccountBaseline", false),
+    retainDataKey: reader.flag("retainDataKey", true),
   });
 }
 

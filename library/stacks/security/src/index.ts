@@ -15,7 +15,6 @@ const topicArn = createAlarmTopic(config, keys);
 createSubscriptions(config, topicArn);
 if (config.manageAccountBaseline) {
   new AccountBaseline(config.context, {
-    forceDestroy: !config.context.isProduction,
     retentionDays: 365,
     alarmTopicArn: topicArn,
   });
@@ -30,6 +29,7 @@ export const lambdaSecurityGroupId = groups.lambda.id;
 export const databaseSecurityGroupId = groups.database.id;
 export const fileSystemSecurityGroupId = groups["file-system"].id;
 export const dataKeyArn = keys.data.arn;
+export const dataKeyRetained = config.retainDataKey;
 export const logsKeyArn = keys.logs.arn;
 export const secretsKeyArn = keys.secrets.arn;
 export const ec2InstanceProfileName = createInstanceProfile(config).name;

@@ -8,13 +8,18 @@ export interface Keys {
   readonly secrets: CustomerKey;
 }
 
-export function createKeys({ context }: SecurityConfig): Keys {
+export function createKeys({ context, retainDataKey }: SecurityConfig): Keys {
   return {
-    data: new CustomerKey(context, "data-key", {
-      description: "Data at rest: disks, buckets, databases, queues, images",
-      services: ["s3", "sns", "events"],
-      viaServices: ["ec2", "rds", "s3", "sqs", "ecr", "elasticfilesystem", "lambda"],
-    }),
+    data: new CustomerKey(
+      context,
+      "data-key",
+      {
+        description: "Data at rest: disks, buckets, databases, queues, images",
+        services: ["s3", "sns", "events"],
+        viaServices: ["ec2", "rds", "s3", "sqs", "ecr", "elasticfilesystem", "lambda"],
+      },
+      { retainOnDelete: retainDataKey },
+    ),
     logs: new CustomerKey(context, "logs-key", {
       description: "Logs and notifications",
       services: ["logs", "cloudwatch", "sns", "budgets", "events"],

@@ -135,6 +135,32 @@ describe("security", () => {
     expect(run.inputs("security-account-records").forceDestroy).toBe(false);
   });
 
+  it.each(["dev", "prod"] as const)(
+    "in %s: leaves the account protected and recorded when the deployment is destroyed",
+    async (environment) => {
+      const run = await runStack("security", {
+        environment,
+        config: { manageAccountBaseline: true },
+      });
+      const plain = await runStack("security", { environment });
+      const others = new Set(plain.resources.map(({ name }) => name));
+      const baseline = run.resources.filter(({ name }) => !others.has(name));
+      expect(baseline.length).toBeGreaterThan(20);
+      const goes = baseline.filter(({ request }) => !request.retainOnDelete);
+      // Only what tells a topic that is no more, and the name of a key.
+      expect(goes.map(({ name }) => name).sort()).toEqual([
+        "security-account-openings",
+        "security-account-openings-target",
+        "security-account-threats",
+        "security-account-threats-target",
+        "security-account-weaknesses",
+        "security-account-weaknesses-target",
+        "security-trail-key-alias",
+      ]);
+      expect(run.inputs("security-account-records").forceDestroy).toBe(false);
+    },
+  );
+
   it("tells the topic of serious findings, and nothing stands in the way", async () => {
     const run = await runStack("security", { config: { manageAccountBaseline: true } });
     const sources = run

@@ -19,7 +19,6 @@ import {
 } from "../policies";
 
 export interface AccountBaselineArgs {
-  readonly forceDestroy: boolean;
   /** Days that records are kept. */
   readonly retentionDays: number;
   /** Who hears of findings; its policy must let EventBridge publish. */
@@ -73,6 +72,11 @@ export class AccountBaseline extends CloudComponent {
     this.registerOutputs({ recordBucketName: this.recordBucketName });
   }
 
+  /** They protect and record the account, which is there longer than any deployment. */
+  private kept(more: pulumi.CustomResourceOptions = {}): pulumi.CustomResourceOptions {
+    return this.part({ retainOnDelete: true, ...more });
+  }
+
   private setDefaults(): void {
     const { context } = this;
     new aws.s3.AccountPublicAccessBlock(
@@ -83,17 +87,17 @@ export class AccountBaseline extends CloudComponent {
         ignorePublicAcls: true,
         restrictPublicBuckets: true,
       },
-      this.part(),
+      this.kept(),
     );
     new aws.ebs.EncryptionByDefault(
       context.logical("account-disk-encryption"),
       { enabled: true },
-      this.part(),
+      this.kept(),
     );
     new aws.ec2.InstanceMetadataDefaults(
       context.logical("account-metadata"),
       { httpTokens: "required", httpPutResponseHopLimit: 2 },
-      this.part(),
+      this.kept(),
     );
     new aws.iam.AccountPasswordPolicy(
       context.logical("account-passwords"),
@@ -107,7 +111,7 @@ export class AccountBaseline extends CloudComponent {
         maxPasswordAge: 90,
         allowUsersToChangePassword: true,
       },
-      this.part(),
+      this.kept(),
     );
   }
 
@@ -116,14 +120,15 @@ export class AccountBaseline extends CloudComponent {
       this.context,
       "account-records",
       {
-        forceDestroy: this.args.forceDestroy,
+        // Whoever destroys a deployment must not take the account's memory along.
+        forceDestroy: false,
         expireAfterDays: this.args.retentionDays,
         statements: (bucketArn) => [
           ...delivery("cloudtrail", bucketArn),
           ...delivery("config", bucketArn),
         ],
       },
-      this.inner(),
+      this.inner({ retainOnDelete: true }),
     );
   }
 
@@ -134,7 +139,7 @@ export class AccountBaseline extends CloudComponent {
       context,
       "trail-key",
       { description: "Records of calls", services: ["cloudtrail"] },
-      this.inner(),
+      this.inner({ retainOnDelete: true }),
     );
     return new aws.cloudtrail.Trail(
       context.logical("trail"),
@@ -147,7 +152,7 @@ export class AccountBaseline extends CloudComponent {
         kmsKeyId: key.arn,
         tags: context.tags("trail"),
       },
-      this.part(),
+      this.kept(),
     );
   }
 
@@ -170,7 +175,7 @@ export class AccountBaseline extends CloudComponent {
         ],
         managedPolicies: [managedPolicyArn("service-role/AWS_ConfigRole")],
       },
-      this.inner(),
+      this.inner({ retainOnDelete: true }),
     );
     const recorder = new aws.cfg.Recorder(
       context.logical("recorder"),
@@ -179,18 +184,18 @@ export class AccountBaseline extends CloudComponent {
         roleArn: role.arn,
         recordingGroup: { allSupported: true, includeGlobalResourceTypes: true },
       },
-      this.part(),
+      this.kept(),
     );
     const channel = new aws.cfg.DeliveryChannel(
       context.logical("recorder-channel"),
       { name: context.physical(256, "channel"), s3BucketName: records.id },
-      this.part({ dependsOn: [recorder] }),
+      this.kept({ dependsOn: [recorder] }),
     );
     const status = new aws.cfg.RecorderStatus(
       context.logical("recorder-status"),
       { name: recorder.name, isEnabled: true },
       // A recorder without a place to deliver to cannot be turned on.
-      this.part({ dependsOn: [channel] }),
+      this.kept({ dependsOn: [channel] }),
     );
     return status.name;
   }
@@ -204,7 +209,7 @@ export class AccountBaseline extends CloudComponent {
         findingPublishingFrequency: "FIFTEEN_MINUTES",
         tags: context.tags("detector"),
       },
-      this.part(),
+      this.kept(),
     );
     new aws.accessanalyzer.Analyzer(
       context.logical("access-analyzer"),
@@ -213,19 +218,19 @@ export class AccountBaseline extends CloudComponent {
         type: "ACCOUNT",
         tags: context.tags("access-analyzer"),
       },
-      this.part(),
+      this.kept(),
     );
     const hub = new aws.securityhub.Account(
       context.logical("security-hub"),
       { enableDefaultStandards: false, autoEnableControls: true },
-      this.part(),
+      this.kept(),
     );
     // Its checks read what the recorder wrote; without one they all fail.
     const standard = pulumi.interpolate`arn:${partitionName()}:securityhub:${regionName()}::standards/aws-foundational-security-best-practices/v/1.0.0`;
     new aws.securityhub.StandardsSubscription(
       context.logical("security-standard"),
       { standardsArn: after(standard, [recording]) },
-      this.part({ dependsOn: [hub] }),
+      this.kept({ dependsOn: [hub] }),
     );
   }
 

@@ -152,3 +152,21 @@ export function survivors(deployment: Composition): string[] {
   }
   return found.sort();
 }
+
+/** What outlives its key: snapshots and backups of no end, and secrets that can be had back. */
+export function lostKeys(deployment: Composition): string[] {
+  const keys = deployment.all("aws:kms/key:Key");
+  const found: string[] = [];
+  for (const { name, inputs } of deployment.resources) {
+    const stays = inputs.skipFinalSnapshot === false || inputs.deleteAutomatedBackups === false;
+    const days = stays ? Number.POSITIVE_INFINITY : Number(inputs.recoveryWindowInDays ?? 0);
+    const key = keys.find((one) => arn("kms", one.name) === inputs.kmsKeyId);
+    if (days > 0 && key?.request.retainOnDelete !== true) {
+      const lives = Number(key?.inputs.deletionWindowInDays ?? 0);
+      if (lives < days) {
+        found.push(`${name} is there for ${days} days, and its key for ${lives}`);
+      }
+    }
+  }
+  return found.sort();
+}

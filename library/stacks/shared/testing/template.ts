@@ -182,7 +182,7 @@ export function sample(stack: string, output: string): unknown {
     case "integer":
       return output.endsWith("Percent") ? 30 : 5432;
     case "boolean":
-      return false;
+      return output === "dataKeyRetained";
     case "string":
       return sampleText(stack, output);
   }

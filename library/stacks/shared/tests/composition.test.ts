@@ -4,6 +4,7 @@ import {
   canReach,
   publicDoors,
   secretReaders,
+  lostKeys,
   servedBy,
   statements,
   survivors,
@@ -342,9 +343,7 @@ describe("spare capacity", () => {
         environment,
         config: { "services-ecs": { spotPercent } },
       });
-      const [cluster] = deployment.all(
-        "aws:ecs/clusterCapacityProviders:ClusterCapacityProviders",
-      );
+      const [cluster] = deployment.all("aws:ecs/clusterCapacityProviders:ClusterCapacityProviders");
       const services = deployment.all("aws:ecs/service:Service");
       expect(services).toHaveLength(1);
       for (const { inputs } of services) {
@@ -426,13 +425,35 @@ describe("what survives a destroy", () => {
         "database-rds-postgres leaves a snapshot",
         "database-rds-postgres refuses",
         "secrets-database-user can be had back for 30 days",
-        "security-data-key can be had back for 30 days",
+        "security-data-key stays",
         "services-ecr-api refuses while it holds something",
         "services-eks-cluster refuses",
         "services-ecs-internal-load-balancer refuses",
         "storage-data refuses while it holds something",
+        "storage-file-system refuses",
       ]),
     );
+  });
+
+  it.each(ENVIRONMENTS)(
+    "in %s: can still be decrypted as long as it is there",
+    async (environment) => {
+      for (const template of ["default", "data-platform"]) {
+        const deployment = await compose(template, { environment });
+        expect(lostKeys(deployment), template).toEqual([]);
+      }
+      const aurora = await compose("default", {
+        environment,
+        config: { "database-rds": { kind: "aurora" } },
+      });
+      expect(lostKeys(aurora)).toEqual([]);
+    },
+  );
+
+  it("is lost with its key, and then the deployment is refused", async () => {
+    await expect(
+      compose("default", { environment: "prod", config: { security: { retainDataKey: false } } }),
+    ).rejects.toThrow("database-rds:finalSnapshot needs security:retainDataKey");
   });
 });
 

@@ -63,6 +63,41 @@ export function sameKind(is: string, wanted: DatabaseKind): string {
   return is;
 }
 
+/** Which backup a database was made from, as its state knows it. */
+export function originOf(database: {
+  readonly snapshotIdentifier: pulumi.Output<string | undefined>;
+  readonly restoreToPointInTime: pulumi.Output<MadeFromPast | undefined>;
+}): pulumi.Output<string> {
+  return pulumi
+    .all([database.snapshotIdentifier, database.restoreToPointInTime])
+    .apply(([snapshot, past]) => snapshot || (past ? pastOf(past) : ""));
+}
+
+interface MadeFromPast {
+  readonly sourceDbInstanceIdentifier?: string;
+  readonly sourceClusterIdentifier?: string;
+  readonly restoreTime?: string;
+  readonly restoreToTime?: string;
+}
+
+function pastOf(past: MadeFromPast): string {
+  const database = past.sourceDbInstanceIdentifier ?? past.sourceClusterIdentifier ?? "";
+  return `${database} ${past.restoreTime ?? past.restoreToTime ?? "latest"}`;
+}
+
+/** The backup that a database was made from, or an error when another one is asked for. */
+export function sameOrigin(made: string, settings: DatabaseSettings): string {
+  const wanted = Object.values(origin(settings)).join(" ");
+  if (wanted !== "" && wanted !== made) {
+    const now = made === "" ? "began empty" : `was made from ${made}`;
+    throw new Error(
+      `the database is there already and ${now}; a restore from ${wanted} is for one that is not there. ` +
+        "Destroy database-rds first, which leaves a last snapshot, or take the restore out of the configuration",
+    );
+  }
+  return made;
+}
+
 function origin(settings: DatabaseSettings): Record<string, string> {
   const { restoreFromSnapshot: snapshot, restoreFromPast: past } = settings;
   return {

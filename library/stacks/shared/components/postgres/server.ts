@@ -11,7 +11,14 @@ import { createLogGroup } from "../../logs";
 import { managedPolicyArn, ServiceRole, trustService } from "../../policies";
 import { range } from "../../utils";
 import { createMaster, type OwnMaster } from "./master";
-import { finalSnapshot, keptKind, restoredCluster, restoredInstance } from "./retention";
+import {
+  finalSnapshot,
+  keptKind,
+  originOf,
+  restoredCluster,
+  restoredInstance,
+  sameOrigin,
+} from "./retention";
 import { type DatabaseSettings, type PostgresServer, SERVERLESS } from "./settings";
 
 /** Making, growing and deleting a database takes longer than other things. */
@@ -36,6 +43,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
   readonly masterSecretArn: pulumi.Output<string>;
   readonly master: OwnMaster | undefined;
   readonly resourceId: pulumi.Output<string>;
+  readonly origin: pulumi.Output<string>;
   readonly metricDimension: PostgresServer["metricDimension"];
   /** Fails when the database is of another kind already: its data would be left behind. */
   readonly kind: pulumi.Output<string>;
@@ -54,7 +62,10 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
     this.master = made.master;
     this.resourceId = made.resourceId;
     this.metricDimension = made.metricDimension;
-    this.kind = keptKind(context, settings, this.part());
+    this.origin = made.origin;
+    // A restore that is asked for and does not happen must not look as if it had.
+    const restored = made.origin.apply((origin) => sameOrigin(origin, settings));
+    this.kind = after(keptKind(context, settings, this.part()), [restored]);
     if (made.master === undefined) {
       new aws.secretsmanager.SecretRotation(
         context.logical("master-rotation"),
@@ -106,7 +117,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         backupWindow: "03:00-04:00",
         maintenanceWindow: "sun:04:30-sun:05:30",
         copyTagsToSnapshot: true,
-        deleteAutomatedBackups: !settings.deletionProtection,
+        deleteAutomatedBackups: !settings.finalSnapshot,
         ...this.lastWords(identifier),
         ...restoredInstance(settings),
         enabledCloudwatchLogsExports: logs,
@@ -117,8 +128,10 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       },
       this.part({
         dependsOn: this.createLogGroups("instance", identifier, logs),
-        // A backup is where a database comes from, not what it is: another one changes nothing.
-        ignoreChanges: ["snapshotIdentifier", "restoreToPointInTime"],
+        // A backup is where a database comes from, not what it is: another one changes nothing. It also
+        // says under which key the database is, and no database ever moves to another key: a
+        // difference there would be a new, empty one.
+        ignoreChanges: ["snapshotIdentifier", "restoreToPointInTime", "kmsKeyId"],
         customTimeouts: TIMEOUTS,
       }),
     );
@@ -134,6 +147,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         instance.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
       master,
       resourceId: instance.resourceId,
+      origin: originOf(instance),
       metricDimension: "DBInstanceIdentifier",
     };
   }
@@ -148,7 +162,8 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         instanceClass: settings.instanceClass,
         autoMinorVersionUpgrade: false,
         storageEncrypted: true,
-        kmsKeyId: settings.dataKeyArn,
+        // Where the source came from a snapshot under another key, so must its replicas.
+        kmsKeyId: source.kmsKeyId,
         vpcSecurityGroupIds: [settings.securityGroupId],
         publiclyAccessible: false,
         parameterGroupName: source.parameterGroupName,
@@ -159,7 +174,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         applyImmediately: this.atOnce(),
         tags: context.tags(`replica-${index}`),
       },
-      this.part({ customTimeouts: TIMEOUTS }),
+      this.part({ ignoreChanges: ["kmsKeyId"], customTimeouts: TIMEOUTS }),
     );
   }
 
@@ -189,6 +204,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         preferredBackupWindow: "03:00-04:00",
         preferredMaintenanceWindow: "sun:04:30-sun:05:30",
         copyTagsToSnapshot: true,
+        deleteAutomatedBackups: !settings.finalSnapshot,
         ...this.lastWords(identifier),
         ...restoredCluster(settings),
         enabledCloudwatchLogsExports: logs,
@@ -241,6 +257,7 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
       masterSecretArn: cluster.masterUserSecrets.apply((secrets) => secrets[0]?.secretArn ?? ""),
       master: undefined,
       resourceId: cluster.clusterResourceId,
+      origin: originOf(cluster),
       metricDimension: "DBClusterIdentifier",
     };
   }

@@ -63,5 +63,7 @@ export interface PostgresServer {
   readonly master: OwnMaster | undefined;
   /** Another one for every database that ever had the identifier. */
   readonly resourceId: pulumi.Output<string>;
+  /** The backup that it was made from; empty for one that began empty. */
+  readonly origin: pulumi.Output<string>;
   readonly metricDimension: "DBInstanceIdentifier" | "DBClusterIdentifier";
 }
