@@ -1,5 +1,5 @@
 /** Encryption: customer keys for what is kept, and TLS for what is sent. */
-import { about, isObject, isTrue, objects, type Props, type Rule, text } from "./rule";
+import { about, isObject, isReplica, isTrue, objects, type Props, type Rule, text } from "./rule";
 
 const description = "Data at rest is encrypted with a customer key";
 
@@ -22,21 +22,31 @@ function isCustomerKey(value: unknown): boolean {
   return typeof value !== "string" || (value.trim() !== "" && !/(^|\/|:)alias\/aws\//.test(value));
 }
 
+/** Query logs must be in us-east-1, where a deployment may have no key; names are no secret. */
+export function isQueryLogName(name: unknown): boolean {
+  return text(name).startsWith("/aws/route53/");
+}
+
 export const customerKey = about(
   Object.keys(KEYS),
   { name: "customer-key", description },
   (props, { type }) => {
     const property = KEYS[type] ?? "";
-    // Query logs must be in us-east-1, where a deployment may have no key; names are no secret.
-    const queryLog = typeof props.name === "string" && props.name.startsWith("/aws/route53/");
-    return isCustomerKey(props[property]) || queryLog
+    // Those of Route 53 are a matter of the whole unit: `query-logs`.
+    return isCustomerKey(props[property]) || isQueryLogName(props.name)
       ? []
       : [`${property} is not set to a customer key; use one of the component security`];
   },
 );
 
 export const databaseEncryption = about(
-  ["aws:rds/instance:Instance", "aws:rds/cluster:Cluster", "aws:efs/fileSystem:FileSystem"],
+  [
+    "aws:rds/instance:Instance",
+    "aws:rds/cluster:Cluster",
+    "aws:docdb/cluster:Cluster",
+    "aws:neptune/cluster:Cluster",
+    "aws:efs/fileSystem:FileSystem",
+  ],
   { name: "store-encryption", description },
   (props, { type }) => {
     const flag = type.startsWith("aws:efs") ? "encrypted" : "storageEncrypted";
@@ -44,11 +54,9 @@ export const databaseEncryption = about(
     if (!isTrue(props[flag])) {
       problems.push(`${flag} must be true`);
     }
-    const replica = props.replicateSourceDb !== undefined;
-    if (!isCustomerKey(props.kmsKeyId) && !replica) {
-      problems.push(
-        "kmsKeyId is not a customer key; use the one for data of the component security",
-      );
+    const key = type.startsWith("aws:neptune/") ? props.kmsKeyArn : props.kmsKeyId;
+    if (!isCustomerKey(key) && !isReplica(props)) {
+      problems.push("the key is not a customer's; use the one for data of the component security");
     }
     return problems;
   },
@@ -72,7 +80,14 @@ export const diskEncryption = about(
       ...objects(props.ebsBlockDevices),
       props.rootBlockDevice,
     ].filter(isObject);
-    return disks.some((disk) => !isTrue(disk.encrypted)) ? ["every disk must be encrypted"] : [];
+    if (disks.some((disk) => !isTrue(disk.encrypted))) {
+      return ["every disk must be encrypted"];
+    }
+    // One that is not listed is as the image has it; a launch template may list it instead.
+    const listed = isObject(props.rootBlockDevice) || props.launchTemplate !== undefined;
+    return type.endsWith("LaunchTemplate") || listed
+      ? []
+      : ["list rootBlockDevice with encrypted: true; the image decides otherwise"];
   },
 );
 
@@ -104,7 +119,7 @@ export const tlsListeners = about(
     const protocol = text(props.protocol).toUpperCase();
     if (protocol === "HTTPS" || protocol === "TLS") {
       const policy = text(props.sslPolicy);
-      return /TLS-?1[23]|TLS13|FS-1-2/.test(policy)
+      return /-(TLS13|TLS|FS)-1-[23](-|$)/.test(policy)
         ? []
         : [
             `sslPolicy ${policy || "is missing, and"} accepts old TLS; use ELBSecurityPolicy-TLS13-1-2-2021-06`,
@@ -152,12 +167,30 @@ export const tableEncryption = about(
 );
 
 export const cacheEncryption = about(
-  ["aws:elasticache/replicationGroup:ReplicationGroup"],
+  ["aws:elasticache/replicationGroup:ReplicationGroup", "aws:elasticache/cluster:Cluster"],
   { name: "cache-encryption", description: "Caches are encrypted at rest and in transit" },
-  (props) =>
-    ["atRestEncryptionEnabled", "transitEncryptionEnabled"]
-      .filter((flag) => !isTrue(props[flag]))
-      .map((flag) => `${flag} must be true`),
+  (props, { type }) => {
+    const single = type === "aws:elasticache/cluster:Cluster";
+    if (single && text(props.replicationGroupId) !== "") {
+      return [];
+    }
+    // A single cluster knows no encryption at rest; only Memcached should be one.
+    const flags = single
+      ? ["transitEncryptionEnabled"]
+      : ["atRestEncryptionEnabled", "transitEncryptionEnabled"];
+    return flags.filter((flag) => !isTrue(props[flag])).map((flag) => `${flag} must be true`);
+  },
+);
+
+export const tlsPages = about(
+  ["aws:cloudfront/distribution:Distribution"],
+  { name: "tls-pages", description: "CloudFront speaks TLS; plain HTTP is redirected or refused" },
+  ({ defaultCacheBehavior, orderedCacheBehaviors }) =>
+    [defaultCacheBehavior, ...objects(orderedCacheBehaviors)]
+      .filter(isObject)
+      .some(({ viewerProtocolPolicy }) => viewerProtocolPolicy === "allow-all")
+      ? ["viewerProtocolPolicy allow-all sends plain HTTP; use redirect-to-https"]
+      : [],
 );
 
 export const encryptionRules: readonly Rule[] = [
@@ -170,4 +203,5 @@ export const encryptionRules: readonly Rule[] = [
   keyRotation,
   tableEncryption,
   cacheEncryption,
+  tlsPages,
 ];

@@ -50,8 +50,13 @@ export function exceptionFor(name: string, config: RuleConfig, today: Date): Exc
   return config.exceptions?.find(
     ({ resource, until }) =>
       // One for everything, or for ever, would be no exception but another rule.
-      until >= day && until <= latest && /[^*]/.test(resource) && matches(resource, name),
+      until >= day && until <= latest && namesSomething(resource) && matches(resource, name),
   );
+}
+
+/** A whole name, or the beginning of one: `*-*` is every name there is. */
+function namesSomething(resource: string): boolean {
+  return !resource.includes("*") || /^[^*]*[A-Za-z0-9]{3}[^*]*\*/.test(resource);
 }
 
 function matches(pattern: string, name: string): boolean {

@@ -11,11 +11,19 @@ export const openPorts = about(
     "aws:ec2/securityGroupRule:SecurityGroupRule",
     "aws:ec2/securityGroup:SecurityGroup",
     "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
+    "aws:ec2/managedPrefixList:ManagedPrefixList",
+    "aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry",
   ],
   { name: "open-ports", description: "The internet reaches ports 80 and 443 only" },
   (props, { type }) => {
     if (type.endsWith(":SecurityGroupRule") && props.type !== "ingress") {
       return [];
+    }
+    if (type.includes("PrefixList")) {
+      const networks = [props.cidr, ...objects(props.entries).map(({ cidr }) => cidr)];
+      return networks.some((network) => isInternet(text(network)))
+        ? ["a list of networks that has the whole internet opens whatever uses it"]
+        : [];
     }
     const rules = type.endsWith("SecurityGroup") ? objects(props.ingress) : [props];
     return rules.filter(isOpen).map((rule) => {
@@ -53,9 +61,28 @@ export const privateStores = about(
     "aws:rds/cluster:Cluster",
     "aws:redshift/cluster:Cluster",
     "aws:dms/replicationInstance:ReplicationInstance",
+    "aws:mq/broker:Broker",
+    "aws:redshiftserverless/workgroup:Workgroup",
+    "aws:docdb/clusterInstance:ClusterInstance",
+    "aws:neptune/clusterInstance:ClusterInstance",
   ],
   { name: "private-stores", description: "Databases have no public address" },
   (props) => (isTrue(props.publiclyAccessible) ? ["publiclyAccessible must be false"] : []),
+);
+
+export const privateCopies = about(
+  [
+    "aws:rds/snapshot:Snapshot",
+    "aws:rds/snapshotCopy:SnapshotCopy",
+    "aws:rds/clusterSnapshot:ClusterSnapshot",
+    "aws:rds/clusterSnapshotCopy:ClusterSnapshotCopy",
+    "aws:ec2/amiLaunchPermission:AmiLaunchPermission",
+  ],
+  { name: "private-copies", description: "Snapshots and images are shared with accounts only" },
+  ({ sharedAccounts, group }) =>
+    texts(sharedAccounts).includes("all") || text(group) === "all"
+      ? ["everybody may copy it; name accounts"]
+      : [],
 );
 
 const BLOCKS = [
@@ -68,6 +95,8 @@ const BLOCKS = [
 export const privateBuckets = about(
   [
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/accountPublicAccessBlock:AccountPublicAccessBlock",
+    "aws:s3/objectCopy:ObjectCopy",
     "aws:s3/bucketAcl:BucketAcl",
     "aws:s3/bucketAclV2:BucketAclV2",
     "aws:s3/bucket:Bucket",
@@ -77,7 +106,7 @@ export const privateBuckets = about(
   ],
   { name: "private-buckets", description: "No bucket is open to the public" },
   (props, { type }) => {
-    if (type.endsWith(":BucketPublicAccessBlock")) {
+    if (/:(Bucket|Account)PublicAccessBlock$/.test(type)) {
       return BLOCKS.filter((block) => !isTrue(props[block])).map(
         (block) => `${block} must be true`,
       );
@@ -111,17 +140,37 @@ export const metadataService = about(
 );
 
 export const noPublicAddress = about(
-  [...MACHINES, "aws:ec2/subnet:Subnet", "aws:ecs/service:Service"],
+  [
+    ...MACHINES,
+    "aws:ec2/subnet:Subnet",
+    "aws:ecs/service:Service",
+    "aws:ecs/taskSet:TaskSet",
+    "aws:cloudwatch/eventTarget:EventTarget",
+    "aws:scheduler/schedule:Schedule",
+    "aws:ec2/eipAssociation:EipAssociation",
+    "aws:ec2/eip:Eip",
+  ],
   { name: "no-public-address", description: "Instances have no public address" },
-  (props) => {
+  (props, { type }) => {
+    const tasks = [props, props.ecsTarget, inside(inside(props, "target"), "ecsParameters")];
+    const attached = [props.instance, props.instanceId, props.networkInterface].some(
+      (one) => one !== undefined && one !== "",
+    );
     const asked =
       isTrue(props.associatePublicIpAddress) ||
       isTrue(props.mapPublicIpOnLaunch) ||
-      (isObject(props.networkConfiguration) && isTrue(props.networkConfiguration.assignPublicIp)) ||
+      tasks.some((task) =>
+        isTrue(inside(inside(task, "networkConfiguration"), "assignPublicIp")),
+      ) ||
+      (type.startsWith("aws:ec2/eip") && (attached || text(props.networkInterfaceId) !== "")) ||
       objects(props.networkInterfaces).some((one) => isTrue(one.associatePublicIpAddress));
     return asked ? ["nothing may get a public address; put a load balancer in front"] : [];
   },
 );
+
+function inside(value: unknown, key: string): unknown {
+  return isObject(value) ? value[key] : undefined;
+}
 
 export const kubernetesEndpoint = about(
   ["aws:eks/cluster:Cluster"],
@@ -148,7 +197,12 @@ export const pinnedImages = about(
   ],
   { name: "pinned-images", description: "Images have a version or a digest" },
   (props) => {
-    const written = [props.containerDefinitions, props.containerProperties, props.ecsProperties];
+    const written = [
+      props.containerDefinitions,
+      props.containerProperties,
+      props.ecsProperties,
+      props.eksProperties,
+    ];
     const images = [
       ...written.flatMap((value) => imagesIn(typeof value === "string" ? parse(value) : value)),
       ...(typeof props.imageUri === "string" ? [props.imageUri] : []),
@@ -175,6 +229,7 @@ function imagesIn(value: unknown): string[] {
 export const exposureRules: readonly Rule[] = [
   openPorts,
   privateStores,
+  privateCopies,
   privateBuckets,
   metadataService,
   noPublicAddress,

@@ -67,6 +67,12 @@ export function stackPolicy(rule: StackRule): StackValidationPolicy {
         urn: resource.urn,
         props: resource.props as Props,
         dependencies: (resource.dependencies ?? []).map(({ urn }) => urn),
+        propertyDependencies: Object.fromEntries(
+          Object.entries(resource.propertyDependencies ?? {}).map(([property, needed]) => [
+            property,
+            needed.map(({ urn }) => urn),
+          ]),
+        ),
       }));
       for (const problem of rule.check(resources)) {
         report(problem);

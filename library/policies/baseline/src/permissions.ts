@@ -1,6 +1,14 @@
 /** Permissions: what a role may do, who may take it, and who may use what we have. */
-import { isEverything, isWholeService, limits, statementsOf, unreadable } from "./policy-document";
-import { about, objects, type Rule, text, texts } from "./rule";
+import { limits, limitsUse, namesSubject } from "./conditions";
+import {
+  isEverything,
+  isWholeService,
+  parse,
+  type PolicyStatement,
+  statementsOf,
+  unreadable,
+} from "./policy-document";
+import { about, isObject, objects, type Props, type Rule, text, texts } from "./rule";
 
 /** Actions with which one can give oneself all others, when they may be used on everything. */
 const ESCALATION = [
@@ -21,6 +29,16 @@ const ESCALATION = [
   "iam:deleteuserpermissionsboundary",
   "iam:createaccesskey",
   "sts:assumerole",
+];
+
+/** Actions that read what is secret, or run what one likes with somebody else's role. */
+const SENSITIVE = [
+  "secretsmanager:getsecretvalue",
+  "secretsmanager:batchgetsecretvalue",
+  "kms:decrypt",
+  "lambda:updatefunctioncode",
+  "ssm:sendcommand",
+  "ssm:startsession",
 ];
 
 export const leastPrivilege = about(
@@ -59,8 +77,9 @@ function tooMuch(policy: unknown): string[] {
       return [];
     }
     const wide = statement.actions.filter(isWholeService);
+    const known = limitsUse(statement.condition) ? ESCALATION : [...ESCALATION, ...SENSITIVE];
     const dangerous = statement.actions.filter((action) =>
-      ESCALATION.some((known) => matches(action, known)),
+      known.some((one) => matches(action, one)),
     );
     return wide.length > 0 || dangerous.length > 0
       ? [
@@ -77,7 +96,7 @@ function matches(pattern: string, action: string): boolean {
 
 /** Policies of AWS that allow everything, or everything that matters. */
 const ADMINISTRATORS =
-  /:policy\/(job-function\/)?(AdministratorAccess|PowerUserAccess|IAMFullAccess|SystemAdministrator)/;
+  /:policy\/([\w-]+\/)*(AdministratorAccess|PowerUserAccess|SystemAdministrator|SecretsManagerReadWrite|\w+FullAccess)/;
 
 export const noAdministrators = about(
   [
@@ -100,16 +119,27 @@ export const trustedTakers = about(
   { name: "trusted-takers", description: "Roles can be taken by named principals only" },
   ({ assumeRolePolicy }) => [
     ...unreadable(assumeRolePolicy),
-    ...(statementsOf(assumeRolePolicy).some(
-      (statement) =>
-        statement.allows &&
-        (statement.notPrincipal || statement.principals.includes("*")) &&
-        !limits(statement.condition),
-    )
+    ...(statementsOf(assumeRolePolicy).some(isOpen)
       ? ["everybody may take this role; name services, accounts or roles"]
+      : []),
+    ...(statementsOf(assumeRolePolicy).some(trustsAnyToken)
+      ? ["whoever gets a token there may take this role; ask for the subject (`:sub`)"]
       : []),
   ],
 );
+
+function isOpen(statement: PolicyStatement): boolean {
+  return (
+    statement.allows &&
+    (statement.notPrincipal || statement.principals.includes("*")) &&
+    !limits(statement.condition)
+  );
+}
+
+function trustsAnyToken({ allows, actions, condition }: PolicyStatement): boolean {
+  const web = "sts:assumerolewithwebidentity";
+  return allows && actions.some((action) => matches(action, web)) && !namesSubject(condition);
+}
 
 /** Types with a policy of their own, and what the property is called. */
 const RESOURCE_POLICIES: Record<string, string> = {
@@ -122,6 +152,17 @@ const RESOURCE_POLICIES: Record<string, string> = {
   "aws:secretsmanager/secret:Secret": "policy",
   "aws:ecr/repositoryPolicy:RepositoryPolicy": "policy",
   "aws:kms/key:Key": "policy",
+  "aws:kms/keyPolicy:KeyPolicy": "policy",
+  "aws:s3/bucket:Bucket": "policy",
+  "aws:s3/accessPoint:AccessPoint": "policy",
+  "aws:s3control/accessPointPolicy:AccessPointPolicy": "policy",
+  "aws:opensearch/domain:Domain": "accessPolicies",
+  "aws:opensearch/domainPolicy:DomainPolicy": "accessPolicies",
+  "aws:elasticsearch/domain:Domain": "accessPolicies",
+  "aws:elasticsearch/domainPolicy:DomainPolicy": "accessPolicies",
+  "aws:ecr/registryPolicy:RegistryPolicy": "policy",
+  "aws:glacier/vault:Vault": "accessPolicy",
+  "aws:ses/identityPolicy:IdentityPolicy": "policy",
   "aws:efs/fileSystemPolicy:FileSystemPolicy": "policy",
   "aws:backup/vaultPolicy:VaultPolicy": "policy",
   "aws:dynamodb/resourcePolicy:ResourcePolicy": "policy",
@@ -140,12 +181,7 @@ export const closedPolicies = about(
         ? [`everybody may call this function; ${help}`]
         : [];
     }
-    const open = statementsOf(props[RESOURCE_POLICIES[type] ?? ""]).some(
-      (statement) =>
-        statement.allows &&
-        (statement.notPrincipal || statement.principals.includes("*")) &&
-        !limits(statement.condition),
-    );
+    const open = statementsOf(props[RESOURCE_POLICIES[type] ?? ""]).some(isOpen);
     return [
       ...unreadable(props[RESOURCE_POLICIES[type] ?? ""]),
       ...(open ? [`the policy lets everybody in; ${help}`] : []),
@@ -158,9 +194,21 @@ export const askedCallers = about(
     "aws:apigatewayv2/route:Route",
     "aws:apigateway/method:Method",
     "aws:lambda/functionUrl:FunctionUrl",
+    "aws:apigatewayv2/api:Api",
+    "aws:apigateway/restApi:RestApi",
   ],
   { name: "asked-callers", description: "Everything on the internet asks who calls" },
   (props, { type }) => {
+    if (/:(Api|RestApi)$/.test(type)) {
+      return [
+        ...(props.target === undefined
+          ? []
+          : ["an API with a target answers everybody; make routes that ask for tokens"]),
+        ...(props.body === undefined || isGuarded(props.body)
+          ? []
+          : ["the body has operations without security; ask for a token or a signature"]),
+      ];
+    }
     const property = type.startsWith("aws:apigateway/") ? "authorization" : "authorizationType";
     const how = text(props[property]).toUpperCase();
     return how === "" || how === "NONE"
@@ -169,10 +217,57 @@ export const askedCallers = about(
   },
 );
 
+/** What an operation of an OpenAPI document is called; browsers ask OPTIONS without a token. */
+const OPERATIONS = new Set(["get", "put", "post", "delete", "patch", "head", "any"]);
+
+/** Whether every operation of an OpenAPI document asks who calls. */
+function isGuarded(body: unknown): boolean {
+  const document = typeof body === "string" ? parse(body) : body;
+  if (!isObject(document)) {
+    // YAML: at least somebody thought of it.
+    return typeof body !== "string" || /^\s*(security|x-amazon-apigateway-auth)\s*:/m.test(body);
+  }
+  const asks = ({ security, "x-amazon-apigateway-auth": auth }: Props): boolean =>
+    (Array.isArray(security) && security.some((one) => isObject(one) && keys(one) > 0)) ||
+    (isObject(auth) && text(auth.type).toUpperCase() !== "NONE");
+  const operations = Object.values(isObject(document.paths) ? document.paths : {})
+    .filter(isObject)
+    .flatMap((path) =>
+      Object.entries(path).filter(([name]) =>
+        OPERATIONS.has(name.toLowerCase().replace("x-amazon-apigateway-any-method", "any")),
+      ),
+    )
+    .map(([, operation]) => operation)
+    .filter(isObject);
+  return operations.every((operation) =>
+    operation.security === undefined
+      ? asks(operation) || asks({ security: document.security })
+      : asks(operation),
+  );
+}
+
+function keys(value: Props): number {
+  return Object.keys(value).length;
+}
+
+/** Resources that make others, which no rule sees. */
+const MAKERS =
+  /^aws:cloudformation\/(stack|stackSet|stackInstances|stackSetInstance):|^aws:cloudcontrol\/resource:|^aws:servicecatalog\/provisionedProduct:|^aws-native:/;
+
+export const visibleResources: Rule = {
+  name: "visible-resources",
+  description: "Nothing makes resources that these rules cannot see",
+  check: ({ type }) =>
+    MAKERS.test(type)
+      ? [`${type} makes what no rule sees; use resources of the aws provider, or except it`]
+      : [],
+};
+
 export const permissionRules: readonly Rule[] = [
   leastPrivilege,
   noAdministrators,
   trustedTakers,
   closedPolicies,
   askedCallers,
+  visibleResources,
 ];

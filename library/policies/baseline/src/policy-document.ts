@@ -48,7 +48,15 @@ export function statementsOf(policy: unknown): PolicyStatement[] {
 /** Whether a pattern of actions takes in a whole service, or several. */
 export function isWholeService(action: string): boolean {
   const [service = "", name = ""] = action.split(":");
-  return /[*?]/.test(service) || /^[*?]+$/.test(name) || action === "*";
+  return /[*?]/.test(service) || isWild(name) || action === "*";
+}
+
+/** Fewer letters than this name nothing: `*e*` and `*-*` are what nearly all names look like. */
+const FEWEST_LETTERS = 3;
+
+/** Whether a name with wildcards names nothing in particular. */
+function isWild(name: string): boolean {
+  return /[*?]/.test(name) && name.replace(/[^A-Za-z0-9]/g, "").length < FEWEST_LETTERS;
 }
 
 /** Services whose ARNs have names at once, without the kind of resource before them. */
@@ -59,7 +67,7 @@ const KINDLESS = new Set(["s3", "sns", "sqs", "execute-api"]);
  * single thing is named: `role/*` of the own account is every role there is.
  */
 export function isEverything(resource: string): boolean {
-  if (WILD.test(resource)) {
+  if (isWild(resource)) {
     return true;
   }
   const [arn, , service = "", , , ...rest] = resource.split(":");
@@ -68,7 +76,7 @@ export function isEverything(resource: string): boolean {
   }
   const segments = rest.join("/").split("/");
   const [first = "", ...others] = segments;
-  if (WILD.test(first)) {
+  if (isWild(first)) {
     return true;
   }
   if (KINDLESS.has(service)) {
@@ -76,22 +84,7 @@ export function isEverything(resource: string): boolean {
   }
   // `r*` takes in `role/anything`; `role/*` says it outright.
   const cut = others.length === 0 && /^[a-z-]*[*?]+$/.test(first);
-  return cut || (others.length > 0 && others.every((part) => part === "" || WILD.test(part)));
-}
-
-const WILD = /^[*?]+$/;
-
-/** Whether a condition limits anything: one that every request meets does not. */
-export function limits(condition: Props | undefined): boolean {
-  return Object.entries(condition ?? {}).some(([operator, keys]) => {
-    if (!isObject(keys) || /^Null$|Not|IfExists$/i.test(operator)) {
-      return false;
-    }
-    return Object.values(keys).some((values) => {
-      const wanted = words(values);
-      return wanted.length > 0 && wanted.every((value) => !/^[*?]*$/.test(value));
-    });
-  });
+  return cut || (others.length > 0 && others.every((part) => part === "" || isWild(part)));
 }
 
 function principals(value: unknown): string[] {

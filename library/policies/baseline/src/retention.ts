@@ -1,5 +1,5 @@
 /** Logs and backups: kept long enough, and not for ever. */
-import { about, type Rule } from "./rule";
+import { about, isReplica, type Rule } from "./rule";
 
 export const logRetention = about(
   ["aws:cloudwatch/logGroup:LogGroup"],
@@ -14,7 +14,7 @@ export const backups = about(
   ["aws:rds/instance:Instance", "aws:rds/cluster:Cluster"],
   { name: "backups", description: "Databases are backed up every day" },
   (props) =>
-    Number(props.backupRetentionPeriod) > 0 || props.replicateSourceDb !== undefined
+    Number(props.backupRetentionPeriod) > 0 || isReplica(props)
       ? []
       : ["backupRetentionPeriod must be at least 1"],
 );

@@ -9,6 +9,8 @@ export interface Resource {
   readonly props: Props;
   /** URNs of what it depends on; rules over a whole unit know them. */
   readonly dependencies?: readonly string[];
+  /** The same by property, as far as the engine says. */
+  readonly propertyDependencies?: Readonly<Record<string, readonly string[]>>;
 }
 
 export type Props = Readonly<Record<string, unknown>>;
@@ -48,10 +50,16 @@ export function isTrue(value: unknown): boolean {
   return value === true || value === "true";
 }
 
+/** Whether a database is a copy of another one; an empty name is no other one. */
+export function isReplica({ replicateSourceDb: source }: Props): boolean {
+  return source !== undefined && source !== null && source !== "";
+}
+
 /** Modules that the SDK has under several names: the same resources, the same risks. */
 const OTHER_NAMES: ReadonlyArray<readonly [RegExp, string]> = [
   [/^aws:(alb|applicationloadbalancing|elasticloadbalancingv2)\//, "aws:lb/"],
   [/^aws:elasticloadbalancing\//, "aws:elb/"],
+  [/^aws:s3\/bucketV2:BucketV2$/, "aws:s3/bucket:Bucket"],
 ];
 
 /** The type under which rules know a resource. */

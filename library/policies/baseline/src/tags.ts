@@ -1,5 +1,5 @@
 /** Tags: who owns a resource and who pays for it. */
-import { isObject, objects, type Props, type Rule } from "./rule";
+import { isObject, knownType, objects, type Props, type Rule } from "./rule";
 
 export const REQUIRED_TAGS = [
   "Organization",
@@ -49,7 +49,7 @@ export const requiredTags: Rule = {
   name: "required-tags",
   description: `Resources carry the tags ${REQUIRED_TAGS.join(", ")}`,
   check({ type, props }) {
-    if (props.tags === undefined && !TAGGED.has(type)) {
+    if (props.tags === undefined && !TAGGED.has(knownType(type))) {
       return [];
     }
     const tags = filledTags(props);

@@ -1,5 +1,6 @@
 /** Rules that no resource breaks alone: only all of them together show it. */
-import { isTrue, knownType, objects, type Resource, type StackRule } from "./rule";
+import { isQueryLogName } from "./encryption";
+import { isReplica, isTrue, knownType, objects, type Resource, type StackRule } from "./rule";
 
 const BLOCK = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock";
 
@@ -7,10 +8,14 @@ export const blockedBuckets: StackRule = {
   name: "blocked-buckets",
   description: "Every bucket has a block against public access",
   check(resources) {
-    const blocks = resources.filter(({ type }) => type === BLOCK);
-    return resources
-      .filter(({ type }) => /^aws:s3\/bucket(V2)?:Bucket(V2)?$/.test(type))
-      .filter((bucket) => !blocks.some((block) => belongsTo(block, bucket)))
+    const buckets = resources.filter(({ type }) => knownType(type) === "aws:s3/bucket:Bucket");
+    const blocked = new Set(
+      resources
+        .filter(({ type }) => type === BLOCK)
+        .map((block) => only(block, "bucket", buckets)?.urn),
+    );
+    return buckets
+      .filter(({ urn }) => !blocked.has(urn))
       .map(({ name }) => `${name} has no BucketPublicAccessBlock; use PrivateBucket`);
   },
 };
@@ -47,14 +52,9 @@ export const ownPasswords: StackRule = {
         props.rotationLambdaArn !== undefined,
     );
     return instances
-      .filter(
-        ({ props }) =>
-          !isTrue(props.manageMasterUserPassword) && props.replicateSourceDb === undefined,
-      )
+      .filter(({ props }) => !isTrue(props.manageMasterUserPassword) && !isReplica(props))
       .flatMap((source) => {
-        const replicated = instances.some(
-          (one) => one.props.replicateSourceDb !== undefined && belongsTo(one, source),
-        );
+        const replicated = instances.some((one) => isReplica(one.props) && belongsTo(one, source));
         return replicated && renewed
           ? []
           : [
@@ -64,6 +64,33 @@ export const ownPasswords: StackRule = {
   },
 };
 
+/** Query logs may be without a key; other logs do not become some by their name. */
+export const queryLogs: StackRule = {
+  name: "query-logs",
+  description: "Only logs that Route 53 writes are under no customer key",
+  check(resources) {
+    const writers = resources.filter(({ type }) => type === "aws:route53/queryLog:QueryLog");
+    return resources
+      .filter(({ type, props }) => type === LOGS && isQueryLogName(props.name) && !props.kmsKeyId)
+      .filter((group) => !writers.some((writer) => belongsTo(writer, group)))
+      .map(({ name }) => `${name} is no query log of this unit; set kmsKeyId`);
+  },
+};
+
+const LOGS = "aws:cloudwatch/logGroup:LogGroup";
+
+/**
+ * The one that a property of a part names. A part may wait for many things, but it belongs to one:
+ * where nobody can tell which of several it is, it is none.
+ */
+function only(part: Resource, property: string, wholes: readonly Resource[]): Resource | undefined {
+  const named = wholes.filter(({ props }) => props.id !== "" && props.id === part.props[property]);
+  const byProperty = part.propertyDependencies?.[property] ?? [];
+  const needed = byProperty.length > 0 ? byProperty : (part.dependencies ?? []);
+  const found = named.length > 0 ? named : wholes.filter(({ urn }) => needed.includes(urn));
+  return found.length === 1 ? found[0] : undefined;
+}
+
 /** By what the engine recorded, or by the id where that is known. */
 function belongsTo(part: Resource, whole: Resource): boolean {
   if (part.dependencies?.includes(whole.urn)) {
@@ -72,9 +99,17 @@ function belongsTo(part: Resource, whole: Resource): boolean {
   const ids = [whole.props.id, whole.props.arn, whole.props.bucket, whole.props.identifier].filter(
     (id) => typeof id === "string" && id !== "",
   );
-  return [part.props.bucket, part.props.listenerArn, part.props.replicateSourceDb].some((id) =>
-    ids.includes(id),
-  );
+  return [
+    part.props.bucket,
+    part.props.listenerArn,
+    part.props.replicateSourceDb,
+    part.props.cloudwatchLogGroupArn,
+  ].some((id) => ids.includes(id));
 }
 
-export const wholeRules: readonly StackRule[] = [blockedBuckets, plainRules, ownPasswords];
+export const wholeRules: readonly StackRule[] = [
+  blockedBuckets,
+  plainRules,
+  ownPasswords,
+  queryLogs,
+];
