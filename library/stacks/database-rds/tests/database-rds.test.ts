@@ -189,6 +189,7 @@ describe("database-rds", () => {
     const run = await runStack("database-rds", { config: { readReplicas: 2 } });
     expect(run.inputs("database-rds-replica-1")).toMatchObject({
       replicateSourceDb: "d1brv40-dev-database-rds-postgres",
+      maxAllocatedStorage: run.inputs("database-rds-postgres").maxAllocatedStorage as number,
       publiclyAccessible: false,
       storageEncrypted: true,
     });

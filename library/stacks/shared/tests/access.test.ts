@@ -98,7 +98,7 @@ describe("who reaches what", () => {
 });
 
 describe("who may", () => {
-  it("decrypt what: nobody has a key that has no use for it", async () => {
+  it("decrypt what: no role's own policy names a key that it has no use for", async () => {
     const deployment = await everything();
     const decrypt = (key: string): string[] =>
       whoMay(deployment, "kms:Decrypt", deployment.output("security", key) as string);
@@ -125,6 +125,33 @@ describe("who may", () => {
         ],
       }
     `);
+  });
+
+  it("use a key without a policy of their own: whoever asks through one of these services", async () => {
+    const deployment = await everything();
+    const through = (key: string): string[] => {
+      const { Statement } = JSON.parse(
+        deployment.run("security").inputs(`security-${key}-key`).policy as string,
+      ) as { Statement: Array<{ Principal: object; Condition?: { StringEquals?: object } }> };
+      return Statement.filter(({ Principal }) => JSON.stringify(Principal) === '{"AWS":"*"}')
+        .map(({ Condition }) => Condition?.StringEquals as Record<string, string>)
+        .map((sent) => {
+          expect(sent["kms:CallerAccount"]).toBe("123456789012");
+          return sent["kms:ViaService"]?.split(".")[0] ?? "";
+        });
+    };
+    // They must have the bucket, the queue or the secret itself, by another policy.
+    expect(through("data")).toEqual([
+      "ec2",
+      "rds",
+      "s3",
+      "sqs",
+      "ecr",
+      "elasticfilesystem",
+      "lambda",
+    ]);
+    expect(through("secrets")).toEqual(["secretsmanager", "eks"]);
+    expect(through("logs")).toEqual([]);
   });
 
   it("read the database's secrets: applications, named pods, the proxy, and who manages them", async () => {

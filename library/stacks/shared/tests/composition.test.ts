@@ -171,6 +171,12 @@ describe("order", () => {
     },
   );
 
+  it("the driver of shared files starts when its pods can get their role", async () => {
+    const deployment = await compose("default", { environment: "prod" });
+    const before = deployment.run("services-eks").before("services-eks-addon-aws-efs-csi-driver");
+    expect(before).toContain("services-eks-files-node-kube-system-efs-csi-node-sa");
+  });
+
   it("moves nothing that the first edition made: every part of a component has an alias", async () => {
     const deployment = await compose("default", { environment: "prod" });
     const moved = deployment.resources.filter(({ request }) =>

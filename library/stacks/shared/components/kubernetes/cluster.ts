@@ -302,7 +302,7 @@ export class KubernetesCluster extends CloudComponent {
       return;
     }
     const controller = fileControllerRole(context, this.inner());
-    new PodRole(
+    const node = new PodRole(
       context,
       "files-node",
       {
@@ -312,11 +312,17 @@ export class KubernetesCluster extends CloudComponent {
       },
       this.inner(),
     );
-    this.addon(cluster, "aws-efs-csi-driver", {
-      podIdentityAssociations: [
-        { serviceAccount: "efs-csi-controller-sa", roleArn: controller.arn },
-      ],
-    });
+    this.addon(
+      cluster,
+      "aws-efs-csi-driver",
+      {
+        podIdentityAssociations: [
+          { serviceAccount: "efs-csi-controller-sa", roleArn: controller.arn },
+        ],
+      },
+      // Pods learn of their role when they start and never again.
+      [node],
+    );
   }
 
   private createDatabaseRole(cluster: aws.eks.Cluster): pulumi.Output<string> {

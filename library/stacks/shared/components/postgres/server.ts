@@ -160,6 +160,8 @@ export class PostgresServerComponent extends CloudComponent implements PostgresS
         identifier: context.physical(63, "replica", index),
         replicateSourceDb: source.identifier,
         instanceClass: settings.instanceClass,
+        // As far as its source may grow, or it stops when the source is larger.
+        maxAllocatedStorage: settings.maxAllocatedStorageGb,
         autoMinorVersionUpgrade: false,
         storageEncrypted: true,
         // Where the source came from a snapshot under another key, so must its replicas.
