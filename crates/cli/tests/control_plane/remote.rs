@@ -90,8 +90,11 @@ impl AdminOutput {
             (r"\bin \d+(\.\d+)?s\b", "in TIME"),
             (r"by [^ \n]+", "by SOMEBODY"),
             (r"id=[^ ]+", "id=ID"),
-            // Where a program lies.
-            (r"/[^ '(]*/stacks/", "FOLDER/stacks/"),
+            // What a terminal would act on, and where things lie: a server tells neither.
+            (r"\x1b\[[0-9;]*m", ""),
+            (r"/[^ '(]*/stacks/", "stacks/"),
+            (r"/[^ '(]*/node_modules/", "node_modules/"),
+            (r"/[^ '(]*/\.cache/", "~/.cache/"),
         ];
         let plain = |text: &str| {
             hide.iter().fold(text.to_owned(), |text, (pattern, with)| {
