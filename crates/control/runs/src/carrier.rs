@@ -69,7 +69,7 @@ impl RunCarrier for RunRooms {
 
     fn problem(&self, error: &Error) -> Value {
         let mut problem = problem(error);
-        self.outside().record(&mut problem);
+        self.texts().record(&mut problem);
         problem
     }
 }

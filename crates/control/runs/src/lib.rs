@@ -4,18 +4,18 @@
 //! epoch, which also takes its environment, and drives the same run core as the command line does. A worker
 //! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
 //!
-//! Reading order: `vault`, `storage`, `layers`, `outside`, `tables`, `programs`, `room`, `carrier`, `driver`.
+//! Reading order: `vault`, `storage`, `layers`, `tenant_texts`, `tables`, `programs`, `room`, `carrier`, `driver`.
 
 mod carrier;
 mod counted;
 mod driver;
 mod layers;
-mod outside;
 mod programs;
 mod room;
 mod states;
 mod storage;
 mod tables;
+mod tenant_texts;
 mod vault;
 
 pub use carrier::{RunCarrier, RunVerdict};

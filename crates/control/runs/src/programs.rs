@@ -16,7 +16,7 @@ use nimbus_engine_operations::SandboxSettings;
 use nimbus_workspace::Workspace;
 use sha2::{Digest as _, Sha256};
 
-use crate::outside::OutsideView;
+use crate::tenant_texts::TenantTexts;
 use crate::vault::TenantVault;
 
 /// How programs of tenants are run.
@@ -33,19 +33,19 @@ pub struct ProgramSettings {
 #[derive(Clone, Debug)]
 pub struct TenantPrograms {
     settings: ProgramSettings,
-    outside: OutsideView,
+    texts: TenantTexts,
 }
 
 impl TenantPrograms {
     pub fn new(settings: ProgramSettings) -> Self {
         Self {
-            outside: OutsideView::new(&settings),
+            texts: TenantTexts::new(&settings),
             settings,
         }
     }
 
-    pub(crate) fn outside(&self) -> &OutsideView {
-        &self.outside
+    pub(crate) fn texts(&self) -> &TenantTexts {
+        &self.texts
     }
 
     /// How programs are kept from everything else. They may lead into their own workspace and into the

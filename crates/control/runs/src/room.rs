@@ -16,10 +16,10 @@ use nimbus_rehearsal::FaultOrders;
 use nimbus_runs::ports::{DeploymentSource, RunPorts, SystemRunClock};
 use nimbus_runs::{EventBus, RunRequest};
 
-use crate::outside::OutsideView;
 use crate::programs::TenantPrograms;
 use crate::storage::DatabaseStorage;
 use crate::tables::{DeploymentTables, NoLogs};
+use crate::tenant_texts::TenantTexts;
 use crate::vault::TenantVault;
 
 /// Where runs of all tenants are carried out. Cheap to clone.
@@ -57,8 +57,8 @@ impl RunRooms {
         &self.ring
     }
 
-    pub(crate) fn outside(&self) -> &OutsideView {
-        self.programs.outside()
+    pub(crate) fn texts(&self) -> &TenantTexts {
+        self.programs.texts()
     }
 
     pub fn store(&self) -> &Store {
@@ -85,7 +85,7 @@ impl RunRooms {
                     epoch: run.epoch,
                 },
                 run.rehearsal,
-                self.programs.outside().clone(),
+                self.programs.texts().clone(),
             ),
             request,
             programs: self.programs.clone(),

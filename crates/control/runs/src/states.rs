@@ -53,7 +53,7 @@ impl RunRooms {
             let mut checkpoint = serde_json::from_slice(&object.bytes)
                 .map_err(|error| unreadable(format!("{key} cannot be read: {error}")))?;
             // Where a resource is made is told by file, as the server has it.
-            self.outside().places(&mut checkpoint);
+            self.texts().places(&mut checkpoint);
             states.push(RecordedState {
                 unit,
                 stack: name.stack().to_owned(),

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::counted;
 use crate::layers::{LayerWatch, is_layer};
-use crate::outside::OutsideView;
+use crate::tenant_texts::TenantTexts;
 use crate::vault::TenantVault;
 
 /// So many events are read at once.
@@ -33,7 +33,7 @@ pub(crate) struct DeploymentTables {
     pub(crate) held: HeldRun,
     pub(crate) rehearsal: bool,
     layers: Arc<Mutex<LayerWatch>>,
-    outside: OutsideView,
+    texts: TenantTexts,
 }
 
 impl DeploymentTables {
@@ -41,21 +41,21 @@ impl DeploymentTables {
         vault: TenantVault,
         held: HeldRun,
         rehearsal: bool,
-        outside: OutsideView,
+        texts: TenantTexts,
     ) -> Self {
         Self {
             vault,
             held,
             rehearsal,
             layers: Arc::default(),
-            outside,
+            texts,
         }
     }
 
     /// An event as the database keeps it.
     fn recorded(&self, event: &RunEvent) -> Result<Value> {
         let mut value = serde_json::to_value(event).map_err(|error| damaged("an event", &error))?;
-        self.outside.record(&mut value);
+        self.texts.record(&mut value);
         Ok(value)
     }
 

@@ -17,7 +17,7 @@ use crate::programs::{ProgramSettings, linked_packages};
 
 /// Texts as a tenant may read them. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct OutsideView {
+pub(crate) struct TenantTexts {
     /// What is found and what stands there instead, longest first.
     places: Arc<Vec<(String, ShownPlace)>>,
 }
@@ -29,7 +29,7 @@ enum ShownPlace {
     Workspaces,
 }
 
-impl OutsideView {
+impl TenantTexts {
     /// Of this process, with these programs.
     pub(crate) fn new(settings: &ProgramSettings) -> Self {
         let word = |text: &str| ShownPlace::Word(text.to_owned());
@@ -211,8 +211,8 @@ mod tests {
 
     use super::*;
 
-    fn view() -> OutsideView {
-        OutsideView::new(&ProgramSettings {
+    fn view() -> TenantTexts {
+        TenantTexts::new(&ProgramSettings {
             folder: "/srv/data/runs".into(),
             node_modules: Some("/opt/packages/node_modules".into()),
             sandbox: None,
