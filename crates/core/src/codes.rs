@@ -79,6 +79,7 @@ codes! {
     CANCELLED = 12, Cancelled, retry, "The command was cancelled";
     TOOL_MISSING = 13, Unavailable, final, "A program that Nimbus needs is not installed";
     MALFORMED_ID = 14, Invalid, final, "A name or an id is not well formed";
+    PROJECT_HERE = 15, Invalid, final, "A control plane was asked for in the folder of a Pulumi project";
 
     // Engine values. Damaged states and journals are among the codes of backends.
     PROPERTY_PATH = 100, Invalid, final, "A property path is not well formed";
@@ -188,6 +189,8 @@ codes! {
     WORLD_DAMAGED = 612, Invalid, final, "The world of a rehearsal cannot be read";
     WORLD_NEWER = 613, Refused, final, "The world of a rehearsal was written by a newer version";
     REHEARSED_STATE = 614, Refused, final, "State of a rehearsal is not for real runs";
+    STATE_EDIT = 615, Refused, final, "An edit would leave a state that contradicts itself";
+    STACK_NOT_NAMED = 616, Invalid, final, "No stack is named, and none is selected";
 
     // Orchestration.
     TEMPLATE_UNKNOWN = 700, NotFound, final, "There is no such template";

@@ -5,6 +5,7 @@
 //! caller brings them.
 
 pub mod diff;
+pub mod edit;
 pub mod format;
 mod goal;
 mod hex;
@@ -16,6 +17,7 @@ mod package;
 mod parts;
 mod path;
 pub mod provider_inputs;
+mod references;
 mod resource;
 pub mod secrets;
 mod snapshot;

@@ -30,8 +30,10 @@ mod restore;
 mod runtime;
 mod scratch;
 mod secrets_seen;
+mod selection;
 mod spans;
 mod stacks;
+mod state_edits;
 mod unknown;
 mod unmarked;
 mod web;
@@ -58,7 +60,9 @@ pub use request::{
 };
 pub use required::{plugin_folder, refused_provider, required_plugins};
 pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
+pub use selection::{StackSelection, selected_stack};
 pub use stacks::{NeighbourOutputs, stack_outputs};
+pub use state_edits::{PreparedEdit, PreparedMove};
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
     BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, StackWorkspace, backend_address, backend_of,

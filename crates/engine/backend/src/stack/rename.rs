@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use nimbus_engine_model::format::{Layout, SecretsMode, read_unverified, write_checkpoint};
 use nimbus_engine_model::secrets::{CiphertextCache, SealedText};
-use nimbus_engine_model::{
-    PendingOperation, PropertyMap, PropertyValue, ProviderRef, ROOT_STACK_TYPE, ResourceState,
-    Snapshot, Urn,
-};
+use nimbus_engine_model::{PendingOperation, ROOT_STACK_TYPE, ResourceState, Snapshot, Urn};
 
 use super::Stack;
 use crate::error::BackendError;
@@ -196,42 +193,6 @@ impl Renamer<'_> {
     }
 
     fn resource(&self, resource: &mut ResourceState) {
-        self.urn(&mut resource.urn);
-        let lists = [
-            &mut resource.dependencies,
-            &mut resource.replace_with,
-            &mut resource.aliases,
-        ];
-        let single = [
-            &mut resource.parent,
-            &mut resource.deleted_with,
-            &mut resource.view_of,
-        ];
-        lists.into_iter().flatten().for_each(|urn| self.urn(urn));
-        single.into_iter().flatten().for_each(|urn| self.urn(urn));
-        let by_property = resource.property_dependencies.values_mut().flatten();
-        by_property.for_each(|urn| self.urn(urn));
-        if let Ok(mut provider) = ProviderRef::parse(&resource.provider) {
-            self.urn(&mut provider.urn);
-            resource.provider = provider.to_string();
-        }
-        self.map(&mut resource.inputs);
-        self.map(&mut resource.outputs);
-        self.value(&mut resource.replacement_trigger);
-    }
-
-    fn map(&self, map: &mut PropertyMap) {
-        map.values_mut().for_each(|value| self.value(value));
-    }
-
-    fn value(&self, value: &mut PropertyValue) {
-        match value {
-            PropertyValue::ResourceReference(reference) => self.urn(&mut reference.urn),
-            PropertyValue::Output(output) => {
-                output.dependencies.iter_mut().for_each(|urn| self.urn(urn));
-            }
-            _ => {}
-        }
-        value.parts_mut().for_each(|part| self.value(part));
+        resource.each_urn(&mut |urn| self.urn(urn));
     }
 }
