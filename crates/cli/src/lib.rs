@@ -8,15 +8,20 @@
 //! says how to add one), `context` (what a command is given), `output` (the only writer to standard
 //! output), `diagnostic` (how errors look), `exit` (what numbers mean).
 
+mod actions;
 mod args;
 mod commands;
+mod completion;
 mod context;
 mod diagnostic;
 mod exit;
+mod habits;
 mod manifest_page;
+mod markdown;
 mod output;
 mod reference;
 mod run;
 mod style;
+mod text_page;
 
 pub use run::main;

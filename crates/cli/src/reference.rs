@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::commands::{
     AllReport, AwsReport, BackupReport, CancelReport, ChangeReport, ConfigListReport,
     ConfigValueReport, DeployedReport, DeploymentsReport, DiffReport, DoctorReport,
-    EnvironmentsReport, ErrorCodesReport, ExplainReport, ExportStateReport, GraphReport,
+    EnvironmentsReport, ErrorCodesReport, ExplainReport, ExportStateReport, GROUPED, GraphReport,
     HistoryReport, ImportReport, InitReport, LatenciesReport, ListedStacksReport, LocksReport,
     MigrateReport, NamingMigrationReport, NewReport, NewStackReport, OutputsReport, PulumiReport,
     RepairReport, ResourceReport, RestoreReport, RotateReport, RunSummary, SandboxAuditReport,
@@ -87,6 +87,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<crate::commands::PushReport>(),
         report_schema::<crate::commands::PullReport>(),
         report_schema::<crate::commands::RunsReport>(),
+        report_schema::<crate::commands::RunViewReport>(),
         report_schema::<WhyReport>(),
         report_schema::<LatenciesReport>(),
         report_schema::<ListedStacksReport>(),
@@ -106,6 +107,10 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<DiffReport>(),
         report_schema::<RepairReport>(),
         report_schema::<UnlockReport>(),
+        report_schema::<crate::commands::StateEditReport>(),
+        report_schema::<crate::commands::StateMoveReport>(),
+        report_schema::<crate::commands::ProjectStacksReport>(),
+        report_schema::<crate::commands::StackChangeReport>(),
         report_schema::<ChangeReport>(),
         report_schema::<ConfigValueReport>(),
         report_schema::<ConfigListReport>(),
@@ -173,6 +178,13 @@ fn describe(page: &mut String, command: &clap::Command, name: &str, level: usize
         "\n{hashes} `{name}`\n\n```text\n{}\n```\n",
         help.join("\n").trim_end()
     );
+    if level > 2 || !GROUPED.contains(&command.get_name()) {
+        describe_below(page, command, name, level);
+    }
+}
+
+/// Groups whose verbs stand for other commands are not described twice.
+fn describe_below(page: &mut String, command: &clap::Command, name: &str, level: usize) {
     for subcommand in command.get_subcommands() {
         if !subcommand.is_hide_set() && subcommand.get_name() != "help" {
             describe(

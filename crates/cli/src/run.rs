@@ -12,11 +12,14 @@ use nimbus_core::{Error, ErrorCode, ErrorKind, Result, TraceId};
 use nimbus_telemetry::{Guard, LogLineFormat, TelemetryOptions};
 use tracing::level_filters::LevelFilter;
 
+use crate::actions::ActionsJob;
 use crate::args::{Cli, command};
 use crate::commands::Weight;
+use crate::completion;
 use crate::context::{CommandContext, is_chosen};
 use crate::diagnostic::{ErrorDocument, render};
 use crate::exit::{CommandOutcome, exit_code};
+use crate::habits;
 use crate::output::CommandOutput;
 
 /// The program.
@@ -31,6 +34,9 @@ pub fn main() -> ExitCode {
         return code;
     }
     let program = program_name(arguments.first());
+    if let Some(code) = completion::complete_if_asked(program, &arguments) {
+        return ExitCode::from(code);
+    }
     let trace_id = TraceId::random();
     let code = match parse(program, &arguments) {
         Parsed::Command(cli) => {
@@ -85,7 +91,10 @@ fn parse(program: &str, arguments: &[OsString]) -> Parsed {
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let error = match parsed {
-        Ok(cli) => return Parsed::Command(Box::new(cli)),
+        Ok(mut cli) => {
+            cli.command = cli.command.ungrouped();
+            return Parsed::Command(Box::new(cli));
+        }
         Err(error) => error,
     };
     match error.kind() {
@@ -93,6 +102,13 @@ fn parse(program: &str, arguments: &[OsString]) -> Parsed {
             // A reader that went away is not our problem.
             let _ = error.print();
             Parsed::Shown
+        }
+        _ if let Some(pointer) = habits::pointer(&command(program), &error, arguments) => {
+            let output = CommandOutput::new(given("--json"), given("--quiet"), given("--no-color"));
+            Parsed::Wrong {
+                error: pointer.error(program),
+                output,
+            }
         }
         _ if given("--json") => {
             let output = CommandOutput::new(true, given("--quiet"), given("--no-color"));
@@ -274,6 +290,9 @@ fn report(
         let _ = output.json_line(&ErrorDocument::new(&error, trace_id));
     } else {
         output.complain(&render(&error, program, output.stderr_terminal()));
+    }
+    if let Some(job) = ActionsJob::current(output) {
+        job.annotate_error(&error);
     }
     exit_code(error.kind())
 }

@@ -362,14 +362,56 @@ fn every_shell_gets_a_completion_script() {
         let ran = Machine::new().run(&["completions", shell]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
         assert!(
-            ran.stdout.contains("doctor") && ran.stdout.contains("nimbus"),
-            "{shell}"
+            ran.stdout.contains("NIMBUS_COMPLETE"),
+            "{shell}: {}",
+            ran.stdout
         );
     }
     let cloud = Machine::new()
         .run_as("cloud", &["completions", "bash"])
         .stdout;
-    assert!(cloud.contains("complete -F _cloud"), "{cloud}");
+    assert!(cloud.contains(" cloud\n"), "{cloud}");
+    assert!(!cloud.contains("nimbus "), "{cloud}");
+}
+
+#[test]
+fn a_shell_is_told_commands_options_and_what_there_is() {
+    let machine = Machine::new().variable("NIMBUS_COMPLETE", "fish");
+    let complete = |words: &[&str]| {
+        let ran = machine.run(&[&["--", "nimbus"], words].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words:?}");
+        let value = |line: &str| line.split('\t').next().unwrap().to_owned();
+        ran.stdout.lines().map(value).collect::<Vec<String>>()
+    };
+    assert_eq!(complete(&["doct"]), ["doctor"]);
+    assert!(complete(&["run", ""]).contains(&"watch".to_owned()));
+    assert!(complete(&["preview", "--form"]).contains(&"--format".to_owned()));
+
+    let mut command = Command::cargo_bin("nimbus").unwrap();
+    command
+        .env_clear()
+        .env("HOME", machine.path())
+        .current_dir(machine.path())
+        .args(["new"])
+        .assert()
+        .success();
+    let mut command = Command::cargo_bin("nimbus").unwrap();
+    command
+        .env_clear()
+        .env("HOME", machine.path())
+        .current_dir(machine.path())
+        .args(["init", "D1SHELL", "--org", "acme", "--project", "shop"])
+        .assert()
+        .success();
+    assert_eq!(complete(&["deploy", "D"]), ["D1SHELL"]);
+    assert_eq!(complete(&["status", "D"]), ["D1SHELL"]);
+    let environments = complete(&["deploy", "D1SHELL", "--environment", ""]);
+    assert!(environments.contains(&"dev".to_owned()), "{environments:?}");
+    let stacks = complete(&["logs", "D1SHELL", "--stack", "net"]);
+    assert_eq!(stacks, ["network"]);
+    fs::write(machine.path().join("Pulumi.prod.yaml"), "config: {}\n").unwrap();
+    assert_eq!(complete(&["program", "up", "--stack", "p"]), ["prod"]);
+    assert_eq!(complete(&["stack", "select", ""]).first().unwrap(), "prod");
 }
 
 #[test]

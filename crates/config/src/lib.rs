@@ -26,5 +26,5 @@ pub use settings::{
 };
 pub use types::{
     AddressList, EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel,
-    NameList, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    NameList, PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };

@@ -7,7 +7,7 @@
 use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
     AddressList, EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel,
-    NameList, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    NameList, PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
 };
 use crate::value::SettingValue as _;
 
@@ -276,6 +276,9 @@ settings! {
         /// Where plugins are downloaded from instead of their publishers, in closed networks: a
         /// server with a flat folder of archives.
         plugin_mirror_url: Option<Endpoint> = None, "NIMBUS_ENGINE_PLUGIN_MIRROR_URL";
+        /// Whether `nimbus program` installs plugins that a program needs and this machine lacks. Never
+        /// with `strict`, for plugins run outside of the sandbox.
+        install_plugins: PluginInstallation = PluginInstallation::Terminal, "NIMBUS_ENGINE_INSTALL_PLUGINS";
         /// Packages whose provider processes are shared by programs in different folders, instead of
         /// those that were reviewed for it (docs/plugins.md lists them), or `none`.
         shared_providers: Option<NameList> = None, "NIMBUS_ENGINE_SHARED_PROVIDERS";

@@ -101,6 +101,16 @@ choices! {
         Full = "full",
     }
 
+    /// When plugins that a program needs are installed without being asked for.
+    PluginInstallation {
+        /// `nimbus plugin install` installs them.
+        Never = "never",
+        /// When somebody is at a terminal who sees it.
+        Terminal = "terminal",
+        /// Also in scripts.
+        Always = "always",
+    }
+
     EmailProvider {
         Smtp = "smtp",
         Ses = "ses",

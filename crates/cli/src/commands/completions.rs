@@ -3,12 +3,15 @@
 use clap_complete::Shell;
 use nimbus_core::Result;
 
-use crate::args;
+use crate::completion;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+The script asks nimbus itself, so it knows ids, environments, stacks and runs, and commands of
+later versions too.
+
 Examples:
   bash  nimbus completions bash > ~/.local/share/bash-completion/completions/nimbus
   zsh   nimbus completions zsh > \"${fpath[1]}/_nimbus\"
@@ -19,9 +22,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) async fn run(args: CompletionsArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let mut script = Vec::new();
-    let mut command = args::command(context.program);
-    clap_complete::generate(args.shell, &mut command, context.program, &mut script);
-    context.output.raw(&String::from_utf8_lossy(&script))?;
+    let script = completion::script(&args.shell.to_string(), context.program)?;
+    context.output.raw(&script)?;
     Ok(CommandOutcome::Done)
 }

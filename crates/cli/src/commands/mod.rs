@@ -16,6 +16,7 @@ mod control;
 mod deployment;
 mod doctor;
 mod explain;
+mod groups;
 mod internal_docs;
 mod man;
 mod migration;
@@ -24,6 +25,7 @@ mod program;
 mod registration;
 mod remote;
 mod sandbox;
+mod stack;
 mod stack_config;
 mod state;
 mod template;
@@ -55,6 +57,7 @@ pub(crate) use deployment::new::NewReport;
 pub(crate) use deployment::resources::FoundResourcesReport as DeployedReport;
 pub(crate) use deployment::rotate::RotateReport;
 pub(crate) use deployment::run::{RunSummary, VersionsReport};
+pub(crate) use deployment::run_view::RunViewReport;
 pub(crate) use deployment::secret::{SecretChangeReport, SecretsReport};
 pub(crate) use deployment::stacks::ListedStacksReport;
 pub(crate) use deployment::status::StatusReport;
@@ -63,6 +66,7 @@ pub(crate) use deployment::validate::ValidateReport;
 pub(crate) use deployment::why::WhyReport;
 pub(crate) use doctor::DoctorReport;
 pub(crate) use explain::{ErrorCodesReport, ExplainReport};
+pub(crate) use groups::GROUPED;
 pub(crate) use migration::NamingMigrationReport;
 pub(crate) use plugin::{InstallReport, PluginsReport, RemoveReport};
 pub(crate) use program::{CancelReport, OutputsReport};
@@ -71,12 +75,13 @@ pub(crate) use registration::all::AllReport;
 pub(crate) use registration::scaffold::NewStackReport;
 pub(crate) use remote::{PullReport, PushReport, RunsReport};
 pub(crate) use sandbox::audit::SandboxAuditReport;
+pub(crate) use stack::{ProjectStacksReport, StackChangeReport};
 pub(crate) use stack_config::{
     ChangeReport, GetReport as ConfigValueReport, StackConfigReport as ConfigListReport,
 };
 pub(crate) use state::{
-    DiffReport, HistoryReport, ImportReport, RepairReport, ResourceReport, StateResourcesReport,
-    StateStacksReport, UnlockReport,
+    DiffReport, HistoryReport, ImportReport, RepairReport, ResourceReport, StateEditReport,
+    StateMoveReport, StateResourcesReport, StateStacksReport, UnlockReport,
 };
 pub(crate) use template::TemplateReport;
 pub(crate) use validation::aws::AwsReport;
@@ -85,6 +90,18 @@ pub(crate) use workspace::{WorkspaceBackupReport, WorkspaceRestoreReport};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NimbusCommand {
+    /// Make, list, deploy, look at and destroy deployments
+    #[command(subcommand)]
+    Deployment(groups::DeploymentGroup),
+    /// List and switch the environments of a deployment
+    #[command(subcommand, visible_alias = "env")]
+    Environment(groups::EnvironmentGroup),
+    /// List, show, check, make and change templates
+    #[command(subcommand)]
+    Template(groups::TemplateGroup),
+    /// List, register and deploy single stacks of deployments
+    #[command(subcommand)]
+    Component(groups::ComponentGroup),
     /// Check what this machine has, and how to get what it lacks
     Doctor(doctor::DoctorArgs),
     /// Look at what a sandbox lets programs do
@@ -129,7 +146,8 @@ pub(crate) enum NimbusCommand {
     Unlock(deployment::locks::UnlockArgs),
     /// Show or record what an environment needs before the next one follows
     Gate(deployment::gate::GateArgs),
-    /// List runs, and ask a server to stop one
+    /// List, look at, watch and stop runs
+    #[command(name = "run", visible_alias = "runs")]
     Runs(deployment::runs::RunsArgs),
     /// Back up and restore a whole workspace, or send it to a server and fetch it
     #[command(subcommand)]
@@ -200,13 +218,16 @@ pub(crate) enum NimbusCommand {
     /// Look at, move and mend what is recorded of a stack
     #[command(subcommand)]
     State(state::StateCommand),
+    /// List, make, select, rename and remove the stacks of a project
+    #[command(subcommand)]
+    Stack(stack::StackCommand),
     /// Read and edit the configuration of a stack
     #[command(subcommand)]
     StackConfig(stack_config::StackConfigCommand),
     /// Install, list and remove provider and policy plugins
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
-    /// Look at the settings of Nimbus
+    /// Look at the settings of Nimbus; `set`, `get`, `rm` and `ls` are those of `stack-config`
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Run the control plane on this machine, with a PostgreSQL of its own or with yours
@@ -290,6 +311,7 @@ impl NimbusCommand {
             | Self::Recover(_)
             | Self::Plugin(_)
             | Self::Program(_)
+            | Self::Stack(_)
             | Self::State(_)
             | Self::Adopt(_)
             | Self::Deploy(_)
@@ -358,6 +380,10 @@ impl NimbusCommand {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::InternalDocs(_) => Weight::Light,
+            // They have become what they stand for.
+            Self::Deployment(_) | Self::Environment(_) | Self::Template(_) | Self::Component(_) => {
+                Weight::Light
+            }
         }
     }
 
@@ -431,6 +457,7 @@ impl NimbusCommand {
             Self::ValidateAws(args) => validation::aws::run(args, context).await,
             Self::ValidatePulumi(args) => validation::pulumi::run(args, context).await,
             Self::Program(command) => command.run(context).await,
+            Self::Stack(command) => command.run(context).await,
             Self::State(command) => command.run(context).await,
             Self::StackConfig(command) => command.run(context).await,
             Self::Plugin(command) => command.run(context).await,
@@ -453,6 +480,10 @@ impl NimbusCommand {
             Self::Completions(args) => completions::run(args, context).await,
             Self::Man(args) => man::run(args, context).await,
             Self::InternalDocs(args) => internal_docs::run(args, context).await,
+            group @ (Self::Deployment(_)
+            | Self::Environment(_)
+            | Self::Template(_)
+            | Self::Component(_)) => Box::pin(group.ungrouped().run_here(context)).await,
         }
     }
 }

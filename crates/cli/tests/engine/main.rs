@@ -8,6 +8,7 @@
 )]
 
 mod cloud;
+mod habits;
 mod interruptions;
 mod policies;
 mod programs;

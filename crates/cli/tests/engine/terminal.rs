@@ -10,7 +10,7 @@ fn a_person_sees_a_tree_is_asked_and_decides() {
     };
     let site = Site::notes(&sdk);
     let mut session = Session::start(&site.command(&["program", "up"]));
-    session.wait_for("Update dev? [y/N]");
+    session.wait_for("Update dev? [y/N/details]");
     assert!(session.seen.contains("└─"), "{}", session.seen);
     session.answer("n\n");
     let (code, seen) = session.end();
@@ -19,14 +19,14 @@ fn a_person_sees_a_tree_is_asked_and_decides() {
 
     // Ctrl-C is an answer too.
     let mut session = Session::start(&site.command(&["program", "up"]));
-    session.wait_for("Update dev? [y/N]");
+    session.wait_for("Update dev? [y/N/details]");
     session.answer("\u{3}");
     let (code, seen) = session.end();
     assert_eq!(code, 130, "{seen}");
     assert!(site.cloud().is_empty());
 
     let mut session = Session::start(&site.command(&["program", "up"]));
-    session.wait_for("Update dev? [y/N]");
+    session.wait_for("Update dev? [y/N/details]");
     session.answer("y\n");
     let (code, seen) = session.end();
     assert_eq!(code, 0, "{seen}");

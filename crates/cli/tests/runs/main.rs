@@ -10,6 +10,7 @@ mod support;
 
 mod cancel;
 mod checks;
+mod ci;
 mod decommission;
 mod engines;
 mod faults;

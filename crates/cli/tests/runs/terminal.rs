@@ -29,7 +29,7 @@ fn a_person_is_asked_before_something_real_changes() {
     let deploy = ["deploy", ID, "--environment", "dev"];
     for (answer, code) in [("n\n", 130), ("\u{3}", 130)] {
         let mut session = Session::start(&site.command(&deploy));
-        session.wait_for("Deploy 1 stack to dev? [y/N]");
+        session.wait_for("Deploy 1 stack to dev? [y/N/details]");
         session.answer(answer);
         let (ended, seen) = session.end();
         assert_eq!(ended, code, "{seen}");

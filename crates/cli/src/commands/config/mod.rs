@@ -1,10 +1,12 @@
-//! `nimbus config …`: the settings of Nimbus itself.
+//! `nimbus config …`: the settings of Nimbus itself, and by the names that Pulumi's users know the
+//! configuration of a stack, which is `stack-config` too.
 
 pub(crate) mod show;
 
 use clap::Subcommand;
 use nimbus_core::Result;
 
+use super::stack_config::StackConfigCommand;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
@@ -12,12 +14,15 @@ use crate::exit::CommandOutcome;
 pub(crate) enum ConfigCommand {
     /// Print every setting in force
     Show(show::ConfigShowArgs),
+    #[command(flatten)]
+    Stack(StackConfigCommand),
 }
 
 impl ConfigCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandOutcome> {
         match self {
             Self::Show(args) => show::run(args, context).await,
+            Self::Stack(command) => command.run(context).await,
         }
     }
 }

@@ -23,6 +23,11 @@ pub(crate) struct InstallationArgs {
 }
 
 impl InstallationArgs {
+    /// Whether somebody said on the command line which installation is meant.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.data_dir.is_some() || self.database_url.is_some()
+    }
+
     pub(crate) fn options(&self, context: &CommandContext) -> Result<DatabaseOptions> {
         let settings = &context.settings()?.settings;
         let data_dir = match &self.data_dir {

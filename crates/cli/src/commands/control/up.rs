@@ -1,15 +1,16 @@
 //! `nimbus up`: the control plane in one process, until it is told to stop.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nimbus_config::{Rate, RatePeriod, Secret, SettingOrigin, Settings};
 use nimbus_control_server::{
-    ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DemoSite, Front, GivenKeys, Limit,
-    MetricsReaders, RunLimits, RunOptions, ServerOptions,
+    ApiOptions, ArchiveAddress, ConnectionLimits, ControlServer, DatabaseLocation, DatabaseOptions,
+    DemoSite, Front, GivenKeys, Limit, MetricsReaders, RunLimits, RunOptions, ServerOptions,
 };
 use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_engine_backend::project::own_project_file;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,14 +24,16 @@ use crate::exit::CommandOutcome;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
 
+const USUAL_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+
 #[derive(clap::Args, Debug)]
 pub(crate) struct ControlUpArgs {
     #[command(flatten)]
     place: InstallationArgs,
 
-    /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    listen: SocketAddr,
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
 
     /// Folder with the keys of the installation, which servers on one database share; without it, in
     /// the data directory
@@ -49,6 +52,7 @@ pub(crate) struct ControlUpArgs {
 pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let started = Instant::now();
     let mut database = args.place.options(context)?;
+    refuse_in_project(&args, &database, context)?;
     needs::database(&mut database, !args.no_download, context).await?;
     let mut runs = run_options(context)?;
     if args.demo {
@@ -56,7 +60,7 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
         needs::packages(&mut runs, &database.data_dir, !args.no_download, context).await?;
     }
     let options = ServerOptions {
-        listen: args.listen,
+        listen: args.listen.unwrap_or(USUAL_ADDRESS),
         keys: args.keys,
         database,
         operator: context.settings()?.settings.app.name.value.clone(),
@@ -91,6 +95,36 @@ pub(crate) async fn run(args: ControlUpArgs, context: &CommandContext) -> Result
     })?;
     server.serve(stop).await?;
     Ok(CommandOutcome::Done)
+}
+
+/// Pulumi's users type `up` in a folder with a project and mean its program. Nothing is written to a
+/// folder of the system before somebody has asked for a server.
+fn refuse_in_project(
+    args: &ControlUpArgs,
+    database: &DatabaseOptions,
+    context: &CommandContext,
+) -> Result<()> {
+    let asked = args.place.is_chosen()
+        || args.listen.is_some()
+        || args.keys.is_some()
+        || args.demo
+        || matches!(database.place, DatabaseLocation::External(_));
+    if asked || own_project_file(&context.directory).is_err() {
+        return Ok(());
+    }
+    let message = format!(
+        "this folder has a Pulumi project, and `{} up` starts a control plane: it would keep its \
+         data in {} and listen on {USUAL_ADDRESS}",
+        context.program,
+        database.data_dir.display()
+    );
+    let help = format!(
+        "`{0} program up` brings the project's stack up; for the control plane name its place: \
+         `{0} up --data-dir {1}`",
+        context.program,
+        database.data_dir.display()
+    );
+    Err(Error::new(ErrorCode::PROJECT_HERE, message).with_help(help))
 }
 
 fn run_options(context: &CommandContext) -> Result<RunOptions> {

@@ -19,6 +19,7 @@ pub(crate) mod prompt;
 pub(crate) mod resources;
 pub(crate) mod rotate;
 pub(crate) mod run;
+pub(crate) mod run_view;
 pub(crate) mod runs;
 pub(crate) mod secret;
 pub(crate) mod stacks;

@@ -1,13 +1,14 @@
-//! `nimbus runs`: runs of deployments, listed, and asked to stop where somebody else carries them out.
+//! `nimbus run`: runs of deployments, listed, looked at, watched, and asked to stop.
 
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_local::{DeploymentPlace, EnvironmentLockFiles, RunFiles};
 use nimbus_orchestrator::{RunId, RunResult, progress_of};
+use nimbus_runs::RunRecord;
 use nimbus_runs::ports::RunStore as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{environment, usage, workspace};
+use super::{environment, run_view, usage, workspace};
 use crate::commands::admin::ServerArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -25,11 +26,16 @@ pub(crate) struct RunsArgs {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum RunsCommand {
     /// List runs, newest first
+    #[command(visible_alias = "ls")]
     List(ListRunsArgs),
-    /// Ask a server to stop a run: running steps finish, nothing starts
-    Cancel(SignalRunArgs),
+    /// Show a run: what it did, stack by stack, and what to do next
+    View(ChosenRunArgs),
+    /// Show a run as it happens, until it ends; Ctrl-C ends the watching, not the run
+    Watch(ChosenRunArgs),
+    /// Ask a run to stop: running steps finish, nothing starts
+    Cancel(ChosenRunArgs),
     /// Ask a server to let a run rest until somebody resumes it
-    Pause(SignalRunArgs),
+    Pause(ChosenRunArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -43,7 +49,7 @@ pub(crate) struct ListRunsArgs {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct SignalRunArgs {
+pub(crate) struct ChosenRunArgs {
     /// Run, such as R0012; or a deployment, whose newest run is meant
     #[arg(value_name = "RUN|DEPLOYMENT-ID")]
     pub(crate) id: String,
@@ -59,10 +65,18 @@ pub(crate) struct SignalRunArgs {
 }
 
 pub(crate) async fn run(args: RunsArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let RunsCommand::List(args) = args.command else {
-        return Err(usage("runs of this machine are stopped where they run")
-            .with_help("press Ctrl-C there; with --server URL this asks a server to stop one"));
-    };
+    match args.command {
+        RunsCommand::List(args) => list(args, context).await,
+        RunsCommand::View(args) => run_view::view(args, context).await,
+        RunsCommand::Watch(args) => run_view::watch(args, context).await,
+        RunsCommand::Cancel(args) => run_view::cancel(args, context).await,
+        RunsCommand::Pause(_) => Err(usage("only a server lets runs rest").with_help(
+            "`nimbus run cancel` stops one of this machine, and `nimbus resume` goes on with it",
+        )),
+    }
+}
+
+async fn list(args: ListRunsArgs, context: &CommandContext) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
     let ids = match &args.id {
         Some(id) => vec![workspace.deployment(id)?.manifest.metadata.id],
@@ -92,25 +106,36 @@ async fn recorded(place: &DeploymentPlace, environment: EnvironmentName) -> Resu
     let mut runs = Vec::new();
     for record in files.of_environment(environment).await? {
         let progress = progress_of(&files.events(record.run).await?);
-        let status = match progress.result {
-            Some(result) => result.word(),
-            None if running == Some(record.run) => "running",
-            None => RunResult::Interrupted.word(),
-        };
+        let status = status_of(progress.result, running == Some(record.run));
+        runs.push(ListedRun::of(record, status));
+    }
+    Ok(runs)
+}
+
+/// Without a result it is running, or whoever carried it out is gone.
+pub(super) fn status_of(result: Option<RunResult>, is_held: bool) -> &'static str {
+    match result {
+        Some(result) => result.word(),
+        None if is_held => "running",
+        None => RunResult::Interrupted.word(),
+    }
+}
+
+impl ListedRun {
+    pub(super) fn of(record: RunRecord, status: &str) -> Self {
         let request = record.request;
-        runs.push(ListedRun {
+        Self {
             deployment: request.deployment.to_string(),
             run: record.run.to_string(),
             kind: request.action.as_str().to_owned(),
-            environment: environment.to_string(),
+            environment: request.environment.to_string(),
             rehearsal: request.rehearsal,
             status: status.to_owned(),
             started: record.started,
             user: request.user,
             message: request.choices.message,
-        });
+        }
     }
-    Ok(runs)
 }
 
 #[derive(JsonSchema, Serialize)]

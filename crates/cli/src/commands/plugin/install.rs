@@ -63,29 +63,76 @@ pub(crate) async fn run(
     args: PluginInstallArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let follower = InstallObserver::new(context.output);
-    let tokens = match args.source(context)? {
-        Some(source) => tokens().trusting(&source),
-        None => tokens(),
-    };
-    let installer = Installer::new(store()?, UnpackLimits::default())?
-        .with_tokens(tokens)
-        .with_overrides(overrides()?)
-        .watched_by(follower.watcher());
-    let orders = args.orders(&installer, context).await?;
-    let mut plugins = Vec::new();
-    for order in &orders {
-        follower.begin(&order.name, order.version.as_ref());
-        let ended = installer.install(order).await;
-        follower.end();
-        plugins.push(PluginLine::from(ended?));
-    }
-    context.output.result(&InstallReport { plugins })?;
+    let source = args.source(context)?;
+    let orders = args.orders(context).await?;
+    let plugins = fetch(&orders, source.as_ref(), context).await?;
+    context.output.result(&InstallReport {
+        plugins: plugins.into_iter().map(PluginLine::from).collect(),
+    })?;
     Ok(CommandOutcome::Done)
 }
 
+/// Installs one after the other, with progress. Tokens go where the user sent them.
+pub(super) async fn fetch(
+    orders: &[Order],
+    source: Option<&DownloadSource>,
+    context: &CommandContext,
+) -> Result<Vec<Installed>> {
+    let follower = InstallObserver::new(context.output);
+    let tokens = match source {
+        Some(source) => tokens().trusting(source),
+        None => tokens(),
+    };
+    let installer = installer()?
+        .with_tokens(tokens)
+        .with_overrides(overrides()?)
+        .watched_by(follower.watcher());
+    let mut installed = Vec::new();
+    for order in orders {
+        follower.begin(&order.name, order.version.as_ref());
+        let ended = installer.install(order).await;
+        follower.end();
+        installed.push(ended?);
+    }
+    Ok(installed)
+}
+
+fn installer() -> Result<Installer> {
+    Ok(Installer::new(store()?, UnpackLimits::default())?)
+}
+
+/// The mirror of the settings, if there is one.
+pub(super) fn mirror(context: &CommandContext) -> Result<Option<DownloadSource>> {
+    let mirror = &context.settings()?.settings.engine.plugin_mirror_url.value;
+    let mirror = mirror
+        .as_ref()
+        .map(|mirror| DownloadSource::parse(mirror.url().as_str()));
+    Ok(mirror.transpose()?)
+}
+
+/// From the given source, or from where the package says.
+pub(super) fn order_of(
+    package: PackageDescriptor,
+    source: Option<&DownloadSource>,
+) -> Result<Order> {
+    let source = match (source, package.download_url.as_str()) {
+        (Some(source), _) => source.clone(),
+        (None, "") => DownloadSource::Public,
+        (None, url) => DownloadSource::parse(url)?,
+    };
+    Ok(Order {
+        kind: InstallKind::Resource,
+        name: PluginName::parse(&package.name)?,
+        version: package.version,
+        source,
+        checksum: None,
+        require_checksum: false,
+        reinstall: false,
+    })
+}
+
 impl PluginInstallArgs {
-    async fn orders(&self, installer: &Installer, context: &CommandContext) -> Result<Vec<Order>> {
+    async fn orders(&self, context: &CommandContext) -> Result<Vec<Order>> {
         let source = self.source(context)?;
         let checksum = self.checksum.as_deref().map(Checksum::parse).transpose()?;
         let adjusted = |order: Order| Order {
@@ -105,7 +152,7 @@ impl PluginInstallArgs {
             })]);
         }
         if let Some(folder) = &self.from {
-            let orders = installer.orders_of(&context.directory.join(folder))?;
+            let orders = installer()?.orders_of(&context.directory.join(folder))?;
             return Ok(orders.into_iter().map(adjusted).collect());
         }
         let orders = self.needed(source, context).await?;
@@ -120,11 +167,7 @@ impl PluginInstallArgs {
         if let Some(server) = &self.server {
             return Ok(Some(DownloadSource::parse(server)?));
         }
-        let mirror = &context.settings()?.settings.engine.plugin_mirror_url.value;
-        let mirror = mirror
-            .as_ref()
-            .map(|mirror| DownloadSource::parse(mirror.url().as_str()));
-        Ok(mirror.transpose()?)
+        mirror(context)
     }
 
     async fn needed(
@@ -143,22 +186,11 @@ impl PluginInstallArgs {
         for package in packages {
             if let Some(strict) = strict {
                 strangers_package(&package, strict)?;
+                if source.is_none() && !package.download_url.is_empty() {
+                    return Err(strangers_source(&package, &package.download_url));
+                }
             }
-            let source = match (&source, package.download_url.as_str()) {
-                (Some(source), _) => source.clone(),
-                (None, "") => DownloadSource::Public,
-                (None, url) if strict.is_some() => return Err(strangers_source(&package, url)),
-                (None, url) => DownloadSource::parse(url)?,
-            };
-            orders.push(Order {
-                kind: InstallKind::Resource,
-                name: PluginName::parse(&package.name)?,
-                version: package.version,
-                source,
-                checksum: None,
-                require_checksum: false,
-                reinstall: false,
-            });
+            orders.push(order_of(package, source.as_ref())?);
         }
         Ok(orders)
     }

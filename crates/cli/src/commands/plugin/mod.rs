@@ -3,6 +3,7 @@
 
 mod install;
 mod ls;
+mod on_demand;
 mod progress;
 mod rm;
 
@@ -17,6 +18,7 @@ use crate::exit::CommandOutcome;
 
 pub(crate) use install::InstallReport;
 pub(crate) use ls::PluginListReport as PluginsReport;
+pub(crate) use on_demand::install_missing;
 pub(crate) use rm::RemoveReport;
 
 #[derive(Debug, Subcommand)]

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use nimbus_core::Result;
-use nimbus_engine_operations::{PolicyPackRequest, ResourceSelection, RunOptions, StackLocation};
+use nimbus_engine_backend::Environment;
+use nimbus_engine_operations::{
+    PolicyPackRequest, ResourceSelection, RunOptions, StackLocation, selected_stack,
+};
 
-use super::sandbox::SandboxArgs;
+use super::sandbox::{SandboxArgs, from_settings as sandbox_settings};
 use crate::commands::trace::TraceArgs;
 use crate::context::CommandContext;
 
@@ -40,19 +43,21 @@ pub(crate) struct LocationArgs {
     #[command(flatten)]
     place: ProgramLocationArgs,
 
-    /// The stack: dev, or organization/project/dev
+    /// The stack: dev, or organization/project/dev; the selected one when left out
     #[arg(long, short, value_name = "NAME", env = "PULUMI_STACK")]
-    stack: String,
+    stack: Option<String>,
 }
 
 impl LocationArgs {
-    pub(crate) fn location(&self, context: &CommandContext) -> StackLocation {
-        self.place.location(&self.stack, context)
-    }
-
-    /// The stack's name as it was given.
-    pub(crate) fn stack(&self) -> &str {
-        &self.stack
+    /// Where the stack is that was named, or selected.
+    pub(crate) fn location(&self, context: &CommandContext) -> Result<StackLocation> {
+        if let Some(stack) = &self.stack {
+            return Ok(self.place.location(stack, context));
+        }
+        let unnamed = self.place.location("", context);
+        let sandbox = sandbox_settings(context)?;
+        let stack = selected_stack(&unnamed, sandbox.as_ref(), &Environment::process())?;
+        Ok(StackLocation { stack, ..unnamed })
     }
 }
 

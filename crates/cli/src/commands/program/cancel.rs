@@ -4,7 +4,7 @@
 //! recorded. With `--kill` it is asked twice, and what is running becomes unknown.
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::{Environment, HeldBy};
+use nimbus_engine_backend::{Environment, Owner};
 use nimbus_engine_operations::StackAccess;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -32,16 +32,16 @@ pub(crate) async fn run(
     args: ProgramCancelArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let Some(holder) = access.stack().holder().await? else {
         let message = format!("no operation is running on {}", access.name);
         return Err(Error::new(ErrorCode::NOTHING_RUNNING, message));
     };
-    ask_to_stop(&holder, Signal::SIGINT)?;
+    ask_to_stop(&holder.owner, "the stack", Signal::SIGINT)?;
     if args.kill {
         // Another signal, because two of the same that come together count as one.
-        ask_to_stop(&holder, Signal::SIGTERM)?;
+        ask_to_stop(&holder.owner, "the stack", Signal::SIGTERM)?;
     }
     context.output.result(&CancelReport {
         stack: access.name.to_string(),
@@ -52,12 +52,14 @@ pub(crate) async fn run(
     Ok(CommandOutcome::Done)
 }
 
-fn ask_to_stop(holder: &HeldBy, signal: Signal) -> Result<()> {
-    let owner = &holder.owner;
+/// Sends a signal to whoever holds something, if that is a process of this machine and ours.
+pub(crate) fn ask_to_stop(owner: &Owner, held: &str, signal: Signal) -> Result<()> {
     let unreachable = |why: &str| {
-        let message = format!("{owner} holds the stack, {why}");
-        Error::new(ErrorCode::RUNNING_ELSEWHERE, message)
-            .with_help("stop it where it runs; `nimbus state unlock` if that machine is gone")
+        let message = format!("{owner} holds {held}, {why}");
+        Error::new(ErrorCode::RUNNING_ELSEWHERE, message).with_help(
+            "stop it where it runs; if that machine is gone, `nimbus state unlock` frees a stack \
+             and `nimbus unlock` an environment",
+        )
     };
     if !owner.is_running_here() {
         return Err(unreachable("and cannot be seen from this machine"));
@@ -70,7 +72,7 @@ fn ask_to_stop(holder: &HeldBy, signal: Signal) -> Result<()> {
         Ok(()) => Ok(()),
         Err(Errno::EPERM) => Err(unreachable("as another user")),
         Err(Errno::ESRCH) => {
-            let message = format!("{owner} held the stack and has ended");
+            let message = format!("{owner} held {held} and has ended");
             Err(Error::new(ErrorCode::NOTHING_RUNNING, message))
         }
         Err(error) => Err(unreachable(&format!("and cannot be asked: {error}"))),

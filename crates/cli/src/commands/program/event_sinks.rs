@@ -7,19 +7,37 @@ use nimbus_engine_display::{
     DisplaySubject, DisplayThread, JsonViewer, LineStyle, LineViewer, LiveViewer, Paint,
     StepDetail, TerminalScreen,
 };
+use nimbus_engine_operations::BroadcastSink;
 use nimbus_engine_ports::{EngineEvent, EventSink};
 
 use super::args::ShowArgs;
 use crate::context::CommandContext;
+use crate::text_page::TextPage;
+
+/// A page on which an operation is written down beside or instead of what is shown.
+#[derive(Clone)]
+pub(super) enum OperationPage {
+    None,
+    /// For the summary of a job.
+    Beside(TextPage),
+    /// The result itself.
+    Instead(TextPage),
+}
 
 /// The viewers of one operation. Dropping it waits until they have shown everything.
 pub(super) struct OperationSinks {
     audience: Arc<DisplayThread>,
+    page: Option<Arc<DisplayThread>>,
     for_people: bool,
 }
 
 impl OperationSinks {
-    pub(super) fn open(context: &CommandContext, subject: DisplaySubject, show: ShowArgs) -> Self {
+    pub(super) fn open(
+        context: &CommandContext,
+        subject: DisplaySubject,
+        show: ShowArgs,
+        page: &OperationPage,
+    ) -> Self {
         let output = &context.output;
         let terminal = output.stdout_terminal();
         let paint = if terminal.color {
@@ -36,7 +54,18 @@ impl OperationSinks {
             let viewer = LineViewer::new(subject.clone(), style, paint, io::stdout());
             DisplayThread::open(viewer)
         };
-        let audience = if output.is_json() {
+        let written = |page: &TextPage| {
+            let style = LineStyle::Diff(detail);
+            let viewer = LineViewer::new(subject.clone(), style, Paint::Plain, page.clone());
+            DisplayThread::open(viewer)
+        };
+        let beside = match page {
+            OperationPage::Beside(page) => Some(Arc::new(written(page))),
+            OperationPage::None | OperationPage::Instead(_) => None,
+        };
+        let audience = if let OperationPage::Instead(page) = page {
+            written(page)
+        } else if output.is_json() {
             DisplayThread::open(JsonViewer::new(io::stdout()))
         } else if output.is_quiet() {
             lines(LineStyle::EndOnly)
@@ -49,12 +78,17 @@ impl OperationSinks {
         };
         Self {
             audience: Arc::new(audience),
+            page: beside,
             for_people: !output.is_json(),
         }
     }
 
     pub(super) fn sink(&self) -> Arc<dyn EventSink> {
-        Arc::clone(&self.audience) as Arc<dyn EventSink>
+        let audience = Arc::clone(&self.audience) as Arc<dyn EventSink>;
+        match &self.page {
+            Some(page) => Arc::new(BroadcastSink::new(vec![audience, Arc::clone(page) as _])),
+            None => audience,
+        }
     }
 
     /// Tells people at once that the operation was asked to stop. Programs learn it when it has:

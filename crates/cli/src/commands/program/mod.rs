@@ -31,8 +31,8 @@ use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
 pub(crate) use args::{LocationArgs, PolicyArgs, ProgramLocationArgs};
-pub(crate) use cancel::CancelReport;
-pub(crate) use confirm::confirm;
+pub(crate) use cancel::{CancelReport, ask_to_stop};
+pub(crate) use confirm::{ConfirmAnswer, confirm, confirm_or_details, is_attended};
 pub(crate) use engine::EngineArgs;
 pub(crate) use forecast::{sentence, spoken};
 pub(crate) use orders::OrderArgs;

@@ -33,7 +33,7 @@ pub(crate) async fn run(
     args: ProgramOutputsArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let loaded = access.stack().load(&access.keyring).await?;
     let mut outputs = loaded

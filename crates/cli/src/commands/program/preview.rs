@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::Result;
 use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
 use super::rehearse::RehearsalArgs;
 use super::run::{ProgramRequest, ended};
+use crate::commands::deployment::run::{PreviewEndingArgs, changes_found};
 use crate::commands::stack_config::save_assignments;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -20,12 +21,11 @@ pub(crate) struct ProgramPreviewArgs {
     #[command(flatten)]
     refresh: RefreshArgs,
 
-    /// Fail if anything would change
-    #[arg(long)]
-    expect_no_changes: bool,
+    #[command(flatten)]
+    ending: PreviewEndingArgs,
 
     /// Write what would be done to this file, so that `up --plan` can be held to it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "save", value_name = "FILE")]
     save_plan: Option<PathBuf>,
 
     #[command(flatten)]
@@ -44,6 +44,7 @@ pub(crate) async fn run(
     args: ProgramPreviewArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
+    args.ending.format.check(context)?;
     let mut options = RunOptions {
         save_plan: args.save_plan.map(|file| context.directory.join(file)),
         ..RunOptions::default()
@@ -54,18 +55,17 @@ pub(crate) async fn run(
     args.program.apply(&mut options, context)?;
     save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
-        location: &args.location,
+        location: args.location.location(context)?,
         action: OperationAction::Update,
         options,
         show: args.show,
         rehearsal: &args.rehearsal,
     };
-    let report = asked.preview(context).await?;
+    let report = asked.preview(args.ending.format, context).await?;
     let has_changes = report.has_changes();
     let outcome = ended(context, report.result)?;
-    if outcome == CommandOutcome::Done && args.expect_no_changes && has_changes {
-        let message = "the preview found changes, and none were expected";
-        return Err(Error::new(ErrorCode::CHANGES_FOUND, message));
+    if outcome == CommandOutcome::Done && args.ending.expect_no_changes && has_changes {
+        return Err(changes_found());
     }
     Ok(outcome)
 }

@@ -56,7 +56,7 @@ pub(crate) async fn run(
     // Without the program there is still its code: dynamic providers that the state names.
     options.sandbox = args.sandbox.settings(context)?;
     let asked = ProgramRequest {
-        location: &args.location,
+        location: args.location.location(context)?,
         action: OperationAction::Refresh,
         options,
         show: args.show,

@@ -9,18 +9,23 @@ use nimbus_engine_operations::{
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_rehearsal::Observer;
 
-use super::args::{ConsentArgs, LocationArgs, ShowArgs};
-use super::confirm::confirm;
-use super::event_sinks::OperationSinks;
+use super::args::{ConsentArgs, ShowArgs};
+use super::confirm::{ConfirmAnswer, confirm, confirm_or_details, is_attended};
+use super::event_sinks::{OperationPage, OperationSinks};
 use super::forecast::foretelling;
 use super::rehearse::RehearsalArgs;
 use super::signals;
+use crate::actions::ActionsJob;
+use crate::commands::deployment::run::{PreviewFormat, changes_text};
+use crate::commands::plugin::install_missing;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
+use crate::markdown::{PAGE_LIMIT, fenced, folded, inline};
+use crate::text_page::TextPage;
 
 /// What a verb asks for.
 pub(super) struct ProgramRequest<'a> {
-    pub(super) location: &'a LocationArgs,
+    pub(super) location: StackLocation,
     pub(super) action: OperationAction,
     pub(super) options: RunOptions,
     pub(super) show: ShowArgs,
@@ -29,15 +34,23 @@ pub(super) struct ProgramRequest<'a> {
 
 impl ProgramRequest<'_> {
     /// Shows what would happen.
-    pub(super) async fn preview(&self, context: &CommandContext) -> Result<OperationReport> {
-        let options = self.options.clone();
-        self.operate(
-            context,
-            OperationMode::Preview,
-            options,
-            &Cancellation::new(),
-        )
-        .await
+    pub(super) async fn preview(
+        &self,
+        format: PreviewFormat,
+        context: &CommandContext,
+    ) -> Result<OperationReport> {
+        self.get_ready(context).await?;
+        let text = TextPage::default();
+        let page = match format {
+            PreviewFormat::Markdown => OperationPage::Instead(text.clone()),
+            PreviewFormat::Text => page_of_job(&text, context),
+        };
+        let mode = OperationMode::Preview;
+        let report = self
+            .operate(context, mode, &Cancellation::new(), &page)
+            .await?;
+        self.tell_page(&page, &report, mode, context)?;
+        Ok(report)
     }
 
     /// Shows what would happen, asks, and does it.
@@ -47,13 +60,18 @@ impl ProgramRequest<'_> {
         consent: &ConsentArgs,
     ) -> Result<CommandOutcome> {
         consent.apply(&mut self.options);
+        self.get_ready(context).await?;
         let cancellation = Cancellation::new();
-        let mut agreed = consent.yes;
+        // A plan that somebody saved and handed on is an answer already.
+        let mut agreed = consent.yes || self.options.plan.is_some();
+        let differences = TextPage::default();
         if self.previews_first(context, consent) {
-            let options = self.options.clone();
-            let preview = self
-                .operate(context, OperationMode::Preview, options, &cancellation)
-                .await?;
+            let mode = OperationMode::Preview;
+            let page = match !agreed && is_attended(context) {
+                true => OperationPage::Beside(differences.clone()),
+                false => OperationPage::None,
+            };
+            let preview = self.operate(context, mode, &cancellation, &page).await?;
             if let Err(error) = preview.result {
                 return ended(context, Err(error));
             }
@@ -61,15 +79,36 @@ impl ProgramRequest<'_> {
             agreed |= !preview.has_changes();
         }
         if !agreed {
-            confirm(context, &self.question()).await?;
+            self.ask(&differences, context).await?;
             // Whoever answered has read the warnings above.
             self.options.allow_unknown = true;
         }
-        let options = self.options.clone();
-        let report = self
-            .operate(context, OperationMode::Apply, options, &cancellation)
-            .await?;
+        let mode = OperationMode::Apply;
+        let page = page_of_job(&TextPage::default(), context);
+        let report = self.operate(context, mode, &cancellation, &page).await?;
+        self.tell_page(&page, &report, mode, context)?;
         ended(context, report.result)
+    }
+
+    /// A simulated cloud needs no plugins, and the official command line gets its own.
+    async fn get_ready(&self, context: &CommandContext) -> Result<()> {
+        if self.rehearsal.rehearse || self.rehearsal.is_official() {
+            return Ok(());
+        }
+        install_missing(&self.location.directory, context).await
+    }
+
+    /// Asks until there is a yes or a no; `details` shows every property that differs.
+    async fn ask(&self, differences: &TextPage, context: &CommandContext) -> Result<()> {
+        let question = self.question();
+        let details = differences.text();
+        if details.is_empty() {
+            return confirm(context, &question).await;
+        }
+        while confirm_or_details(context, &question).await? == ConfirmAnswer::Details {
+            context.output.complain(&format!("{details}\n"));
+        }
+        Ok(())
     }
 
     /// Nobody reads a preview in JSON, but policies must be heard before anything changes, unless
@@ -84,10 +123,11 @@ impl ProgramRequest<'_> {
         &self,
         context: &CommandContext,
         mode: OperationMode,
-        options: RunOptions,
         cancellation: &Cancellation,
+        page: &OperationPage,
     ) -> Result<OperationReport> {
-        let location = self.location.location(context);
+        let options = self.options.clone();
+        let location = self.location.clone();
         let observer = Observer::default();
         let stage = self.rehearsal.engine(location, context, &observer);
         let (location, engine) = stage.await?;
@@ -95,6 +135,7 @@ impl ProgramRequest<'_> {
             context,
             self.subject(mode, &location, options.sandbox.as_ref()),
             self.show,
+            page,
         );
         if self.rehearsal.rehearse && context.output.is_json() {
             watchers.sink().emit(rehearsal_note());
@@ -114,6 +155,38 @@ impl ProgramRequest<'_> {
             report = run => report,
             never = signals::pass_on(cancellation, || watchers.stopping()) => match never {},
         }
+    }
+
+    /// The page as the result, or as a part of the summary of a job.
+    fn tell_page(
+        &self,
+        page: &OperationPage,
+        report: &OperationReport,
+        mode: OperationMode,
+        context: &CommandContext,
+    ) -> Result<()> {
+        let (OperationPage::Beside(text) | OperationPage::Instead(text)) = page else {
+            return Ok(());
+        };
+        let stack = self.location.stack.as_str();
+        let heading = format!("{}{}", self.mark(), title(&self.action, mode));
+        let shown = report
+            .changes
+            .iter()
+            .map(|(op, count)| (op.to_string(), *count as u64));
+        let markdown = operation_page(
+            &heading,
+            stack,
+            &changes_text(&shown.collect()),
+            &text.text(),
+        );
+        if matches!(page, OperationPage::Instead(_)) {
+            context.output.raw(&nimbus_telemetry::redact(&markdown))?;
+        }
+        if let Some(job) = ActionsJob::current(context.output) {
+            job.summarize(&markdown);
+        }
+        Ok(())
     }
 
     fn subject(
@@ -140,7 +213,7 @@ impl ProgramRequest<'_> {
     }
 
     fn question(&self) -> String {
-        let stack = self.location.stack();
+        let stack = self.location.stack.as_str();
         let question = match &self.action {
             OperationAction::Update => format!("Update {stack}?"),
             OperationAction::Destroy => format!("Delete what is listed above from {stack}?"),
@@ -152,6 +225,37 @@ impl ProgramRequest<'_> {
         };
         format!("{}{question}", self.mark())
     }
+}
+
+/// Kept for the summary of the job that runs this, if one does.
+fn page_of_job(text: &TextPage, context: &CommandContext) -> OperationPage {
+    match ActionsJob::current(context.output) {
+        Some(_) => OperationPage::Beside(text.clone()),
+        None => OperationPage::None,
+    }
+}
+
+/// `### Previewing update of dev: 3 create`, and what differs. A text that is too long for a comment
+/// is cut at a line, and said to be.
+fn operation_page(heading: &str, stack: &str, changes: &str, text: &str) -> String {
+    let kept = match text.char_indices().nth(PAGE_LIMIT) {
+        None => text,
+        Some((limit, _)) => text[..limit].rsplit_once('\n').map_or("", |(kept, _)| kept),
+    };
+    let cut = text.lines().count() - kept.lines().count();
+    let mut page = format!(
+        "<!-- nimbus program {stack} -->\n### {} of {}: {changes}\n\n{}",
+        inline(heading),
+        inline(stack),
+        folded("Differences", &fenced("diff", kept)),
+    );
+    if cut > 0 {
+        page.push_str(&format!(
+            "\n{cut} lines are left out, because a comment has a limit; `nimbus program preview --diff` \
+             shows them.\n"
+        ));
+    }
+    page
 }
 
 /// Whoever reads events learns it too.

@@ -51,7 +51,7 @@ pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result
     args.program.apply(&mut options, context)?;
     save_assignments(&args.location, options.sandbox.as_ref(), context)?;
     let asked = ProgramRequest {
-        location: &args.location,
+        location: args.location.location(context)?,
         action: OperationAction::Update,
         options,
         show: args.show,

@@ -10,7 +10,7 @@ use nimbus_orchestrator::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::commands::deployment::run::{
-    RunPlace, RunSummary, RunTitle, RunView, next_step, outcome,
+    PreviewEndingArgs, RunPlace, RunSummary, RunTitle, RunView, next_step, outcome,
 };
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
@@ -22,6 +22,10 @@ pub(super) struct FollowedRun<'a> {
     pub(super) action: RunAction,
     pub(super) environment: EnvironmentName,
     pub(super) rehearsal: bool,
+    /// How a preview ends.
+    pub(super) ending: PreviewEndingArgs,
+    /// Whether it is somebody else's run, which Ctrl-C does not stop.
+    pub(super) only_watching: bool,
 }
 
 impl FollowedRun<'_> {
@@ -58,7 +62,10 @@ impl FollowedRun<'_> {
         match ended? {
             WatchEnd::Over(run) => self.tell_end(&run, &watch.tally, context),
             WatchEnd::Left => {
-                let note = "the run stops on the server by itself";
+                let note = match self.only_watching {
+                    true => "the run goes on; `nimbus run cancel` asks the server to stop it",
+                    false => "the run stops on the server by itself",
+                };
                 context.output.note(note);
                 Ok(CommandOutcome::Reported(ErrorKind::Cancelled))
             }
@@ -118,14 +125,11 @@ impl FollowedRun<'_> {
             _ => next_step(result, self.place(), context),
         };
         let summary = RunSummary::of_tally(tally, self.action, self.place(), result, next);
-        let changes = summary.has_changes();
-        context.output.result(&summary)?;
-        Ok(match outcome(result) {
-            CommandOutcome::Done if changes && self.action == RunAction::Preview => {
-                CommandOutcome::WouldChange
-            }
-            other => other,
-        })
+        summary.tell(self.ending.format, &[], context)?;
+        match self.action {
+            RunAction::Preview => self.ending.outcome(outcome(result), summary.has_changes()),
+            _ => Ok(outcome(result)),
+        }
     }
 }
 
@@ -166,7 +170,7 @@ impl RemoteWatch<'_> {
                 _ = terminate.recv() => None,
             };
             let Some(told) = told else {
-                if stopping {
+                if stopping || self.followed.only_watching {
                     return Ok(WatchEnd::Left);
                 }
                 stopping = true;

@@ -5,10 +5,11 @@ use nimbus_control_client::{RemoteDeployments, RunNews, follow_run};
 use nimbus_control_wire::{NumberedEvent, Run};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_local::{EnvironmentStates, log_lines};
-use nimbus_orchestrator::RunEvent;
+use nimbus_orchestrator::{RunAction, RunEvent, RunResult, RunTally};
 use serde_json::json;
 
-use super::operations::RunChoice;
+use super::following::FollowedRun;
+use super::operations::{RunChoice, action_of};
 use super::{deployment_id, manifest_of, named, no_option};
 use crate::commands::admin::AdminReport;
 use crate::commands::deployment::decommission::DecommissionArgs;
@@ -17,7 +18,9 @@ use crate::commands::deployment::export_state::{ExportStateArgs, ExportStateRepo
 use crate::commands::deployment::list::DeploymentListReport;
 use crate::commands::deployment::logs::{LogFilter, LogsArgs};
 use crate::commands::deployment::resources::{FoundResource, FoundResourcesReport, ResourcesArgs};
-use crate::commands::deployment::runs::{ListedRun, RunsCommand, SignalRunArgs};
+use crate::commands::deployment::run::{PreviewEndingArgs, RunPlace, RunSummary, next_step};
+use crate::commands::deployment::run_view::RunViewReport;
+use crate::commands::deployment::runs::{ChosenRunArgs, ListedRun, RunsCommand};
 use crate::commands::deployment::status::{StatusArgs, StatusReport, to_the_second};
 use crate::commands::program::confirm;
 use crate::context::CommandContext;
@@ -144,25 +147,93 @@ pub(super) async fn runs(
             context.output.result(&RunsReport { runs })?;
             return Ok(CommandOutcome::Done);
         }
+        RunsCommand::View(args) => return view(args, remote, context).await,
+        RunsCommand::Watch(args) => return watch(args, remote, context).await,
         RunsCommand::Cancel(args) => (args, "cancel"),
         RunsCommand::Pause(args) => (args, "pause"),
     };
     signal(args, word, remote, context).await
 }
 
-async fn signal(
-    args: SignalRunArgs,
-    word: &str,
-    remote: &RemoteDeployments,
-    context: &CommandContext,
-) -> Result<CommandOutcome> {
-    let choice = RunChoice {
+fn chosen(args: &ChosenRunArgs) -> RunChoice<'_> {
+    RunChoice {
         id: &args.id,
         environment: args.environment,
         number: args.number,
         rehearsal: args.rehearse,
+    }
+}
+
+/// What a run did so far, from its events.
+async fn view(
+    args: ChosenRunArgs,
+    remote: &RemoteDeployments,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let run = chosen(&args).find(remote).await?;
+    let mut tally = RunTally::default();
+    let mut after = 0;
+    loop {
+        let page = remote.events(&run.id, after).await?;
+        let Some(last) = page.items.last() else {
+            break;
+        };
+        after = last.seq;
+        let known = |item: &NumberedEvent| serde_json::from_value(item.event.clone()).ok();
+        page.items
+            .iter()
+            .filter_map(known)
+            .for_each(|event: RunEvent| tally.hear(&event));
+    }
+    let place = RunPlace {
+        deployment: &run.deployment,
+        environment: run.environment.parse()?,
+        rehearsal: run.rehearsal,
     };
-    let run = choice.find(remote).await?;
+    let action = action_of(&run)?;
+    let result = tally.result.unwrap_or(RunResult::Interrupted);
+    let is_over = run.result.is_some();
+    let next = match is_over && action != RunAction::Preview {
+        true => next_step(result, place, context),
+        false => None,
+    };
+    let summary = RunSummary::of_tally(&tally, action, place, result, next);
+    let summary = match is_over {
+        true => summary,
+        false => summary.still_running(),
+    };
+    let shown = listed(run);
+    let report = RunViewReport::new(shown.started, shown.user, shown.message, summary);
+    context.output.result(&report)?;
+    Ok(CommandOutcome::Done)
+}
+
+async fn watch(
+    args: ChosenRunArgs,
+    remote: &RemoteDeployments,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let run = chosen(&args).find(remote).await?;
+    let manifest = manifest_of(remote, &run.deployment).await?;
+    let followed = FollowedRun {
+        remote,
+        manifest: &manifest,
+        action: action_of(&run)?,
+        environment: run.environment.parse()?,
+        rehearsal: run.rehearsal,
+        ending: PreviewEndingArgs::default(),
+        only_watching: true,
+    };
+    followed.to_its_end(run, 0, context).await
+}
+
+async fn signal(
+    args: ChosenRunArgs,
+    word: &str,
+    remote: &RemoteDeployments,
+    context: &CommandContext,
+) -> Result<CommandOutcome> {
+    let run = chosen(&args).find(remote).await?;
     let run = remote.signal(&run.id, word).await?;
     let runs = vec![listed(run)];
     context.output.result(&RunsReport { runs })?;

@@ -17,8 +17,11 @@ use nimbus_orchestrator::{FILE_NAME, Manifest};
 
 use super::NimbusCommand;
 use super::admin::{Connection, ServerArgs};
+use super::deployment::run::PreviewEndingArgs;
 use crate::context::{CommandContext, NamedServer};
 use crate::exit::CommandOutcome;
+
+use operations::ServerPreview;
 
 pub(crate) use inspect::RunsReport;
 pub(crate) use workspace::{PullReport, PushReport};
@@ -83,9 +86,9 @@ impl NimbusCommand {
             },
             Self::New(_) => LocalOnly("a server has a workspace for every tenant already"),
             Self::Latencies(_) => LocalOnly("`nimbus logs --server URL` has how long steps took"),
-            Self::Locks(_) => LocalOnly("`nimbus runs list --server URL` shows what is under way"),
+            Self::Locks(_) => LocalOnly("`nimbus run list --server URL` shows what is under way"),
             Self::Unlock(_) => {
-                LocalOnly("a server frees an environment itself; `nimbus runs cancel` ends a run")
+                LocalOnly("a server frees an environment itself; `nimbus run cancel` ends a run")
             }
             Self::Gate(_) => {
                 LocalOnly("a server keeps no gates; deploy to its environments in order")
@@ -112,6 +115,7 @@ impl NimbusCommand {
             | Self::ValidateAws(_)
             | Self::ValidatePulumi(_)
             | Self::Program(_)
+            | Self::Stack(_)
             | Self::State(_)
             | Self::StackConfig(_)
             | Self::Plugin(_)
@@ -124,7 +128,12 @@ impl NimbusCommand {
             | Self::Explain(_)
             | Self::Completions(_)
             | Self::Man(_)
-            | Self::InternalDocs(_) => Apart,
+            | Self::InternalDocs(_)
+            // They have become what they stand for.
+            | Self::Deployment(_)
+            | Self::Environment(_)
+            | Self::Template(_)
+            | Self::Component(_) => Apart,
         }
     }
 
@@ -198,8 +207,12 @@ async fn carry_out(
         NimbusCommand::Init(args) => copies::init(args, &remote, context).await,
         NimbusCommand::Deploy(args) => operations::deploy(args, None, &remote, context).await,
         NimbusCommand::DeployStack(args) if args.preview => {
-            let chosen = Some(vec![args.stack]);
-            operations::preview(args.deploy.run, 4, chosen, &remote, context).await
+            let asked = ServerPreview {
+                parallel: 4,
+                components: Some(vec![args.stack]),
+                ending: PreviewEndingArgs::default(),
+            };
+            operations::preview(args.deploy.run, asked, &remote, context).await
         }
         NimbusCommand::DeployStack(args) => {
             let chosen = Some(vec![args.stack]);
@@ -207,7 +220,12 @@ async fn carry_out(
         }
         NimbusCommand::Preview(args) => {
             operations::refuse_of_preview(&args)?;
-            operations::preview(args.run, args.parallel, None, &remote, context).await
+            let asked = ServerPreview {
+                parallel: args.parallel,
+                components: None,
+                ending: args.ending,
+            };
+            operations::preview(args.run, asked, &remote, context).await
         }
         NimbusCommand::Destroy(args) => operations::destroy(args, None, &remote, context).await,
         NimbusCommand::DestroyStack(args) => {

@@ -9,8 +9,8 @@ use super::following::FollowedRun;
 use super::{deployment_id, manifest_of, no_option};
 use crate::commands::deployment::local::{EngineRunArgs, RunArgs};
 use crate::commands::deployment::run::{
-    ChangeArgs, DeployArgs, DestroyArgs, PreviewArgs, ResumeArgs, RollbackArgs, VersionsReport,
-    demand_confirmation, on_failure, rehearsal_note,
+    ChangeArgs, DeployArgs, DestroyArgs, PreviewArgs, PreviewEndingArgs, ResumeArgs, RollbackArgs,
+    VersionsReport, demand_confirmation, on_failure, rehearsal_note,
 };
 use crate::commands::program::confirm;
 use crate::context::CommandContext;
@@ -81,6 +81,7 @@ async fn start(
     manifest: &Manifest,
     action: (RunAction, StartedAction),
     asked: StartRun,
+    ending: PreviewEndingArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let environment: EnvironmentName = asked.environment.parse()?;
@@ -93,6 +94,8 @@ async fn start(
         action: action.0,
         environment,
         rehearsal: asked.rehearsal,
+        ending,
+        only_watching: false,
     };
     followed.to_its_end(run, 0, context).await
 }
@@ -130,7 +133,15 @@ pub(super) async fn deploy(
         confirm(context, &question).await?;
     }
     let action = (RunAction::Deploy, StartedAction::Deploy);
-    start(remote, &manifest, action, asked, context).await
+    let ending = PreviewEndingArgs::default();
+    start(remote, &manifest, action, asked, ending, context).await
+}
+
+/// What of a preview a server is asked for.
+pub(super) struct ServerPreview {
+    pub(super) parallel: usize,
+    pub(super) components: Option<Vec<ComponentName>>,
+    pub(super) ending: PreviewEndingArgs,
 }
 
 /// Options of a preview that a server does not have.
@@ -148,16 +159,21 @@ pub(super) fn refuse_of_preview(args: &PreviewArgs) -> Result<()> {
 
 pub(super) async fn preview(
     run: RunArgs,
-    parallel: usize,
-    components: Option<Vec<ComponentName>>,
+    asked_for: ServerPreview,
     remote: &RemoteDeployments,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
+    let ServerPreview {
+        parallel,
+        components,
+        ending,
+    } = asked_for;
+    ending.format.check(context)?;
     refuse_local(&run.how, context)?;
     let manifest = manifest_of(remote, &deployment_id(&run.id)).await?;
     let asked = asked(&run, parallel, components);
     let action = (RunAction::Preview, StartedAction::Preview);
-    start(remote, &manifest, action, asked, context).await
+    start(remote, &manifest, action, asked, ending, context).await
 }
 
 pub(super) async fn destroy(
@@ -189,7 +205,8 @@ pub(super) async fn destroy(
         confirm(context, &question).await?;
     }
     let action = (RunAction::Destroy, StartedAction::Destroy);
-    start(remote, &manifest, action, asked, context).await
+    let ending = PreviewEndingArgs::default();
+    start(remote, &manifest, action, asked, ending, context).await
 }
 
 pub(super) async fn rollback(
@@ -228,7 +245,8 @@ pub(super) async fn rollback(
         confirm(context, &question).await?;
     }
     let action = (RunAction::Rollback, StartedAction::RollBack);
-    start(remote, &manifest, action, asked, context).await
+    let ending = PreviewEndingArgs::default();
+    start(remote, &manifest, action, asked, ending, context).await
 }
 
 pub(super) async fn resume(
@@ -261,6 +279,8 @@ pub(super) async fn resume(
         action: action_of(&run)?,
         environment: run.environment.parse()?,
         rehearsal: run.rehearsal,
+        ending: PreviewEndingArgs::default(),
+        only_watching: false,
     };
     let since = run.last_seq;
     followed.to_its_end(run, since, context).await
@@ -322,7 +342,7 @@ impl RunChoice<'_> {
                     number.map_or_else(|| "no run yet".to_owned(), |one| format!("no run {one}"));
                 let message = format!("there is {what} of {} at {}", self.id, remote.server());
                 Err(Error::new(ErrorCode::RUN_UNKNOWN, message)
-                    .with_help("`nimbus runs list --server URL` shows what there is"))
+                    .with_help("`nimbus run list --server URL` shows what there is"))
             }
         }
     }

@@ -88,7 +88,7 @@ impl OpenedStackConfig {
         sandbox: Option<&SandboxSettings>,
         context: &CommandContext,
     ) -> Result<Self> {
-        let location = location.location(context);
+        let location = location.location(context)?;
         let (mut project, files) = find_project(&location.directory, sandbox)?;
         let name = StackRef::parse(&location.stack, &project.name).map_err(BackendError::from)?;
         project.name = name.project().to_owned();

@@ -33,7 +33,7 @@ pub(crate) struct StateDiffArgs {
 }
 
 pub(crate) async fn run(args: StateDiffArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
     let from = match args.from {

@@ -31,7 +31,7 @@ pub(crate) struct StateExportArgs {
 }
 
 pub(crate) async fn run(args: StateExportArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
     let bytes = match args.version {

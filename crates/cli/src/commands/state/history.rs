@@ -26,7 +26,7 @@ pub(crate) async fn run(
     args: StateHistoryArgs,
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let versions = access.stack().history().await?;
     let skipped = args

@@ -38,7 +38,7 @@ pub(crate) struct StateImportArgs {
 }
 
 pub(crate) async fn run(args: StateImportArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
     let bytes = read(&args, context)?;

@@ -44,7 +44,7 @@ pub(crate) struct StateRepairArgs {
 }
 
 pub(crate) async fn run(args: StateRepairArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
     let journal = journal(&stack, &access.keyring).await?;

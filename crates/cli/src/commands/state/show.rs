@@ -30,7 +30,7 @@ pub(crate) struct StateShowArgs {
 }
 
 pub(crate) async fn run(args: StateShowArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
     // Without secrets to show, no passphrase is needed and broken states can be looked at.

@@ -23,7 +23,7 @@ pub(crate) struct StateUnlockArgs {
 }
 
 pub(crate) async fn run(args: StateUnlockArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let location = args.location.location(context);
+    let location = args.location.location(context)?;
     let access = StackAccess::open(&location, &Environment::process()).await?;
     let stack = access.stack();
     if !args.yes {

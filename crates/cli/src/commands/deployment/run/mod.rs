@@ -19,17 +19,17 @@ use nimbus_orchestrator::{Manifest, OnFailure, RunAction};
 use nimbus_runs::{RunChoices, SealedPlan};
 
 use super::local::{RunArgs, find_place};
-use crate::commands::program::confirm;
+use crate::commands::program::{ConfirmAnswer, confirm, confirm_or_details};
 use crate::commands::trace::TraceArgs;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
-pub(crate) use preview::{PreviewArgs, preview};
+pub(crate) use preview::{PreviewArgs, PreviewEndingArgs, PreviewFormat, changes_found, preview};
 pub(crate) use resume::{ResumeArgs, resume};
 pub(crate) use rollback::{RollbackArgs, VersionsReport, rollback};
 pub(crate) use runner::{LocalRunner, next_step, outcome, rehearsal_note};
 pub(crate) use summary::{RunPlace, RunSummary};
-pub(crate) use view::{RunTitle, RunView};
+pub(crate) use view::{RunTitle, RunView, changes_text};
 
 /// How long a run waits for another one when nobody says.
 const USUAL_WAIT: &str = "10m";
@@ -207,7 +207,10 @@ async fn deploy_chosen(
         if !answered && !run.how.rehearse && active > 0 {
             let stacks = if active == 1 { "stack" } else { "stacks" };
             let question = format!("Deploy {active} {stacks} to {environment}?");
-            confirm(context, &question).await?;
+            while confirm_or_details(context, &question).await? == ConfirmAnswer::Details {
+                let chosen = planned.request().choices.components.clone();
+                preview::show_details(run.clone(), chosen, context).await?;
+            }
         }
     }
     runner

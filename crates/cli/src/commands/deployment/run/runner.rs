@@ -185,7 +185,7 @@ impl LocalRunner {
         };
         let next = next_step(finished.result, place, context);
         let summary = RunSummary::of_run(&finished, prediction, next);
-        context.output.result(&summary)?;
+        summary.tell_text(context)?;
         Ok(outcome(finished.result))
     }
 }

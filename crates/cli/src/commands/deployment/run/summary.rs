@@ -1,17 +1,24 @@
 //! How a run ended, as its last line.
 
+mod markdown;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use nimbus_core::{ComponentName, EnvironmentName};
+use nimbus_core::{ComponentName, EnvironmentName, Result};
 use nimbus_orchestrator::{RunAction, RunResult, RunTally, TalliedCheck, TalliedUnit};
 use nimbus_runs::{CheckResult, FinishedRun, PreviewReport, PreviewRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::forecast::Prediction;
+use super::preview::PreviewFormat;
+use super::view::{changes_text, mark};
+use crate::actions::ActionsJob;
+use crate::context::CommandContext;
 use crate::output::Report;
 use crate::style::{Terminal, TextStyle};
+use markdown::UnitDiffs;
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct RunSummary {
@@ -24,7 +31,8 @@ pub(crate) struct RunSummary {
     deployment: String,
     environment: String,
     rehearsal: bool,
-    /// `succeeded`, `failed`, `interrupted`, `rolled_back` or `needs_attention`.
+    /// `succeeded`, `failed`, `interrupted`, `rolled_back` or `needs_attention`; `running` of one that has
+    /// not ended.
     result: &'static str,
     /// Whether anything changed, or would.
     changes: bool,
@@ -214,6 +222,64 @@ impl RunSummary {
 
     pub(crate) fn has_changes(&self) -> bool {
         self.changes
+    }
+
+    /// The same of a run that has not ended.
+    pub(crate) fn still_running(self) -> Self {
+        Self {
+            result: "running",
+            ..self
+        }
+    }
+
+    /// A line for each unit, in the order of their names.
+    pub(crate) fn unit_lines(&self, terminal: Terminal) -> String {
+        let line = |unit: &UnitSummaryReport| {
+            let (mark, tone) = mark(&unit.status);
+            let what = match unit.status.as_str() {
+                "succeeded" => changes_text(&unit.changes),
+                other => other.replace('_', " "),
+            };
+            let why = unit.message.as_ref().or(unit.reason.as_ref());
+            let why = why.map(|why| format!(" — {}", why.lines().next().unwrap_or_default()));
+            let name = &unit.name;
+            format!(
+                "  {} {name:<18} {what}{}\n",
+                terminal.paint(tone, mark),
+                why.unwrap_or_default()
+            )
+        };
+        self.units.iter().map(line).collect()
+    }
+
+    /// The last word, as text or JSON.
+    pub(crate) fn tell_text(&self, context: &CommandContext) -> Result<()> {
+        self.tell(PreviewFormat::Text, &[], context)
+    }
+
+    /// The last word of a run, in the form that was asked for, and to the job that runs it.
+    pub(crate) fn tell(
+        &self,
+        format: PreviewFormat,
+        diffs: &UnitDiffs,
+        context: &CommandContext,
+    ) -> Result<()> {
+        let changed: Vec<_> = diffs
+            .iter()
+            .filter(|(name, _)| self.changes_unit(name))
+            .cloned()
+            .collect();
+        match format {
+            PreviewFormat::Text => context.output.result(self)?,
+            PreviewFormat::Markdown => {
+                let page = self.markdown(&changed);
+                context.output.raw(&nimbus_telemetry::redact(&page))?;
+            }
+        }
+        if let Some(job) = ActionsJob::current(context.output) {
+            self.tell_job(&job, &changed);
+        }
+        Ok(())
     }
 }
 

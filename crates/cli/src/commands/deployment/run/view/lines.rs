@@ -118,7 +118,7 @@ pub(super) fn lines_of(event: &RunEvent, doing: &str, terminal: Terminal) -> Vec
     }
 }
 
-pub(super) fn mark(status: &str) -> (&'static str, TextStyle) {
+pub(crate) fn mark(status: &str) -> (&'static str, TextStyle) {
     match status {
         "running" => ("→", TextStyle::Faint),
         "succeeded" => ("✓", TextStyle::Good),
@@ -130,7 +130,7 @@ pub(super) fn mark(status: &str) -> (&'static str, TextStyle) {
     }
 }
 
-pub(super) fn changes_text(changes: &std::collections::BTreeMap<String, u64>) -> String {
+pub(crate) fn changes_text(changes: &std::collections::BTreeMap<String, u64>) -> String {
     let shown = changes
         .iter()
         .filter(|(op, count)| op.as_str() != "same" && **count > 0);

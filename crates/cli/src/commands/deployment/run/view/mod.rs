@@ -6,7 +6,8 @@ mod unit_table;
 
 use nimbus_orchestrator::{RunAction, RunEvent, UnitGraph};
 
-pub(crate) use lines::LineView;
+pub(super) use lines::mark;
+pub(crate) use lines::{LineView, changes_text};
 pub(crate) use live::Live;
 
 use super::summary::RunPlace;

@@ -1,0 +1,152 @@
+//! The same commands by noun and verb, as `gh` and `kubectl` have them: `nimbus deployment list` is
+//! `nimbus list`. Each verb takes the arguments of the command that it stands for and becomes it
+//! before anything is decided, so there is no second way for anything to behave.
+
+use clap::Subcommand;
+
+use super::{NimbusCommand, deployment, registration, template};
+
+/// Verbs of `nimbus deployment`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeploymentGroup {
+    /// Make a deployment from a template (init)
+    Create(deployment::init::InitArgs),
+    /// Make components of a deployment from existing Pulumi projects (adopt)
+    Adopt(deployment::adopt::AdoptArgs),
+    /// List the deployments of this workspace (list)
+    #[command(visible_alias = "ls")]
+    List(deployment::list::ListDeploymentsArgs),
+    /// Show what is deployed and how the last runs ended (status)
+    #[command(visible_alias = "view")]
+    Status(deployment::status::StatusArgs),
+    /// Show what a deploy would do (preview)
+    Preview(deployment::run::PreviewArgs),
+    /// Deploy an environment (deploy)
+    Deploy(deployment::run::DeployArgs),
+    /// Return an environment to an earlier version (rollback)
+    Rollback(deployment::run::RollbackArgs),
+    /// Delete what an environment has (destroy)
+    Destroy(deployment::run::DestroyArgs),
+    /// Archive a deployment of which nothing is left (decommission)
+    Decommission(deployment::decommission::DecommissionArgs),
+    /// Check manifest and configuration (validate)
+    Validate(deployment::validate::ValidateDeploymentArgs),
+    /// Show which stack needs which (graph)
+    Graph(deployment::graph::GraphArgs),
+    /// Say why a stack would run, or be skipped (why)
+    Why(deployment::why::WhyArgs),
+    /// Write the states of an environment to a file (export-state)
+    Export(deployment::export_state::ExportStateArgs),
+    /// List what is deployed (discover-resources)
+    Resources(deployment::resources::ResourcesArgs),
+}
+
+/// Verbs of `nimbus environment`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EnvironmentGroup {
+    /// List the environments of a deployment (list-environments)
+    #[command(visible_alias = "ls")]
+    List(deployment::environments::ListEnvironmentsArgs),
+    /// Let an environment be deployed (enable-environment)
+    Enable(deployment::environments::SwitchArgs),
+    /// Keep an environment from being deployed (disable-environment)
+    Disable(deployment::environments::SwitchArgs),
+    /// Show or record what an environment needs before the next one follows (gate)
+    Gate(deployment::gate::GateArgs),
+}
+
+/// Verbs of `nimbus template`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TemplateGroup {
+    /// List the templates that deployments are made from (list-templates)
+    #[command(visible_alias = "ls")]
+    List(deployment::templates::ListTemplatesArgs),
+    /// Print a template (show-template)
+    #[command(visible_alias = "view")]
+    Show(deployment::templates::NameArgs),
+    /// Check a template by rendering it (validate-template)
+    Validate(deployment::templates::NameArgs),
+    /// Make a template from a deployment (create-template)
+    Create(template::CreateArgs),
+    /// Change which stacks a template uses (update-template)
+    Update(template::UpdateArgs),
+}
+
+/// Verbs of `nimbus component`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ComponentGroup {
+    /// List the registered stacks (list-stacks)
+    #[command(visible_alias = "ls")]
+    List(deployment::stacks::ListStacksArgs),
+    /// List the programs under stacks/ (discover)
+    Discover(deployment::stacks::ListStacksArgs),
+    /// Make a stack from the scaffold (new-stack)
+    New(registration::scaffold::ScaffoldStackArgs),
+    /// Make a program available to deployments (register-stack)
+    Register(registration::register::RegisterStackArgs),
+    /// Register every program that discovery finds (register-all-stacks)
+    RegisterAll(registration::all::RegisterAllArgs),
+    /// Change what is registered of a stack (update-stack)
+    Update(registration::update::UpdateStackArgs),
+    /// Take a stack out of the registry (unregister-stack)
+    Unregister(registration::unregister::UnregisterStackArgs),
+    /// Check one stack of a deployment (validate-stack)
+    Validate(deployment::validate::ValidateStackArgs),
+    /// Deploy one stack of an environment (deploy-stack)
+    Deploy(deployment::run::DeployStackArgs),
+    /// Delete what one stack of an environment has (destroy-stack)
+    Destroy(deployment::run::DestroyStackArgs),
+}
+
+/// Groups whose verbs stand for other commands; the reference describes those.
+pub(crate) const GROUPED: [&str; 4] = ["deployment", "environment", "template", "component"];
+
+impl NimbusCommand {
+    /// The command that a verb of a group stands for.
+    pub(crate) fn ungrouped(self) -> Self {
+        match self {
+            Self::Deployment(group) => match group {
+                DeploymentGroup::Create(args) => Self::Init(args),
+                DeploymentGroup::Adopt(args) => Self::Adopt(args),
+                DeploymentGroup::List(args) => Self::List(args),
+                DeploymentGroup::Status(args) => Self::Status(args),
+                DeploymentGroup::Preview(args) => Self::Preview(args),
+                DeploymentGroup::Deploy(args) => Self::Deploy(args),
+                DeploymentGroup::Rollback(args) => Self::Rollback(args),
+                DeploymentGroup::Destroy(args) => Self::Destroy(args),
+                DeploymentGroup::Decommission(args) => Self::Decommission(args),
+                DeploymentGroup::Validate(args) => Self::Validate(args),
+                DeploymentGroup::Graph(args) => Self::Graph(args),
+                DeploymentGroup::Why(args) => Self::Why(args),
+                DeploymentGroup::Export(args) => Self::ExportState(args),
+                DeploymentGroup::Resources(args) => Self::DiscoverResources(args),
+            },
+            Self::Environment(group) => match group {
+                EnvironmentGroup::List(args) => Self::ListEnvironments(args),
+                EnvironmentGroup::Enable(args) => Self::EnableEnvironment(args),
+                EnvironmentGroup::Disable(args) => Self::DisableEnvironment(args),
+                EnvironmentGroup::Gate(args) => Self::Gate(args),
+            },
+            Self::Template(group) => match group {
+                TemplateGroup::List(args) => Self::ListTemplates(args),
+                TemplateGroup::Show(args) => Self::ShowTemplate(args),
+                TemplateGroup::Validate(args) => Self::ValidateTemplate(args),
+                TemplateGroup::Create(args) => Self::CreateTemplate(args),
+                TemplateGroup::Update(args) => Self::UpdateTemplate(args),
+            },
+            Self::Component(group) => match group {
+                ComponentGroup::List(args) => Self::ListStacks(args),
+                ComponentGroup::Discover(args) => Self::Discover(args),
+                ComponentGroup::New(args) => Self::NewStack(args),
+                ComponentGroup::Register(args) => Self::RegisterStack(args),
+                ComponentGroup::RegisterAll(args) => Self::RegisterAllStacks(args),
+                ComponentGroup::Update(args) => Self::UpdateStack(args),
+                ComponentGroup::Unregister(args) => Self::UnregisterStack(args),
+                ComponentGroup::Validate(args) => Self::ValidateStack(args),
+                ComponentGroup::Deploy(args) => Self::DeployStack(args),
+                ComponentGroup::Destroy(args) => Self::DestroyStack(args),
+            },
+            other => other,
+        }
+    }
+}
