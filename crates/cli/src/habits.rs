@@ -309,7 +309,10 @@ mod tests {
                 continue;
             };
             let mut at = &root;
-            for word in words.split(' ').filter(|word| !matches!(*word, "…" | "help" | "SHELL")) {
+            for word in words
+                .split(' ')
+                .filter(|word| !matches!(*word, "…" | "help" | "SHELL"))
+            {
                 let below = at.find_subcommand(word);
                 at = below.unwrap_or_else(|| panic!("`{quoted}` is no command"));
             }

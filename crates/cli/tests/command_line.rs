@@ -163,9 +163,10 @@ fn with_json_a_mistake_is_one_object_on_standard_output() {
         assert_eq!(document["error"]["code"], "NIM-0002");
     }
     let document = Machine::new().run(&["--json", "completoins"]).json();
-    assert_eq!(
-        document["error"]["help"],
-        "a similar subcommand exists: 'completions'"
+    let help = document["error"]["help"].as_str().unwrap();
+    assert!(
+        help.contains("similar subcommand") && help.contains("'completions'"),
+        "{help}"
     );
 }
 

@@ -271,6 +271,10 @@ fn every_named_setting_exists_with_its_default() {
             ("engine.plugin_mirror_url", json!(null)),
         ),
         (
+            "NIMBUS_ENGINE_INSTALL_PLUGINS",
+            ("engine.install_plugins", json!("terminal")),
+        ),
+        (
             "NIMBUS_ENGINE_SHARED_PROVIDERS",
             ("engine.shared_providers", json!(null)),
         ),
@@ -320,6 +324,7 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "engine.sandbox" => ("strict", json!("strict")),
                 "engine.sandbox_roots" => ("/srv/shared", json!("/srv/shared")),
                 "engine.sandbox_network" => ("full", json!("full")),
+                "engine.install_plugins" => ("always", json!("always")),
                 "engine.sandbox_secrets" => ("awskms://alias/a", json!("awskms://alias/a")),
                 "rate_limiting.default_limit" => ("5/second", json!("5/second")),
                 "drift_detection.default_schedule" => ("1 1 1 1 1", json!("1 1 1 1 1")),

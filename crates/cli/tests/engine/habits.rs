@@ -1,6 +1,7 @@
 //! What Pulumi's users type in a project directory: `stack`, `state` and `config`, the selected
 //! stack, and pointers for what is called something else here.
 
+use std::io::{Read as _, Write as _};
 use std::process::Command;
 
 use nimbus_test_tools::{Tool, tool_or_skip};
@@ -127,6 +128,8 @@ fn a_stack_with_resources_is_removed_only_by_force() {
 fn the_selection_is_the_official_command_lines_own() {
     let pulumi = tool_or_skip!(Tool::PulumiCli);
     let site = Site::new();
+    // It makes no folder of its own.
+    std::fs::create_dir(site.path("backend")).unwrap();
     let official = |arguments: &[&str]| {
         let plain = site.command(&[]);
         let mut command = Command::new(&pulumi);
@@ -338,4 +341,76 @@ fn what_others_call_it_is_pointed_at() {
     assert!(up.stderr.contains("`nimbus program up`"), "{}", up.stderr);
     let made: Vec<_> = std::fs::read_dir(site.path("home")).unwrap().collect();
     assert!(made.is_empty(), "{made:?}");
+}
+
+/// Answers every request with "not found" and tells what was asked for.
+fn empty_mirror() -> (String, std::sync::mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/mirror", listener.local_addr().unwrap());
+    let (sender, asked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut buffer = [0; 4096];
+            let count = stream.read(&mut buffer).unwrap_or_default();
+            let answer = b"HTTP/1.1 404 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let written = stream.write_all(answer);
+            let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+            if written.is_err() || sender.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn a_plugin_that_a_preview_lacks_is_fetched_where_the_setting_allows_it() {
+    let Some(sdk) =
+        node_sdk("a_plugin_that_a_preview_lacks_is_fetched_where_the_setting_allows_it")
+    else {
+        return;
+    };
+    let site = Site::new();
+    let source = "const pulumi = require('@pulumi/pulumi');\n\
+                  class Thing extends pulumi.CustomResource {}\n\
+                  new Thing('demo:index:Thing', 'one', {});\n";
+    site.write("program/index.js", source);
+    site.write(
+        "program/package.json",
+        r#"{"name":"notes","main":"index.js"}"#,
+    );
+    site.write(
+        "program/node_modules/demo/package.json",
+        r#"{"name":"demo","version":"1.0.0","pulumi":{"resource":true,"name":"demo","version":"1.0.0"}}"#,
+    );
+    for entry in std::fs::read_dir(sdk.join("node_modules"))
+        .unwrap()
+        .flatten()
+    {
+        let link = site.path("program/node_modules").join(entry.file_name());
+        std::os::unix::fs::symlink(entry.path(), link).unwrap();
+    }
+    let (mirror, asked) = empty_mirror();
+    let preview = |setting: Option<&str>| {
+        let mut command = site.command(&["program", "preview"]);
+        command.env("NIMBUS_ENGINE_PLUGIN_MIRROR_URL", &mirror);
+        if let Some(setting) = setting {
+            command.env("NIMBUS_ENGINE_INSTALL_PLUGINS", setting);
+        }
+        finish(command.output().unwrap())
+    };
+    // Nobody is at a terminal.
+    for setting in [None, Some("never")] {
+        let told = preview(setting);
+        let all = format!("{}{}", told.stdout, told.stderr);
+        assert!(all.contains("nimbus plugin install demo"), "{all}");
+        assert!(asked.try_recv().is_err(), "nothing was fetched");
+    }
+    let fetched = preview(Some("always")).failed(3);
+    let note = "installing the plugin demo 1.0.0, which the program needs";
+    assert!(fetched.stderr.contains(note), "{}", fetched.stderr);
+    assert!(fetched.stderr.contains("NIM-0305"), "{}", fetched.stderr);
+    let first = asked.recv().unwrap();
+    let wanted = "GET /mirror/pulumi-resource-demo-v1.0.0-";
+    assert!(first.starts_with(wanted), "{first}");
 }

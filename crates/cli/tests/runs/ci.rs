@@ -179,7 +179,7 @@ fn every_step_of_the_github_action_runs() {
     assert_eq!(preview.known["steps.preview.outputs.changes"], "true");
     let page = fs::read_to_string(&preview.known["steps.preview.outputs.markdown"]).unwrap();
     assert!(page.starts_with("<!-- nimbus preview D1RUNS dev -->\n### Preview of D1RUNS in dev"));
-    assert!(page.contains("| a | succeeded | 2 create |"), "{page}");
+    assert!(page.contains("| a | succeeded | 3 create |"), "{page}");
     let summary = fs::read_to_string(site.path("summary.md")).unwrap();
     assert!(summary.contains("### Preview of D1RUNS"), "{summary}");
 

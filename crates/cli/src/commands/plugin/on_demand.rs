@@ -1,7 +1,7 @@
-//! Plugins that a program needs and this machine lacks, installed before an operation begins.
+//! A plugin that a preview asked for and this machine lacks.
 //!
-//! Only what has a version is installed, from where `nimbus plugin install` would take it. Whatever
-//! goes wrong before that is left to the operation, which says better what is missing.
+//! Packages bring plugins along that many programs never use, so nothing is installed before it was
+//! missed. Only what has a version is installed, from where `nimbus plugin install` would take it.
 
 use std::path::Path;
 
@@ -15,8 +15,23 @@ use super::store;
 use crate::commands::program::{is_attended, sandbox_settings};
 use crate::context::CommandContext;
 
-/// Installs what is missing, if the settings allow it here.
-pub(crate) async fn install_missing(folder: &Path, context: &CommandContext) -> Result<()> {
+/// How an operation says that it lacks one.
+const LACKING: &str = "no plugin for package ";
+
+/// Installs the plugins whose absence was complained about, if the settings allow it here, and says
+/// whether there were any.
+pub(crate) async fn install_missing(
+    complaints: &[String],
+    folder: &Path,
+    context: &CommandContext,
+) -> Result<bool> {
+    let lacking: Vec<&String> = complaints
+        .iter()
+        .filter(|message| message.contains(LACKING))
+        .collect();
+    if lacking.is_empty() {
+        return Ok(false);
+    }
     let sandbox = sandbox_settings(context)?;
     let allowed = match context.settings()?.settings.engine.install_plugins.value {
         PluginInstallation::Never => false,
@@ -24,10 +39,10 @@ pub(crate) async fn install_missing(folder: &Path, context: &CommandContext) -> 
         PluginInstallation::Always => true,
     };
     if !allowed || sandbox.as_ref().is_some_and(|one| one.is_strict()) {
-        return Ok(());
+        return Ok(false);
     }
     let Ok((packages, _)) = required_plugins(folder, sandbox.as_ref()).await else {
-        return Ok(());
+        return Ok(false);
     };
     let installed = store()?.list()?;
     let source = mirror(context)?;
@@ -41,13 +56,13 @@ pub(crate) async fn install_missing(folder: &Path, context: &CommandContext) -> 
                     && Some(&one.version) == order.version.as_ref()
             })
         };
-        let program = format!("pulumi-resource-{}", order.name);
-        if order.version.is_some() && !is_there(&order) && which::which(&program).is_err() {
+        let is_meant = lacking.iter().any(|told| names(told, order.name.as_str()));
+        if is_meant && order.version.is_some() && !is_there(&order) {
             missing.push(order);
         }
     }
     if missing.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     for order in &missing {
         let version = order.version.as_ref().map(ToString::to_string);
@@ -58,5 +73,27 @@ pub(crate) async fn install_missing(folder: &Path, context: &CommandContext) -> 
         );
         context.output.note(&note);
     }
-    fetch(&missing, source.as_ref(), context).await.map(drop)
+    fetch(&missing, source.as_ref(), context).await?;
+    Ok(true)
+}
+
+/// Whether a complaint is about this package.
+fn names(message: &str, name: &str) -> bool {
+    let mut told = message.split(LACKING).skip(1);
+    told.any(|rest| {
+        let end = rest.find([' ', ':']).unwrap_or(rest.len());
+        &rest[..end] == name
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_is_meant_when_its_whole_name_is_said() {
+        assert!(names("no plugin for package aws 7.0.0: not there", "aws"));
+        assert!(names("no plugin for package aws: not there", "aws"));
+        assert!(!names("no plugin for package aws-native 1.0.0: aws", "aws"));
+    }
 }

@@ -8,7 +8,8 @@ use nimbus_engine_display::{
     StepDetail, TerminalScreen,
 };
 use nimbus_engine_operations::BroadcastSink;
-use nimbus_engine_ports::{EngineEvent, EventSink};
+use nimbus_engine_ports::{EngineEvent, EventSink, Severity};
+use parking_lot::Mutex;
 
 use super::args::ShowArgs;
 use crate::context::CommandContext;
@@ -96,6 +97,31 @@ impl OperationSinks {
     pub(super) fn stopping(&self) {
         if self.for_people {
             self.audience.emit(EngineEvent::Cancelled);
+        }
+    }
+}
+
+/// Error messages of one operation, for whoever can do something about them.
+#[derive(Clone, Default)]
+pub(super) struct Complaints(Arc<Mutex<Vec<String>>>);
+
+impl Complaints {
+    /// Hears what an audience hears.
+    pub(super) fn heard_by(&self, audience: Arc<dyn EventSink>) -> Arc<dyn EventSink> {
+        Arc::new(BroadcastSink::new(vec![audience, Arc::new(self.clone())]))
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl EventSink for Complaints {
+    fn emit(&self, event: EngineEvent) {
+        if let EngineEvent::Diagnostic(diagnostic) = event
+            && diagnostic.severity == Severity::Error
+        {
+            self.0.lock().push(diagnostic.message);
         }
     }
 }

@@ -9,6 +9,7 @@ use nimbus_engine_operations::{ImportItem, OperationAction, RunOptions};
 use serde::Deserialize;
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs};
+use super::event_sinks::Complaints;
 use super::rehearse::RehearsalArgs;
 use super::run::ProgramRequest;
 use super::sandbox::SandboxArgs;
@@ -81,6 +82,7 @@ pub(crate) async fn run(
         options,
         show: args.show,
         rehearsal: &args.rehearsal,
+        complaints: Complaints::default(),
     };
     asked.apply(context, &args.consent).await
 }

@@ -6,6 +6,7 @@ use nimbus_core::Result;
 use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs};
+use super::event_sinks::Complaints;
 use super::rehearse::RehearsalArgs;
 use super::run::{ProgramRequest, ended};
 use crate::commands::deployment::run::{PreviewEndingArgs, changes_found};
@@ -60,6 +61,7 @@ pub(crate) async fn run(
         options,
         show: args.show,
         rehearsal: &args.rehearsal,
+        complaints: Complaints::default(),
     };
     let report = asked.preview(args.ending.format, context).await?;
     let has_changes = report.has_changes();

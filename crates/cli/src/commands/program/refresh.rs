@@ -4,6 +4,7 @@ use nimbus_core::Result;
 use nimbus_engine_operations::{OperationAction, RunOptions};
 
 use super::args::{ConsentArgs, EffortArgs, LocationArgs, ShowArgs, TargetArgs};
+use super::event_sinks::Complaints;
 use super::rehearse::RehearsalArgs;
 use super::run::ProgramRequest;
 use super::sandbox::SandboxArgs;
@@ -61,6 +62,7 @@ pub(crate) async fn run(
         options,
         show: args.show,
         rehearsal: &args.rehearsal,
+        complaints: Complaints::default(),
     };
     asked.apply(context, &args.consent).await
 }

@@ -11,7 +11,7 @@ use nimbus_rehearsal::Observer;
 
 use super::args::{ConsentArgs, ShowArgs};
 use super::confirm::{ConfirmAnswer, confirm, confirm_or_details, is_attended};
-use super::event_sinks::{OperationPage, OperationSinks};
+use super::event_sinks::{Complaints, OperationPage, OperationSinks};
 use super::forecast::foretelling;
 use super::rehearse::RehearsalArgs;
 use super::signals;
@@ -30,6 +30,8 @@ pub(super) struct ProgramRequest<'a> {
     pub(super) options: RunOptions,
     pub(super) show: ShowArgs,
     pub(super) rehearsal: &'a RehearsalArgs,
+    /// What the last operation complained about.
+    pub(super) complaints: Complaints,
 }
 
 impl ProgramRequest<'_> {
@@ -39,7 +41,6 @@ impl ProgramRequest<'_> {
         format: PreviewFormat,
         context: &CommandContext,
     ) -> Result<OperationReport> {
-        self.get_ready(context).await?;
         let text = TextPage::default();
         let page = match format {
             PreviewFormat::Markdown => OperationPage::Instead(text.clone()),
@@ -47,7 +48,7 @@ impl ProgramRequest<'_> {
         };
         let mode = OperationMode::Preview;
         let report = self
-            .operate(context, mode, &Cancellation::new(), &page)
+            .look_ahead(context, &Cancellation::new(), &page)
             .await?;
         self.tell_page(&page, &report, mode, context)?;
         Ok(report)
@@ -60,18 +61,16 @@ impl ProgramRequest<'_> {
         consent: &ConsentArgs,
     ) -> Result<CommandOutcome> {
         consent.apply(&mut self.options);
-        self.get_ready(context).await?;
         let cancellation = Cancellation::new();
         // A plan that somebody saved and handed on is an answer already.
         let mut agreed = consent.yes || self.options.plan.is_some();
         let differences = TextPage::default();
         if self.previews_first(context, consent) {
-            let mode = OperationMode::Preview;
             let page = match !agreed && is_attended(context) {
                 true => OperationPage::Beside(differences.clone()),
                 false => OperationPage::None,
             };
-            let preview = self.operate(context, mode, &cancellation, &page).await?;
+            let preview = self.look_ahead(context, &cancellation, &page).await?;
             if let Err(error) = preview.result {
                 return ended(context, Err(error));
             }
@@ -90,12 +89,25 @@ impl ProgramRequest<'_> {
         ended(context, report.result)
     }
 
+    /// A preview; if a plugin is missing that may be installed, it is, and the preview is made again.
     /// A simulated cloud needs no plugins, and the official command line gets its own.
-    async fn get_ready(&self, context: &CommandContext) -> Result<()> {
-        if self.rehearsal.rehearse || self.rehearsal.is_official() {
-            return Ok(());
+    async fn look_ahead(
+        &self,
+        context: &CommandContext,
+        cancellation: &Cancellation,
+        page: &OperationPage,
+    ) -> Result<OperationReport> {
+        let mode = OperationMode::Preview;
+        let report = self.operate(context, mode, cancellation, page).await;
+        let failed = report.as_ref().is_ok_and(|report| report.result.is_err());
+        if !failed || self.rehearsal.rehearse || self.rehearsal.is_official() {
+            return report;
         }
-        install_missing(&self.location.directory, context).await
+        let complaints = self.complaints.take();
+        match install_missing(&complaints, &self.location.directory, context).await? {
+            true => self.operate(context, mode, cancellation, page).await,
+            false => report,
+        }
     }
 
     /// Asks until there is a yes or a no; `details` shows every property that differs.
@@ -148,7 +160,8 @@ impl ProgramRequest<'_> {
         };
         let foretells = !self.rehearsal.is_official();
         let steps = foretells.then(|| request.options.steps_at_once());
-        let audience = foretelling(&observer, steps, watchers.sink());
+        let audience = self.complaints.heard_by(watchers.sink());
+        let audience = foretelling(&observer, steps, audience);
         let _last_resort = signals::LastResort::arm();
         let run = engine.run(&request, audience, cancellation);
         tokio::select! {

@@ -8,6 +8,7 @@ use nimbus_engine_operations::{OperationAction, RunOptions};
 use super::args::{
     ConsentArgs, EffortArgs, LocationArgs, ProgramArgs, RefreshArgs, ShowArgs, TargetArgs,
 };
+use super::event_sinks::Complaints;
 use super::rehearse::RehearsalArgs;
 use super::run::ProgramRequest;
 use crate::commands::stack_config::save_assignments;
@@ -56,6 +57,7 @@ pub(crate) async fn run(args: ProgramUpArgs, context: &CommandContext) -> Result
         options,
         show: args.show,
         rehearsal: &args.rehearsal,
+        complaints: Complaints::default(),
     };
     asked.apply(context, &args.consent).await
 }

@@ -33,7 +33,7 @@ impl EmbeddedOperation<'_> {
             replace_targets: asked.replace.clone(),
             plan: self.plan(start)?,
             generate_plan: asked.save_plan.is_some(),
-            base_serial: serial(start.version.as_ref()),
+            base_serial: start_of_plan(start),
             naming: self.naming()?.map(Arc::new),
             allow_mass_removal: asked.allow_mass_removal,
             ..DeploymentOptions::default()
@@ -63,12 +63,12 @@ impl EmbeddedOperation<'_> {
         let Some(path) = &self.request.options.plan else {
             return Ok(None);
         };
-        let seal = self.seal(start.version.as_ref())?;
+        let seal = self.seal(start)?;
         let crypter: &dyn Crypter = start.secrets.as_ref();
         Ok(Some(plan::load(path, &seal, crypter)?))
     }
 
-    pub(super) fn seal(&self, version: Option<&StateVersion>) -> Result<Seal> {
+    pub(super) fn seal(&self, start: &StartState) -> Result<Seal> {
         let options = &self.request.options;
         let file = options.plan.as_ref().or(options.save_plan.as_ref());
         let root = self.workspace.project.directory();
@@ -81,7 +81,7 @@ impl EmbeddedOperation<'_> {
         Ok(Seal {
             project: self.workspace.project.name.clone(),
             stack: self.workspace.access.name.stack().to_owned(),
-            state: serial(version),
+            state: start_of_plan(start),
             config: plan::text_digest(&self.config_text()),
             program,
         })
@@ -183,4 +183,12 @@ fn chosen(choice: &ResourceSelection) -> Targets {
 
 fn serial(version: Option<&StateVersion>) -> String {
     version.map_or_else(|| "none".to_owned(), ToString::to_string)
+}
+
+/// Names the state that a plan starts from. One with nothing in it is the same as none: the first run
+/// makes the stack before it looks at its plan.
+fn start_of_plan(start: &StartState) -> String {
+    let snapshot = &start.snapshot;
+    let is_empty = snapshot.resources.is_empty() && snapshot.pending_operations.is_empty();
+    serial(start.version.as_ref().filter(|_| !is_empty))
 }

@@ -186,7 +186,7 @@ impl EmbeddedOperation<'_> {
         let start = self.look(&stack).await?;
         let outcome = self.operate(&start, Arc::new(NoJournal)).await?;
         if let (Some(path), Some(plan)) = (&self.request.options.save_plan, &outcome.plan) {
-            let seal = self.seal(start.version.as_ref())?;
+            let seal = self.seal(&start)?;
             plan::save(path, plan, &seal, Timestamp::now(), start.secrets.as_ref())?;
         }
         Ok(self.report(outcome, Vec::new(), None))
