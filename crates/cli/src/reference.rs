@@ -178,7 +178,7 @@ fn describe(page: &mut String, command: &clap::Command, name: &str, level: usize
         "\n{hashes} `{name}`\n\n```text\n{}\n```\n",
         help.join("\n").trim_end()
     );
-    if level > 2 || !GROUPED.contains(&command.get_name()) {
+    if level != 3 || !GROUPED.contains(&command.get_name()) {
         describe_below(page, command, name, level);
     }
 }
