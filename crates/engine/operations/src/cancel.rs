@@ -24,6 +24,15 @@ impl Cancellation {
         Self::default()
     }
 
+    /// One that can be asked to stop by itself, and is whenever this one is.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self {
+            stop: self.stop.child_token(),
+            kill: self.kill.child_token(),
+        }
+    }
+
     /// Somebody asked to stop: the first time gently, the second time at once.
     pub fn request(&self) -> CancelStage {
         if self.stop.is_cancelled() {
@@ -63,5 +72,15 @@ mod tests {
         assert_eq!(cancellation.request(), CancelStage::Killing);
         assert!(cancellation.kill.is_cancelled());
         assert_eq!(cancellation.request(), CancelStage::Killing);
+    }
+
+    #[test]
+    fn a_child_stops_alone_and_with_its_parent() {
+        let parent = Cancellation::new();
+        let (first, second) = (parent.child(), parent.child());
+        first.request();
+        assert!(first.is_stopping() && !parent.is_stopping() && !second.is_stopping());
+        parent.request();
+        assert!(second.is_stopping());
     }
 }
