@@ -117,6 +117,7 @@ pub(crate) fn documents() -> Vec<(String, String)> {
         report_schema::<DoctorReport>(),
         report_schema::<SandboxAuditReport>(),
         report_schema::<ShowReport>(),
+        report_schema::<crate::commands::ConfigurationReport>(),
         report_schema::<ExplainReport>(),
         report_schema::<ErrorCodesReport>(),
     ]);

@@ -129,7 +129,11 @@ fn init_reports_what_it_made_in_the_words_that_users_know() {
          2. Deploy to dev: cloud deploy D1BRV40 --environment dev\n"
     );
     let config = place.path("cloud/deploy/D1BRV40-Company-A-ecommerce/config");
-    assert_eq!(fs::read_dir(&config).unwrap().count(), 6);
+    let files = fs::read_dir(&config)
+        .unwrap()
+        .map(|one| one.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+    assert_eq!(files.count(), 6);
     let log = fs::read_to_string(config.join("../logs/init.log")).unwrap();
     let messages: Vec<_> = log
         .lines()
@@ -139,7 +143,7 @@ fn init_reports_what_it_made_in_the_words_that_users_know() {
         messages,
         [
             "Starting deployment initialization",
-            "Generated deployment ID: D1BRV40",
+            "Given deployment ID: D1BRV40",
             "Loading template: small",
             "Resolving dependencies from templates",
             "Rendering manifest with variables",
@@ -147,6 +151,38 @@ fn init_reports_what_it_made_in_the_words_that_users_know() {
             "Initialization complete",
         ]
     );
+}
+
+#[test]
+fn inits_at_the_same_time_get_ids_of_their_own() {
+    let place = StackSite::new();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let started = names.map(|project| {
+        let arguments = [
+            "init",
+            "--org",
+            "o",
+            "--project",
+            project,
+            "--template",
+            "small",
+        ];
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nimbus"));
+        command
+            .args(arguments)
+            .arg("--json")
+            .current_dir(place.home.path())
+            .env("HOME", place.home.path())
+            .stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    });
+    let ids = started.map(|child| {
+        let output = child.wait_with_output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["id"].as_str().unwrap().to_owned()
+    });
+    let apart: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(apart.len(), names.len(), "{ids:?}");
 }
 
 #[test]

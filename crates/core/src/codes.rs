@@ -232,6 +232,11 @@ codes! {
     ADOPTION_DIFFERS = 771, Refused, final, "What was adopted is not what its programs want";
     ADOPTION_USED = 772, Refused, final, "What was adopted has been run since, so it is not undone";
     SECRET_UNKNOWN = 773, NotFound, final, "There is no such secret";
+    CONFIG_CONFLICT = 774, Conflict, final, "A value was changed in the manifest and in a configuration file";
+    PROJECT_MOVED = 775, Refused, final, "The project of a deployment that has states was changed";
+    STACK_NEEDED = 776, Refused, final, "Other stacks that are deployed need this one";
+    ACCOUNT_OTHER = 777, Refused, final, "The credentials are those of another account";
+    UNIT_OVERTIME = 778, Failed, final, "A stack took longer than it may";
 
     // The control plane's database, tenancy and server.
     DATABASE_UNAVAILABLE = 800, Unavailable, retry, "The database cannot be reached";

@@ -23,6 +23,11 @@ pub fn exchanged(workspace: &Path) -> PathBuf {
     beside(workspace).join("exchanged.json")
 }
 
+/// Locked by whoever makes a deployment, so that no two get one id.
+pub fn making(workspace: &Path) -> PathBuf {
+    beside(workspace).join("making.lock")
+}
+
 /// Records of migrations of a workspace, which an undo reads.
 pub fn migrations(workspace: &Path) -> PathBuf {
     beside(workspace).join("migrations")

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
@@ -19,7 +20,7 @@ use nimbus_engine_operations::{
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::{
-    Fingerprint, FingerprintInput, LookupValue, NetworkAccess, UnitConfigValue,
+    Fingerprint, FingerprintInput, LookupValue, NetworkAccess, RollbackTrigger, UnitConfigValue,
 };
 use nimbus_runs::ports::UnitEngine;
 use nimbus_runs::{
@@ -52,6 +53,8 @@ pub(crate) struct LocalOptions {
     pub(crate) variables: Option<BTreeMap<String, String>>,
     /// Steps of one unit at once.
     pub(crate) parallel: Option<usize>,
+    /// Believe a look that finds much of what is recorded gone.
+    pub(crate) allow_mass_removal: bool,
     /// Rules that every unit is held to when it is previewed or deployed.
     pub(crate) policy_packs: Vec<PolicyPackRequest>,
 }
@@ -204,6 +207,7 @@ impl LocalEngine {
         let location = self.location(&job.unit);
         let options = RunOptions {
             parallel: self.options.parallel,
+            allow_mass_removal: self.options.allow_mass_removal,
             transpile_only: self.options.transpile_only,
             policy_packs: self.policy_packs(job.operation),
             sandbox: self.sandbox_of(job),
@@ -211,19 +215,25 @@ impl LocalEngine {
                 .recovery_options(job.recovery, &location, &action, mode)
                 .await?
         };
-        let request = OperationRequest {
+        let mut request = OperationRequest {
             location,
             action,
             mode,
             options,
         };
+        request.options.refresh |= job.look_first && job.operation == UnitOperation::Deploy;
         let engine = self.engine(&request, job);
         let watch = FailureWatch::new((self.events)(&job.unit.component));
         let audience = Arc::clone(&watch) as Arc<dyn EventSink>;
-        let ended = engine.run(&request, audience, &self.cancellation).await;
-        let failed = |error: Error| UnitFailure {
-            trigger: watch.trigger(&error),
-            error: in_words_of_a_run(error),
+        let cancellation = self.cancellation.child();
+        let running = engine.run(&request, audience, &cancellation);
+        let (ended, late) = in_time(running, job.limit, &cancellation).await;
+        let failed = |error: Error| match late.filter(|_| !self.cancellation.is_stopping()) {
+            Some(limit) => too_late(&job.unit.component, limit, &error),
+            None => UnitFailure {
+                trigger: watch.trigger(&error),
+                error: in_words_of_a_run(error),
+            },
         };
         let mut report = ended.map_err(failed)?;
         match std::mem::replace(&mut report.result, Ok(())) {
@@ -405,6 +415,9 @@ impl UnitEngine for LocalEngine {
                 return Ok(UnitReport::default());
             }
             UnitOperation::Destroy => (OperationAction::Destroy, OperationMode::Apply),
+            UnitOperation::Refresh if self.recorded(&location).await?.is_none() => {
+                return Ok(UnitReport::default());
+            }
             UnitOperation::Refresh => (OperationAction::Refresh, OperationMode::Apply),
             UnitOperation::Restore(point) => {
                 return match self.restore_target(job, point).await? {
@@ -519,10 +532,54 @@ impl From<OperationEffects> for UnitReport {
 /// The engine's advice is for a program that is run by itself. Whoever runs a deployment goes on
 /// with the run, which looks up what the engine would not touch.
 fn in_words_of_a_run(error: Error) -> Error {
-    if error.code() == ErrorCode::OUTCOMES_UNKNOWN {
-        error.with_help("`nimbus resume` looks them up")
-    } else {
-        error
+    match error.code() {
+        ErrorCode::OUTCOMES_UNKNOWN => error.with_help("`nimbus resume` looks them up"),
+        ErrorCode::MASS_REMOVAL => error.with_help(
+            "check the credentials; if they are really gone, `nimbus refresh` with \
+             --allow-mass-removal records it",
+        ),
+        _ => error,
+    }
+}
+
+/// How long an operation that was asked to stop has until it is killed.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Lets an operation run for so long; then it is asked to stop, and at last killed. What it left open
+/// is looked up by whoever undoes it or goes on with it. Also says the limit that it exceeded.
+async fn in_time<T>(
+    running: impl Future<Output = T>,
+    limit: Option<Duration>,
+    cancellation: &Cancellation,
+) -> (T, Option<Duration>) {
+    let mut running = std::pin::pin!(running);
+    let Some(limit) = limit else {
+        return (running.await, None);
+    };
+    if let Ok(ended) = tokio::time::timeout(limit, running.as_mut()).await {
+        return (ended, None);
+    }
+    cancellation.request();
+    if let Ok(ended) = tokio::time::timeout(GRACE, running.as_mut()).await {
+        return (ended, Some(limit));
+    }
+    cancellation.request();
+    (running.await, Some(limit))
+}
+
+/// The failure of a unit that took too long, which undoes a run by itself.
+fn too_late(component: &ComponentName, limit: Duration, error: &Error) -> UnitFailure {
+    let message = format!(
+        "{component} took longer than {} seconds, twice what was planned, and was stopped: {}",
+        limit.as_secs_f64().ceil(),
+        error.message()
+    );
+    UnitFailure {
+        trigger: Some(RollbackTrigger::Overtime),
+        error: Error::new(ErrorCode::UNIT_OVERTIME, message).with_help(
+            "what it left is looked up when the run is undone or resumed; if it needs more time, give \
+             its template a longer `estimate`",
+        ),
     }
 }
 

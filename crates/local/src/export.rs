@@ -29,7 +29,7 @@ pub struct EnvironmentStates {
 }
 
 impl EnvironmentStates {
-    /// Reads the states of every enabled component; `backend` is where they are when not in the
+    /// Reads the states of every component, also of one that is switched off; `backend` is where they are when not in the
     /// deployment's own directory.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl EnvironmentStates {
     ) -> Result<Self> {
         let manifest = &place.deployment.manifest;
         let mut stacks = BTreeMap::new();
-        for (component, _) in manifest.enabled() {
+        for component in manifest.stacks.keys() {
             if let Some(state) = state(place, component, environment, backend).await? {
                 stacks.insert(component.to_string(), state);
             }

@@ -80,6 +80,7 @@ pub fn local_ports(
         transpile_only: !choices.typecheck,
         variables: None,
         parallel: None,
+        allow_mass_removal: choices.allow_mass_removal,
         policy_packs: policy_packs(&choices.policy_packs, sandbox.as_ref())?,
     };
     let records = &place.records;

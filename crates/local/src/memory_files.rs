@@ -93,6 +93,8 @@ mod tests {
         let run = RememberedRun {
             outcome: LastOutcome::Succeeded,
             drifted: false,
+            state: Some("7".to_owned()),
+            stack: Some("organization/p/s".to_owned()),
             seconds: 12,
             resources: 3,
             fingerprint,

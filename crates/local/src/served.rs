@@ -103,6 +103,7 @@ pub fn served_ports(
         simulated,
         transpile_only: !run.typecheck,
         parallel: None,
+        allow_mass_removal: false,
         policy_packs: Vec::new(),
     };
     let events = unit_events(bus, &observer, None);

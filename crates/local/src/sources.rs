@@ -7,11 +7,11 @@ use nimbus_aws::{Aws, AwsSettings, AwsVariables};
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_engine_files::{ProjectFiles, is_outside};
 use nimbus_engine_operations::SandboxSettings;
-use nimbus_orchestrator::{Fingerprint, Manifest, TemplateLibrary};
+use nimbus_orchestrator::{Fingerprint, TemplateLibrary};
 use nimbus_runs::ports::{
     CloudAccounts, CloudIdentity, ComponentSource, DeploymentSource, LoadedManifest,
 };
-use nimbus_workspace::{Workspace, add_program, mentions};
+use nimbus_workspace::{ConfiguredManifest, Workspace, add_program, mentions};
 
 /// A deployment's manifest, read anew each time it is asked for.
 #[derive(Clone, Debug)]
@@ -32,10 +32,21 @@ impl ManifestFile {
 #[async_trait]
 impl DeploymentSource for ManifestFile {
     async fn load(&self) -> Result<LoadedManifest> {
-        // One read, so that complaints point into the very text that was understood.
-        let document = self.workspace.manifest_document(&self.id)?;
-        let manifest = Manifest::read(&document)?;
-        Ok(LoadedManifest { manifest, document })
+        let ConfiguredManifest {
+            manifest,
+            document,
+            merged,
+            ..
+        } = self.workspace.configured(&self.id)?;
+        Ok(LoadedManifest {
+            manifest,
+            document,
+            overrides: merged.overrides,
+        })
+    }
+
+    async fn follow(&self) -> Result<()> {
+        self.workspace.configured(&self.id)?.follow()
     }
 }
 

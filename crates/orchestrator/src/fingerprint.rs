@@ -69,6 +69,10 @@ pub enum RunReason {
     LastRunFailed,
     Drifted,
     Forced,
+    /// What is recorded is not what its last run left: another backend, nothing, or somebody else's.
+    StateMoved,
+    /// It is asked for that what is there be looked at first.
+    LookedUp,
     Changed(Vec<InputDifference>),
     /// It was returned to an earlier state, and a deploy would apply these again; none when what it
     /// was made from then is not recorded.
@@ -113,6 +117,8 @@ impl LastOutcome {
 pub struct LastRun {
     pub outcome: LastOutcome,
     pub drifted: bool,
+    /// What is recorded now is not what it left.
+    pub state_moved: bool,
     /// What the unit was made from; empty when a rollback led to a state of which that is unknown.
     pub fingerprint: Fingerprint,
 }
@@ -234,6 +240,9 @@ pub fn must_run(now: &Fingerprint, last: Option<&LastRun>, forced: bool) -> Opti
         LastOutcome::Succeeded | LastOutcome::RolledBack if last.drifted => {
             Some(RunReason::Drifted)
         }
+        LastOutcome::Succeeded | LastOutcome::RolledBack if last.state_moved => {
+            Some(RunReason::StateMoved)
+        }
         // Without a record of what it was made from nothing can be proved, so it runs.
         LastOutcome::RolledBack if last.fingerprint.is_empty() => {
             Some(RunReason::RolledBack(Vec::new()))
@@ -293,6 +302,10 @@ impl fmt::Display for RunReason {
             Self::LastRunFailed => f.write_str("its last run failed"),
             Self::Drifted => f.write_str("it has drifted"),
             Self::Forced => f.write_str("it is forced"),
+            Self::StateMoved => {
+                f.write_str("its recorded state is not the one that its last run left")
+            }
+            Self::LookedUp => f.write_str("what is there is looked at first"),
             Self::Changed(differences) => write_differences(f, differences),
             Self::RolledBack(differences) if differences.is_empty() => {
                 f.write_str("it was rolled back")
@@ -328,6 +341,7 @@ mod tests {
         LastRun {
             outcome: LastOutcome::Succeeded,
             drifted: false,
+            state_moved: false,
             fingerprint: fingerprint.clone(),
         }
     }
@@ -366,6 +380,14 @@ mod tests {
         assert_eq!(
             must_run(&now, Some(&drifted), false),
             Some(RunReason::Drifted)
+        );
+        let moved = LastRun {
+            state_moved: true,
+            ..last(&now)
+        };
+        assert_eq!(
+            must_run(&now, Some(&moved), false),
+            Some(RunReason::StateMoved)
         );
     }
 

@@ -1,8 +1,7 @@
 //! What has to be true of an environment before the next one follows, and what is known of it.
 //!
-//! Two items close a gate by themselves: the deploy, and the checks that the manifest declares. The
-//! others are recorded: by a run where the item has a check of its name, by the clock, or by the
-//! person who did it. What is open is shown as a warning when the next environment is deployed.
+//! Items are recorded: by a run where the item has a check of its name, by the clock, or by the
+//! person who did it. While one is open the next environment is not deployed.
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,7 @@
 //! process: whoever carries a run out is in `crates/runs`, files are in `crates/workspace`.
 
 pub mod calculate;
+mod config_files;
 pub mod edit;
 mod fingerprint;
 pub mod gate;
@@ -16,6 +17,7 @@ mod manifest;
 mod memory;
 pub mod naming;
 mod network;
+mod origin;
 mod placeholder;
 mod plan;
 mod promotion;
@@ -24,12 +26,17 @@ mod render;
 mod resolve;
 mod run;
 pub mod schema;
+mod shared_values;
 mod spot;
 mod template;
 pub mod validate;
 mod variables;
 pub mod yaml;
 
+pub use config_files::{
+    CONFIG_FOLDER, ConfigFiles, ConfigOverrides, MergedConfigs, WRITTEN_FILE, WrittenConfigs,
+    config_file, configs, merge_configs, written_configs,
+};
 pub use fingerprint::{
     DigestKey, Fingerprint, FingerprintInput, InputChange, InputDifference, LastOutcome, LastRun,
     RunReason, UnknownInput, must_run,
@@ -42,6 +49,7 @@ pub use manifest::{
 };
 pub use memory::{RememberedRun, UnitMemory};
 pub use network::NetworkAccess;
+pub use origin::{PlacedValue, ValueLayer, placed_values};
 pub use placeholder::{Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart};
 pub use plan::{PlanSubject, PlanText, PlannedUnit, RunPlan, UnitDecision};
 pub use promotion::sort_by_usual_promotion;
@@ -50,9 +58,7 @@ pub use record::{
     RunAction, RunEvent, RunId, RunProgress, RunStatus, RunTally, TalliedCheck, TalliedUnit,
     UnitVersion, VersionRecord, progress_of,
 };
-pub use render::{
-    InitAnswers, RenderedDeployment, TemplateLibrary, account_variable, configs, render,
-};
+pub use render::{InitAnswers, RenderedDeployment, TemplateLibrary, account_variable, render};
 pub use resolve::{
     LookupValue, ResolveError, ResolvedUnitConfig, UnitConfigValue, ValueLookup, ValueLookupError,
     resolve, secret_name,
@@ -61,6 +67,7 @@ pub use run::{
     EarlierAttempt, OnFailure, RollbackTrigger, Run, RunCommand, RunDirection, RunResult,
     UnitOutcome, UnitState,
 };
+pub use shared_values::SharedValues;
 pub use spot::ManifestSpot;
 pub use template::{
     ComponentChoice, ComponentTemplate, Estimate, ManifestTemplate, OutputContract,

@@ -16,6 +16,7 @@ use crate::identity::PulumiIdentity;
 use crate::network::NetworkAccess;
 use crate::placeholder::TemplateText;
 use crate::promotion::{promotion_order, refuse_stray_config};
+use crate::shared_values::{OwnConfig, SharedValues};
 use crate::template::{by_environment, components, entries, names, object};
 use crate::yaml;
 
@@ -31,9 +32,10 @@ pub(crate) const METADATA_KEYS: &[&str] = &[
     "template",
     "labels",
 ];
-pub(crate) const SPEC_KEYS: &[&str] = &["environments", "promotion", "stacks"];
-pub(crate) const TARGET_KEYS: &[&str] =
-    &["enabled", "account", "region", "confirm", "gate", "checks"];
+pub(crate) const SPEC_KEYS: &[&str] = &["defaults", "environments", "promotion", "stacks"];
+pub(crate) const TARGET_KEYS: &[&str] = &[
+    "enabled", "account", "region", "confirm", "gate", "checks", "defaults",
+];
 pub(crate) const GATE_KEYS: &[&str] = &["items", "monitoringHours"];
 pub(crate) const CHECK_KEYS: &[&str] = &["command", "timeoutSeconds", "needed", "rehearse"];
 /// How long a check may take when nobody says.
@@ -44,6 +46,8 @@ pub(crate) const STACK_KEYS: &[&str] = &[
     "dependencies",
     "network",
     "pulumi",
+    "inherit",
+    "defaults",
     "config",
 ];
 
@@ -61,6 +65,8 @@ pub struct Manifest {
     /// In the order of promotion.
     pub environments: IndexMap<EnvironmentName, EnvironmentTarget>,
     pub stacks: BTreeMap<ComponentName, ComponentEntry>,
+    /// What is written once. Each stack's configuration has it too.
+    pub shared: SharedValues,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,11 +132,13 @@ impl Manifest {
         spec.required("stacks")?;
         let environments = promotion_order(&spec, |v| EnvironmentTarget::read(&v))?;
         refuse_stray_config(&spec, &environments)?;
-        let manifest = Self {
+        let mut manifest = Self {
             metadata: ManifestMetadata::read(&view.required("metadata")?)?,
             environments,
             stacks: components(&spec, "stacks", |v| ComponentEntry::read(&v))?,
+            shared: SharedValues::read(&spec)?,
         };
+        manifest.inherit();
         manifest.refuse_shared_stacks(&spec.required("stacks")?)?;
         Ok(manifest)
     }
@@ -141,17 +149,30 @@ impl Manifest {
             "yaml-language-server: $schema=../../tools/schemas/manifest.schema.json".to_owned(),
             "What this deployment is. Edit it, then run `nimbus validate`.".to_owned(),
         ];
-        let environments: Map<_, _> = self
-            .environments
-            .iter()
-            .map(|(environment, target)| (environment.to_string(), target.to_json()))
-            .collect();
+        let (shared, mut own) = self.layered();
+        let target = |(environment, target): (&EnvironmentName, &EnvironmentTarget)| {
+            let mut written = target.to_json();
+            if let Some(defaults) = shared.environments.get(environment) {
+                written["defaults"] = Value::Object(defaults.clone());
+            }
+            (environment.to_string(), written)
+        };
+        let environments: Map<_, _> = self.environments.iter().map(target).collect();
         let stacks: Map<_, _> = self
             .stacks
             .iter()
-            .map(|(name, entry)| (name.to_string(), entry.to_json()))
+            .map(|(name, entry)| {
+                let mut written = entry.to_json(&own.remove(name).unwrap_or_default());
+                if let Some(defaults) = shared.stacks.get(name) {
+                    written["defaults"] = Value::Object(defaults.clone());
+                }
+                if shared.apart.contains(name) {
+                    written["inherit"] = false.into();
+                }
+                (name.to_string(), written)
+            })
             .collect();
-        let root = json!({
+        let mut root = json!({
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": self.metadata.to_json(),
@@ -161,6 +182,9 @@ impl Manifest {
                 "stacks": stacks,
             },
         });
+        if !shared.all.is_empty() {
+            root["spec"]["defaults"] = Value::Object(shared.all);
+        }
         let Value::Object(root) = root else {
             return String::new();
         };
@@ -403,9 +427,8 @@ impl ComponentEntry {
         })
     }
 
-    fn to_json(&self) -> Value {
-        let config: Map<_, _> = self
-            .config
+    fn to_json(&self, config: &OwnConfig) -> Value {
+        let config: Map<_, _> = config
             .iter()
             .map(|(environment, map)| (environment.to_string(), Value::Object(map.clone())))
             .collect();
@@ -413,8 +436,10 @@ impl ComponentEntry {
             "enabled": self.enabled,
             "priority": self.priority,
             "dependencies": self.dependencies,
-            "config": config,
         });
+        if !config.is_empty() {
+            written["config"] = Value::Object(config);
+        }
         if let Some(network) = self.network {
             written["network"] = network.as_str().into();
         }

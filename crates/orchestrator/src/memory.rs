@@ -31,6 +31,11 @@ pub struct RememberedRun {
     pub seconds: u64,
     pub resources: u64,
     pub fingerprint: Fingerprint,
+    /// Which state it left, so that any other is noticed; `None` in records of versions before this
+    /// was kept.
+    pub state: Option<String>,
+    /// Under which name that state is found; `None` in records of versions before this was kept.
+    pub stack: Option<String>,
     /// Which run touched it; `None` in records of versions before this was kept.
     pub run: Option<RunId>,
     /// What was remembered before that run first touched it: what a rollback of the run leads to.
@@ -51,6 +56,10 @@ struct RememberedRunForm {
     resources: u64,
     fingerprint: Fingerprint,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stack: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<Box<RememberedRun>>,
@@ -69,6 +78,8 @@ impl From<RememberedRunForm> for RememberedRun {
             seconds: form.seconds,
             resources: form.resources,
             fingerprint: form.fingerprint,
+            state: form.state,
+            stack: form.stack,
             run: form.run,
             before: form.before,
         }
@@ -84,6 +95,8 @@ impl From<RememberedRun> for RememberedRunForm {
             seconds: run.seconds,
             resources: run.resources,
             fingerprint: run.fingerprint,
+            state: run.state,
+            stack: run.stack,
             run: run.run,
             before: run.before,
         }
@@ -104,10 +117,12 @@ impl UnitMemory {
         }
     }
 
-    pub fn last(&self) -> Option<LastRun> {
+    /// What counts of its last run, where `state` is what is recorded of the unit now.
+    pub fn last(&self, state: Option<&str>) -> Option<LastRun> {
         self.last_run.as_ref().map(|run| LastRun {
             outcome: run.outcome,
             drifted: run.drifted,
+            state_moved: run.state.as_deref().is_some_and(|left| state != Some(left)),
             fingerprint: run.fingerprint.clone(),
         })
     }

@@ -131,6 +131,18 @@ impl RunPlan {
         (minutes > 0).then(|| Duration::from_secs(minutes.saturating_mul(120)))
     }
 
+    /// When each unit that runs takes too long: twice what it may well take.
+    pub fn unit_limits(&self) -> BTreeMap<ComponentName, Duration> {
+        let active = self.units().filter(|unit| !unit.is_skipped());
+        let limited = active.filter(|unit| unit.estimate.longest > 0);
+        limited
+            .map(|unit| {
+                let seconds = unit.estimate.longest.saturating_mul(120);
+                (unit.name.clone(), Duration::from_secs(seconds))
+            })
+            .collect()
+    }
+
     /// The plan as an event, for records and programs.
     pub fn event(&self, at: String) -> RunEvent {
         RunEvent::Plan {

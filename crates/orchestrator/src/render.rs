@@ -14,8 +14,10 @@ use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode
 use nimbus_document::{Document, did_you_mean};
 use serde_json::{Map, Value, json};
 
+use crate::config_files::configs;
 use crate::manifest::{ComponentEntry, EnvironmentTarget, Manifest, ManifestMetadata};
 use crate::naming;
+use crate::shared_values::SharedValues;
 use crate::template::{ComponentChoice, ComponentTemplate, ManifestTemplate};
 use crate::variables::{GLOBAL, TemplateVariables};
 use crate::yaml;
@@ -86,6 +88,17 @@ pub fn render(
         })
         .collect::<Result<IndexMap<_, _>>>()?;
 
+    let mut shared = SharedValues {
+        all: rendered_values(&variables, "defaults", &template.defaults)?,
+        ..SharedValues::default()
+    };
+    for (environment, target) in &template.environments {
+        if let Some(Value::Object(defaults)) = target.get("defaults") {
+            let place = format!("environment {environment}");
+            let values = rendered_values(&variables, &place, defaults)?;
+            shared.environments.insert(*environment, values);
+        }
+    }
     let mut entries = BTreeMap::new();
     for (name, choice, stack) in stacks {
         let mut config = BTreeMap::new();
@@ -95,14 +108,16 @@ pub fn render(
             if answers.domain.is_empty() && (choice.enabled || answers.all_stacks) {
                 refuse_without_domain(name, *environment, &values)?;
             }
-            let values = variables.render_map(&values).map_err(|error| {
-                Error::new(
-                    ErrorCode::TEMPLATE_INVALID,
-                    format!("stack {name}, {environment}: {error}"),
-                )
-                .with_help("give it with --set NAME=VALUE, or declare it under `variables`")
-            })?;
-            config.insert(*environment, values);
+            let place = format!("stack {name}, {environment}");
+            config.insert(*environment, rendered_values(&variables, &place, &values)?);
+        }
+        let mut common = rendered_values(&variables, &format!("stack {name}"), &stack.config)?;
+        common.retain(|key, value| shared.all.get(key) != Some(value));
+        if !common.is_empty() {
+            shared.stacks.insert(name.clone(), common);
+        }
+        if !accepts(stack, &shared) {
+            shared.apart.insert(name.clone());
         }
         let entry = ComponentEntry {
             enabled: choice.enabled || answers.all_stacks,
@@ -114,11 +129,13 @@ pub fn render(
         };
         entries.insert(name.clone(), entry);
     }
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         metadata: metadata(id, answers, &variables),
         environments,
         stacks: entries,
+        shared,
     };
+    manifest.inherit();
     for environment in manifest.environments.keys() {
         manifest
             .graph(*environment)
@@ -169,41 +186,6 @@ fn refuse_other_accounts(template: &ManifestTemplate, answers: &InitAnswers) -> 
             "leave its account out, or use another template; it has: {}",
             known.join(", ")
         )),
-    )
-}
-
-/// The configuration files of a manifest: stacks × environments.
-pub fn configs(manifest: &Manifest) -> BTreeMap<String, String> {
-    let mut files = BTreeMap::new();
-    for (name, entry) in manifest.enabled() {
-        for (environment, target) in &manifest.environments {
-            let values = entry.config.get(environment).cloned().unwrap_or_default();
-            let text = config_text(manifest.namespace(name), target, &values);
-            files.insert(format!("{name}.{environment}.yaml"), text);
-        }
-    }
-    files
-}
-
-/// A stack configuration as Pulumi reads it: keys in a namespace, and the region that
-/// its provider works in, if there is one.
-fn config_text(namespace: &str, target: &EnvironmentTarget, values: &Map<String, Value>) -> String {
-    let mut config = Map::new();
-    if !target.region.is_empty() {
-        config.insert("aws:region".to_owned(), json!(target.region));
-    }
-    for (key, value) in values {
-        let key = if key.contains(':') {
-            key.clone()
-        } else {
-            format!("{namespace}:{key}")
-        };
-        config.insert(key, value.clone());
-    }
-    let header = ["Generated from the manifest. Placeholders are resolved at run time.".to_owned()];
-    yaml::write(
-        &header,
-        &Map::from_iter([("config".to_owned(), Value::Object(config))]),
     )
 }
 
@@ -300,6 +282,34 @@ fn variables<'a>(
 pub fn account_variable(environment: EnvironmentName) -> String {
     let name = environment.as_str().to_ascii_uppercase().replace('-', "_");
     format!("AWS_ACCOUNT_{name}")
+}
+
+/// Whether a stack's rules let it have everything that all stacks have.
+fn accepts(stack: &ComponentTemplate, shared: &SharedValues) -> bool {
+    let Some(rules) = &stack.parameters else {
+        return true;
+    };
+    if rules.get("additionalProperties") != Some(&Value::Bool(false)) {
+        return true;
+    }
+    let known = |key: &String| {
+        let properties = rules.get("properties");
+        properties.is_some_and(|properties| properties.get(key).is_some())
+    };
+    let in_environments = shared.environments.values().flat_map(Map::keys);
+    shared.all.keys().chain(in_environments).all(known)
+}
+
+/// Values of a template with their variables replaced.
+fn rendered_values(
+    variables: &TemplateVariables,
+    place: &str,
+    values: &Map<String, Value>,
+) -> Result<Map<String, Value>> {
+    variables.render_map(values).map_err(|error| {
+        Error::new(ErrorCode::TEMPLATE_INVALID, format!("{place}: {error}"))
+            .with_help("give it with --set NAME=VALUE, or declare it under `variables`")
+    })
 }
 
 /// A target of a template, with its variables replaced, is read like one of a manifest.

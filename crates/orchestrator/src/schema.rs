@@ -94,6 +94,8 @@ struct ManifestMetadataSchema {
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Spec")]
 struct SpecSchema {
+    /// Configuration of every stack in every environment, unless it says otherwise.
+    defaults: Option<Map<String, Value>>,
     /// Where they live and what they wait for, by environment.
     environments: PerEnvironmentSchema<EnvironmentTargetSchema>,
     /// Environments in the order in which they follow each other; that of the file when left out, and
@@ -126,6 +128,8 @@ struct EnvironmentTargetSchema {
     gate: Option<GateSchema>,
     /// What must work after a deploy, by name: smoke tests, integration tests.
     checks: Option<BTreeMap<String, CheckCommandSchema>>,
+    /// Configuration of every stack in this environment, over that of all environments.
+    defaults: Option<Map<String, Value>>,
 }
 
 /// What the next environment waits for; usual items when left out.
@@ -197,6 +201,10 @@ struct ComponentEntrySchema {
     dependencies: Option<Vec<String>>,
     network: Option<NetworkSchema>,
     pulumi: Option<PulumiIdentitySchema>,
+    /// Whether it has the defaults of all stacks and of its environment; true when left out.
+    inherit: Option<bool>,
+    /// Configuration of this stack in every environment, over that of all stacks.
+    defaults: Option<Map<String, Value>>,
     /// Configuration for each environment; values may be `{{RUNTIME:…}}` placeholders.
     config: Option<PerEnvironmentSchema<Map<String, Value>>>,
 }
@@ -300,6 +308,8 @@ struct ManifestTemplateSchema {
     name: String,
     /// What it is for, in a few words.
     description: Option<String>,
+    /// Configuration of every stack in every environment; values may be template variables.
+    defaults: Option<Map<String, Value>>,
     /// Environments; values may be template variables.
     environments: Option<PerEnvironmentSchema<TargetTemplateSchema>>,
     /// Environments in the order in which they follow each other.
@@ -324,6 +334,8 @@ struct TargetTemplateSchema {
     gate: Option<GateSchema>,
     /// What must work after a deploy, by name.
     checks: Option<BTreeMap<String, CheckCommandSchema>>,
+    /// Configuration of every stack in this environment.
+    defaults: Option<Map<String, Value>>,
 }
 
 /// What a template says of one stack.

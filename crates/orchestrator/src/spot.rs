@@ -31,11 +31,39 @@ impl ManifestSpot {
         self
     }
 
+    /// Where a value is inherited from, nearest first, if it is one that can be.
+    fn inherited(&self) -> Vec<Vec<&str>> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let ["spec", "stacks", stack, "config", environment, rest @ ..] = path.as_slice() else {
+            return Vec::new();
+        };
+        vec![
+            [&["spec", "stacks", stack, "defaults"], rest].concat(),
+            [&["spec", "environments", environment, "defaults"], rest].concat(),
+            [&["spec", "defaults"], rest].concat(),
+        ]
+    }
+
     /// The bytes that are meant. Where the path ends early, what is there of it.
     pub fn span(&self, document: &Document) -> Span {
+        let own: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let is_there = |path: &&Vec<&str>| {
+            let mut node = Some(document.root());
+            for key in *path {
+                node = node.and_then(|node| node.get(key));
+            }
+            node.is_some()
+        };
+        let inherited = self.inherited();
+        let found = Some(&own).filter(is_there);
+        let found = found.or_else(|| inherited.iter().find(is_there));
+        self.span_of(found.unwrap_or(&own), document)
+    }
+
+    fn span_of(&self, path: &[&str], document: &Document) -> Span {
         let mut node = document.root();
         let mut span = Span::at(node.span.start);
-        for key in &self.path {
+        for key in path {
             let Some(entry) = node.as_mapping().and_then(|mapping| mapping.entry(key)) else {
                 break;
             };

@@ -87,6 +87,8 @@ pub struct ManifestTemplate {
     pub description: String,
     /// In the order of promotion, with variables still in them.
     pub environments: IndexMap<EnvironmentName, Map<String, Value>>,
+    /// For every stack in every environment, with variables still in them.
+    pub defaults: Map<String, Value>,
     pub stacks: BTreeMap<ComponentName, ComponentChoice>,
 }
 
@@ -117,8 +119,14 @@ pub(crate) const STACK_TEMPLATE_KEYS: &[&str] = &[
 pub(crate) const OUTPUT_KEYS: &[&str] = &["description", "type", "secret"];
 pub(crate) const VARIABLE_KEYS: &[&str] = &["description", "default"];
 pub(crate) const ESTIMATE_KEYS: &[&str] = &["minutes", "resources"];
-pub(crate) const MANIFEST_TEMPLATE_KEYS: &[&str] =
-    &["name", "description", "environments", "promotion", "stacks"];
+pub(crate) const MANIFEST_TEMPLATE_KEYS: &[&str] = &[
+    "name",
+    "description",
+    "defaults",
+    "environments",
+    "promotion",
+    "stacks",
+];
 pub(crate) const CHOICE_KEYS: &[&str] = &["enabled", "config"];
 
 /// Keys that a file of defaults may have: those of a stack template that are not its identity.
@@ -213,6 +221,11 @@ impl ManifestTemplate {
             name: view.required("name")?.str()?.to_owned(),
             description: text(&view, "description")?,
             environments,
+            defaults: view
+                .optional("defaults")?
+                .map(|v| object(&v))
+                .transpose()?
+                .unwrap_or_default(),
             stacks: components(&view, "stacks", |stack| {
                 if stack.node().is_null() {
                     return Ok(ComponentChoice {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use nimbus_core::{
@@ -13,9 +14,9 @@ use nimbus_core::{
 };
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    EnvironmentTarget, Fingerprint, FingerprintInput, LastOutcome, LookupValue, Manifest,
-    PulumiStack, RememberedRun, ResolvedUnitConfig, RunId, RunReason, UnitConfigValue, UnitMemory,
-    ValueLookup, ValueLookupError, must_run, resolve,
+    ConfigOverrides, EnvironmentTarget, Fingerprint, FingerprintInput, LastOutcome, LookupValue,
+    Manifest, PulumiStack, RememberedRun, ResolvedUnitConfig, RunId, RunReason, UnitConfigValue,
+    UnitMemory, ValueLookup, ValueLookupError, resolve,
 };
 use tokio::sync::Mutex;
 
@@ -31,10 +32,14 @@ pub struct RunContext {
     pub(crate) ports: Arc<RunPorts>,
     pub manifest: Manifest,
     document: Document,
+    overrides: ConfigOverrides,
     pub environment: EnvironmentName,
     /// The run that units are touched for; `None` while only looking.
     run: Option<RunId>,
     recovery: Recovery,
+    look_first: bool,
+    /// How long a deploy of each component may take.
+    limits: BTreeMap<ComponentName, Duration>,
     /// Outputs by component, of this run or as recorded.
     outputs: Mutex<BTreeMap<ComponentName, BTreeMap<String, LookupValue>>>,
     /// Components whose outputs are not known before they have run.
@@ -48,15 +53,36 @@ impl RunContext {
     ///
     /// When the manifest cannot be read, or the environment may not be deployed.
     pub async fn load(ports: Arc<RunPorts>, environment: EnvironmentName) -> Result<Self> {
-        let LoadedManifest { manifest, document } = ports.deployment.load().await?;
-        allow(&manifest, environment)?;
+        let context = Self::load_any(ports, environment).await?;
+        allow(&context.manifest, environment)?;
+        Ok(context)
+    }
+
+    /// Reads the deployment as it is now, for what may be done to an environment that is switched off
+    /// too: to look at it, and to take it away.
+    ///
+    /// # Errors
+    ///
+    /// When the manifest cannot be read, or has no such environment.
+    pub async fn load_any(ports: Arc<RunPorts>, environment: EnvironmentName) -> Result<Self> {
+        let LoadedManifest {
+            manifest,
+            document,
+            overrides,
+        } = ports.deployment.load().await?;
+        if !manifest.environments.contains_key(&environment) {
+            return Err(manifest.unknown_environment(environment));
+        }
         Ok(Self {
             ports,
             manifest,
             document,
+            overrides,
             environment,
             run: None,
             recovery: Recovery::default(),
+            look_first: false,
+            limits: BTreeMap::new(),
             outputs: Mutex::default(),
             expected: Mutex::default(),
         })
@@ -70,6 +96,18 @@ impl RunContext {
 
     pub(crate) fn recovering(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
+        self
+    }
+
+    /// From now on deploys look at what is there before they decide.
+    pub(crate) fn looking_first(mut self, look_first: bool) -> Self {
+        self.look_first = look_first;
+        self
+    }
+
+    /// From now on deploys may take so long.
+    pub(crate) fn limited(mut self, limits: BTreeMap<ComponentName, Duration>) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -88,8 +126,7 @@ impl RunContext {
         force: bool,
     ) -> Result<DeployedUnit, UnitFailure> {
         let prepared = self.prepare(component).await?;
-        let last = prepared.memory.last();
-        match must_run(&prepared.fingerprint, last.as_ref(), force) {
+        match prepared.reason(force) {
             None => Ok(DeployedUnit::Skipped),
             Some(reason) => self.deploy_prepared(prepared, reason).await,
         }
@@ -100,9 +137,11 @@ impl RunContext {
         let mut memory = self.memory(component).await?;
         let resolution = self.resolve(component, &mut memory).await?;
         let fingerprint = self.fingerprint(component, &resolution).await?;
+        let state = self.state_version(component).await?;
         Ok(PreparedUnit {
             component: component.clone(),
             memory,
+            state,
             fingerprint,
             config: resolution.config,
         })
@@ -117,6 +156,7 @@ impl RunContext {
         let PreparedUnit {
             component,
             mut memory,
+            state: _,
             fingerprint,
             config,
         } = prepared;
@@ -130,6 +170,8 @@ impl RunContext {
             seconds: prior.as_ref().map_or(0, |last| last.seconds),
             resources: prior.as_ref().map_or(0, |last| last.resources),
             fingerprint,
+            state: None,
+            stack: Some(self.address(&component).stack.to_string()),
             run: self.run,
             before: before_run(prior, self.run),
         };
@@ -141,6 +183,7 @@ impl RunContext {
             outcome: LastOutcome::Succeeded,
             seconds: report.seconds,
             resources: report.resources,
+            state: self.left_state(&component).await,
             ..begun
         });
         self.remember(&component, &memory).await?;
@@ -153,15 +196,15 @@ impl RunContext {
     /// Shows what a deploy would do, with the outputs that units before it would have.
     pub async fn preview(&self, component: &ComponentName) -> Result<PreviewedUnit, UnitFailure> {
         let prepared = self.prepare(component).await?;
+        let reason = prepared.reason(false);
         let mut job = self.job(component, UnitOperation::Preview, prepared.config);
         job.neighbours = self.neighbours().await;
         let report = self.ports.engine.run(&job).await?;
         let mut outputs = self.outputs.lock().await;
         outputs.insert(component.clone(), report.outputs.clone());
         drop(outputs);
-        let last = prepared.memory.last();
         Ok(PreviewedUnit {
-            reason: must_run(&prepared.fingerprint, last.as_ref(), false),
+            reason,
             fingerprint: prepared.fingerprint,
             report,
         })
@@ -188,6 +231,36 @@ impl RunContext {
         Ok(report)
     }
 
+    /// Looks at what a unit really has and records it. A unit that is not as its last run left it is
+    /// remembered as drifted, so that the next deploy runs it.
+    pub async fn refresh(&self, component: &ComponentName) -> Result<UnitReport, UnitFailure> {
+        let mut memory = self.memory(component).await?;
+        let moved = memory.last(self.state_version(component).await?.as_deref());
+        let job = self.job(component, UnitOperation::Refresh, BTreeMap::new());
+        let report = self.ports.engine.run(&job).await?;
+        let Some(last) = memory
+            .last_run
+            .as_mut()
+            .filter(|last| last.outcome.is_whole())
+        else {
+            return Ok(report);
+        };
+        last.drifted |= report.has_changes();
+        // A look leaves a new state. One that was somebody else's before it still is.
+        if !moved.is_some_and(|last| last.state_moved) {
+            last.state = self.left_state(component).await;
+        }
+        self.remember(component, &memory).await?;
+        Ok(report)
+    }
+
+    /// The state that an operation left, to be remembered. One that cannot be read is remembered as
+    /// one that there never is, so that the next deploy runs the unit.
+    async fn left_state(&self, component: &ComponentName) -> Option<String> {
+        let state = self.state_version(component).await;
+        Some(state.ok().flatten().unwrap_or_default())
+    }
+
     /// Voids what would let the next deploy skip a unit, before the engine starts: neither a crash
     /// nor a failure in the middle may leave a memory that calls what is half gone good.
     async fn distrust(&self, component: &ComponentName) -> Result<UnitMemory> {
@@ -212,6 +285,13 @@ impl RunContext {
         let job = self.job(component, operation, BTreeMap::new());
         let report = self.ports.engine.run(&job).await?;
         memory.last_run = self.restored(memory.last_run, target, report.resources);
+        if let Some(last) = memory
+            .last_run
+            .as_mut()
+            .filter(|last| last.outcome.is_whole())
+        {
+            last.state = self.left_state(component).await;
+        }
         self.remember(component, &memory).await?;
         Ok(report)
     }
@@ -229,6 +309,8 @@ impl RunContext {
             seconds: last.as_ref().map_or(0, |last| last.seconds),
             resources,
             fingerprint: made_from,
+            state: None,
+            stack: last.as_ref().and_then(|last| last.stack.clone()),
             run: self.run,
             // Kept: an attempt that dies here restores again, and must come to the same end.
             before: last.and_then(|last| last.before),
@@ -265,9 +347,7 @@ impl RunContext {
         if self.memory(component).await?.last_run.is_none() {
             return Ok(Some(RunReason::NeverDeployed));
         }
-        let prepared = self.prepare(component).await?;
-        let last = prepared.memory.last();
-        Ok(must_run(&prepared.fingerprint, last.as_ref(), false))
+        Ok(self.prepare(component).await?.reason(false))
     }
 
     /// From now on the outputs of a component count as unknown, whatever is recorded of it.
@@ -278,6 +358,26 @@ impl RunContext {
     /// From now on outputs count as they are recorded, or as a unit of this run left them.
     pub(crate) async fn trust_outputs(&self) {
         self.expected.lock().await.clear();
+    }
+
+    /// Refuses a manifest under which a unit's state would no longer be found.
+    pub(crate) async fn refuse_lost_states(&self) -> Result<()> {
+        for component in self.manifest.stacks.keys() {
+            let last = self.memory(component).await?.last_run;
+            let now = self.address(component).stack.to_string();
+            let Some(then) = last.and_then(|last| last.stack).filter(|then| *then != now) else {
+                continue;
+            };
+            let message = format!(
+                "the state of {component} in {} is that of {then}, and the manifest says {now}",
+                self.environment
+            );
+            return Err(Error::new(ErrorCode::PROJECT_MOVED, message).with_help(
+                "put `metadata.project` (or the stack's `pulumi` names) back as it was; to rename a \
+                 project, destroy its environments first",
+            ));
+        }
+        Ok(())
     }
 
     /// What is remembered of a unit.
@@ -331,6 +431,14 @@ impl RunContext {
             operation,
             run: self.run,
             recovery: self.recovery,
+            look_first: self.look_first,
+            limit: match operation {
+                UnitOperation::Deploy => self.limits.get(component).copied(),
+                UnitOperation::Preview
+                | UnitOperation::Destroy
+                | UnitOperation::Refresh
+                | UnitOperation::Restore(_) => None,
+            },
         }
     }
 
@@ -361,7 +469,9 @@ impl RunContext {
         let mut resolution = resolved.map_err(|error| {
             let message = format!("stack {component}, {}: {error}", self.environment);
             let spot = error.spot(component, self.environment);
-            spot.point(&self.document, ErrorCode::RESOLUTION_FAILED, message)
+            let code = ErrorCode::RESOLUTION_FAILED;
+            self.overrides
+                .point(&spot, &self.document, code, message)
                 .with_help("correct the placeholder, or deploy what it refers to first")
         })?;
         let namespace = self.manifest.namespace(component);

@@ -32,7 +32,78 @@ pub(crate) async fn check(context: &RunContext) -> Result<Vec<ValidationFinding>
 
 /// The units that a run is about: all of them, or the chosen ones with what lies between.
 pub(crate) fn graph(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<UnitGraph> {
-    let graph = whole_graph(&context.manifest, context)?;
+    part_of(whole_graph(&context.manifest, context)?, context, chosen)
+}
+
+/// The units that there is something of, switched off or not: what a destroy or a look is about.
+pub(crate) async fn existing(
+    context: &RunContext,
+    chosen: Option<&[ComponentName]>,
+) -> Result<UnitGraph> {
+    let manifest = with_existing(context).await?;
+    part_of(whole_graph(&manifest, context)?, context, chosen)
+}
+
+/// The manifest with every stack switched on that something was deployed of.
+async fn with_existing(context: &RunContext) -> Result<Manifest> {
+    let mut manifest = context.manifest.clone();
+    for (name, entry) in &mut manifest.stacks {
+        if !entry.enabled {
+            entry.enabled = context.memory(name).await?.last_run.is_some();
+        }
+    }
+    // A stack that is switched off may need one that is, and is gone.
+    let on: Vec<_> = manifest.enabled().map(|(name, _)| name.clone()).collect();
+    for (name, entry) in &mut manifest.stacks {
+        let was_on = context
+            .manifest
+            .stacks
+            .get(name)
+            .is_some_and(|one| one.enabled);
+        if entry.enabled && !was_on {
+            entry.dependencies.retain(|need| on.contains(need));
+            entry.config.clear();
+        }
+    }
+    Ok(manifest)
+}
+
+/// Refuses to take stacks away that others, which are still there, were made with.
+pub(crate) async fn refuse_needed(
+    context: &RunContext,
+    chosen: Option<&[ComponentName]>,
+) -> Result<()> {
+    let Some(chosen) = chosen else {
+        return Ok(());
+    };
+    let graph = whole_graph(&with_existing(context).await?, context)?;
+    let mut still = Vec::new();
+    for name in graph.names() {
+        let needs = graph.needs(name).any(|need| chosen.contains(need));
+        if needs && !chosen.contains(name) && context.memory(name).await?.last_run.is_some() {
+            still.push(name.as_str());
+        }
+    }
+    if still.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = chosen.iter().map(|one| one.as_str()).collect();
+    let message = format!(
+        "{} is needed by {}, which {} still deployed in {}",
+        names.join(", "),
+        still.join(", "),
+        if still.len() == 1 { "is" } else { "are" },
+        context.environment
+    );
+    Err(Error::new(ErrorCode::STACK_NEEDED, message)
+        .with_help("destroy those first, or the whole environment with `nimbus destroy`"))
+}
+
+fn part_of(
+    graph: UnitGraph,
+    context: &RunContext,
+    chosen: Option<&[ComponentName]>,
+) -> Result<UnitGraph> {
     let Some(chosen) = chosen else {
         return Ok(graph);
     };
@@ -109,6 +180,9 @@ pub(crate) async fn plan(
             }
             Ok(None) if request.choices.force => {
                 reasons.insert(name.clone(), RunReason::Forced);
+            }
+            Ok(None) if request.choices.refresh => {
+                reasons.insert(name.clone(), RunReason::LookedUp);
             }
             Ok(None) => {}
             // What it refers to is deployed by this very run.

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    CheckCommand, Fingerprint, LookupValue, Manifest, RunEvent, RunId, TemplateLibrary, UnitMemory,
-    ValueLookupError, VersionRecord,
+    CheckCommand, ConfigOverrides, Fingerprint, LookupValue, Manifest, RunEvent, RunId,
+    TemplateLibrary, UnitMemory, ValueLookupError, VersionRecord,
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -27,12 +27,20 @@ pub struct LoadedManifest {
     pub manifest: Manifest,
     /// As it is written, for complaints that point into it.
     pub document: Document,
+    /// What configuration files say instead, where there are any.
+    pub overrides: ConfigOverrides,
 }
 
 /// The deployment that a run is about.
 #[async_trait]
 pub trait DeploymentSource: Send + Sync {
+    /// The manifest, with what configuration files say of it.
     async fn load(&self) -> Result<LoadedManifest>;
+    /// Lets files that are written from the manifest follow it. Called by whoever holds an environment;
+    /// where there are no such files there is nothing to do.
+    async fn follow(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Templates and programs of components.
@@ -134,6 +142,10 @@ pub struct GateSignature {
 /// What people vouch for.
 #[async_trait]
 pub trait GateStore: Send + Sync {
+    /// Whether somebody can say here that an item is done, so that one that is open stops a run.
+    fn decides(&self) -> bool {
+        true
+    }
     async fn signatures(
         &self,
         environment: EnvironmentName,

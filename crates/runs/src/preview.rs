@@ -56,6 +56,7 @@ pub async fn preview(
 ) -> Result<PreviewReport> {
     let started = Instant::now();
     let context = Arc::new(RunContext::load(ports, request.environment).await?);
+    context.refuse_lost_states().await?;
     let findings = planning::check(&context).await?;
     let graph = planning::graph(&context, request.components.as_deref())?;
     // Units would find out one by one, in the middle, that their states cannot be opened.

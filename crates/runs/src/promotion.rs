@@ -4,11 +4,11 @@
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::gate::{GateEvidence, GateItem, GateItemStatus};
-use nimbus_orchestrator::{Manifest, RunResult, progress_of};
+use nimbus_orchestrator::{Manifest, RunAction, RunResult, progress_of};
 
 use crate::context::RunContext;
 use crate::ports::{GateSignature, GateStore, RunClock, RunStore};
-use crate::record::RunRequest;
+use crate::record::{RunRecord, RunRequest};
 
 /// What is known of the gates of a deployment: from its runs, from people and from the clock.
 #[derive(Clone, Copy)]
@@ -71,9 +71,10 @@ impl PromotionGates<'_> {
             ..GateEvidence::default()
         };
         let mut since = String::new();
-        if let Some(last) = self.runs.of_environment(environment).await?.first() {
+        let runs = self.runs.of_environment(environment).await?;
+        if let Some(last) = runs.iter().find(|run| counts(run)) {
             let progress = progress_of(&self.runs.events(last.run).await?);
-            evidence.deployed = progress.result == Some(RunResult::Succeeded);
+            evidence.deployed = progress.result == Some(RunResult::Succeeded) && is_there(last);
             evidence.checks = progress.checks;
             since.clone_from(&last.started);
             let ended = progress
@@ -94,61 +95,106 @@ impl PromotionGates<'_> {
     }
 }
 
+/// Whether a run says something about what an environment is. A look at it does not.
+fn counts(run: &RunRecord) -> bool {
+    !matches!(run.request.action, RunAction::Preview | RunAction::Refresh)
+}
+
+/// Whether a run that succeeded left something to be followed: what was destroyed is not there.
+fn is_there(run: &RunRecord) -> bool {
+    run.request.action != RunAction::Destroy
+}
+
 /// Whether the environment before this one is ready to be followed. Returns what is worth a warning.
+///
+/// A gate decides: what is open in it stops a run, of a rehearsal too, and an environment that is
+/// switched off has an open gate. Where nobody can say that an item is done, only the deploy decides.
 pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Result<Vec<String>> {
-    let (manifest, ports) = (&context.manifest, context.ports.as_ref());
-    let Some(before) = manifest.promoted_from(context.environment) else {
+    let ports = context.ports.as_ref();
+    let Some(before) = context.manifest.promoted_from(context.environment) else {
         return Ok(Vec::new());
     };
-    let enabled = manifest
-        .environments
-        .get(&before)
-        .is_some_and(|e| e.enabled);
-    if !enabled {
+    let decides = ports.gates.decides();
+    let target = context.manifest.environments.get(&before);
+    let enabled = target.is_some_and(|target| target.enabled);
+    if !enabled && !decides {
         return Ok(Vec::new());
     }
-    let runs = ports.runs.of_environment(before).await?;
-    let last = match runs.first() {
-        Some(run) => progress_of(&ports.runs.events(run.run).await?).result,
-        None => None,
+    let (message, next, weak) = match undeployed(context, before, enabled).await? {
+        Some(state) => {
+            let message = format!("{} comes after {before}, and {state}", context.environment);
+            let next = match enabled {
+                true => format!("deploy {before} first"),
+                false => {
+                    format!("enable {before} and deploy it first, or take it out of the manifest")
+                }
+            };
+            (message, next, request.rehearsal)
+        }
+        None => {
+            let items = open_items(context, before).await?;
+            let Some(first) = items.first() else {
+                return Ok(Vec::new());
+            };
+            let (id, item) = (context.id(), first.item.as_str());
+            let rehearse = if request.rehearsal { " --rehearse" } else { "" };
+            let next = match first.item.can_be_signed() {
+                true => format!(
+                    "record what is done with `nimbus gate {id} --environment {before}{rehearse} \
+                     --pass {item} --note TEXT`"
+                ),
+                false => format!("see `nimbus gate {id} --environment {before}{rehearse}`"),
+            };
+            let open: Vec<_> = items
+                .iter()
+                .map(|status| format!("{} ({})", status.item.as_str(), status.note))
+                .collect();
+            let message = format!("open in the gate of {before}: {}", open.join(", "));
+            (message, next, true)
+        }
     };
-    if last == Some(RunResult::Succeeded) {
-        return open_items(context, before).await;
-    }
-    let state = match last {
-        Some(result) => format!("its last run {}", result.word().replace('_', " ")),
-        None if runs.is_empty() => "it was never deployed".to_owned(),
-        None => "its last run did not end".to_owned(),
-    };
-    let message = format!("{} comes after {before}, and {state}", context.environment);
-    match (&request.choices.skip_gate, request.rehearsal) {
-        (Some(reason), _) => Ok(vec![format!("{message}; gate skipped: {reason}")]),
-        (None, true) => Ok(vec![message]),
-        (None, false) => Err(
+    match &request.choices.skip_gate {
+        Some(reason) => Ok(vec![format!("{message}; gate skipped: {reason}")]),
+        None if !decides && weak => Ok(vec![message]),
+        None => Err(
             Error::new(ErrorCode::GATE_CLOSED, message).with_help(format!(
-                "deploy {before} first, or give --skip-gate REASON; it is recorded"
+                "{next}, or give --skip-gate REASON; it is recorded"
             )),
         ),
     }
 }
 
-/// What nobody has recorded of the environment before, as a warning.
-async fn open_items(context: &RunContext, before: EnvironmentName) -> Result<Vec<String>> {
+/// Why an environment cannot be followed yet, whatever its gate asks for.
+async fn undeployed(
+    context: &RunContext,
+    before: EnvironmentName,
+    enabled: bool,
+) -> Result<Option<String>> {
+    if !enabled {
+        return Ok(Some("it is not enabled".to_owned()));
+    }
+    let runs = &context.ports.runs;
+    let all = runs.of_environment(before).await?;
+    let Some(last) = all.iter().find(|run| counts(run)) else {
+        return Ok(Some("it was never deployed".to_owned()));
+    };
+    Ok(match progress_of(&runs.events(last.run).await?).result {
+        Some(RunResult::Succeeded) if is_there(last) => None,
+        Some(RunResult::Succeeded) => Some("it was destroyed".to_owned()),
+        Some(result) => Some(format!("its last run {}", result.word().replace('_', " "))),
+        None => Some("its last run did not end".to_owned()),
+    })
+}
+
+/// What nobody has recorded of the environment before.
+async fn open_items(context: &RunContext, before: EnvironmentName) -> Result<Vec<GateItemStatus>> {
     let ports = context.ports.as_ref();
     let book = PromotionGates {
         runs: ports.runs.as_ref(),
         gates: ports.gates.as_ref(),
         clock: ports.clock.as_ref(),
     };
-    let items = book.status(&context.manifest, before).await?;
-    let open: Vec<String> = items
-        .into_iter()
-        .filter(|status| !status.done)
-        .map(|status| format!("{} ({})", status.item.as_str(), status.note))
-        .collect();
-    if open.is_empty() {
-        return Ok(Vec::new());
-    }
-    let open = open.join(", ");
-    Ok(vec![format!("open in the gate of {before}: {open}")])
+    let mut items = book.status(&context.manifest, before).await?;
+    items.retain(|status| !status.done);
+    Ok(items)
 }

@@ -18,6 +18,8 @@ const AWS_PACKAGES: &[&str] = &["@pulumi/aws", "pulumi_aws", "pulumi-aws"];
 /// Configuration with which a provider needs none of this machine's credentials.
 const OWN_CREDENTIALS: &[&str] = &[
     "aws:accessKey",
+    "aws:assumeRole",
+    "aws:assumeRoles",
     "aws:endpoints",
     "aws:profile",
     "aws:skipCredentialsValidation",
@@ -37,11 +39,17 @@ pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Resul
         let names = concerned(context, chosen).map(|(name, _)| name);
         let ready = context.ready(names).await;
         findings.add(ready.map(|()| Vec::new()));
-        if uses_aws(context, chosen).await {
-            findings.add(aws(context).await);
-        }
+        findings.add(account(context, chosen).await.map(|()| Vec::new()));
     }
     findings.finish(context.environment)
+}
+
+/// Refuses to touch what a run is about with credentials of another account than the environment's.
+pub(crate) async fn account(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<()> {
+    match uses_aws(context, chosen).await {
+        true => aws(context).await,
+        false => Ok(()),
+    }
 }
 
 /// The components that the run is about.
@@ -82,10 +90,11 @@ async fn uses_aws(context: &RunContext, chosen: Option<&[ComponentName]>) -> boo
     false
 }
 
-/// Whether AWS knows us. Credentials of another account may be meant: a program can take a role.
-async fn aws(context: &RunContext) -> Result<Vec<String>> {
+/// Whether AWS knows us, and as who. A program that takes a role says so in its configuration and is
+/// not asked.
+async fn aws(context: &RunContext) -> Result<()> {
     let Some(target) = context.target() else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let found = context
         .ports
@@ -94,12 +103,17 @@ async fn aws(context: &RunContext) -> Result<Vec<String>> {
         .await?;
     let declared = target.account.as_deref().unwrap_or_default();
     if declared.is_empty() || declared == found.account {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    Ok(vec![format!(
-        "{} is in account {declared}, and the AWS credentials are those of {} in {}",
-        context.environment, found.caller, found.account
-    )])
+    let environment = context.environment;
+    let message = format!(
+        "{environment} is in account {declared}, and the AWS credentials are those of {} in {}",
+        found.caller, found.account
+    );
+    Err(Error::new(ErrorCode::ACCOUNT_OTHER, message).with_help(format!(
+        "use credentials of {declared}; a stack that takes a role there has `aws:assumeRoles` in its \
+         configuration, and is not asked"
+    )))
 }
 
 /// Where to ask: the environment's region, or what a stack's own configuration says. Who somebody is

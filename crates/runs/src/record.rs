@@ -54,6 +54,12 @@ pub struct RunRecord {
 #[serde(rename_all = "snake_case")]
 pub struct RunChoices {
     pub force: bool,
+    /// Look at what is there before anything is decided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refresh: bool,
+    /// Believe a look that finds much of what is recorded gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_mass_removal: bool,
     pub parallel: usize,
     pub on_failure: OnFailure,
     /// Only these components; all of them when absent.
@@ -100,6 +106,8 @@ impl Default for RunChoices {
     fn default() -> Self {
         Self {
             force: false,
+            refresh: false,
+            allow_mass_removal: false,
             parallel: 4,
             on_failure: OnFailure::Hold,
             components: None,

@@ -13,11 +13,10 @@ use std::sync::Arc;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::{RunId, RunResult, progress_of};
 
-use crate::context::RunContext;
 use crate::manifest_parts::refuse_other_manifest;
 use crate::ports::RunPorts;
 use crate::record::RunRecord;
-use crate::session::{LockWait, PlannedRun, RunSession, take_environment};
+use crate::session::{LockWait, PlannedRun, RunSession, load, take_environment};
 use crate::unit::Recovery;
 
 /// Which run goes on.
@@ -47,7 +46,9 @@ pub async fn resume(
     let progress = progress_of(&ports.runs.events(record.run).await?);
     refuse_over(&record, progress.result)?;
     refuse_followed(&ports, &record).await?;
-    let context = RunContext::load(Arc::clone(&ports), environment).await?;
+    ports.deployment.follow().await?;
+    let context = load(&ports, &record.request).await?;
+    context.refuse_lost_states().await?;
     refuse_other_manifest(&record, &context)?;
     let session = RunSession {
         ports,

@@ -1,6 +1,6 @@
 //! A run from its lock to its end, in stages that cannot be taken out of order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::bus::{EventBus, timestamp};
 use crate::checks::RunChecks;
-use crate::context::{RunContext, allow};
+use crate::context::RunContext;
 use crate::execute::{RunLimits, execute};
 use crate::manifest_parts::manifest_parts;
 use crate::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder, RunPorts};
@@ -76,13 +76,12 @@ impl RunSession {
     ) -> Result<Self> {
         // A courtesy: whoever names a wrong environment need not wait for its lock. The manifest
         // that counts is read under the lock, for whoever holds it may change it.
-        allow(
-            &ports.deployment.load().await?.manifest,
-            request.environment,
-        )?;
+        load(&ports, &request).await?;
         let guard =
             take_environment(ports.locks.as_ref(), request.environment, command, wait).await?;
-        let context = RunContext::load(Arc::clone(&ports), request.environment).await?;
+        ports.deployment.follow().await?;
+        let context = load(&ports, &request).await?;
+        context.refuse_lost_states().await?;
         Ok(Self {
             ports,
             request,
@@ -105,6 +104,10 @@ impl RunSession {
         let mut to_version = None;
         let request = &self.request;
         let context = &self.context;
+        // A deploy looks at this with everything else that may be in its way.
+        if request.action != RunAction::Deploy && !request.rehearsal {
+            readiness::account(context, request.choices.components.as_deref()).await?;
+        }
         let mut warnings = Vec::new();
         let mut plan = None;
         let (work, graph) = match request.action {
@@ -116,15 +119,22 @@ impl RunSession {
             }
             RunAction::Destroy => {
                 let chosen = request.choices.components.as_deref();
-                (RunWork::Destroy, planning::graph(context, chosen)?)
+                planning::refuse_needed(context, chosen).await?;
+                let graph = planning::existing(context, chosen).await?;
+                (RunWork::Destroy, graph)
             }
             RunAction::Rollback => {
                 let plan = plan_rollback(context, request.choices.to_version, None).await?;
                 to_version = Some(plan.version);
                 (RunWork::Restore(plan.targets), plan.graph)
             }
-            RunAction::Preview | RunAction::Refresh => {
-                let message = format!("a {} is not recorded as a run", request.action.as_str());
+            RunAction::Refresh => {
+                let chosen = request.choices.components.as_deref();
+                let graph = planning::existing(context, chosen).await?;
+                (RunWork::Refresh, graph)
+            }
+            RunAction::Preview => {
+                let message = "a preview is not recorded as a run";
                 return Err(Error::new(ErrorCode::INTERNAL, message));
             }
         };
@@ -166,14 +176,20 @@ impl RunSession {
             }
             RunAction::Destroy => {
                 let chosen = request.choices.components.as_deref();
-                (RunWork::Destroy, planning::graph(context, chosen)?)
+                let graph = planning::existing(context, chosen).await?;
+                (RunWork::Destroy, graph)
             }
             RunAction::Rollback => {
                 let to_version = request.choices.to_version;
                 let plan = plan_rollback(context, to_version, Some(record.run)).await?;
                 (RunWork::Restore(plan.targets), plan.graph)
             }
-            RunAction::Preview | RunAction::Refresh => {
+            RunAction::Refresh => {
+                let chosen = request.choices.components.as_deref();
+                let graph = planning::existing(context, chosen).await?;
+                (RunWork::Refresh, graph)
+            }
+            RunAction::Preview => {
                 let message = format!("run {} cannot be gone on with", record.run);
                 return Err(Error::new(ErrorCode::RUN_OVER, message));
             }
@@ -268,12 +284,16 @@ impl PlannedRun {
         bus.record(Arc::clone(&ports.runs), record.run, log);
         announce(&bus, &ports, &record, resumed, plan.as_ref(), &warnings).await?;
 
-        let context = Arc::new(context.within(record.run).recovering(recovery));
+        let context = context.within(record.run).recovering(recovery);
+        let limits = plan.as_ref().map(RunPlan::unit_limits).unwrap_or_default();
+        let scale = record.request.choices.rehearsal.time_scale;
+        let context = context.limited(scaled(limits, record.request.rehearsal, scale));
+        let context = Arc::new(context.looking_first(record.request.choices.refresh));
         let is_deploy = record.request.action == RunAction::Deploy;
         let checks = is_deploy.then(|| RunChecks::of_run(&context, &record, &graph, &stop));
         let targets = match &work {
             RunWork::Restore(targets) => Some(targets.clone()),
-            RunWork::Deploy { .. } | RunWork::Preview | RunWork::Destroy => None,
+            RunWork::Deploy { .. } | RunWork::Preview | RunWork::Destroy | RunWork::Refresh => None,
         };
         let worker = RunWorker::new(
             Arc::clone(&context),
@@ -319,7 +339,10 @@ impl PlannedRun {
         };
         // Before the end is recorded: a run that says that it succeeded has its version.
         let version = match report.result {
-            RunResult::Succeeded => versions::keep(&context, &outcome).await,
+            // A look changes nothing of what is there, so it makes no version of it.
+            RunResult::Succeeded if record.request.action != RunAction::Refresh => {
+                versions::keep(&context, &outcome).await
+            }
             _ => Ok(None),
         };
         let checks = worker.checks().map(RunChecks::results);
@@ -360,6 +383,18 @@ impl PlannedRun {
             graph,
             direction,
         })
+    }
+}
+
+/// The deployment, if the request may be carried out in its environment. What an environment has that
+/// is switched off can be looked at and taken away.
+pub(crate) async fn load(ports: &Arc<RunPorts>, request: &RunRequest) -> Result<RunContext> {
+    let (ports, environment) = (Arc::clone(ports), request.environment);
+    match request.action {
+        RunAction::Destroy | RunAction::Refresh => RunContext::load_any(ports, environment).await,
+        RunAction::Deploy | RunAction::Preview | RunAction::Rollback => {
+            RunContext::load(ports, environment).await
+        }
     }
 }
 
@@ -409,6 +444,24 @@ fn locked(environment: EnvironmentName, holder: &LockHolder) -> Error {
         .with_help("wait for it with --wait, or see `nimbus locks`")
 }
 
+/// A rehearsal that waits for a part of the time only has that part of it. One that waits for nothing
+/// has no limit: what it takes is not what it would take.
+fn scaled(
+    limits: BTreeMap<ComponentName, Duration>,
+    rehearsal: bool,
+    scale: Option<f64>,
+) -> BTreeMap<ComponentName, Duration> {
+    let scale = scale.filter(|scale| rehearsal && *scale < 1.0);
+    let Some(scale) = scale else {
+        return limits;
+    };
+    if scale <= 0.0 {
+        return BTreeMap::new();
+    }
+    let part = |(name, limit): (ComponentName, Duration)| (name, limit.mul_f64(scale));
+    limits.into_iter().map(part).collect()
+}
+
 /// What a deploy does, held to its sealed plan if it has one.
 async fn deploy_work(
     context: &RunContext,
@@ -427,6 +480,7 @@ async fn deploy_work(
     };
     let work = RunWork::Deploy {
         force: choices.force,
+        look_first: choices.refresh,
         plan,
     };
     Ok((work, graph))

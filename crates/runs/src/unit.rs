@@ -1,11 +1,12 @@
 //! What an engine is asked to do with one unit, and what comes of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use nimbus_core::{ComponentName, Error, StackOperation, UnitName};
 use nimbus_orchestrator::{
     Fingerprint, LookupValue, NetworkAccess, PulumiStack, RollbackTrigger, RunId, RunReason,
-    UnitConfigValue, UnitMemory,
+    UnitConfigValue, UnitMemory, must_run,
 };
 
 /// A unit as an engine knows it: the component whose program runs, the Pulumi stack that holds its
@@ -32,6 +33,10 @@ pub struct UnitJob {
     /// number; without one nothing is kept.
     pub run: Option<RunId>,
     pub recovery: Recovery,
+    /// Look at what is there before anything is decided.
+    pub look_first: bool,
+    /// How long it may take. Then it is asked to stop, and a while later killed.
+    pub limit: Option<Duration>,
 }
 
 /// What is done with a unit.
@@ -88,6 +93,14 @@ pub struct UnitReport {
     pub seconds: u64,
 }
 
+impl UnitReport {
+    /// Whether anything is not as it was.
+    pub fn has_changes(&self) -> bool {
+        let mut changes = self.changes.iter();
+        changes.any(|(kind, count)| kind != "same" && *count > 0)
+    }
+}
+
 /// Why a unit did not become what was asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
@@ -122,8 +135,18 @@ pub enum DeployedUnit {
 pub struct PreparedUnit {
     pub component: ComponentName,
     pub memory: UnitMemory,
+    /// Which state is recorded of it.
+    pub state: Option<String>,
     pub fingerprint: Fingerprint,
     pub(crate) config: BTreeMap<String, UnitConfigValue>,
+}
+
+impl PreparedUnit {
+    /// Why a deploy would run it; `None` if it would be skipped.
+    pub fn reason(&self, force: bool) -> Option<RunReason> {
+        let last = self.memory.last(self.state.as_deref());
+        must_run(&self.fingerprint, last.as_ref(), force)
+    }
 }
 
 /// What a deploy would do.

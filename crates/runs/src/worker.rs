@@ -7,7 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, Result};
 use nimbus_orchestrator::{
-    Fingerprint, RollbackTrigger, RunEvent, RunId, RunStatus, UnitOutcome, UnitState, must_run,
+    Fingerprint, RollbackTrigger, RunEvent, RunId, RunReason, RunStatus, UnitOutcome, UnitState,
 };
 use parking_lot::Mutex;
 use tracing::Instrument as _;
@@ -27,10 +27,14 @@ use crate::unit::{DeployedUnit, PreparedUnit, RestorePoint, UnitFailure};
 pub(crate) enum RunWork {
     Deploy {
         force: bool,
+        /// Every unit runs, after a look at what is there.
+        look_first: bool,
         plan: Option<Arc<SealedPlan>>,
     },
     Preview,
     Destroy,
+    /// Look at what is there and record it.
+    Refresh,
     /// Back to these states of their histories.
     Restore(RestoreTargets),
 }
@@ -42,6 +46,7 @@ impl RunWork {
             Self::Deploy { .. } => "deploy",
             Self::Preview => "preview",
             Self::Destroy => "destroy",
+            Self::Refresh => "refresh",
             Self::Restore(_) => "restore",
         }
     }
@@ -110,12 +115,16 @@ impl RunWorker {
         let started = Instant::now();
         let mut work = UnitWork::default();
         match &self.work {
-            RunWork::Deploy { force, plan } => {
+            RunWork::Deploy {
+                force,
+                look_first,
+                plan,
+            } => {
                 let prepared = self.context.prepare(component).await?;
-                let last = prepared.memory.last();
                 // Decided anew and not taken from the plan: the units before it have run by now, and
                 // what they left may be what it was deployed with.
-                let Some(reason) = must_run(&prepared.fingerprint, last.as_ref(), *force) else {
+                let looked_up = look_first.then_some(RunReason::LookedUp);
+                let Some(reason) = prepared.reason(*force).or(looked_up) else {
                     return Ok(UnitOutcome::Skipped);
                 };
                 self.begin(component).await?;
@@ -139,6 +148,10 @@ impl RunWorker {
             RunWork::Destroy => {
                 self.begin(component).await?;
                 work.report = self.context.destroy(component).await?;
+            }
+            RunWork::Refresh => {
+                self.begin(component).await?;
+                work.report = self.context.refresh(component).await?;
             }
             RunWork::Restore(targets) => {
                 self.begin(component).await?;

@@ -113,10 +113,22 @@ pub fn from_deployment(
         enabled,
         config: BTreeMap::new(),
     };
+    // What the template that it was made of has for all stacks, variables and all.
+    let origin = library.manifests.get(&manifest.metadata.template);
+    let shared = |(environment, mut target): (EnvironmentName, Map<String, Value>)| {
+        let origin = origin.and_then(|origin| origin.environments.get(&environment));
+        if let Some(defaults) = origin.and_then(|target| target.get("defaults")) {
+            target.insert("defaults".to_owned(), defaults.clone());
+        }
+        (environment, target)
+    };
     let mut template = ManifestTemplate {
         name: name.to_owned(),
         description: description.to_owned(),
-        environments: environments(manifest).collect(),
+        environments: environments(manifest).map(shared).collect(),
+        defaults: origin
+            .map(|origin| origin.defaults.clone())
+            .unwrap_or_default(),
         stacks: manifest
             .stacks
             .iter()
@@ -169,13 +181,17 @@ pub fn write(template: &ManifestTemplate) -> String {
         .map(|(name, choice)| (name.to_string(), stack(choice)))
         .collect();
     let promotion: Vec<_> = template.environments.keys().collect();
-    let root = Map::from_iter([
+    let mut root = Map::from_iter([
         ("name".to_owned(), json!(template.name)),
         ("description".to_owned(), json!(template.description)),
         ("environments".to_owned(), Value::Object(environments)),
         ("promotion".to_owned(), json!(promotion)),
         ("stacks".to_owned(), Value::Object(stacks)),
     ]);
+    if !template.defaults.is_empty() {
+        let defaults = Value::Object(template.defaults.clone());
+        root.insert("defaults".to_owned(), defaults);
+    }
     yaml::write(&header, &root)
 }
 

@@ -4,6 +4,7 @@
 //! What these files mean is decided in `crates/orchestrator`; this crate reads and writes them, each
 //! write whole or not at all.
 
+mod configured;
 pub mod custom_template;
 mod exchange;
 pub mod files;
@@ -14,6 +15,7 @@ mod scaffold;
 mod shipment;
 mod workspace;
 
+pub use configured::ConfiguredManifest;
 pub use exchange::{ExchangedDeployments, ManifestPlace};
 pub use program::{add_program, mentions};
 pub use registration::{ComponentRegistration, ProjectFile, check_name};

@@ -8,12 +8,14 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
-use nimbus_disk::{unreadable, unwritable};
+use nimbus_disk::{layout, unreadable, unwritable};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    ComponentTemplate, FILE_NAME, Manifest, ManifestTemplate, RenderedDeployment, TemplateLibrary,
-    naming,
+    CONFIG_FOLDER, ComponentTemplate, FILE_NAME, Manifest, ManifestTemplate, RenderedDeployment,
+    TemplateLibrary, WRITTEN_FILE, naming, written_configs,
 };
+
+use crate::configured::written_text;
 
 /// Directory that holds a workspace, below the place where a user works.
 pub const ROOT: &str = "cloud";
@@ -207,6 +209,8 @@ impl Workspace {
         let metadata = &rendered.manifest.metadata;
         let name = naming::directory(&metadata.id, &metadata.organization, &metadata.project);
         let target = self.deployments().join(&name);
+        // Two that are made at once must not both find the id free. The lock ends with its process.
+        let _claim = self.claim()?;
         if self.is_taken(&metadata.id) {
             return Err(Error::new(
                 ErrorCode::DEPLOYMENT_EXISTS,
@@ -224,6 +228,17 @@ impl Workspace {
             not_made(&target, error)
         })?;
         Ok(target)
+    }
+
+    /// Keeps others from making a deployment until it is dropped.
+    fn claim(&self) -> Result<fs::File> {
+        let folder = layout::beside(&self.root);
+        let path = layout::making(&self.root);
+        let claimed = fs::create_dir_all(&folder)
+            .and_then(|()| fs::create_dir_all(self.deployments()))
+            .and_then(|()| fs::File::create(&path))
+            .and_then(|file| file.lock().map(|()| file));
+        claimed.map_err(|error| unwritable(&path, error))
     }
 
     fn unknown(&self, id: &str) -> Error {
@@ -261,11 +276,14 @@ fn write_draft(draft: &Path, rendered: &RenderedDeployment, log: &str) -> io::Re
     if draft.exists() {
         fs::remove_dir_all(draft)?;
     }
-    fs::create_dir_all(draft.join("config"))?;
+    fs::create_dir_all(draft.join(CONFIG_FOLDER))?;
     fs::create_dir_all(draft.join("logs"))?;
+    let config = draft.join(CONFIG_FOLDER);
     for (name, text) in &rendered.configs {
-        fs::write(draft.join("config").join(name), text)?;
+        fs::write(config.join(name), text)?;
     }
+    let written = written_text(&written_configs(&rendered.manifest));
+    fs::write(config.join(WRITTEN_FILE), written)?;
     fs::write(draft.join("logs/init.log"), log)?;
     fs::write(draft.join(FILE_NAME), rendered.manifest.write())
 }

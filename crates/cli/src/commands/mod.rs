@@ -42,6 +42,7 @@ use crate::exit::CommandOutcome;
 
 pub(crate) use admin::AdminReport;
 pub(crate) use config::show::ShowReport;
+pub(crate) use config::values::ConfigurationReport;
 pub(crate) use control::{BackupReport, MigrateReport, RecoverReport, RestoreReport, UpReport};
 pub(crate) use deployment::adopt::{AdoptReport, UndoneReport};
 pub(crate) use deployment::decommission::DecommissionReport;
@@ -122,6 +123,8 @@ pub(crate) enum NimbusCommand {
     Preview(deployment::run::PreviewArgs),
     /// Delete what an environment has, in reverse order
     Destroy(deployment::run::DestroyArgs),
+    /// Look at what an environment really has and record it; drift runs a stack again
+    Refresh(deployment::run::RefreshDeploymentArgs),
     /// Archive a deployment of which nothing is left, and remove it
     Decommission(deployment::decommission::DecommissionArgs),
     /// Deploy one stack of an environment
@@ -293,6 +296,7 @@ impl NimbusCommand {
             Self::Preview(args) => args.trace_file(),
             Self::Destroy(args) => args.trace_file(),
             Self::DestroyStack(args) => args.trace_file(),
+            Self::Refresh(args) => args.trace_file(),
             Self::Resume(args) => args.trace_file(),
             Self::Rollback(args) => args.trace_file(),
             Self::Program(command) => command.trace_file(),
@@ -320,6 +324,7 @@ impl NimbusCommand {
             | Self::Decommission(_)
             | Self::DeployStack(_)
             | Self::DestroyStack(_)
+            | Self::Refresh(_)
             | Self::ExportState(_)
             | Self::DiscoverResources(_)
             | Self::MigrateStackNaming(_)
@@ -406,6 +411,7 @@ impl NimbusCommand {
             Self::Deploy(args) => deployment::run::deploy(args, context).await,
             Self::Preview(args) => deployment::run::preview(args, context).await,
             Self::Destroy(args) => deployment::run::destroy(args, context).await,
+            Self::Refresh(args) => Box::pin(deployment::run::refresh(args, context)).await,
             Self::Decommission(args) => deployment::decommission::run(args, context).await,
             Self::DeployStack(args) => deployment::run::deploy_stack(args, context).await,
             Self::DestroyStack(args) => deployment::run::destroy_stack(args, context).await,

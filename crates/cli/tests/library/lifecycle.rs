@@ -66,7 +66,10 @@ fn everything_deploys_in_dev_and_a_change_runs_only_what_it_concerns() {
         ("availabilityZoneCount: 2", "availabilityZoneCount: 3"),
         ("hostName: apps", "hostName: services"),
         ("imageRelease: \"1\"", "imageRelease: \"2\""),
-        ("          team: infrastructure", "          team: platform"),
+        (
+            "    team: infrastructure\n  environments:",
+            "    team: platform\n  environments:",
+        ),
     ]);
     let upgrade = place.events("deploy", "dev", QUICK);
     let upgraded = Statuses::read(&upgrade);

@@ -88,11 +88,12 @@ fn a_failed_check_fails_the_run_and_undoes_it_only_when_told() {
         "--rehearse",
         "--json",
     ];
-    let warned = site.run(&stage).ok().summary();
-    let warnings = warned["warnings"].to_string();
+    let closed = site.run(&stage).with(6).summary()["error"].clone();
+    assert_eq!(closed["code"], "NIM-0757", "{closed}");
+    let message = closed["message"].as_str().unwrap();
     assert!(
-        warnings.contains("stage comes after dev, and its last run failed"),
-        "{warnings}"
+        message.contains("stage comes after dev, and its last run failed"),
+        "{message}"
     );
 
     // Once it works, going on with the run is enough: no unit runs again.

@@ -278,20 +278,51 @@ fn an_environment_waits_for_the_one_before_it() {
         !site.deployment(".nimbus/runs").exists(),
         "nothing was begun"
     );
-    // A rehearsal says so and goes on.
-    let stage = [
-        "deploy",
-        ID,
-        "--environment",
-        "stage",
-        "--rehearse",
-        "--json",
-    ];
-    let warned = site.run(&stage).ok().summary();
+    // A rehearsal has gates too, of what was rehearsed.
+    let stage = |more: &[&str]| {
+        let usual = [
+            "deploy",
+            ID,
+            "--environment",
+            "stage",
+            "--rehearse",
+            "--json",
+        ];
+        site.run(&[&usual, more].concat())
+    };
+    let closed = |words: &str| {
+        let refused = stage(&[]).with(6).summary()["error"].clone();
+        assert_eq!(refused["code"], "NIM-0757", "{refused}");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message}");
+        refused["help"].as_str().unwrap().to_owned()
+    };
+    closed("never deployed");
+    // Whoever goes around it says why, and that is recorded with the run.
+    let skipped = stage(&["--skip-gate", "it burns"]).ok().summary();
     assert!(
-        warned["warnings"].to_string().contains("never deployed"),
-        "{warned}"
+        skipped["warnings"].to_string().contains("it burns"),
+        "{skipped}"
     );
+    let run = skipped["run"].as_str().unwrap();
+    let record = site.rehearsal(&format!(".nimbus/runs/{run}/run.json"));
+    assert!(fs::read_to_string(record).unwrap().contains("it burns"));
+
+    // What is open stops, until somebody has recorded it.
+    site.rehearse("deploy", &[]).ok();
+    let help = closed("open in the gate of dev: smoke-tests");
+    assert!(help.contains("--pass smoke-tests"), "{help}");
+    for item in ["smoke-tests", "resource-validation", "monitoring"] {
+        site.rehearse("gate", &["--pass", item, "--note", "seen"])
+            .ok();
+    }
+    stage(&[]).ok();
+    // An environment that is switched off is no way around its gate.
+    site.run(&["disable-environment", ID, "dev"]).ok();
+    closed("it is not enabled");
+    site.run(&["enable-environment", ID, "dev"]).ok();
+    site.rehearse("destroy", &[]).ok();
+    closed("it was destroyed");
 }
 
 #[test]

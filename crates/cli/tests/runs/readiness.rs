@@ -106,14 +106,24 @@ fn a_deploy_begins_when_aws_answers_or_is_not_needed() {
 
     names_aws(&site, "b");
     let moto = AwsServer::start(&server);
+    // Credentials of another account stop it before anything is changed, a destroy as well.
+    let destroy = ["destroy", ID, "--environment", "dev", "--yes", "--json"];
+    for command in [DEPLOY, &destroy] {
+        let other = with_aws(&site, command, &moto.address());
+        let error = other.summary()["error"].clone();
+        assert_eq!(error["code"], "NIM-0777", "{}", other.stdout);
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("dev is in account 111111111111"),
+            "{message}"
+        );
+        assert!(message.contains("123456789012"), "{message}");
+    }
+    let manifest = site.deployment("Deployment_Manifest.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("111111111111", "123456789012")).unwrap();
     let ran = with_aws(&site, DEPLOY, &moto.address()).ok();
     assert_eq!(ran.status("b"), "succeeded", "{}", ran.stdout);
-    let warnings = ran.summary()["warnings"].to_string();
-    assert!(
-        warnings.contains("dev is in account 111111111111"),
-        "{warnings}"
-    );
-    assert!(warnings.contains("123456789012"), "{warnings}");
 
     // An address at which nobody answers.
     let address = moto.address();

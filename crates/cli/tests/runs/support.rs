@@ -81,12 +81,13 @@ impl Site {
         };
         let mut list = String::new();
         for (name, needs) in stacks {
-            let mut config = String::from("  size: '1'\n");
+            let mut config = String::new();
             for need in *needs {
                 config.push_str(&format!("  from-{need}: '{{{{RUNTIME:{need}:first}}}}'\n"));
             }
             let template = format!(
-                "name: {name}\ndependencies: [{}]\nconfig:\n{config}outputs: {{first: , ids: }}\n",
+                "name: {name}\ndependencies: [{}]\nconfig:\n{config}environments: {{dev: {{size: '1'}}, \
+                 stage: {{size: '1'}}}}\noutputs: {{first: , ids: }}\n",
                 needs.join(", ")
             );
             site.write(

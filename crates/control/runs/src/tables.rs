@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use nimbus_control_store::{EnvironmentKey, HeldRun, StoreError, StoredRun};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_document::Document;
-use nimbus_orchestrator::{FILE_NAME, Manifest, RunEvent, RunId, UnitMemory, VersionRecord};
+use nimbus_orchestrator::{
+    ConfigOverrides, FILE_NAME, Manifest, RunEvent, RunId, UnitMemory, VersionRecord,
+};
 use nimbus_runs::ports::{
     DeploymentSource, EnvironmentGuard, EnvironmentLocks, GateSignature, GateStore, LoadedManifest,
     LockAttempt, RunLog, RunLogs, RunStore, UnitMemories, VersionStore,
@@ -143,7 +145,11 @@ impl DeploymentSource for DeploymentTables {
             .tx(async |tx| tx.deployment_get(deployment).await);
         let document = Document::parse_bytes(FILE_NAME, found.await?.manifest.as_bytes())?;
         let manifest = Manifest::read(&document)?;
-        Ok(LoadedManifest { manifest, document })
+        Ok(LoadedManifest {
+            manifest,
+            document,
+            overrides: ConfigOverrides::default(),
+        })
     }
 }
 
@@ -294,6 +300,11 @@ impl VersionStore for DeploymentTables {
 
 #[async_trait]
 impl GateStore for DeploymentTables {
+    /// Nobody can sign on a server yet.
+    fn decides(&self) -> bool {
+        false
+    }
+
     async fn signatures(
         &self,
         environment: EnvironmentName,

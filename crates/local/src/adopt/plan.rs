@@ -9,7 +9,7 @@ use nimbus_document::Document;
 use nimbus_engine_backend::project::{ConfigMap, ConfigValue, StackSettings};
 use nimbus_orchestrator::{
     ComponentEntry, EnvironmentTarget, FILE_NAME, Manifest, ManifestMetadata, PulumiIdentity,
-    PulumiStack, TemplateText, secret_name, yaml,
+    PulumiStack, SharedValues, TemplateText, secret_name, yaml,
 };
 use nimbus_workspace::Workspace;
 use serde_json::{Map, Value, json};
@@ -179,6 +179,7 @@ impl AdoptionDraft<'_> {
             metadata: self.metadata(),
             environments: self.environments(),
             stacks,
+            shared: SharedValues::default(),
         };
         // What nobody could read again is not written.
         let written = Document::parse(FILE_NAME, &manifest.write())?;

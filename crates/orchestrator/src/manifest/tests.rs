@@ -53,6 +53,7 @@ fn manifest() -> Manifest {
                 stack(&[], json!({"a": [{"b": "x-{{RUNTIME:network:vpcId}}"}]})),
             ),
         ]),
+        shared: SharedValues::default(),
     }
 }
 

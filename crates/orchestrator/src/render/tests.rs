@@ -58,7 +58,7 @@ fn there_is_one_file_for_each_enabled_stack_and_environment() {
     );
     assert_eq!(
         rendered.configs["network.dev.yaml"],
-        "# Generated from the manifest. Placeholders are resolved at run time.\n\
+        "# Written from the manifest. An edit here counts for this stack in this environment; keys that\n# are left as they are follow the manifest. Placeholders are resolved at run time.\n\
          config:\n  \"aws:region\": us-east-1\n  \"network:vpcCidr\": \"10.0.0.0/16\"\n  \"network:zones\": 2\n"
     );
     assert!(rendered.configs["security.dev.yaml"].contains("{{RUNTIME:network:vpcId}}"));

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use nimbus_core::{ComponentName, EnvironmentName, UnitName};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    DigestKey, Manifest, RollbackTrigger, RunEvent, RunId, TemplateLibrary, UnitMemory,
-    VersionRecord,
+    ConfigOverrides, DigestKey, Manifest, RollbackTrigger, RunEvent, RunId, TemplateLibrary,
+    UnitMemory, VersionRecord,
 };
 use nimbus_runs::ports::{GateSignature, LoadedManifest, RunClock, RunPorts};
 use nimbus_runs::{RunRecord, UnitJob};
@@ -110,7 +110,11 @@ impl RecordedWorld {
         let text = self.0.lock().manifest.clone();
         let document = Document::parse("Deployment_Manifest.yaml", &text)?;
         let manifest = Manifest::read(&document)?;
-        Ok(LoadedManifest { manifest, document })
+        Ok(LoadedManifest {
+            manifest,
+            document,
+            overrides: ConfigOverrides::default(),
+        })
     }
 
     /// The ports of a process over this world. Locks of a process that crashed are free.

@@ -25,6 +25,7 @@ impl LegacyManifest {
             metadata: metadata(&view, directory)?,
             environments: Default::default(),
             stacks: BTreeMap::new(),
+            shared: Default::default(),
         };
         for (name, value) in spec.required("environments")?.entries()? {
             let environment = environment(name, &value)?;

@@ -1,7 +1,8 @@
-//! `nimbus config …`: the settings of Nimbus itself, and by the names that Pulumi's users know the
-//! configuration of a stack, which is `stack-config` too.
+//! `nimbus config …`: the settings of Nimbus itself, the configuration of deployments, and by the names
+//! that Pulumi's users know the configuration of a stack, which is `stack-config` too.
 
 pub(crate) mod show;
+pub(crate) mod values;
 
 use clap::Subcommand;
 use nimbus_core::Result;
@@ -12,7 +13,7 @@ use crate::exit::CommandOutcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print every setting in force
+    /// Print every setting in force, or the configuration of a deployment
     Show(show::ConfigShowArgs),
     #[command(flatten)]
     Stack(StackConfigCommand),

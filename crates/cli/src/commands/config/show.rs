@@ -1,11 +1,13 @@
 //! `nimbus config show`: every setting, and with `--origin` where it came from.
 
 use nimbus_config::{SettingEntry, SettingOrigin};
-use nimbus_core::Result;
+use nimbus_core::{EnvironmentName, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::values::{ChosenUnits, deployment_values};
+use crate::commands::deployment::environment;
 use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 use crate::output::Report;
@@ -13,12 +15,28 @@ use crate::style::{Terminal, TextStyle};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ConfigShowArgs {
+    /// A deployment, whose configuration is shown instead of Nimbus's own settings
+    #[arg(value_name = "DEPLOYMENT-ID")]
+    deployment: Option<String>,
+    /// Only this stack of the deployment
+    #[arg(long, requires = "deployment")]
+    stack: Option<String>,
+    /// Only this environment of the deployment
+    #[arg(long, short, requires = "deployment", value_parser = environment)]
+    environment: Option<EnvironmentName>,
     /// Also print where each value came from
     #[arg(long)]
     origin: bool,
 }
 
 pub(crate) async fn run(args: ConfigShowArgs, context: &CommandContext) -> Result<CommandOutcome> {
+    if let Some(id) = &args.deployment {
+        let units = ChosenUnits {
+            stack: args.stack.as_deref(),
+            environment: args.environment,
+        };
+        return deployment_values(id, units, args.origin, context);
+    }
     let loaded = context.settings()?;
     let report = ShowReport {
         file: loaded.file.as_ref().map(|file| file.display().to_string()),

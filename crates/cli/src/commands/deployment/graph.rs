@@ -39,8 +39,8 @@ pub(crate) enum Form {
 }
 
 pub(crate) async fn run(args: GraphArgs, context: &CommandContext) -> Result<CommandOutcome> {
-    let deployment = workspace(context)?.deployment(&args.id)?;
-    let graph = deployment
+    let configured = workspace(context)?.configured(&args.id)?;
+    let graph = configured
         .manifest
         .graph(args.environment)
         .map_err(|error| Error::new(ErrorCode::GRAPH_INVALID, format!("ERROR: {error}")))?;

@@ -7,9 +7,7 @@ use std::process::Command;
 use nimbus_core::{DeploymentId, EnvironmentName, ErrorCode, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::init_file::{self, VPC_CIDR};
-use nimbus_orchestrator::{
-    FILE_NAME, InitAnswers, Manifest, RenderedDeployment, TemplateLibrary, render,
-};
+use nimbus_orchestrator::{FILE_NAME, InitAnswers, Manifest, TemplateLibrary, render};
 use nimbus_workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,13 +94,40 @@ pub(crate) async fn run(args: InitArgs, context: &CommandContext) -> Result<Comm
     let (id, mut answers) = gathered(&args, &library, context)?;
     answers.timestamp = now();
     answers.user_email = user_email(&context.directory);
-    let id = match id {
-        Some(id) => id.parse::<DeploymentId>()?,
-        None => DeploymentId::first_free(unix_seconds(), |id| workspace.is_taken(id)),
+    let given = id.map(|id| id.parse::<DeploymentId>()).transpose()?;
+    let (id, rendered, directory) = loop {
+        let mut log = InitLog::default();
+        log.say("init", "Starting deployment initialization");
+        let id = given.clone().unwrap_or_else(|| {
+            DeploymentId::first_free(unix_seconds(), |id| workspace.is_taken(id))
+        });
+        let origin = if given.is_some() {
+            "Given"
+        } else {
+            "Generated"
+        };
+        log.say("init", &format!("{origin} deployment ID: {id}"));
+        log.say(
+            "template",
+            &format!("Loading template: {}", answers.template),
+        );
+        log.say("dependencies", "Resolving dependencies from templates");
+        let rendered = render(&library, &id, &answers)?;
+        log.say("template", "Rendering manifest with variables");
+        match workspace.create(&rendered, log.text()) {
+            // Somebody else was faster in this very second.
+            Err(error) if error.code() == ErrorCode::DEPLOYMENT_EXISTS && given.is_none() => {}
+            made => {
+                let directory = made?;
+                let mut rest = InitLog::default();
+                let configs = rendered.configs.len();
+                rest.say("config", &format!("Generated {configs} config files"));
+                rest.say("init", "Initialization complete");
+                rest.append(&directory.join("logs/init.log"))?;
+                break (id, rendered, directory);
+            }
+        }
     };
-    let rendered = render(&library, &id, &answers)?;
-    let log = init_log(&answers, &id, &rendered);
-    let directory = workspace.create(&rendered, &log)?;
     let shown = directory
         .strip_prefix(&context.directory)
         .unwrap_or(&directory);
@@ -298,27 +323,28 @@ fn spread_vpc_cidr(library: &TemplateLibrary, answers: &mut InitAnswers) {
     answers.variables.entry(name).or_insert(cidr);
 }
 
-fn init_log(answers: &InitAnswers, id: &DeploymentId, rendered: &RenderedDeployment) -> String {
-    let time = answers.timestamp.replace('T', " ");
-    let time = time.trim_end_matches('Z');
-    let configs = rendered.configs.len();
-    let lines = [
-        ("init", "Starting deployment initialization".to_owned()),
-        ("init", format!("Generated deployment ID: {id}")),
-        (
-            "template",
-            format!("Loading template: {}", answers.template),
-        ),
-        (
-            "dependencies",
-            "Resolving dependencies from templates".to_owned(),
-        ),
-        ("template", "Rendering manifest with variables".to_owned()),
-        ("config", format!("Generated {configs} config files")),
-        ("init", "Initialization complete".to_owned()),
-    ];
-    let line = |(part, message): (&str, String)| format!("[{time}] [INFO] [{part}] {message}\n");
-    lines.into_iter().map(line).collect()
+/// What an init did, each line with the time at which it was done.
+#[derive(Default)]
+struct InitLog(String);
+
+impl InitLog {
+    fn say(&mut self, part: &str, message: &str) {
+        let time = now().replace('T', " ");
+        let time = time.trim_end_matches('Z');
+        self.0
+            .push_str(&format!("[{time}] [INFO] [{part}] {message}\n"));
+    }
+
+    fn text(&self) -> &str {
+        &self.0
+    }
+
+    fn append(&self, path: &Path) -> Result<()> {
+        use std::io::Write as _;
+        let file = std::fs::OpenOptions::new().append(true).open(path);
+        file.and_then(|mut file| file.write_all(self.0.as_bytes()))
+            .map_err(|error| nimbus_disk::unwritable(path, error))
+    }
 }
 
 fn unix_seconds() -> u64 {

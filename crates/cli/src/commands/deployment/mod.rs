@@ -39,7 +39,7 @@ pub(crate) fn workspace(context: &CommandContext) -> Result<Workspace> {
 }
 
 /// For clap: an environment, or why it is none.
-fn environment(text: &str) -> std::result::Result<EnvironmentName, String> {
+pub(crate) fn environment(text: &str) -> std::result::Result<EnvironmentName, String> {
     text.parse::<EnvironmentName>()
         .map_err(|error| error.to_string())
 }

@@ -106,10 +106,15 @@ async fn environment_status(
     };
     let memories = MemoryFiles::new(&place.records);
     let mut stacks = Vec::new();
-    for (name, _) in manifest.enabled() {
+    for (name, entry) in &manifest.stacks {
         let memory = memories.load(name, environment).await?;
+        // What is switched off and was never there is of no interest.
+        if !entry.enabled && memory.last_run.is_none() {
+            continue;
+        }
         stacks.push(StackStatus {
             name: name.to_string(),
+            enabled: entry.enabled,
             state: memory.standing().to_owned(),
             resources: memory.last_run.as_ref().map_or(0, |run| run.resources),
             seconds: memory.last_run.as_ref().map_or(0, |run| run.seconds),
@@ -185,6 +190,8 @@ impl From<Environment> for EnvironmentStatus {
         };
         let stack = |stack: StackStanding| StackStatus {
             name: stack.name,
+            // A server tells of no others.
+            enabled: true,
             state: stack.state,
             resources: stack.resources,
             seconds: stack.seconds,
@@ -238,6 +245,8 @@ struct LastRunReport {
 #[derive(JsonSchema, Serialize)]
 struct StackStatus {
     name: String,
+    /// Whether the manifest has it switched on; one that is off is shown while there is something of it.
+    enabled: bool,
     /// `deployed`, `not_deployed`, `rolled_back` (it is what it was in an earlier version),
     /// `incomplete` (its last run did not succeed) or `drifted`.
     state: String,
@@ -292,17 +301,21 @@ impl Report for StatusReport {
             for stack in &environment.stacks {
                 let StackStatus {
                     name,
+                    enabled,
                     state,
                     resources,
                     ..
                 } = stack;
+                let enabled = if *enabled { "" } else { "  (not enabled)" };
                 let tone = match state.as_str() {
                     "deployed" | "rolled_back" => TextStyle::Good,
                     "not_deployed" => TextStyle::Faint,
                     _ => TextStyle::Warning,
                 };
                 let state = terminal.paint(tone, &format!("{:<13}", state.replace('_', " ")));
-                text.push_str(&format!("  {name:<20} {state} {resources:>4} resources\n"));
+                text.push_str(&format!(
+                    "  {name:<20} {state} {resources:>4} resources{enabled}\n"
+                ));
             }
         }
         text

@@ -1,10 +1,9 @@
 //! `validate`, `validate-stack` and `validate-dependencies`: every finding, with what to do.
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, ErrorKind, Result};
-use nimbus_document::Document;
 use nimbus_orchestrator::validate::{self, FindingSeverity, ValidationFinding};
 use nimbus_orchestrator::{Manifest, PlaceholderSource, TemplateText};
-use nimbus_workspace::Workspace;
+use nimbus_workspace::{ConfiguredManifest, Workspace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -55,18 +54,19 @@ pub(crate) async fn run(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
-    let manifest = workspace.deployment(&args.id)?.manifest;
+    let configured = workspace.configured(&args.id)?;
+    let manifest = &configured.manifest;
     let environments: Vec<_> = match args.environment {
         Some(environment) => vec![environment],
         None => manifest.environments.keys().copied().collect(),
     };
-    let mut findings = validate::validate(&manifest, &workspace.library()?, &environments);
+    let mut findings = validate::validate(manifest, &workspace.library()?, &environments);
     findings.extend(programs(
         &workspace,
         manifest.enabled().map(|(name, _)| name.as_str()),
     ));
-    findings.extend(queries(&manifest, &environments));
-    report(&workspace, &args.id, &findings, context)
+    findings.extend(queries(manifest, &environments));
+    report(&configured, &args.id, &findings, context)
 }
 
 pub(crate) async fn stack(
@@ -74,7 +74,8 @@ pub(crate) async fn stack(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
-    let mut manifest = workspace.deployment(&args.id)?.manifest;
+    let configured = workspace.configured(&args.id)?;
+    let mut manifest = configured.manifest.clone();
     if !manifest.stacks.contains_key(args.stack.as_str()) {
         return Err(super::unknown_stack(&args.id, &args.stack, &manifest));
     }
@@ -90,7 +91,7 @@ pub(crate) async fn stack(
     findings.retain(|f| f.detail.contains(&mine) || f.detail.contains(&place));
     findings.extend(programs(&workspace, [args.stack.as_str()]));
     findings.extend(queries(&manifest, &[args.environment]));
-    report(&workspace, &args.id, &findings, context)
+    report(&configured, &args.id, &findings, context)
 }
 
 pub(crate) async fn dependencies(
@@ -98,9 +99,10 @@ pub(crate) async fn dependencies(
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
     let workspace = workspace(context)?;
-    let manifest = workspace.deployment(&args.id)?.manifest;
-    let findings = validate::validate_dependencies(&manifest, &workspace.library()?);
-    report(&workspace, &args.id, &findings, context)
+    let configured = workspace.configured(&args.id)?;
+    let library = workspace.library()?;
+    let findings = validate::validate_dependencies(&configured.manifest, &library);
+    report(&configured, &args.id, &findings, context)
 }
 
 /// A stack without its program cannot run, and one whose project file says too much would be the
@@ -159,12 +161,11 @@ fn queries(manifest: &Manifest, environments: &[EnvironmentName]) -> Vec<Validat
 }
 
 fn report(
-    workspace: &Workspace,
+    configured: &ConfiguredManifest,
     id: &str,
     findings: &[ValidationFinding],
     context: &CommandContext,
 ) -> Result<CommandOutcome> {
-    let document = workspace.manifest_document(id)?;
     let errors = findings
         .iter()
         .filter(|f| f.severity == FindingSeverity::Error)
@@ -174,7 +175,7 @@ fn report(
         valid: errors == 0,
         findings: findings
             .iter()
-            .map(|finding| ReportedFinding::new(finding, &document, context))
+            .map(|finding| ReportedFinding::new(finding, configured, context))
             .collect(),
     };
     context.output.result(&shown)?;
@@ -199,7 +200,7 @@ struct ReportedFinding {
     title: String,
     detail: String,
     help: String,
-    /// Where in the manifest, if it is there.
+    /// Where in the manifest or in a configuration file, if it is there.
     place: Option<ManifestLocation>,
 }
 
@@ -212,11 +213,17 @@ struct ManifestLocation {
 }
 
 impl ReportedFinding {
-    fn new(finding: &ValidationFinding, document: &Document, context: &CommandContext) -> Self {
-        let file = std::path::Path::new(document.name());
-        let shown = file.strip_prefix(&context.directory).unwrap_or(file);
+    fn new(
+        finding: &ValidationFinding,
+        configured: &ConfiguredManifest,
+        context: &CommandContext,
+    ) -> Self {
+        let overrides = &configured.merged.overrides;
         let place = finding.spot.as_ref().map(|spot| {
-            let position = spot.position(document);
+            let (document, span) = overrides.locate(spot, &configured.document);
+            let file = std::path::Path::new(document.name());
+            let shown = file.strip_prefix(&context.directory).unwrap_or(file);
+            let position = document.position(span);
             ManifestLocation {
                 file: shown.display().to_string(),
                 line: position.line,

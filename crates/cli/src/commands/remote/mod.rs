@@ -94,6 +94,7 @@ impl NimbusCommand {
                 LocalOnly("a server keeps no gates; deploy to its environments in order")
             }
             Self::Why(_) => LocalOnly("`nimbus preview --server URL` says what would change"),
+            Self::Refresh(_) => LocalOnly("`nimbus deploy --server URL --force` runs every stack"),
             Self::Rotate(_) => LocalOnly("a server keeps what it made up"),
             Self::Secret(_) => LocalOnly("secrets of a manifest are kept where it is written"),
             Self::Adopt(_)

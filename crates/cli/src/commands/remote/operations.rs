@@ -111,6 +111,9 @@ pub(super) async fn deploy(
         let instead = "look at `nimbus preview --server URL`, then deploy; a server seals no plans";
         return Err(no_option("--plan", instead));
     }
+    if args.refresh {
+        return Err(no_option("--refresh", "`--force` runs every stack"));
+    }
     if args.skip_gate.is_some() {
         return Err(no_option("--skip-gate", "a server keeps no gates"));
     }

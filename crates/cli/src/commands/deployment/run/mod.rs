@@ -1,10 +1,11 @@
-//! Commands that run a deployment: `deploy`, `preview`, `destroy`, `resume` and `rollback`.
+//! Commands that run a deployment: `deploy`, `preview`, `destroy`, `refresh`, `resume` and `rollback`.
 //!
 //! Arguments, questions and views. What a run does is in `crates/runs`; `runner` puts its ports
 //! together and shows what happens.
 
 mod forecast;
 mod preview;
+mod refresh;
 mod resume;
 mod rollback;
 mod runner;
@@ -25,6 +26,7 @@ use crate::context::CommandContext;
 use crate::exit::CommandOutcome;
 
 pub(crate) use preview::{PreviewArgs, PreviewEndingArgs, PreviewFormat, changes_found, preview};
+pub(crate) use refresh::{RefreshDeploymentArgs, refresh};
 pub(crate) use resume::{ResumeArgs, resume};
 pub(crate) use rollback::{RollbackArgs, VersionsReport, rollback};
 pub(crate) use runner::{LocalRunner, next_step, outcome, rehearsal_note};
@@ -43,6 +45,12 @@ pub(crate) struct DeployArgs {
     /// Run every stack, changed or not
     #[arg(long)]
     pub(crate) force: bool,
+    /// Look at what is there first, and put right what differs; every stack runs
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) refresh: bool,
+    /// With --refresh: believe it when much of what is recorded is gone
+    #[arg(long, requires = "refresh")]
+    pub(crate) allow_mass_removal: bool,
     /// Needed for the last environment, such as prod, or where the manifest says so
     #[arg(long)]
     pub(crate) confirm: bool,
@@ -173,6 +181,8 @@ async fn deploy_chosen(
     demand_confirmation(&args, &place.deployment.manifest, context)?;
     let choices = RunChoices {
         force: args.force,
+        refresh: args.refresh,
+        allow_mass_removal: args.allow_mass_removal,
         parallel: args.change.parallel,
         on_failure: on_failure(args.on_failure),
         components,
