@@ -15,8 +15,8 @@ use nimbus_runs::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::room::{RunRoom, RunRooms};
 use crate::tables::DeploymentTables;
+use crate::tenant_run::{TenantRun, TenantRuns};
 
 /// What became of a run that was carried out.
 #[derive(Debug)]
@@ -46,22 +46,22 @@ pub trait RunCarrier: Send + Sync {
 }
 
 #[async_trait]
-impl RunCarrier for RunRooms {
+impl RunCarrier for TenantRuns {
     async fn carry(
         &self,
         tenant: TenantId,
         run: &StoredRun,
         cancellation: &Cancellation,
     ) -> RunVerdict {
-        let room = match self.enter(tenant, run).await {
-            Ok(room) => room,
+        let tenant_run = match self.enter(tenant, run).await {
+            Ok(tenant_run) => tenant_run,
             Err(error) => return RunVerdict::Refused(error),
         };
-        match room.carry(run, cancellation).await {
+        match tenant_run.carry(run, cancellation).await {
             Ok(result) => RunVerdict::Ended(result),
             Err(error) => {
                 // The record says how it ended, for whoever watches.
-                let told = room.tables.append_events(&[ended(run, &error)]).await;
+                let told = tenant_run.tables.append_events(&[ended(run, &error)]).await;
                 RunVerdict::Refused(told.err().unwrap_or(error))
             }
         }
@@ -74,7 +74,7 @@ impl RunCarrier for RunRooms {
     }
 }
 
-impl RunRoom {
+impl TenantRun {
     async fn carry(&self, run: &StoredRun, cancellation: &Cancellation) -> Result<RunResult> {
         let bus = Arc::new(EventBus::default());
         let ports = Arc::new(self.ports(&bus, cancellation).await?);

@@ -4,26 +4,26 @@
 //! epoch, which also takes its environment, and drives the same run core as the command line does. A worker
 //! that dies leaves the row as it was: whoever takes it next goes on through the core's own resumption.
 //!
-//! Reading order: `vault`, `storage`, `layers`, `tenant_texts`, `tables`, `programs`, `room`, `carrier`, `driver`.
+//! Reading order: `vault`, `storage`, `layers`, `tenant_texts`, `tables`, `programs`, `tenant_run`, `carrier`, `driver`.
 
 mod carrier;
 mod counted;
 mod driver;
 mod layers;
 mod programs;
-mod room;
 mod states;
 mod storage;
 mod tables;
+mod tenant_run;
 mod tenant_texts;
 mod vault;
 
 pub use carrier::{RunCarrier, RunVerdict};
 pub use driver::{DriverSettings, RunDriver, RunLimits};
 pub use programs::{ProgramSettings, TenantPrograms};
-pub use room::{RunRoom, RunRooms};
 pub use states::RecordedState;
 pub use storage::DatabaseStorage;
+pub use tenant_run::{TenantRun, TenantRuns};
 pub use vault::TenantVault;
 
 pub use nimbus_engine_operations::SandboxSettings;

@@ -7,8 +7,8 @@ use nimbus_engine_backend::store::Storage as _;
 use nimbus_engine_backend::{Backend, BackendOptions};
 use serde_json::Value;
 
-use crate::room::{RunRooms, state_root};
 use crate::storage::DatabaseStorage;
+use crate::tenant_run::{TenantRuns, state_root};
 use crate::vault::TenantVault;
 
 /// The state of one unit.
@@ -21,7 +21,7 @@ pub struct RecordedState {
     pub modified: jiff::Timestamp,
 }
 
-impl RunRooms {
+impl TenantRuns {
     /// States of a deployment, as of the last operation of each unit that ended; those of stacks that `unit` names.
     ///
     /// # Errors

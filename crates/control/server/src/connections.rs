@@ -83,7 +83,7 @@ fn raise_open_files() -> Option<u64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionPhase {
     /// No request has arrived whole yet.
-    Arriving,
+    TrackedRequestBody,
     /// A request was answered and none has begun since.
     Idle,
     Working,
@@ -124,7 +124,7 @@ impl ConnectionTable {
             id,
             OpenConnection {
                 network,
-                phase: ConnectionPhase::Arriving,
+                phase: ConnectionPhase::TrackedRequestBody,
                 since: Instant::now(),
                 leave: Some(leave),
             },
@@ -177,7 +177,7 @@ impl ConnectionTable {
         let limits = self.limits;
         let over = |connection: &OpenConnection| {
             let allowed = match connection.phase {
-                ConnectionPhase::Arriving => limits.request,
+                ConnectionPhase::TrackedRequestBody => limits.request,
                 ConnectionPhase::Idle => limits.idle,
                 ConnectionPhase::Working => limits.answer,
             };
@@ -289,12 +289,13 @@ async fn talk(
         let router = router.clone();
         let guard = own.clone();
         async move {
-            let mut request = request.map(|body| Body::new(Arriving::new(body, guard.clone())));
+            let mut request =
+                request.map(|body| Body::new(TrackedRequestBody::new(body, guard.clone())));
             request.extensions_mut().insert(ConnectInfo(peer));
             let response = router.oneshot(request).await;
             guard.set(ConnectionPhase::Working);
             response.map(|response: Response<Body>| {
-                response.map(|body| Body::new(Leaving { body, guard }))
+                response.map(|body| Body::new(TrackedResponseBody { body, guard }))
             })
         }
     });
@@ -325,24 +326,24 @@ async fn talk(
 }
 
 /// A request's body: the connection works once all of it is here.
-struct Arriving {
+struct TrackedRequestBody {
     body: Incoming,
     guard: ConnectionGuard,
 }
 
-impl Arriving {
+impl TrackedRequestBody {
     fn new(body: Incoming, guard: ConnectionGuard) -> Self {
         let phase = if http_body::Body::is_end_stream(&body) {
             ConnectionPhase::Working
         } else {
-            ConnectionPhase::Arriving
+            ConnectionPhase::TrackedRequestBody
         };
         guard.set(phase);
         Self { body, guard }
     }
 }
 
-impl http_body::Body for Arriving {
+impl http_body::Body for TrackedRequestBody {
     type Data = hyper::body::Bytes;
     type Error = hyper::Error;
 
@@ -367,12 +368,12 @@ impl http_body::Body for Arriving {
 }
 
 /// An answer's body: the connection waits again once all of it is gone.
-struct Leaving {
+struct TrackedResponseBody {
     body: Body,
     guard: ConnectionGuard,
 }
 
-impl http_body::Body for Leaving {
+impl http_body::Body for TrackedResponseBody {
     type Data = hyper::body::Bytes;
     type Error = axum::Error;
 
@@ -395,7 +396,7 @@ impl http_body::Body for Leaving {
     }
 }
 
-impl Drop for Leaving {
+impl Drop for TrackedResponseBody {
     fn drop(&mut self) {
         self.guard.set(ConnectionPhase::Idle);
     }

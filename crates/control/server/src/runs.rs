@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nimbus_control_app::{App, StatePlace, StateSource, StoredUnitState, UnitNames};
 use nimbus_control_runs::{
-    DriverSettings, ProgramSettings, RecordedState, RunDriver, RunLimits, RunRooms,
-    SandboxSettings, TenantPrograms,
+    DriverSettings, ProgramSettings, RecordedState, RunDriver, RunLimits, SandboxSettings,
+    TenantPrograms, TenantRuns,
 };
 use nimbus_core::{Result, TenantId};
 
@@ -32,18 +32,18 @@ pub(crate) fn start(app: &App, options: &RunOptions, data_dir: &Path) -> Result<
         sandbox: options.sandbox.clone(),
     });
     let store = app.store().clone();
-    let rooms = RunRooms::new(store.clone(), app.key_ring(), programs);
-    app.read_states_from(Arc::new(ServedStates(rooms.clone())));
+    let tenant_runs = TenantRuns::new(store.clone(), app.key_ring(), programs);
+    app.read_states_from(Arc::new(ServedStates(tenant_runs.clone())));
     Ok(RunDriver::start(
         store,
-        Arc::new(rooms),
+        Arc::new(tenant_runs),
         settings,
         app.run_bell(),
     ))
 }
 
 /// States, read where runs keep them.
-struct ServedStates(RunRooms);
+struct ServedStates(TenantRuns);
 
 #[async_trait]
 impl StateSource for ServedStates {

@@ -55,7 +55,8 @@ impl PreparedEdit {
             cache: &mut cache,
         };
         let bytes = write_export(Some(&self.after), secrets, Layout::Compact)?;
-        write(&self.stack, self.version, &bytes, command, &self.keyring).await
+        write(&self.stack, self.version, &bytes, command, &self.keyring).await?;
+        Ok(())
     }
 }
 
@@ -121,7 +122,7 @@ impl PreparedMove {
         );
         let keys = &self.destination_keys;
         let version = self.destination_version;
-        write(&self.destination, version, &there, command, keys).await?;
+        let written = write(&self.destination, version, &there, command, keys).await?;
         let left = write(
             &self.source,
             self.source_version,
@@ -132,7 +133,13 @@ impl PreparedMove {
         let Err(error) = left.await else {
             return Ok(());
         };
-        let back = accept_all();
+        let back = ImportOptions {
+            accept_older: true,
+            accept_broken: true,
+            accept_other_stack: true,
+            // Whoever wrote meanwhile is not undone.
+            made_of: Some(written),
+        };
         let owner = Owner::current(command);
         let undone = self
             .destination
@@ -165,31 +172,15 @@ async fn write(
     bytes: &[u8],
     command: &str,
     keyring: &Arc<Keyring>,
-) -> Result<()> {
-    let current = stack.load_unverified().await?.version;
-    if current != expected {
-        let name = stack.name();
-        let message = format!("the state of {name} changed while it was looked at");
-        return Err(
-            Error::new(ErrorCode::STATE_CHANGED, message).with_help("run the command again")
-        );
-    }
+) -> Result<StateVersion> {
     let options = ImportOptions {
         // The edited copy is as old as what it was made of.
         accept_older: true,
+        made_of: Some(expected),
         ..ImportOptions::default()
     };
     let owner = Owner::current(command);
-    stack.import(bytes, options, owner, keyring).await?;
-    Ok(())
-}
-
-fn accept_all() -> ImportOptions {
-    ImportOptions {
-        accept_older: true,
-        accept_broken: true,
-        accept_other_stack: true,
-    }
+    Ok(stack.import(bytes, options, owner, keyring).await?.version)
 }
 
 fn refused(error: EditError, access: &StackAccess) -> Error {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use nimbus_core::{Error, ErrorCode, ErrorKind, Result};
+use nimbus_core::{ErrorKind, Result};
 use nimbus_engine_backend::{
     BackendError, Environment, ImportOptions, Keyring, Owner, Stack, Unverified,
 };

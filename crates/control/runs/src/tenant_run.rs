@@ -24,14 +24,14 @@ use crate::vault::TenantVault;
 
 /// Where runs of all tenants are carried out. Cheap to clone.
 #[derive(Clone)]
-pub struct RunRooms {
+pub struct TenantRuns {
     store: Store,
     ring: Arc<KeyRing>,
     programs: TenantPrograms,
 }
 
 /// One run with its tenant's keys and tables.
-pub struct RunRoom {
+pub struct TenantRun {
     pub(crate) tables: DeploymentTables,
     pub(crate) request: RunRequest,
     storage: Arc<dyn Storage>,
@@ -44,7 +44,7 @@ pub(crate) fn state_root(deployment: &str, rehearsal: bool) -> String {
     format!("deployments/{deployment}/{kind}")
 }
 
-impl RunRooms {
+impl TenantRuns {
     pub fn new(store: Store, ring: KeyRing, programs: TenantPrograms) -> Self {
         Self {
             store,
@@ -68,14 +68,14 @@ impl RunRooms {
     /// # Errors
     ///
     /// When the tenant's keys do not open, or the request cannot be read.
-    pub async fn enter(&self, tenant: TenantId, run: &StoredRun) -> Result<RunRoom> {
+    pub async fn enter(&self, tenant: TenantId, run: &StoredRun) -> Result<TenantRun> {
         let vault = TenantVault::open(&self.store, &self.ring, tenant).await?;
         let request: RunRequest = serde_json::from_value(run.request.clone()).map_err(|error| {
             let message = format!("the request of run {} cannot be read: {error}", run.number);
             Error::new(ErrorCode::INTERNAL, message)
         })?;
         let root = state_root(&run.deployment, run.rehearsal);
-        Ok(RunRoom {
+        Ok(TenantRun {
             storage: Arc::new(DatabaseStorage::new(vault.clone(), &root)),
             tables: DeploymentTables::new(
                 vault,
@@ -93,7 +93,7 @@ impl RunRooms {
     }
 }
 
-impl RunRoom {
+impl TenantRun {
     /// The ports of the run core.
     pub(crate) async fn ports(
         &self,
@@ -187,8 +187,8 @@ impl RunRoom {
     }
 }
 
-impl fmt::Debug for RunRooms {
+impl fmt::Debug for TenantRuns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RunRooms(..)")
+        f.write_str("TenantRuns(..)")
     }
 }
