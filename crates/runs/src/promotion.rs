@@ -88,10 +88,19 @@ impl PromotionGates<'_> {
         evidence.signed = signed
             .into_iter()
             // A window is agreed on before the deploy that it is for.
-            .filter(|(item, one)| item == GateItem::Window.as_str() || one.at >= since)
+            .filter(|(item, one)| item == GateItem::Window.as_str() || not_before(&one.at, &since))
             .map(|(item, one)| (item, format!("{} at {}: {}", one.user, one.at, one.note)))
             .collect();
         Ok(evidence)
+    }
+}
+
+/// Whether one time is in the same second as another or later. Texts with and without fractions of a
+/// second do not compare as texts.
+fn not_before(at: &str, since: &str) -> bool {
+    match (at.parse::<Timestamp>(), since.parse::<Timestamp>()) {
+        (Ok(at), Ok(since)) => at.as_second() >= since.as_second(),
+        _ => at >= since,
     }
 }
 
