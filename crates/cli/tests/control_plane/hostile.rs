@@ -98,7 +98,7 @@ fn endless_programs_neither_take_every_place_nor_stay() {
         .map(|run| greedy.run(run)["status"].clone())
         .collect();
     assert_eq!(statuses, ["running", "queued", "queued"]);
-    let greedy = greedy.tenant.clone();
+    let greedy = greedy.tenant;
     assert_eq!(server.stop(), 0);
 
     site.set("NIMBUS_RUNS_TIME_LIMIT", "2");
