@@ -402,6 +402,7 @@ fn a_shell_is_told_commands_options_and_what_there_is() {
         .env("HOME", machine.path())
         .current_dir(machine.path())
         .args(["init", "D1SHELL", "--org", "acme", "--project", "shop"])
+        .args(["--domain", "shop.example.com"])
         .assert()
         .success();
     assert_eq!(complete(&["deploy", "D"]), ["D1SHELL"]);

@@ -318,6 +318,7 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
             (_, Value::Number(_)) => ("17", json!(17)),
             _ => match entry.path {
                 "app.env" => ("development", json!("development")),
+                "runs.per_tenant" => ("17", json!(17)),
                 "logging.level" => ("trace", json!("TRACE")),
                 "logging.format" => ("plain", json!("plain")),
                 "tenancy.isolation" => ("shared", json!("shared")),

@@ -25,7 +25,7 @@ fn the_first_init_lays_out_the_workspace_and_makes_48_config_files() {
     let mut areas: Vec<_> = std::fs::read_dir(place.path("cloud"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| !["policies", "rehearsal"].contains(&name.as_str()))
+        .filter(|name| ![".nimbus", "policies", "rehearsal"].contains(&name.as_str()))
         .collect();
     areas.sort();
     assert_eq!(areas, ["deploy", "stacks", "tools"]);

@@ -104,7 +104,10 @@ fn a_new_name_reaches_everything_that_refers_to_it() {
     let edited = rename_resource(&shop, &bucket, "store").expect("the name is free");
     let renamed = urn(Some("my:mod:Site"), "aws:s3:Bucket", "store");
     assert_eq!(edited.resources[3].urn, renamed);
-    assert_eq!(edited.resources[4].dependencies, [renamed.clone()]);
+    assert_eq!(
+        edited.resources[4].dependencies,
+        std::slice::from_ref(&renamed)
+    );
     assert_eq!(
         edited.resources[4].property_dependencies["bucket"],
         [renamed]
