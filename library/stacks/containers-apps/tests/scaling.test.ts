@@ -101,6 +101,30 @@ describe("scaling of applications", () => {
     );
   });
 
+  it("adds no task because the samples of those that run come late", async () => {
+    const backlog = async (minTasks: number): Promise<any> => {
+      const queue = { name: "mails", messagesPerTask: 50 };
+      const run = await withApps({ name: "mailer", image: IMAGE, minTasks, maxTasks: 4, queue });
+      const { metricQueries, ...alarm } = run.inputs("containers-apps-mailer-backlog-alarm");
+      const { stepScalingPolicyConfiguration: steps } = run.inputs(
+        "containers-apps-mailer-scale-by-backlog",
+      );
+      return { ...alarm, ...steps, expression: metricQueries.at(-1).expression };
+    };
+    const cautious = { evaluationPeriods: 3, metricAggregationType: "Minimum" };
+    const asked = "CEIL((waiting + taken) / 50)";
+    expect(await backlog(1)).toMatchObject({
+      ...cautious,
+      treatMissingData: "ignore",
+      expression: `${asked} - running`,
+    });
+    // Nobody sends samples where there are no tasks; the first one must come all the same.
+    expect(await backlog(0)).toMatchObject({
+      ...cautious,
+      expression: `${asked} - FILL(running, 0)`,
+    });
+  });
+
   it("adds at least half of the tasks that are missing, never more, in steps without gaps", () => {
     for (const most of [1, 2, 5, 20, 200]) {
       const steps = queueSteps(most);

@@ -83,15 +83,18 @@ export class AppScaling extends CloudComponent {
    */
   private followQueue({ name, messagesPerTask }: { name: string; messagesPerTask: number }): void {
     const { minTasks, maxTasks } = this.args.app.scaling;
-    const out = this.step("backlog", "ChangeInCapacity", queueSteps(maxTasks), 180);
-    const back = this.step("idle", "ExactCapacity", [goTo(minTasks)], 300);
+    const out = this.step("backlog", "ChangeInCapacity", queueSteps(maxTasks), 180, "Minimum");
+    const back = this.step("idle", "ExactCapacity", [goTo(minTasks)], 300, "Maximum");
     const work = queueWork(name);
-    this.queueAlarm("backlog", "GreaterThanThreshold", 1, out, [
+    // Samples of tasks come later than those of queues, and a minute without them looks like one
+    // without tasks: only where there may be none is it read so, and never one minute alone.
+    const running = minTasks > 0 ? "running" : "FILL(running, 0)";
+    this.queueAlarm("backlog", "GreaterThanThreshold", 3, out, [
       ...work,
       this.runningTasks(),
       {
         id: "missing",
-        expression: `CEIL((waiting + taken) / ${messagesPerTask}) - FILL(running, 0)`,
+        expression: `CEIL((waiting + taken) / ${messagesPerTask}) - ${running}`,
         label: "Tasks that the work is worth and that are not there",
         returnData: true,
       },
@@ -107,6 +110,7 @@ export class AppScaling extends CloudComponent {
     adjustmentType: "ChangeInCapacity" | "ExactCapacity",
     steps: readonly QueueStep[],
     cooldown: number,
+    metricAggregationType: "Minimum" | "Maximum",
   ): aws.appautoscaling.Policy {
     const { context, args } = this;
     return new aws.appautoscaling.Policy(
@@ -118,7 +122,7 @@ export class AppScaling extends CloudComponent {
         stepScalingPolicyConfiguration: {
           adjustmentType,
           cooldown,
-          metricAggregationType: "Maximum",
+          metricAggregationType,
           stepAdjustments: steps.map(({ tasks, ...bounds }) => ({
             ...bounds,
             scalingAdjustment: tasks,
