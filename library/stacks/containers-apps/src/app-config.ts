@@ -123,6 +123,11 @@ export const isApp: Check<WrittenApp> = (value): value is WrittenApp =>
   optional(value.sessions, isFlag) &&
   optional(value.readOnlyRoot, isFlag);
 
+/** An eighth of the memory, or less where many containers would take more than half of it. */
+function defaultTmp(memoryMb: number, containers: number): number {
+  return Math.floor(Math.min(memoryMb / 8, memoryMb / 2 / containers));
+}
+
 /** Fills an application in; what does not fit together becomes a problem of `apps`. */
 export function completeApp(
   reader: ConfigReader,
@@ -143,9 +148,14 @@ export function completeApp(
   const cpu = written.cpu ?? defaults.cpu;
   const memoryMb = written.memoryMb ?? defaults.memoryMb;
   checkSize(problem, cpu, memoryMb);
-  const tmpMb = written.tmpMb ?? Math.floor(memoryMb / 8);
-  if (tmpMb > memoryMb / 2) {
-    problem(`with ${tmpMb} MB in /tmp, which is memory; at most half of its ${memoryMb} MB`);
+  const containers = 1 + (written.sidecars?.length ?? 0);
+  // A root that can be written to has a /tmp of its own, on the disk and larger.
+  const tmpMb = written.tmpMb ?? (readOnlyRoot ? defaultTmp(memoryMb, containers) : 0);
+  const allMb = tmpMb * containers;
+  if (allMb > memoryMb / 2) {
+    problem(
+      `with ${allMb} MB in /tmp of all containers, which is memory; at most half of its ${memoryMb} MB`,
+    );
   }
   if (written.mounts?.length && defaults.fileSystemId === "") {
     problem("with mounts, but storage has no shared file system; set storage:sharedFileSystem");

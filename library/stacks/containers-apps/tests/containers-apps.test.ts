@@ -15,7 +15,7 @@ interface Container {
   mountPoints: Array<{ sourceVolume: string; containerPath: string; readOnly?: boolean }>;
   linuxParameters: {
     capabilities: { drop: string[] };
-    tmpfs: Array<{ containerPath: string; size: number; mountOptions: string[] }>;
+    tmpfs?: Array<{ containerPath: string; size: number; mountOptions: string[] }>;
   };
 }
 
@@ -69,13 +69,44 @@ describe("containers-apps", () => {
     for (const one of containers(run)) {
       expect(one.mountPoints ?? [], one.name).toEqual([]);
       expect(one.linuxParameters.tmpfs, one.name).toEqual([
-        { containerPath: "/tmp", size: 512, mountOptions: ["mode=1777", "nosuid", "nodev"] },
+        {
+          containerPath: "/tmp",
+          size: 512,
+          mountOptions: ["mode=1777", "nosuid", "nodev", "exec"],
+        },
       ]);
     }
-    expect(containers(run, "large")[0]?.linuxParameters.tmpfs[0]?.size).toBe(2048);
-    await expect(
-      withApps({ name: "api", image: IMAGE, memoryMb: 2048, tmpMb: 1025 }),
-    ).rejects.toThrow("has api with 1025 MB in /tmp, which is memory; at most half of its 2048 MB");
+    expect(containers(run, "large")[0]?.linuxParameters.tmpfs?.[0]?.size).toBe(2048);
+  });
+
+  it("takes no more than half of a task's memory for /tmp, all containers together", async () => {
+    const sized = (more: object): Promise<Run> =>
+      withApps({ name: "api", image: IMAGE, memoryMb: 2048, ...more });
+    const beside = (count: number): object => ({
+      sidecars: Array.from({ length: count }, (_, index) => ({ name: `s${index}`, image: IMAGE })),
+    });
+    await expect(sized({ tmpMb: 1025 })).rejects.toThrow(
+      "has api with 1025 MB in /tmp of all containers, which is memory; at most half of its 2048 MB",
+    );
+    await expect(sized({ tmpMb: 512, ...beside(2) })).rejects.toThrow("has api with 1536 MB");
+    const most = await sized({ tmpMb: 512, ...beside(1) });
+    expect(containers(most).map((one) => one.linuxParameters.tmpfs?.[0]?.size)).toEqual([512, 512]);
+    // Nobody who left it to us is refused.
+    const many = await sized(beside(7));
+    expect(containers(many).map((one) => one.linuxParameters.tmpfs?.[0]?.size)).toEqual(
+      Array.from({ length: 8 }, () => 128),
+    );
+  });
+
+  it("leaves /tmp on the disk where the root can be written to", async () => {
+    const open = { name: "api", image: IMAGE, readOnlyRoot: false };
+    const run = await withApps({ ...open, sidecars: [{ name: "agent", image: IMAGE }] });
+    expect(containers(run)).toHaveLength(2);
+    for (const one of containers(run)) {
+      expect(one.linuxParameters.tmpfs, one.name).toBeUndefined();
+    }
+    const asked = await withApps({ ...open, tmpMb: 64 });
+    expect(containers(asked)[0]?.linuxParameters.tmpfs?.[0]?.size).toBe(64);
   });
 
   it("takes every privilege of Linux away but those that a container keeps", async () => {

@@ -22,7 +22,7 @@ export interface AppSettings {
   readonly permissions: readonly Permission[];
   readonly cpu: number;
   readonly memoryMb: number;
-  /** What `/tmp` of each container may hold; it is memory of the task. */
+  /** What `/tmp` of each container may hold, as memory of the task; 0 leaves it on the disk. */
   readonly tmpMb: number;
   readonly scaling: ScalingSettings;
   readonly sidecars: readonly Sidecar[];

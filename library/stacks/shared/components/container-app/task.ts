@@ -26,8 +26,11 @@ import {
 /** Files of an application belong to this user, whoever its containers run as. */
 const FILE_OWNER = 1000;
 
-/** Everybody writes there and nobody deletes what is another's, as everywhere on Unix. */
-const TMP_OPTIONS = ["mode=1777", "nosuid", "nodev"];
+/**
+ * Everybody writes there and nobody deletes what is another's, as everywhere on Unix. Libraries
+ * unpack native code there and load it, which a file system in memory refuses unless told.
+ */
+const TMP_OPTIONS = ["mode=1777", "nosuid", "nodev", "exec"];
 
 export class AppTask extends CloudComponent {
   readonly definitionArn: pulumi.Output<string>;
@@ -248,7 +251,9 @@ export class AppTask extends CloudComponent {
         initProcessEnabled: true,
         capabilities: { drop: dropped(keepCapabilities) },
         // A volume of the task would belong to root, and images run as somebody else.
-        tmpfs: [{ containerPath: "/tmp", size: this.app.tmpMb, mountOptions: TMP_OPTIONS }],
+        ...(this.app.tmpMb > 0 && {
+          tmpfs: [{ containerPath: "/tmp", size: this.app.tmpMb, mountOptions: TMP_OPTIONS }],
+        }),
       },
       environment: Object.entries(env).map(([key, value]) => ({ name: key, value })),
       logConfiguration: {
