@@ -1,6 +1,15 @@
 /** Rules that no resource breaks alone: only all of them together show it. */
 import { isQueryLogName } from "./encryption";
-import { isReplica, isTrue, knownType, objects, type Resource, type StackRule } from "./rule";
+import {
+  isReplica,
+  isTrue,
+  knownType,
+  objects,
+  type Props,
+  type Resource,
+  type StackRule,
+  text,
+} from "./rule";
 
 const BLOCK = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock";
 
@@ -84,11 +93,21 @@ const LOGS = "aws:cloudwatch/logGroup:LogGroup";
  * where nobody can tell which of several it is, it is none.
  */
 function only(part: Resource, property: string, wholes: readonly Resource[]): Resource | undefined {
-  const named = wholes.filter(({ props }) => props.id !== "" && props.id === part.props[property]);
+  const id = knownText(part.props, property);
+  const named = wholes.filter(({ props }) => id !== "" && knownText(props, "id") === id);
   const byProperty = part.propertyDependencies?.[property] ?? [];
   const needed = byProperty.length > 0 ? byProperty : (part.dependencies ?? []);
   const found = named.length > 0 ? named : wholes.filter(({ urn }) => needed.includes(urn));
   return found.length === 1 ? found[0] : undefined;
+}
+
+/** A text, or nothing: in a preview the SDK throws when somebody reads what is not known yet. */
+function knownText(props: Props, property: string): string {
+  try {
+    return text(props[property]);
+  } catch {
+    return "";
+  }
 }
 
 /** By what the engine recorded, or by the id where that is known. */
