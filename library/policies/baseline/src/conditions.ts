@@ -40,6 +40,7 @@ const IDENTITY: Readonly<Record<string, Names>> = {
   "aws:sourcevpce": exactly,
   "aws:userid": withABeginning,
   "aws:vpcsourceip": inANetwork,
+  "elasticfilesystem:accesspointarn": ofAnAccount,
   "kms:calleraccount": exactly,
   "s3:dataaccesspointaccount": exactly,
   "s3:dataaccesspointarn": ofAnAccount,
@@ -50,10 +51,21 @@ const COMPARES = /^(ForAnyValue:)?(String|Arn)(Equals|Like)(IgnoreCase)?$|^IpAdd
 
 /** Whether a condition limits who may come: one that every request can meet does not. */
 export function limits(condition: Props | undefined): boolean {
-  return compared(condition).some(({ key, values }) => {
+  const named = compared(condition).some(({ key, values }) => {
     const names = IDENTITY[key];
     return names !== undefined && values.length > 0 && values.every(names);
   });
+  return named || throughMountTarget(condition);
+}
+
+/** Mount targets are in a network, and their security groups say who comes. */
+function throughMountTarget(condition: Props | undefined): boolean {
+  return compared(condition, /^Bool$/i).some(
+    ({ key, values }) =>
+      key === "elasticfilesystem:accessedviamounttarget" &&
+      values.length > 0 &&
+      values.every((value) => value.toLowerCase() === "true"),
+  );
 }
 
 /** Subjects of tokens that name a repository, a service account or a user. */
@@ -80,9 +92,12 @@ export function limitsUse(condition: Props | undefined): boolean {
   );
 }
 
-function compared(condition: Props | undefined): Array<{ key: string; values: string[] }> {
+function compared(
+  condition: Props | undefined,
+  operators = COMPARES,
+): Array<{ key: string; values: string[] }> {
   return Object.entries(condition ?? {})
-    .filter(([operator, keys]) => COMPARES.test(operator) && isObject(keys))
+    .filter(([operator, keys]) => operators.test(operator) && isObject(keys))
     .flatMap(([, keys]) => Object.entries(keys as Props))
     .map(([key, values]) => ({
       key: key.toLowerCase(),

@@ -174,6 +174,10 @@ export const cacheEncryption = about(
     if (single && text(props.replicationGroupId) !== "") {
       return [];
     }
+    const engine = text(props.engine).toLowerCase();
+    if (single && (engine === "redis" || engine === "valkey")) {
+      return [`a cluster of ${engine} encrypts nothing at rest; use ReplicationGroup`];
+    }
     // A single cluster knows no encryption at rest; only Memcached should be one.
     const flags = single
       ? ["transitEncryptionEnabled"]

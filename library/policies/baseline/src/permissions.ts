@@ -96,7 +96,7 @@ function matches(pattern: string, action: string): boolean {
 
 /** Policies of AWS that allow everything, or everything that matters. */
 const ADMINISTRATORS =
-  /:policy\/([\w-]+\/)*(AdministratorAccess|PowerUserAccess|SystemAdministrator|SecretsManagerReadWrite|\w+FullAccess)/;
+  /^arn:[\w-]+:iam::aws:policy\/([\w-]+\/)*(AdministratorAccess|PowerUserAccess|SystemAdministrator|SecretsManagerReadWrite|\w+FullAccess)/;
 
 export const noAdministrators = about(
   [
@@ -136,9 +136,14 @@ function isOpen(statement: PolicyStatement): boolean {
   );
 }
 
-function trustsAnyToken({ allows, actions, condition }: PolicyStatement): boolean {
+function trustsAnyToken({ allows, actions, federated, condition }: PolicyStatement): boolean {
   const web = "sts:assumerolewithwebidentity";
-  return allows && actions.some((action) => matches(action, web)) && !namesSubject(condition);
+  return (
+    allows &&
+    federated &&
+    actions.some((action) => matches(action, web)) &&
+    !namesSubject(condition)
+  );
 }
 
 /** Types with a policy of their own, and what the property is called. */
@@ -181,13 +186,26 @@ export const closedPolicies = about(
         ? [`everybody may call this function; ${help}`]
         : [];
     }
-    const open = statementsOf(props[RESOURCE_POLICIES[type] ?? ""]).some(isOpen);
+    const open =
+      statementsOf(props[RESOURCE_POLICIES[type] ?? ""]).some(isOpen) && !inNetwork(props);
     return [
       ...unreadable(props[RESOURCE_POLICIES[type] ?? ""]),
       ...(open ? [`the policy lets everybody in; ${help}`] : []),
     ];
   },
 );
+
+/** Whether a search domain is in a network, where security groups say who comes. */
+function inNetwork({ vpcOptions }: Props): boolean {
+  return (
+    isObject(vpcOptions) && Array.isArray(vpcOptions.subnetIds) && vpcOptions.subnetIds.length > 0
+  );
+}
+
+/** Whether an API answers in networks only. */
+function isPrivate({ endpointConfiguration: endpoint }: Props): boolean {
+  return isObject(endpoint) && [endpoint.types].flat().join() === "PRIVATE";
+}
 
 export const askedCallers = about(
   [
@@ -204,7 +222,7 @@ export const askedCallers = about(
         ...(props.target === undefined
           ? []
           : ["an API with a target answers everybody; make routes that ask for tokens"]),
-        ...(props.body === undefined || isGuarded(props.body)
+        ...(props.body === undefined || isGuarded(props.body) || isPrivate(props)
           ? []
           : ["the body has operations without security; ask for a token or a signature"]),
       ];

@@ -11,6 +11,8 @@ export interface PolicyStatement {
   /** `*` for everybody; `none` in policies of identities, which have no principal. */
   readonly principals: readonly string[];
   readonly notPrincipal: boolean;
+  /** Whether it is for whoever has a token of somebody else. */
+  readonly federated: boolean;
   readonly condition: Props | undefined;
 }
 
@@ -41,6 +43,7 @@ export function statementsOf(policy: unknown): PolicyStatement[] {
       notResources: statement.NotResource !== undefined,
       principals: principals(statement.Principal),
       notPrincipal: statement.NotPrincipal !== undefined,
+      federated: isObject(statement.Principal) && statement.Principal.Federated !== undefined,
       condition: isObject(statement.Condition) ? statement.Condition : undefined,
     }));
 }
@@ -51,12 +54,12 @@ export function isWholeService(action: string): boolean {
   return /[*?]/.test(service) || isWild(name) || action === "*";
 }
 
-/** Fewer letters than this name nothing: `*e*` and `*-*` are what nearly all names look like. */
+/** Fewer letters and dashes than this name nothing: `*e*` and `*-*` are what nearly all names look like. */
 const FEWEST_LETTERS = 3;
 
 /** Whether a name with wildcards names nothing in particular. */
 function isWild(name: string): boolean {
-  return /[*?]/.test(name) && name.replace(/[^A-Za-z0-9]/g, "").length < FEWEST_LETTERS;
+  return /[*?]/.test(name) && name.replace(/[^A-Za-z0-9_-]/g, "").length < FEWEST_LETTERS;
 }
 
 /** Services whose ARNs have names at once, without the kind of resource before them. */

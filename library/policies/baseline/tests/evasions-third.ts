@@ -301,4 +301,56 @@ export const HONEST: ReadonlyArray<readonly [type: string, props: object]> = [
   ],
   ["aws:apigatewayv2/api:Api", { protocolType: "HTTP" }],
   ["aws:elasticache/cluster:Cluster", { replicationGroupId: "one" }],
+  ["aws:elasticache/cluster:Cluster", { engine: "memcached", transitEncryptionEnabled: true }],
+  ...[
+    { Bool: { "elasticfilesystem:AccessedViaMountTarget": "true" } },
+    {
+      StringEquals: {
+        "elasticfilesystem:AccessPointArn":
+          "arn:aws:elasticfilesystem:eu-west-1:123456789012:access-point/fsap-1",
+      },
+    },
+  ].map(
+    (Condition) =>
+      [
+        "aws:efs/fileSystemPolicy:FileSystemPolicy",
+        { policy: JSON.stringify({ Statement: [{ ...EVERYBODY, Condition }] }) },
+      ] as const,
+  ),
+  [ATTACHMENT, { policyArn: "arn:aws:iam::123456789012:policy/shop-QueueFullAccess" }],
+  [
+    ROLE,
+    {
+      assumeRolePolicy: JSON.stringify({
+        Statement: [
+          {
+            Effect: "Allow",
+            Action: "sts:*",
+            Principal: { AWS: "arn:aws:iam::123456789012:root" },
+          },
+        ],
+      }),
+    },
+  ],
+  [
+    POLICY,
+    allow({
+      Action: "secretsmanager:GetSecretValue",
+      Resource: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-*",
+    }),
+  ],
+];
+
+/** On no internet, so nobody outside needs to be asked or kept out. */
+export const INTERNAL: ReadonlyArray<readonly [rule: string, type: string, props: object]> = [
+  [
+    "closed-policies",
+    "aws:opensearch/domain:Domain",
+    { ...everybody("accessPolicies"), vpcOptions: { subnetIds: ["subnet-1"] } },
+  ],
+  [
+    "asked-callers",
+    "aws:apigateway/restApi:RestApi",
+    { body: '{"paths":{"/":{"get":{}}}}', endpointConfiguration: { types: "PRIVATE" } },
+  ],
 ];
