@@ -2,6 +2,8 @@
 import {
   ConfigReader,
   type DatabaseKind,
+  isBackupArn,
+  isClusterResource,
   type PastMoment,
   type PostgresDatabaseArgs,
   readRetention,
@@ -19,6 +21,9 @@ export interface DatabaseConfig {
 const INTERVALS = [0, 1, 5, 10, 15, 30, 60];
 const IDENTIFIER = /^[a-z][a-z0-9_]{0,62}$/;
 const CLASS = /^db\.[a-z0-9]+\.[a-z0-9]+$/;
+/** A database that is there, the backups of an instance that is gone, or a cluster that is. */
+const PAST_DATABASE =
+  /^$|^[a-z][a-z0-9-]{0,62}$|^arn:[a-z-]+:rds:[a-z0-9-]+:\d{12}:auto-backup:[a-zA-Z0-9-]+$|^cluster-[A-Z0-9]+$/;
 /** Aurora's smallest instances are medium ones. */
 const TOO_SMALL = /\.(micro|small)$/;
 
@@ -55,7 +60,7 @@ export function readConfig(): DatabaseConfig {
       pattern: /^$|^(arn:|rds:)?[a-zA-Z][a-zA-Z0-9:._/-]*$/,
       example: "the name or ARN of a snapshot",
     }),
-    restoreFromPast: readPast(reader),
+    restoreFromPast: readPast(reader, kind),
     instanceClass: readClass(reader, kind),
     minCapacityUnits: reader.integer("minCapacityUnits", { default: 2, min: 0, max: 256 }),
     maxCapacityUnits: reader.integer("maxCapacityUnits", { default: 32, min: 1, max: 256 }),
@@ -128,16 +133,22 @@ function readClass(reader: ConfigReader, kind: DatabaseKind): string {
   return kind === "aurora" ? aurora : single;
 }
 
-function readPast(reader: ConfigReader): PastMoment | undefined {
+function readPast(reader: ConfigReader, kind: DatabaseKind): PastMoment | undefined {
   const database = reader.text("restoreFromDatabase", {
     default: "",
-    pattern: /^$|^[a-z][a-z0-9-]{0,62}$/,
-    example: "the identifier of a database",
+    pattern: PAST_DATABASE,
+    example: "the identifier of a database, arn:aws:rds:…:auto-backup:… or cluster-ABC123",
   });
   const time = reader.text("restoreToTime", {
     default: "latest",
     pattern: /^latest$|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/,
     example: "latest or 2026-05-01T12:00:00Z",
   });
+  if (kind === "aurora" && isBackupArn(database)) {
+    reader.problem("restoreFromDatabase", "has backups of an instance; a cluster needs a cluster's");
+  }
+  if (kind === "instance" && isClusterResource(database)) {
+    reader.problem("restoreFromDatabase", "is a cluster's id; an instance needs an instance's");
+  }
   return database === "" ? undefined : { database, time };
 }

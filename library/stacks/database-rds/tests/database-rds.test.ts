@@ -264,6 +264,47 @@ describe("database-rds", () => {
     ).rejects.toThrow("restoreFromDatabase cannot be together with restoreFromSnapshot");
   });
 
+  it("starts from the backups that a database left which is gone", async () => {
+    const arn = "arn:aws:rds:us-east-1:123456789012:auto-backup:ab-abc123def";
+    const one = await runStack("database-rds", { config: { restoreFromDatabase: arn } });
+    expect(one.inputs("database-rds-postgres").restoreToPointInTime).toEqual({
+      sourceDbInstanceAutomatedBackupsArn: arn,
+      useLatestRestorableTime: true,
+    });
+    const id = "cluster-ABC123DEF";
+    const gone = { kind: "aurora", restoreFromDatabase: id };
+    const cluster = await runStack("database-rds", { config: gone });
+    expect(cluster.inputs("database-rds-aurora").restoreToPointInTime).toEqual({
+      sourceClusterResourceId: id,
+      useLatestRestorableTime: true,
+    });
+    const refused = (config: Values): Promise<unknown> => runStack("database-rds", { config });
+    await expect(refused({ ...gone, restoreFromDatabase: arn })).rejects.toThrow(
+      "restoreFromDatabase has backups of an instance",
+    );
+    await expect(refused({ restoreFromDatabase: id })).rejects.toThrow(
+      "restoreFromDatabase is a cluster's id",
+    );
+    // The state knows where it came from, with empty texts for what was not said.
+    const made = (from: object): Promise<string> =>
+      settle(
+        originOf({
+          snapshotIdentifier: pulumi.output(undefined),
+          restoreToPointInTime: pulumi.output(from),
+        }),
+      );
+    expect(
+      await made({
+        sourceDbInstanceIdentifier: "",
+        sourceDbInstanceAutomatedBackupsArn: arn,
+        restoreTime: "",
+      }),
+    ).toBe(`${arn} latest`);
+    expect(await made({ sourceClusterIdentifier: "", sourceClusterResourceId: id })).toBe(
+      `${id} latest`,
+    );
+  });
+
   it("starts from a snapshot once, and never again", async () => {
     const run = await runStack("database-rds", {
       config: { restoreFromSnapshot: "rds:before-the-accident" },

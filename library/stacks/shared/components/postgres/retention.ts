@@ -75,14 +75,22 @@ export function originOf(database: {
 
 interface MadeFromPast {
   readonly sourceDbInstanceIdentifier?: string;
+  readonly sourceDbInstanceAutomatedBackupsArn?: string;
   readonly sourceClusterIdentifier?: string;
+  readonly sourceClusterResourceId?: string;
   readonly restoreTime?: string;
   readonly restoreToTime?: string;
 }
 
 function pastOf(past: MadeFromPast): string {
-  const database = past.sourceDbInstanceIdentifier ?? past.sourceClusterIdentifier ?? "";
-  return `${database} ${past.restoreTime ?? past.restoreToTime ?? "latest"}`;
+  // States have empty texts where nothing was said.
+  const database =
+    past.sourceDbInstanceAutomatedBackupsArn ||
+    past.sourceClusterResourceId ||
+    past.sourceDbInstanceIdentifier ||
+    past.sourceClusterIdentifier ||
+    "";
+  return `${database} ${past.restoreTime || past.restoreToTime || "latest"}`;
 }
 
 /** The backup that a database was made from, or an error when another one is asked for. */
@@ -106,6 +114,16 @@ function origin(settings: DatabaseSettings): Record<string, string> {
   };
 }
 
+/** Automated backups that an instance left: `arn:aws:rds:<region>:<account>:auto-backup:ab-…`. */
+export function isBackupArn(database: string): boolean {
+  return database.startsWith("arn:");
+}
+
+/** The id that a cluster keeps when it is gone; identifiers have small letters only. */
+export function isClusterResource(database: string): boolean {
+  return /^cluster-[A-Z0-9]+$/.test(database) && /[A-Z]/.test(database);
+}
+
 export function restoredInstance(
   settings: DatabaseSettings,
 ): Pick<aws.rds.InstanceArgs, "snapshotIdentifier" | "restoreToPointInTime"> {
@@ -113,7 +131,10 @@ export function restoredInstance(
   if (past) {
     return {
       restoreToPointInTime: {
-        sourceDbInstanceIdentifier: past.database,
+        // An identifier must be that of an instance that is there; what is left of one has an ARN.
+        ...(isBackupArn(past.database)
+          ? { sourceDbInstanceAutomatedBackupsArn: past.database }
+          : { sourceDbInstanceIdentifier: past.database }),
         ...(past.time === "latest"
           ? { useLatestRestorableTime: true }
           : { restoreTime: past.time }),
@@ -130,7 +151,9 @@ export function restoredCluster(
   if (past) {
     return {
       restoreToPointInTime: {
-        sourceClusterIdentifier: past.database,
+        ...(isClusterResource(past.database)
+          ? { sourceClusterResourceId: past.database }
+          : { sourceClusterIdentifier: past.database }),
         ...(past.time === "latest"
           ? { useLatestRestorableTime: true }
           : { restoreToTime: past.time }),
