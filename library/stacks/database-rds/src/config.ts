@@ -137,7 +137,7 @@ function readPast(reader: ConfigReader, kind: DatabaseKind): PastMoment | undefi
   const database = reader.text("restoreFromDatabase", {
     default: "",
     pattern: PAST_DATABASE,
-    example: "the identifier of a database, arn:aws:rds:…:auto-backup:… or cluster-ABC123",
+    example: "the identifier of a database, arn:…:auto-backup:… or cluster-ABC123",
   });
   const time = reader.text("restoreToTime", {
     default: "latest",
@@ -145,7 +145,10 @@ function readPast(reader: ConfigReader, kind: DatabaseKind): PastMoment | undefi
     example: "latest or 2026-05-01T12:00:00Z",
   });
   if (kind === "aurora" && isBackupArn(database)) {
-    reader.problem("restoreFromDatabase", "has backups of an instance; a cluster needs a cluster's");
+    reader.problem(
+      "restoreFromDatabase",
+      "has backups of an instance; a cluster needs a cluster's",
+    );
   }
   if (kind === "instance" && isClusterResource(database)) {
     reader.problem("restoreFromDatabase", "is a cluster's id; an instance needs an instance's");

@@ -114,7 +114,7 @@ function origin(settings: DatabaseSettings): Record<string, string> {
   };
 }
 
-/** Automated backups that an instance left: `arn:aws:rds:<region>:<account>:auto-backup:ab-…`. */
+/** Automated backups that an instance left: `arn:…:auto-backup:ab-…`. */
 export function isBackupArn(database: string): boolean {
   return database.startsWith("arn:");
 }
