@@ -13,9 +13,9 @@ fn main() -> ExitCode {
     let own = std::env::current_exe();
     // Without a place of its own it is found as any command is.
     let program = own.map_or_else(|_| PathBuf::from(NAME), |own| own.with_file_name(NAME));
-    // tidy-allow(start): our own program, which takes the place of this one
     let mut command = Command::new(&program);
     command.arg0("cloud").args(std::env::args_os().skip(1));
+    // tidy-allow(start): our own program, which takes the place of this one
     let error = command.exec();
     // There is nowhere left to report that standard error is closed.
     let _ = writeln!(
