@@ -76,8 +76,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Day by day",
         &[
-            "init", "adopt", "preview", "deploy", "status", "logs", "why", "resume", "rollback",
-            "destroy",
+            "init", "adopt", "preview", "deploy", "status", "logs", "why", "refresh", "resume",
+            "rollback", "destroy",
         ],
     ),
     (

@@ -23,11 +23,6 @@ const HABITS: &[(&str, Option<&str>, &str)] = &[
         "shows what a deploy would do, `--save FILE` keeps it as a plan",
     ),
     (
-        "refresh",
-        Some("program refresh"),
-        "records what is really there",
-    ),
-    (
         "import",
         Some("program import"),
         "takes existing objects under management",
@@ -185,7 +180,7 @@ const HABITS: &[(&str, Option<&str>, &str)] = &[
 ];
 
 /// Root commands about deployments that Pulumi's users type in a project directory.
-const OF_PROGRAMS: [&str; 3] = ["preview", "destroy", "deploy"];
+const OF_PROGRAMS: [&str; 4] = ["preview", "destroy", "deploy", "refresh"];
 
 /// Where a word points.
 #[derive(Debug, PartialEq, Eq)]
@@ -261,6 +256,7 @@ fn in_project(arguments: &[OsString]) -> Option<HabitPointer> {
     let command = match *verb {
         "preview" => "program preview",
         "destroy" => "program destroy",
+        "refresh" => "program refresh",
         _ => "program up",
     };
     Some(HabitPointer {

@@ -116,13 +116,18 @@ impl RunPlan {
     }
 
     /// When a run takes too long: twice what it may well take with so many units at once. `None`
-    /// when there is nothing to do.
+    /// when there is nothing to do, or something of which nobody said how long it may take: undoing
+    /// what only is slower than a guess would do harm.
     pub fn time_limit(&self, parallel: usize) -> Option<Duration> {
+        let mut active = self.units().filter(|unit| !unit.is_skipped());
+        if active.any(|unit| unit.estimate.longest.is_none()) {
+            return None;
+        }
         let parallel = u64::try_from(parallel.max(1)).unwrap_or(u64::MAX);
         let layer = |layer: &Vec<PlannedUnit>| {
             let active = layer.iter().filter(|unit| !unit.is_skipped());
             let (longest, sum) = active.fold((0, 0), |(longest, sum), unit| {
-                let minutes = unit.estimate.longest;
+                let minutes = unit.estimate.longest.unwrap_or_default();
                 (minutes.max(longest), minutes.saturating_add(sum))
             });
             longest.max(sum.div_ceil(parallel))
@@ -134,13 +139,12 @@ impl RunPlan {
     /// When each unit that runs takes too long: twice what it may well take.
     pub fn unit_limits(&self) -> BTreeMap<ComponentName, Duration> {
         let active = self.units().filter(|unit| !unit.is_skipped());
-        let limited = active.filter(|unit| unit.estimate.longest > 0);
-        limited
-            .map(|unit| {
-                let seconds = unit.estimate.longest.saturating_mul(120);
-                (unit.name.clone(), Duration::from_secs(seconds))
-            })
-            .collect()
+        let limited = active.filter_map(|unit| {
+            let minutes = unit.estimate.longest.filter(|minutes| *minutes > 0)?;
+            let limit = Duration::from_secs(minutes.saturating_mul(120));
+            Some((unit.name.clone(), limit))
+        });
+        limited.collect()
     }
 
     /// The plan as an event, for records and programs.
@@ -364,7 +368,7 @@ mod tests {
                 name.parse().unwrap(),
                 Estimate {
                     minutes,
-                    longest: minutes,
+                    longest: Some(minutes),
                     resources: 10,
                 },
             )
@@ -411,17 +415,23 @@ mod tests {
         let graph = UnitGraph::new(units).unwrap();
         let reasons = many.iter().map(|name| (name.clone(), RunReason::Forced));
         // Their last run had nothing to do and took seconds.
-        let quick = Estimate::default().learnt(3, 10);
-        let estimates = many.iter().map(|name| (name.clone(), quick)).collect();
-        let plan = RunPlan::new(
-            PlanSubject::Rehearsal("D1".parse().unwrap()),
-            EnvironmentName::DEV,
-            &graph,
-            &reasons.collect(),
-            &estimates,
-        );
-        assert_eq!(plan.minutes(), 1);
-        assert_eq!(plan.time_limit(4), minutes(2 * 64 * 5 / 4));
+        let reasons = reasons.collect();
+        let planned = |estimate: Estimate| {
+            let quick = estimate.learnt(3, 10);
+            let estimates = many.iter().map(|name| (name.clone(), quick)).collect();
+            let id = PlanSubject::Rehearsal("D1".parse().unwrap());
+            RunPlan::new(id, EnvironmentName::DEV, &graph, &reasons, &estimates)
+        };
+        let said = Estimate {
+            longest: Some(5),
+            ..Estimate::default()
+        };
+        assert_eq!(planned(said).minutes(), 1);
+        assert_eq!(planned(said).time_limit(4), minutes(2 * 64 * 5 / 4));
+        assert_eq!(planned(said).unit_limits().len(), 64);
+        let unsaid = planned(Estimate::default());
+        assert_eq!(unsaid.time_limit(4), None, "nobody said what is too long");
+        assert!(unsaid.unit_limits().is_empty());
     }
 
     #[test]

@@ -53,8 +53,9 @@ pub struct VariableDeclaration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub minutes: u64,
-    /// What it may well take. The last run may have had nothing to do, so that is no limit.
-    pub longest: u64,
+    /// What it may well take, if somebody said so: whoever does not know a program cannot say that it
+    /// takes too long. The last run may have had nothing to do, so that is no limit.
+    pub longest: Option<u64>,
     pub resources: u64,
 }
 
@@ -64,7 +65,7 @@ impl Estimate {
         let minutes = seconds.div_ceil(60);
         Self {
             minutes,
-            longest: minutes.max(self.minutes),
+            longest: self.longest.map(|longest| longest.max(minutes)),
             resources,
         }
     }
@@ -74,7 +75,7 @@ impl Default for Estimate {
     fn default() -> Self {
         Self {
             minutes: 5,
-            longest: 5,
+            longest: None,
             resources: 10,
         }
     }
@@ -333,7 +334,7 @@ fn estimate(view: &View<'_>) -> Result<Estimate> {
     let minutes = minutes.unwrap_or(usual.minutes);
     Ok(Estimate {
         minutes,
-        longest: minutes,
+        longest: Some(minutes),
         resources: resources.unwrap_or(usual.resources),
     })
 }

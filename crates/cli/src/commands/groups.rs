@@ -23,6 +23,8 @@ pub(crate) enum DeploymentGroup {
     Preview(deployment::run::PreviewArgs),
     /// Deploy an environment (deploy)
     Deploy(deployment::run::DeployArgs),
+    /// Look whether what is there is what is recorded (refresh)
+    Refresh(deployment::run::RefreshDeploymentArgs),
     /// Return an environment to an earlier version (rollback)
     Rollback(deployment::run::RollbackArgs),
     /// Delete what an environment has (destroy)
@@ -112,6 +114,7 @@ impl NimbusCommand {
                 DeploymentGroup::Status(args) => Self::Status(args),
                 DeploymentGroup::Preview(args) => Self::Preview(args),
                 DeploymentGroup::Deploy(args) => Self::Deploy(args),
+                DeploymentGroup::Refresh(args) => Self::Refresh(args),
                 DeploymentGroup::Rollback(args) => Self::Rollback(args),
                 DeploymentGroup::Destroy(args) => Self::Destroy(args),
                 DeploymentGroup::Decommission(args) => Self::Decommission(args),

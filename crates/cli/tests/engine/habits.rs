@@ -309,7 +309,8 @@ fn what_others_call_it_is_pointed_at() {
     let site = Site::new();
     let told = site.run(&["refresh"]).failed(2);
     assert!(
-        told.stderr.contains("there is no `nimbus refresh`"),
+        told.stderr
+            .contains("`nimbus refresh` needs the id of a deployment"),
         "{}",
         told.stderr
     );

@@ -78,7 +78,7 @@ impl RecordedWorld {
             contents.manifest = text.to_owned();
             for (name, code) in programs {
                 let name: ComponentName = name.parse().expect("a name of a component");
-                let template = format!("name: {name}\n");
+                let template = format!("name: {name}\nestimate: {{minutes: 5}}\n");
                 let document = Document::parse("template", &template).expect("a document");
                 let template = nimbus_orchestrator::ComponentTemplate::read(&document);
                 let template = template.expect("a template");
