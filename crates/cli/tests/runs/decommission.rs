@@ -23,7 +23,8 @@ fn boxed(site: &Site, stack: &str) {
 
 fn real(site: &Site, verb: &str, environment: &str, more: &[&str]) {
     let usual = [verb, ID, "--environment", environment, "--yes", "--json"];
-    let gate = ["--skip-gate", "tried alone"];
+    // The last environment of several is meant, and alone.
+    let gate = ["--confirm", "--skip-gate", "tried alone"];
     let gate = if verb == "deploy" { &gate[..] } else { &[] };
     site.run(&[&usual, gate, more].concat()).ok();
 }

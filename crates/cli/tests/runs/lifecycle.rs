@@ -270,9 +270,13 @@ fn an_environment_waits_for_the_one_before_it() {
         return;
     };
     let site = Site::new(&sdk, &[("a", &[])]);
-    let refused = site
-        .run(&["deploy", ID, "--environment", "stage", "--json"])
-        .with(6);
+    let real = ["deploy", ID, "--environment", "stage", "--json"];
+    let refused = site.run(&real).summary();
+    assert_eq!(
+        refused["error"]["code"], "NIM-0010",
+        "the last of several environments is not deployed by accident: {refused}"
+    );
+    let refused = site.run(&[&real[..], &["--confirm"]].concat()).with(6);
     assert_eq!(refused.summary()["error"]["code"], "NIM-0757");
     assert!(
         !site.deployment(".nimbus/runs").exists(),

@@ -102,7 +102,7 @@ fn environments_have_states_of_their_own_and_a_rollback_touches_one() {
         .run(&["gate", ID, "--rehearse", "--environment", "stage", "--json"])
         .ok();
     assert_eq!(
-        gates.summary()["gates"][0]["items"][1]["done"],
+        gates.summary()["gates"][0]["items"][2]["done"],
         true,
         "{}",
         gates.stdout
