@@ -121,6 +121,8 @@ fn live(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        // An interrupt from the terminal is for Nimbus, which needs the database until it has stopped.
+        .process_group(0)
         // tidy-allow(start): PostgreSQL, the operator's
         .spawn()
     {
