@@ -79,7 +79,7 @@ impl<'a> Customer<'a> {
     }
 }
 
-/// M1: a customer whose programs never end leaves a place to others, and its runs are ended.
+/// A customer whose programs never end leaves a place to others, and its runs are ended.
 #[test]
 fn endless_programs_neither_take_every_place_nor_stay() {
     let (postgres, sdk) = (tool_or_skip!(Tool::Postgres), tool_or_skip!(Tool::NodeSdk));
@@ -133,7 +133,7 @@ module.exports = (async () => {{
     )
 }
 
-/// M4, L1, L2: what is served of a run names nothing of the server, moves no terminal and has no secret that the engine
+/// What is served of a run names nothing of the server, moves no terminal and has no secret that the engine
 /// knew.
 #[test]
 fn what_a_program_says_tells_nothing_of_the_server_and_moves_no_terminal() {

@@ -154,7 +154,7 @@ async fn ended(database: &TestDatabase, tenant: TenantId, id: Uuid) -> StoredRun
     tokio::time::timeout(PATIENCE, over).await.unwrap()
 }
 
-/// M1: one customer has endless programs, and tenants below it that have more of them. Whoever comes later still finds a
+/// One customer has endless programs, and tenants below it that have more of them. Whoever comes later still finds a
 /// place.
 #[tokio::test]
 async fn a_customer_with_endless_runs_does_not_have_every_place() {
@@ -189,7 +189,7 @@ async fn a_customer_with_endless_runs_does_not_have_every_place() {
     workers.driver.stop().await;
 }
 
-/// M1: a run that does not end is stopped, then ended, and says why; its place is somebody else's.
+/// A run that does not end is stopped, then ended, and says why; its place is somebody else's.
 #[tokio::test]
 async fn a_run_that_does_not_end_is_ended_and_says_why() {
     let database =

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Installation, PASSWORD, installation, text};
 
-/// L11, L12: what is too large and what a path does not take have their own statuses, in the form of every error.
+/// What is too large and what a path does not take have their own statuses, in the form of every error.
 #[tokio::test]
 async fn too_large_and_not_taken_have_their_own_statuses() {
     let nimbus = installation!();
@@ -26,7 +26,7 @@ async fn too_large_and_not_taken_have_their_own_statuses() {
     assert!(!allowed.contains("DELETE"), "{allowed}");
 }
 
-/// L4: two tenants of one name are told apart by nobody but whoever asks.
+/// Two tenants of one name are told apart by nobody but whoever asks.
 #[tokio::test]
 async fn a_name_that_two_tenants_have_is_refused_and_both_are_named() {
     let nimbus = installation!();
@@ -55,7 +55,7 @@ async fn a_name_that_two_tenants_have_is_refused_and_both_are_named() {
     assert_eq!(answer.status, 200, "{}", answer.text);
 }
 
-/// L5: who may manage people may not sign out, disable or give a password to somebody who may more.
+/// Who may manage people may not sign out, disable or give a password to somebody who may more.
 #[tokio::test]
 async fn nobody_is_put_out_by_somebody_weaker() {
     let nimbus = installation!();
@@ -97,7 +97,7 @@ async fn nobody_is_put_out_by_somebody_weaker() {
     assert_eq!(ended.status, 200, "{}", ended.text);
 }
 
-/// L10: a permission in some environments is not one in all of them.
+/// A permission in some environments is not one in all of them.
 #[tokio::test]
 async fn an_explanation_without_an_environment_does_not_say_more_than_is_true() {
     let nimbus = installation!();
@@ -162,7 +162,7 @@ async fn queue(nimbus: &Installation, tenant: &str, events: &[Value]) -> String 
     queued.unwrap().id.to_string()
 }
 
-/// L7: a stack that a run needs stays until the run is over.
+/// A stack that a run needs stays until the run is over.
 #[tokio::test]
 async fn a_stack_of_a_run_that_waits_is_not_deleted() {
     let nimbus = installation!();
@@ -188,7 +188,7 @@ async fn a_stack_of_a_run_that_waits_is_not_deleted() {
     assert_eq!(gone.status, 204, "{}", gone.text);
 }
 
-/// L3: large events come in more pages, and nothing is left out.
+/// Large events come in more pages, and nothing is left out.
 #[tokio::test]
 async fn pages_of_events_and_logs_are_bounded_by_bytes() {
     let nimbus = installation!();

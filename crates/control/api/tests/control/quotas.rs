@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::{PASSWORD, installation};
 
-/// M1: each quota is held where things are made, and says which one, how much, and how much there is.
+/// Each quota is held where things are made, and says which one, how much, and how much there is.
 #[tokio::test]
 async fn each_quota_is_held_and_an_unknown_one_is_refused() {
     let nimbus = installation!();

@@ -14,7 +14,7 @@ async fn post(nimbus: &Installation, path: &str, token: &str, key: &str, body: &
     nimbus.send(request, Some(body)).await
 }
 
-/// M6: whatever is made is made once, and the second answer is the first.
+/// Whatever is made is made once, and the second answer is the first.
 #[tokio::test]
 async fn everything_that_is_made_is_made_once() {
     let nimbus = installation!();
@@ -60,7 +60,7 @@ async fn everything_that_is_made_is_made_once() {
     }
 }
 
-/// M6: two at once, another body, another path, another caller, and a request that failed.
+/// Two at once, another body, another path, another caller, and a request that failed.
 #[tokio::test]
 async fn a_key_is_for_one_request_of_one_caller() {
     let nimbus = installation!();
@@ -105,7 +105,7 @@ async fn a_key_is_for_one_request_of_one_caller() {
     assert_eq!(nobody.status, 401, "{}", nobody.text);
 }
 
-/// M6: the secret of a key is given once, and is nowhere in the database; nor is anything by which a password could be
+/// The secret of a key is given once, and is nowhere in the database; nor is anything by which a password could be
 /// tried.
 #[tokio::test]
 async fn an_answer_with_a_secret_is_neither_kept_nor_given_again() {
