@@ -292,7 +292,8 @@ struct VariableDeclarationSchema {
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Estimate")]
 struct EstimateSchema {
-    /// Minutes; 5 when left out.
+    /// Minutes that a deploy may well take; 5 when left out. What takes twice as long is stopped; a stack
+    /// without an estimate never is.
     minutes: Option<u64>,
     /// Resources; 10 when left out.
     resources: Option<u64>,
