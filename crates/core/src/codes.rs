@@ -6,7 +6,9 @@
 //! 0100–0199 engine values and state files; 0200–0299 backends, journals and leases; 0300–0399
 //! plugins; 0400–0499 programs and their launchers; 0500–0599 deployments; 0600–0699 operations;
 //! 0700–0799 orchestration; 0800–0849 database, tenancy and server;
-//! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows.
+//! 0850–0899 identity, authorisation, audit and secrets; 0900–0919 durable workflows;
+//! 0940–0949 calls to other servers; 0950–0959 live events; 0970–0989 catalog, rules, landing zones;
+//! 0990–1009 resolvers.
 
 use std::fmt;
 
@@ -150,6 +152,8 @@ codes! {
     TENANT_BACKEND = 409, Refused, final, "A stranger's project names where its state is kept";
     TENANT_SECRETS = 410, Refused, final, "A stranger's project names a service for its secrets";
     TENANT_PROJECT = 411, Refused, final, "A stranger's project says whose stacks it works on";
+    FOUND_SETTINGS = 412, Refused, final, "A stranger's project brings settings of the operator";
+    TENANT_STACKS = 413, Refused, final, "A stranger's manifest names a project that was not given to it";
     ISOLATION_WEAK = 450, Refused, final, "This machine cannot isolate programs as it is asked to";
     SANDBOX_FAILED = 451, Unavailable, final, "The sandbox could not be closed around a program";
 
@@ -305,6 +309,67 @@ codes! {
     WORKFLOW_TIMEOUT = 905, Failed, retry, "A step of a workflow took too long";
     WORKFLOW_CANCELLED = 906, Cancelled, final, "The workflow was cancelled and could not undo everything";
     WORKFLOW_POISONED = 907, Failed, final, "The workflow ended its process again and again";
+
+    // GraphQL.
+    QUERY_TOO_COSTLY = 940, Invalid, final, "The GraphQL document asks for too much at once";
+    INTROSPECTION_OFF = 941, Invalid, final, "Questions about the GraphQL schema are switched off";
+
+    // Calls to other servers.
+    ADDRESS_REFUSED = 942, Forbidden, final, "The server does not call this address";
+    CALL_FAILED = 943, Unavailable, retry, "Another server did not answer as it should";
+
+    // Live events.
+    VALKEY_ADDRESS = 950, Invalid, final, "The address of Valkey cannot be used";
+    VALKEY_AWAY = 951, Unavailable, retry, "Valkey is not reached";
+    TOO_MANY_ROOMS = 952, Invalid, final, "A connection listens to too many rooms";
+    EVENTS_LEFT_OUT = 953, Conflict, final, "Events were left out for somebody who is too far behind";
+
+    // The catalog, rules about it and landing zones.
+    COMPONENT_INVALID = 970, Invalid, final, "A component cannot be used as it is written";
+    OPERATOR_ONLY = 971, Refused, final, "This belongs to the operator";
+    CONTRACT_BREAKS = 972, Refused, final, "A new version would break those who use the component";
+    COMPONENT_UNPUBLISHED = 973, Refused, final, "Nothing of the component is published";
+    COMPONENT_DENIED = 974, Refused, final, "A rule denies the component";
+    PARAMETER_REFUSED = 975, Refused, final, "A rule does not allow the value of a parameter";
+    INSTANCES_EXHAUSTED = 976, Refused, final, "A rule allows no more instances of the component";
+    RULE_INVALID = 977, Invalid, final, "A rule cannot be used as it is written";
+    RULE_FROM_ABOVE = 978, Refused, final, "The rule was set from further up";
+    ZONE_WITHOUT_ACCOUNT = 979, Refused, final, "The landing zone has no cloud account";
+    ZONE_STATUS = 980, Conflict, final, "The landing zone is not in a status in which this can be done";
+    ENVIRONMENT_STATUS = 981, Conflict, final, "The environment is not in a status in which this can be done";
+    WIRING_INVALID = 982, Invalid, final, "An input is wired to an output that does not fit";
+    SEMANTIC_IN_USE = 983, Conflict, final, "Something is bound to this type";
+    COMPONENT_PROTECTED = 984, Refused, final, "The component belongs to the platform";
+    REPOSITORY_UNREADABLE = 985, Failed, final, "The repository cannot be read";
+    PROGRAMS_UNREADABLE = 986, Unavailable, final, "This server cannot read programs";
+
+    // Resolvers.
+    RESOLVER_UNKNOWN = 990, NotFound, final, "There is no such resolver or output";
+    RESOLVER_INPUT_INVALID = 991, Invalid, final, "An input of a resolver is wrong";
+    RESOLVER_NOT_CONFIGURED = 992, Refused, final, "A resolver is not configured for this place";
+    RESOLVER_CONFIG_INVALID = 993, Invalid, final, "The configuration of a resolver is wrong";
+    POOL_OVERLAP = 994, Conflict, final, "The pool overlaps another one";
+    POOL_OUTSIDE_PARENT = 995, Invalid, final, "The block lies outside of its pool";
+    POOL_EXHAUSTED = 996, Refused, retry, "The pool has nothing left";
+    BLOCK_TAKEN = 997, Conflict, final, "The block of addresses is taken";
+    NAME_RULE_BROKEN = 998, Invalid, final, "The name breaks a rule of its type";
+    NAME_TAKEN = 999, Conflict, final, "The name is taken";
+    IMAGE_UNKNOWN = 1000, NotFound, final, "The catalog has no such image";
+    PARAMETERS_INVALID = 1001, Invalid, final, "The parameters of a component are wrong";
+    PARAMETER_UNRESOLVED = 1002, Refused, final, "A parameter could not be resolved";
+    POOL_IN_USE = 1003, Conflict, final, "The pool is in use";
+    POOL_UNKNOWN = 1004, NotFound, final, "There is no such pool";
+    LEASE_IN_USE = 1005, Conflict, final, "What is deployed has the lease";
+
+    // Approvals.
+    APPROVAL_NEEDS_PLAN = 1020, Refused, final, "The environment needs approval, which is given to a plan";
+    APPROVAL_NOT_YOURS = 1021, Forbidden, final, "Others decide on this step";
+    APPROVAL_OWN_REQUEST = 1022, Forbidden, final, "Nobody decides on what they asked for themselves";
+    APPROVAL_TWICE = 1023, Conflict, final, "You have decided on this step already";
+    APPROVAL_TOO_LATE = 1024, Conflict, final, "The time to decide is over";
+    APPROVAL_ENDED = 1025, Conflict, final, "The request for approval has ended";
+    APPROVAL_DENIED = 1026, Refused, final, "The run was denied";
+    APPROVAL_EXPIRED = 1027, Refused, final, "Nobody decided on the run in time";
 }
 
 impl ErrorCode {

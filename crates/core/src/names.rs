@@ -110,7 +110,7 @@ pub struct UnitName(Arc<str>);
 impl UnitName {
     pub fn new(
         deployment: &crate::DeploymentId,
-        component: &str,
+        component: &ComponentName,
         environment: EnvironmentName,
     ) -> Self {
         Self(format!("{deployment}-{component}-{environment}").into())
@@ -222,7 +222,11 @@ mod tests {
 
     #[test]
     fn a_unit_is_named_after_what_it_belongs_to() {
-        let unit = UnitName::new(&"D1".parse().unwrap(), "network", EnvironmentName::DEV);
+        let unit = UnitName::new(
+            &"D1".parse().unwrap(),
+            &"network".parse().unwrap(),
+            EnvironmentName::DEV,
+        );
         assert_eq!(unit, "D1-network-dev");
     }
 

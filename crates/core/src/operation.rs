@@ -1,8 +1,9 @@
 //! What an operation does with a Pulumi stack: the one list that all layers mean.
 //!
-//! Layers that carry more have an enum of their own: a run's record keeps its words on disk, a
-//! unit's job knows where to go back to, an engine's request holds what to import. Each is turned
-//! into this one with `From`, so that nobody compares the words of two layers.
+//! An engine's request, a deployment of the engine and a session of the backend use it as it is. What
+//! an operation needs beyond its name (what to import, which state to go back to, whether it is only
+//! shown) is among its options. A run's record keeps its own words on disk and a unit's job knows where
+//! to go back to; both become this one with `From`, so that nobody compares the words of two layers.
 
 /// What an operation does with a stack, whether it is shown first or done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

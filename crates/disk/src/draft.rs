@@ -159,6 +159,22 @@ pub fn place_folder(draft: &Path, target: &Path) -> io::Result<()> {
     sync_folder(folder_of(target))
 }
 
+/// Moves a file or folder whose content is on disk already, or can be made again. Its name is on disk
+/// when this returns.
+///
+/// # Errors
+///
+/// It cannot be moved, or only its folders not be synced.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    let (gone, come) = (folder_of(from), folder_of(to));
+    sync_folder(come)?;
+    if gone != come {
+        sync_folder(gone)?;
+    }
+    Ok(())
+}
+
 fn sync_contents(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -293,6 +309,19 @@ mod tests {
         replace(&path, b"x", FileMode::KeptOrShared).unwrap();
         assert_eq!(mode() & 0o600, 0o600);
         assert_eq!(mode() & 0o133, 0, "more than everybody may read it");
+    }
+
+    #[test]
+    fn what_is_moved_is_in_its_new_place_only() {
+        let temp = tempfile::tempdir().unwrap();
+        let (from, to) = (temp.path().join("a/from"), temp.path().join("b/to"));
+        create_folders(&from).unwrap();
+        create_folders(to.parent().unwrap()).unwrap();
+        replace(&from.join("file"), b"x", FileMode::Private).unwrap();
+        rename(&from, &to).unwrap();
+        assert_eq!(fs::read(to.join("file")).unwrap(), b"x");
+        assert!(!from.exists());
+        assert!(rename(&from, &to).is_err());
     }
 
     #[test]

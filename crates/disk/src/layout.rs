@@ -23,6 +23,16 @@ pub fn exchanged(workspace: &Path) -> PathBuf {
     beside(workspace).join("exchanged.json")
 }
 
+/// What resolvers have leased to the deployments of a workspace, for real or in rehearsals.
+pub fn leases(workspace: &Path, rehearsal: bool) -> PathBuf {
+    let name = if rehearsal {
+        "leases-rehearsal.json"
+    } else {
+        "leases.json"
+    };
+    beside(workspace).join(name)
+}
+
 /// Locked by whoever makes a deployment, so that no two get one id.
 pub fn making(workspace: &Path) -> PathBuf {
     beside(workspace).join("making.lock")

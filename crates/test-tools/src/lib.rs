@@ -5,6 +5,8 @@
 //! in the closing summary, never as passed. Nothing here installs anything.
 
 mod aws;
+mod compile_cache;
+mod credential_services;
 
 use std::env;
 use std::ffi::OsString;
@@ -13,6 +15,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub use aws::AwsServer;
+pub use compile_cache::compile_cache;
+pub use credential_services::CredentialServices;
 
 /// A tool that `cargo xtask setup` may have installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub enum Tool {
     Python,
     /// An S3 server: `moto_server -H HOST -p PORT`.
     S3Server,
+    /// A Python interpreter that has schemathesis.
+    Schemathesis,
     /// The official `pulumi` program, its language hosts beside it.
     PulumiCli,
     /// A folder of `pulumi-resource-*` programs.
@@ -35,6 +41,10 @@ pub enum Tool {
     Promtool,
     /// Helm, version 3.
     Helm,
+    /// A Valkey (or Redis) server.
+    Valkey,
+    /// A folder with the `node_modules` of the Socket.IO client.
+    SocketIoClient,
 }
 
 impl Tool {
@@ -43,12 +53,15 @@ impl Tool {
             Self::NodeSdk => "NIMBUS_TEST_NODE_SDK",
             Self::Python => "NIMBUS_TEST_PYTHON",
             Self::S3Server => "NIMBUS_TEST_MOTO",
+            Self::Schemathesis => "NIMBUS_TEST_SCHEMATHESIS",
             Self::PulumiCli => "NIMBUS_TEST_PULUMI",
             Self::ProviderPlugins => "NIMBUS_TEST_PLUGINS",
             Self::Postgres => "NIMBUS_TEST_POSTGRES",
             Self::Library => "NIMBUS_TEST_LIBRARY",
             Self::Promtool => "NIMBUS_TEST_PROMTOOL",
             Self::Helm => "NIMBUS_TEST_HELM",
+            Self::Valkey => "NIMBUS_TEST_VALKEY",
+            Self::SocketIoClient => "NIMBUS_TEST_SOCKET_IO",
         }
     }
 
@@ -57,12 +70,15 @@ impl Tool {
             Self::NodeSdk => "no Node SDK",
             Self::Python => "no Python SDK",
             Self::S3Server => "no S3 server",
+            Self::Schemathesis => "no schemathesis",
             Self::PulumiCli => "no pulumi CLI",
             Self::ProviderPlugins => "no provider plugins",
             Self::Postgres => "no PostgreSQL",
             Self::Library => "no packages of the library",
             Self::Promtool => "no promtool",
             Self::Helm => "no helm",
+            Self::Valkey => "no Valkey",
+            Self::SocketIoClient => "no Socket.IO client",
         }
     }
 

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
 
-use crate::error::{PathNotAllowed, RootsError};
+use crate::error::{PathNotAllowed, RootsError, is_outside};
 
 /// As many links as the kernel itself follows.
 const MOST_LINKS: usize = 40;
@@ -72,8 +72,15 @@ impl Beneath {
         Ok(readlinkat(&itself, "")?.into())
     }
 
+    /// The path without links and dots. One that leads out is refused as such whether or not all of its parts are
+    /// there: what is missing today may be made tomorrow, and nobody learns what there is outside.
     pub(crate) fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        let found = self.find(path)?;
+        let found = match self.find(path) {
+            Ok(found) => found,
+            Err(error) => {
+                return Err(self.leads_out(path).unwrap_or(error));
+            }
+        };
         let real = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
         // A folder that was deleted or unmounted since then has a name that is none.
         match self.root_of(&real) {
@@ -107,8 +114,16 @@ impl Beneath {
         }
     }
 
-    /// Follows links one by one, from root to root.
+    /// The refusal of a path that leads out, with what is missing in it taken for folders.
+    fn leads_out(&self, path: &Path) -> Option<io::Error> {
+        let walked = self.step_by_step(&self.absolute(path), OFlag::O_PATH);
+        walked.err().filter(is_outside)
+    }
+
+    /// Follows links one by one, from root to root. What cannot be opened is the answer only if the rest of the path
+    /// does not lead out.
     fn step_by_step(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
+        let mut missing = None;
         let mut real = PathBuf::from("/");
         let mut steps = steps_of(path);
         let mut links = 0;
@@ -127,8 +142,14 @@ impl Beneath {
                 let rest: PathBuf = steps.iter().rev().collect();
                 return Err(outside(path, &next.join(rest)));
             };
-            let itself = root.take(relative, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
-            let itself = File::from(itself);
+            let itself = match root.take(relative, OFlag::O_PATH | OFlag::O_NOFOLLOW) {
+                Ok(itself) => File::from(itself),
+                Err(error) => {
+                    missing.get_or_insert(error);
+                    real = next;
+                    continue;
+                }
+            };
             let is_link = itself.metadata()?.is_symlink();
             let last = steps.is_empty();
             if !is_link || (last && flags.contains(OFlag::O_NOFOLLOW)) {
@@ -145,9 +166,10 @@ impl Beneath {
             }
             steps.extend(steps_of(&target));
         }
-        match self.root_of(&real) {
-            Some((root, relative)) => Ok(root.take(relative, flags)?),
-            None => Err(outside(path, &real)),
+        match (self.root_of(&real), missing) {
+            (None, _) => Err(outside(path, &real)),
+            (Some(_), Some(error)) => Err(error.into()),
+            (Some((root, relative)), None) => Ok(root.take(relative, flags)?),
         }
     }
 

@@ -5,7 +5,8 @@
 //! is carried out though its program moved. So more is counted rather than less: every file of the
 //! program's directory, the files above it that decide which packages are installed, packages of the
 //! same repository that are linked instead of installed, and whatever a source file names by a path
-//! that leaves the program. A path that is only known while the program runs cannot be seen;
+//! that leaves the program. Of a lock file that a package workspace shares, the part counts that this
+//! program's packages come from (`lock_part`). A path that is only known while the program runs cannot be seen;
 //! `--force` is for that.
 //!
 //! What a stranger's sources name beyond its own roots is not shown to it when it runs, so it is not
@@ -21,6 +22,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::is_outside;
+use crate::lock_part::{self, PackageNeeds};
 use crate::project_files::ProjectFiles;
 
 /// What a program does not consist of: installed packages (the lock file stands for them) and what
@@ -52,6 +54,12 @@ const SOURCES: &[&str] = &["ts", "tsx", "mts", "cts", "js", "mjs", "cjs", "jsx",
 /// A text in quotes that leads out of its directory.
 static LEADS_OUT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"["'`](\.\./[^"'`\n$]*|\.\.)["'`]"#).expect("a constant expression")
+});
+
+/// A text in quotes that may name a package, or a file of one.
+static NAMES_PACKAGE: LazyLock<Regex> = LazyLock::new(|| {
+    let name = r"(?:@[A-Za-z0-9~._-]+/)?[A-Za-z0-9~_-][A-Za-z0-9~._-]*";
+    Regex::new(&format!(r#"["'`]({name})(?:/[^"'`\n]*)?["'`]"#)).expect("a constant expression")
 });
 
 /// How a Nimbus workspace and a repository are recognised: what lies above them is of other programs.
@@ -130,6 +138,8 @@ impl ProjectFiles {
             directory: directory.clone(),
             found: BTreeMap::new(),
             folders: BTreeSet::new(),
+            mentioned: BTreeSet::new(),
+            unread: false,
         };
         parts.add_folder(&directory, "")?;
         let mut digests = parts.digests_above()?;
@@ -209,6 +219,12 @@ pub fn is_source(file: &Path) -> bool {
         .is_some_and(|extension| SOURCES.iter().any(|source| extension == *source))
 }
 
+/// Whether a file says how a program is compiled, and may build on a package for it.
+fn is_compiler_settings(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("tsconfig") && name.ends_with(".json")
+}
+
 /// What was found of a program so far.
 struct ProgramParts<'a> {
     files: &'a ProjectFiles,
@@ -217,6 +233,10 @@ struct ProgramParts<'a> {
     found: BTreeMap<String, ProgramFile>,
     /// Folders that were looked at.
     folders: BTreeSet<PathBuf>,
+    /// Texts in sources that may be names of packages.
+    mentioned: BTreeSet<String>,
+    /// Whether a source was too large to be looked through.
+    unread: bool,
 }
 
 impl ProgramParts<'_> {
@@ -240,15 +260,25 @@ impl ProgramParts<'_> {
         let ProgramFile::Content(path) = file else {
             return Ok(());
         };
-        if !is_source(&path) {
+        if !is_source(&path) && !is_compiler_settings(&path) {
             return Ok(());
         }
         let text = match self.files.read_at_most(&path, LARGEST_SOURCE) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                self.unread = true;
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         let text = String::from_utf8_lossy(&text);
+        let packages = NAMES_PACKAGE.captures_iter(&text);
+        let packages = packages.filter_map(|found| found.get(1));
+        self.mentioned
+            .extend(packages.map(|name| name.as_str().to_owned()));
+        if !is_source(&path) {
+            return Ok(());
+        }
         let named = LEADS_OUT.captures_iter(&text);
         for named in named.filter_map(|found| found.get(1)) {
             self.add_named(&path, named.as_str())?;
@@ -294,12 +324,88 @@ impl ProgramParts<'_> {
         for folder in above.take_while(|above| above.starts_with(root)) {
             for file in ABOVE.iter().map(|name| folder.join(name)) {
                 if files.is_file(&file) {
-                    let name = self.name_outside(&file);
-                    digests.insert(name, ProgramFile::Content(file).digest(&files)?);
+                    let mut name = self.name_outside(&file);
+                    let digest = match self.lock_digest(&files, &file)? {
+                        Some(Ok(part)) => part,
+                        Some(Err(why)) => {
+                            name.push_str(&format!(" (whole: {why})"));
+                            ProgramFile::Content(file).digest(&files)?
+                        }
+                        None => ProgramFile::Content(file).digest(&files)?,
+                    };
+                    digests.insert(name, digest);
                 }
             }
         }
         Ok(digests)
+    }
+
+    /// The digest of what this program reads of a lock file, or why it counts whole; `None` for any other file.
+    fn lock_digest(
+        &self,
+        files: &ProjectFiles,
+        file: &Path,
+    ) -> io::Result<Option<Result<FileDigest, &'static str>>> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if !lock_part::is_lock(&name) {
+            return Ok(None);
+        }
+        if self.unread {
+            return Ok(Some(Err("a source of the program is too large to be read")));
+        }
+        let folder = file.parent().unwrap_or(file);
+        let needs = PackageNeeds {
+            members: self.members(files, &files.canonicalize(folder)?),
+            mentioned: self.mentioned.clone(),
+        };
+        match files.read_at_most(file, LARGEST_SOURCE) {
+            Ok(text) => Ok(Some(lock_part::digest(&name, &text, &needs))),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Ok(Some(Err("it is too large to be read")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Folders of packages below a folder, by their paths from there, that the program's sources are of, and what each
+    /// of them asks for. Sources that are of no package there count with their own folder: packages are found from it.
+    fn members(
+        &self,
+        files: &ProjectFiles,
+        root: &Path,
+    ) -> BTreeMap<String, BTreeMap<String, String>> {
+        let mut folders = BTreeSet::from([self.directory.as_path()]);
+        for file in self.found.values() {
+            if let ProgramFile::Content(path) = file
+                && is_source(path)
+            {
+                folders.extend(path.parent());
+            }
+        }
+        let mut members = BTreeMap::new();
+        for folder in folders {
+            // What cannot be reached from here is not below the lock file's folder.
+            let Ok(folder) = files.canonicalize(folder) else {
+                continue;
+            };
+            let mut above = folder
+                .ancestors()
+                .take_while(|above| above.starts_with(root));
+            let package = above.find(|above| files.is_file(&above.join("package.json")));
+            let member = package.unwrap_or(&folder);
+            let Ok(path) = member.strip_prefix(root) else {
+                continue;
+            };
+            let path = path.to_string_lossy().into_owned();
+            if members.contains_key(&path) {
+                continue;
+            }
+            let text = files.read(&member.join("package.json")).unwrap_or_default();
+            // The package manager complains about a file that is no JSON, in better words.
+            let package: Value = serde_json::from_slice(&text).unwrap_or_default();
+            members.insert(path, lock_part::asked_for(&package));
+        }
+        members
     }
 
     /// `../../package.json`, as seen from the program.
@@ -390,235 +496,4 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    struct Tree(tempfile::TempDir);
-
-    impl Tree {
-        fn new(files: &[(&str, &str)]) -> Self {
-            let tree = Self(tempfile::tempdir().unwrap());
-            fs::create_dir_all(tree.0.path().join(WORKSPACE)).unwrap();
-            for (name, text) in files {
-                tree.write(name, text);
-            }
-            tree
-        }
-
-        fn write(&self, name: &str, text: &str) {
-            let path = self.0.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-
-        fn program(&self) -> BTreeMap<String, FileDigest> {
-            self.read_by(&ProjectFiles::UNRESTRICTED)
-        }
-
-        fn read_by(&self, files: &ProjectFiles) -> BTreeMap<String, FileDigest> {
-            let source = self.0.path().join("network/src");
-            files.program_digests(&source, None).unwrap()
-        }
-
-        fn names(&self) -> Vec<String> {
-            self.program().into_keys().collect()
-        }
-    }
-
-    fn digest_of(text: &str) -> FileDigest {
-        Sha256::digest(text).into()
-    }
-
-    #[test]
-    fn packages_are_looked_for_up_to_the_workspace_or_the_repository() {
-        let temp = tempfile::tempdir().unwrap();
-        let source = temp.path().join("a/b/src");
-        fs::create_dir_all(&source).unwrap();
-        fs::write(source.join("index.ts"), "1").unwrap();
-        for folder in ["", "a", "a/b"] {
-            fs::write(temp.path().join(folder).join("package-lock.json"), "{}").unwrap();
-        }
-        let above = || {
-            let files = ProjectFiles::UNRESTRICTED;
-            let found = files.program_digests(&source, None).unwrap();
-            found.len() - 1
-        };
-        assert_eq!(above(), 0, "nobody says whose these are");
-        fs::create_dir(temp.path().join("a").join(REPOSITORY)).unwrap();
-        assert_eq!(above(), 2);
-        fs::create_dir_all(temp.path().join("a/b").join(WORKSPACE)).unwrap();
-        assert_eq!(above(), 1);
-    }
-
-    #[test]
-    fn a_workspace_inside_of_a_program_is_not_of_it() {
-        let temp = tempfile::tempdir().unwrap();
-        for name in ["index.ts", "lib/a.ts", "cloud/deploy/D1/manifest.yaml"] {
-            let path = temp.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "1").unwrap();
-        }
-        fs::create_dir_all(temp.path().join("cloud").join(WORKSPACE)).unwrap();
-        let files = ProjectFiles::UNRESTRICTED;
-        let found = files.program_digests(temp.path(), None).unwrap();
-        assert_eq!(
-            found.into_keys().collect::<Vec<_>>(),
-            ["index.ts", "lib/a.ts"]
-        );
-    }
-
-    #[test]
-    fn a_plan_beside_its_program_is_not_of_it() {
-        let tree = Tree::new(&[
-            ("network/src/index.ts", "1"),
-            ("network/src/plan.json", "1"),
-        ]);
-        let source = tree.0.path().join("network/src");
-        let plan = source.join("plan.json");
-        let files = ProjectFiles::UNRESTRICTED;
-        let found = files.program_digests(&source, Some(&plan)).unwrap();
-        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["index.ts"]);
-    }
-
-    #[test]
-    fn code_and_lock_file_count_and_installed_packages_do_not() {
-        let tree = Tree::new(&[
-            ("network/src/index.ts", "1"),
-            ("network/src/bin/tool.js", "1"),
-            ("network/src/node_modules/x/y.js", "1"),
-            ("package-lock.json", "{}"),
-        ]);
-        let names = ["../../package-lock.json", "bin/tool.js", "index.ts"];
-        assert_eq!(tree.names(), names);
-
-        let first = tree.program();
-        tree.write("network/src/node_modules/x/y.js", "2");
-        assert_eq!(tree.program(), first);
-        tree.write("package-lock.json", "{\"a\":1}");
-        assert_ne!(tree.program(), first, "other packages may be installed");
-        let second = tree.program();
-        tree.write("network/src/vpc.ts", "2");
-        assert_ne!(tree.program(), second);
-    }
-
-    #[test]
-    fn linked_packages_count_beside_files_of_the_same_name() {
-        let tree = Tree::new(&[
-            ("network/src/index.ts", "1"),
-            (
-                "network/src/package.json",
-                r#"{"dependencies": {"@cloud/shared": "1", "@pulumi/aws": "7"}}"#,
-            ),
-            ("shared/index.ts", "1"),
-            (
-                "shared/package.json",
-                r#"{"dependencies": {"@cloud/names": "1"}}"#,
-            ),
-            ("names/index.ts", "1"),
-            ("other/index.ts", "1"),
-            ("node_modules/@pulumi/aws/index.js", "1"),
-        ]);
-        let links = tree.0.path().join("node_modules/@cloud");
-        fs::create_dir_all(&links).unwrap();
-        for name in ["shared", "names", "other"] {
-            symlink(format!("../../{name}"), links.join(name)).unwrap();
-        }
-        let names = [
-            "@cloud/names/index.ts",
-            "@cloud/shared/index.ts",
-            "@cloud/shared/package.json",
-            "index.ts",
-            "package.json",
-        ];
-        assert_eq!(tree.names(), names);
-        for changed in ["network/src/index.ts", "shared/index.ts", "names/index.ts"] {
-            let before = tree.program();
-            tree.write(changed, "2");
-            let after = tree.program();
-            let changed_files = after
-                .iter()
-                .filter(|(name, content)| before[*name] != **content);
-            assert_eq!(changed_files.count(), 1, "{changed}");
-        }
-    }
-
-    #[test]
-    fn what_a_source_file_names_outside_of_the_program_counts() {
-        let tree = Tree::new(&[
-            (
-                "network/src/index.ts",
-                "import {a} from \"../../lib/a\";\nnew FileArchive('../../app');\n\
-                 const up = '../..'; `../${x}`; '../../nothing'",
-            ),
-            ("lib/a.ts", "export * from '../other/b.js'"),
-            ("lib/unused.ts", ""),
-            ("other/b.ts", ""),
-            ("app/server/main.py", ""),
-        ]);
-        let names = [
-            "../../app/server/main.py",
-            "../../lib/a.ts",
-            "../../other/b.ts",
-            "index.ts",
-        ];
-        assert_eq!(tree.names(), names);
-    }
-
-    #[test]
-    fn a_linked_file_counts_as_what_it_leads_to() {
-        let tree = Tree::new(&[("network/src/index.ts", "1"), ("elsewhere.txt", "1")]);
-        let link = tree.0.path().join("network/src/data.txt");
-        symlink("../../elsewhere.txt", link).unwrap();
-        let before = tree.program();
-        tree.write("elsewhere.txt", "2");
-        assert_ne!(tree.program(), before);
-    }
-
-    #[test]
-    fn configuration_of_stacks_and_what_tools_keep_are_not_of_the_program() {
-        let tree = Tree::new(&[("network/src/index.ts", "1")]);
-        let before = tree.program();
-        for name in [
-            "Pulumi.dev.yaml",
-            "Pulumi.prod.yml",
-            ".git/HEAD",
-            ".pulumi/stacks/dev.json",
-            ".nimbus/state/x",
-            ".mypy_cache/x",
-            "venv/bin/python",
-        ] {
-            tree.write(&format!("network/src/{name}"), "x");
-            assert_eq!(tree.program(), before, "{name}");
-        }
-        tree.write("network/src/Pulumi.yaml", "name: network");
-        assert_ne!(tree.program(), before);
-    }
-
-    #[test]
-    fn a_link_that_leads_nowhere_counts_as_its_text() {
-        let tree = Tree::new(&[("network/src/index.ts", "1")]);
-        symlink("../nothing", tree.0.path().join("network/src/data")).unwrap();
-        assert_eq!(tree.program()["data"], digest_of("../nothing"));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_strangers_program_is_its_own_files_and_a_link_out_of_it_is_refused() {
-        let tree = Tree::new(&[
-            ("network/src/index.ts", "import '../../secret';"),
-            ("package-lock.json", "{}"),
-            ("secret.ts", "1"),
-        ]);
-        let source = tree.0.path().join("network/src");
-        let restricted = ProjectFiles::beneath(&source, &[]).unwrap();
-        let found = tree.read_by(&restricted);
-        let names = ["../../package-lock.json", "index.ts"];
-        assert_eq!(found.into_keys().collect::<Vec<_>>(), names);
-        symlink("../../secret.ts", source.join("link.ts")).unwrap();
-        let refused = restricted.program_digests(&source, None).unwrap_err();
-        assert!(is_outside(&refused), "{refused}");
-    }
-}
+mod tests;

@@ -171,7 +171,7 @@ impl PluginStore {
         fs::set_permissions(unpacked.path(), shared)
             .map_err(InstallError::written(unpacked.path()))?;
         let unpacked = unpacked.keep();
-        fs::rename(&unpacked, &place).map_err(|error| {
+        nimbus_disk::place_folder(&unpacked, &place).map_err(|error| {
             // It is of no use where it is.
             let _ = fs::remove_dir_all(&unpacked);
             InstallError::written(&place)(error)
@@ -183,7 +183,8 @@ impl PluginStore {
         let place = self.place(release);
         if place.exists() {
             let aside = self.scratch()?;
-            fs::rename(&place, aside.path().join("old")).map_err(InstallError::written(&place))?;
+            let old = aside.path().join("old");
+            nimbus_disk::rename(&place, &old).map_err(InstallError::written(&place))?;
             aside.close().map_err(InstallError::written(&place))?;
         }
         let partial = self.beside(release, "partial");

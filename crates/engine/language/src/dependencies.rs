@@ -3,8 +3,8 @@
 //! A program whose packages are missing, with a lock file that says which, gets them: `npm ci` runs
 //! in a folder of the cache that is named by the digest of everything it depends on, and the result
 //! is linked into place. Whoever comes with the same lock file links too. An installation appears
-//! under its name when it is complete, and so do the packages at the program. Packages that are
-//! there already, however they came, are left alone.
+//! under its name when it is complete and everything that the lock file names is there, and so do the
+//! packages at the program. Packages that are there already, however they came, are left alone.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
+use nimbus_disk::place_folder;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
 use nimbus_engine_process::{CodeIsolation, CodeOrigin, run};
 use nimbus_engine_transpile::CacheKey;
@@ -97,24 +98,65 @@ impl MissingDependencies {
             );
             forget_old(&store);
             self.install(npm, &store, &installed).await?;
+            let count = self.required().count();
+            tell(
+                events,
+                &format!(
+                    "packages are installed in {root}: all {count} of the lock file are there"
+                ),
+            );
         }
         touch(&installed).map_err(told)?;
-        let root = self.root.clone();
-        let link = move || place(&installed.join("node_modules"), &root);
+        let (root, members) = (self.root.clone(), self.members());
+        let link = move || place(&installed, &root, &members);
         let linked = tokio::task::spawn_blocking(link).await;
         linked
             .map_err(|error| told(io::Error::other(error)))?
             .map_err(told)
     }
 
+    /// Places of all packages of the lock file, below the root.
+    fn packages(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let packages = self.lock["packages"].as_object().into_iter().flatten();
+        packages.map(|(place, package)| (place.as_str(), package))
+    }
+
+    /// Folders of the workspace's members, below the root.
+    fn members(&self) -> Vec<PathBuf> {
+        self.packages()
+            .map(|(place, _)| place)
+            .filter(|place| !place.is_empty() && !place.contains("node_modules"))
+            .filter(|place| !place.contains("..") && !place.starts_with('/'))
+            .map(PathBuf::from)
+            .collect()
+    }
+
+    /// Places of packages that are there after a good installation, whatever machine this is.
+    fn required(&self) -> impl Iterator<Item = &str> {
+        let may_be_left_out = |package: &Value| {
+            [
+                "link",
+                "dev",
+                "optional",
+                "devOptional",
+                "peer",
+                "inBundle",
+                "extraneous",
+            ]
+            .iter()
+            .any(|key| package[key] == true)
+        };
+        self.packages()
+            .filter(move |(place, package)| {
+                place.contains("node_modules/") && !may_be_left_out(package)
+            })
+            .map(|(place, _)| place)
+    }
+
     /// Files that `npm ci` reads: those of the project itself and of its workspace's members.
     fn files(&self) -> Vec<PathBuf> {
-        let members = self.lock["packages"].as_object().into_iter().flatten();
-        let members = members
-            .map(|(place, _)| place.as_str())
-            .filter(|place| !place.is_empty() && !place.starts_with("node_modules/"))
-            .filter(|place| !place.contains("/node_modules/") && !place.contains(".."));
-        let members = members.map(|place| Path::new(place).join("package.json"));
+        let members = self.members().into_iter();
+        let members = members.map(|place| place.join("package.json"));
         let own = ["package.json", LOCK_FILE, ".npmrc"].map(PathBuf::from);
         own.into_iter()
             .chain(members)
@@ -158,7 +200,12 @@ impl MissingDependencies {
         if !output.status.success() {
             return Err(self.failed(&String::from_utf8_lossy(&output.stderr)));
         }
-        fs::rename(work.keep(), to).map_err(told)
+        let is_there = |place: &str| work.path().join(place).join("package.json").is_file();
+        if let Some(missing) = self.required().find(|place| !is_there(place)) {
+            return Err(self.failed(&format!("it ended well, and {missing} is not there")));
+        }
+        // Found by its name alone from now on, so everything in it is on disk before.
+        place_folder(&work.keep(), to).map_err(told)
     }
 
     fn failed(&self, message: &str) -> LaunchError {
@@ -215,15 +262,27 @@ fn forget_old(store: &Path) {
     }
 }
 
-/// Puts the packages into the project, all of them or none.
-fn place(packages: &Path, root: &Path) -> io::Result<()> {
+/// Puts the packages into the project. Those of members come first: the folder at the root says that
+/// everything is there.
+fn place(installed: &Path, root: &Path, members: &[PathBuf]) -> io::Result<()> {
+    for member in members {
+        let packages = installed.join(member).join("node_modules");
+        if packages.is_dir() {
+            place_one(&packages, &root.join(member))?;
+        }
+    }
+    place_one(&installed.join("node_modules"), root)
+}
+
+/// All of them or none.
+fn place_one(packages: &Path, folder: &Path) -> io::Result<()> {
     let work = tempfile::Builder::new()
         .prefix(".node_modules-")
-        .tempdir_in(root)?;
+        .tempdir_in(folder)?;
     link_tree(packages, work.path())?;
-    let target = root.join("node_modules");
-    let made = fs::rename(work.path(), &target);
-    match made {
+    let target = folder.join("node_modules");
+    // Links to what is on disk in the store.
+    match nimbus_disk::rename(work.path(), &target) {
         Ok(()) => {
             let _ = work.keep();
             Ok(())
@@ -254,7 +313,7 @@ fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
 
 fn tell(events: &dyn EventSink, message: &str) {
     events.emit(EngineEvent::Diagnostic(Diagnostic {
-        severity: Severity::Info,
+        severity: Severity::Notice,
         urn: None,
         message: message.to_owned(),
         stream_id: 0,
@@ -272,9 +331,10 @@ mod tests {
     use super::*;
 
     /// Stands for npm: notes that it was run, and installs one package and a link to a member.
-    const NPM: &str = "#!/bin/sh\necho run >> \"$(dirname \"$0\")/runs\"\nmkdir -p node_modules/one\n\
-                       echo 1 > node_modules/one/index.js\nln -s ../member node_modules/member\n";
-    const LOCK: &str = r#"{"packages": {"": {}, "member": {}, "node_modules/one": {}}}"#;
+    const NPM: &str = "#!/bin/sh\necho run >> \"$(dirname \"$0\")/runs\"\nmkdir -p node_modules/one member/node_modules/two\n\
+                       echo 1 > node_modules/one/index.js\necho '{}' | tee node_modules/one/package.json > member/node_modules/two/package.json\nln -s ../member node_modules/member\n";
+    const LOCK: &str = r#"{"packages": {"": {}, "member": {}, "node_modules/one": {}, "node_modules/member": {"link": true},
+        "member/node_modules/two": {}, "node_modules/other-system": {"optional": true}}}"#;
 
     fn npm(folder: &TempDir, script: &str) -> PathBuf {
         let path = folder.path().join("npm");
@@ -324,6 +384,8 @@ mod tests {
         for root in &roots {
             let packages = root.path().join("node_modules");
             assert!(packages.join("one/index.js").is_file());
+            let own = root.path().join("member/node_modules/two/package.json");
+            assert!(own.is_file(), "a member has packages of its own");
             let member = packages.join("member").canonicalize().expect("a member");
             let expected = root.path().join("member").canonicalize().expect("it");
             assert_eq!(member, expected);
@@ -332,7 +394,7 @@ mod tests {
                 "what is there is left alone"
             );
         }
-        let other = project(r#"{"packages": {"": {"version": "2"}}}"#);
+        let other = project(r#"{"packages": {"": {"version": "2"}, "member": {}}}"#);
         provide(&other, &npm, &cache)
             .await
             .expect("another lock file");
@@ -345,11 +407,19 @@ mod tests {
             tempfile::tempdir().expect("a"),
             tempfile::tempdir().expect("b"),
         );
-        for (message, expected) in [
-            ("npm error ENOTFOUND registry", true),
-            ("npm error broken", false),
+        for (message, expected, code) in [
+            ("npm error ENOTFOUND registry", true, 1),
+            ("npm error broken", false, 1),
+            (
+                "it ended well, and member/node_modules/two is not there",
+                false,
+                0,
+            ),
         ] {
-            let script = format!("#!/bin/sh\nmkdir node_modules\necho '{message}' >&2\nexit 1\n");
+            let script = format!(
+                "#!/bin/sh\nmkdir -p node_modules/one\necho '{{}}' > node_modules/one/package.json\n\
+                 echo '{message}' >&2\nexit {code}\n"
+            );
             let npm = npm(&tools, &script);
             let root = project(LOCK);
             let Err(LaunchError::PackagesNotInstalled {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,7 +10,8 @@ use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_monitor::{Confinement, Dial, Listen, RequestLimits};
 use nimbus_engine_ports::{EngineEvent, EventSink, ProgramError, Severity};
 use nimbus_engine_sandbox::{
-    Dialer, ExceededLimit, Intervention, Readable, Sandbox, SandboxError, SandboxSession, explain,
+    Dialer, ExceededLimit, Interpreter, Intervention, Readable, Sandbox, SandboxError,
+    SandboxSession, explain,
 };
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
@@ -74,6 +76,18 @@ impl Enclosure {
                 .map(|dialer| Arc::new(Inside(dialer)) as _),
             requests: RequestLimits::of_total(self.session.policy().limits.request_bytes),
         })
+    }
+
+    /// What a program is shown in here, which is also what an audit looks at.
+    pub(crate) fn view(
+        &self,
+        files: &ProjectFiles,
+        root: &Path,
+        directory: &Path,
+        interpreter: Interpreter<'_>,
+    ) -> Result<Readable, SandboxError> {
+        let sandbox = self.session.sandbox();
+        sandbox.view(files, root, directory, interpreter)
     }
 
     /// The command in the session.

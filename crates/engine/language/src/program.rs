@@ -15,7 +15,7 @@ use nimbus_engine_ports::{
     DeploymentContext, Diagnostic, EngineEvent, Program, ProgramError, Registrar, Severity,
 };
 use nimbus_engine_process::Exit;
-use nimbus_engine_sandbox::{Interpreter, readable_by_program};
+use nimbus_engine_sandbox::Interpreter;
 use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -166,11 +166,9 @@ impl LanguageProgram {
         if let Some(enclosure) = &mut enclosure {
             most_output = enclosure.most_output();
             let (root, directory) = (&self.spec.root, &self.entry.directory);
-            let mut readable = self.spec.readable.clone();
-            readable.extend(launch.reads());
-            let interpreter = launch.interpreter();
-            let visible = readable_by_program(&self.spec.files, root, directory, interpreter)?;
-            command = enclosure.enclose(&command, &visible.and(readable))?;
+            let (files, interpreter) = (&self.spec.files, launch.interpreter());
+            let visible = enclosure.view(files, root, directory, interpreter)?;
+            command = enclosure.enclose(&command, &visible.and(launch.reads()))?;
         }
         let process = match self.started_ahead(launch, &command) {
             Some(spare) => ProgramProcess::adopt(spare, &events, most_output),

@@ -51,7 +51,7 @@ pub struct ProgramSpec {
     pub sandbox: Option<Sandbox>,
     /// Opens the files of the project.
     pub files: ProjectFiles,
-    /// What it reads beside its own files, in a sandbox.
+    /// Folders of the operator that assets of one's own program in a sandbox may lie in.
     pub readable: Vec<PathBuf>,
     /// How long a program may take to end when asked to, before it is made to.
     pub grace: Duration,

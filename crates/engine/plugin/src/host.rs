@@ -86,7 +86,8 @@ impl PluginHost {
 #[async_trait]
 impl ProviderHost for PluginHost {
     async fn load(&self, package: &PackageDescriptor) -> Result<Arc<dyn Provider>, LoadError> {
-        let explain = |error: &PluginError| error.for_package(package);
+        let explain =
+            |error: &PluginError| error.for_package(package, &self.allocator.options().tenancy);
         if self.allocator.is_closed() {
             return Err(explain(&PluginError::Ending));
         }

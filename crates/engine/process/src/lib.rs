@@ -15,7 +15,7 @@ mod process;
 mod start;
 
 pub use origin::{CodeIsolation, CodeOrigin, run, run_blocking, spawn, spawn_blocking};
-pub use output::{Pump, Tail, for_each_line};
+pub use output::{OutputLines, Tail, for_each_line};
 pub use process::{ChildProcess, Exit, Started};
 
 /// The signals that a process can be asked to end with.

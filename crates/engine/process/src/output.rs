@@ -44,12 +44,12 @@ fn text(line: &[u8]) -> String {
 
 /// Reads a stream beside everything else.
 #[derive(Debug)]
-pub struct Pump {
+pub struct OutputLines {
     /// `None` when everything was read.
     reader: Option<JoinHandle<()>>,
 }
 
-impl Pump {
+impl OutputLines {
     /// Starts to call `show` for every line. Must be called inside the runtime.
     pub fn start(
         stream: impl AsyncBufRead + Send + Unpin + 'static,
@@ -153,9 +153,9 @@ mod tests {
         let (reader, writer) = tokio::net::unix::pipe::pipe()
             .map(|(sender, receiver)| (receiver, sender))
             .expect("a pipe");
-        let mut pump = Pump::start(tokio::io::BufReader::new(reader), |_| {});
-        pump.drain(Duration::from_millis(1)).await;
-        pump.drain(Duration::from_secs(60)).await;
+        let mut lines = OutputLines::start(tokio::io::BufReader::new(reader), |_| {});
+        lines.drain(Duration::from_millis(1)).await;
+        lines.drain(Duration::from_secs(60)).await;
         drop(writer);
     }
 }

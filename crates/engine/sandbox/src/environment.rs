@@ -1,7 +1,9 @@
 //! Which variables a program gets: those on this list, and nothing else.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// Variables that programs and their runtimes need and that open no door.
 const ALLOWED: &[&str] = &[
@@ -26,6 +28,43 @@ const ALLOWED: &[&str] = &[
 
 /// Beginnings of the same kind.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "PULUMI_NODEJS_", "PULUMI_RUNTIME_", "TS_NODE_"];
+
+/// Where every system has its programs.
+const USUAL_FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin"];
+
+/// The search path of a stranger's program: what was put in front of the operator's own for it (a virtual environment),
+/// where its interpreter is, and the usual folders. The operator's own says how the machine is set up and who set it up.
+pub(crate) fn strangers_path(
+    program: &OsStr,
+    given: &OsStr,
+    operators: Option<&OsStr>,
+) -> OsString {
+    let folders = |text: &OsStr| env::split_paths(text).collect::<Vec<PathBuf>>();
+    let given = folders(given);
+    let operators = operators.map(folders).unwrap_or_default();
+    let program = Path::new(program);
+    let home = match program.parent().filter(|_| program.is_absolute()) {
+        Some(folder) => Some(folder.to_owned()),
+        // A name alone is looked for where it always was.
+        None => given
+            .iter()
+            .find(|folder| folder.join(program).is_file())
+            .cloned(),
+    };
+    let own = given.iter().filter(|folder| !operators.contains(folder));
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for folder in own
+        .cloned()
+        .chain(home)
+        .chain(USUAL_FOLDERS.iter().map(PathBuf::from))
+    {
+        if folder.is_absolute() && !kept.contains(&folder) {
+            kept.push(folder);
+        }
+    }
+    // What came out of a path goes into one.
+    env::join_paths(kept).unwrap_or_default()
+}
 
 /// What is left of an environment. `more` are names that the operator lets through.
 pub(crate) fn filter<'a>(
@@ -93,6 +132,29 @@ mod tests {
         ];
         assert_eq!(kept(&needed, &[]), needed);
         assert_eq!(kept(&["MY_FLAG", "OTHER"], &["MY_FLAG"]), ["MY_FLAG"]);
+    }
+
+    #[test]
+    fn a_strangers_search_path_says_nothing_of_the_operators() {
+        let path = |program: &str, given: &str, operators: &str| {
+            let operators = OsStr::new(operators);
+            let path = strangers_path(OsStr::new(program), OsStr::new(given), Some(operators));
+            path.into_string().expect("text")
+        };
+        let usual = USUAL_FOLDERS.join(":");
+        let operators = "/home/alice/.cargo/bin:/opt/acme-internal/bin:/usr/bin";
+        let seen = path("/usr/bin/node", operators, operators);
+        assert!(!seen.contains("alice") && !seen.contains("acme"), "{seen}");
+        assert_eq!(
+            path("/opt/node/bin/node", operators, operators),
+            format!("/opt/node/bin:{usual}")
+        );
+        let with_own = format!("/project/venv/bin:{operators}");
+        assert_eq!(
+            path("/usr/local/bin/python", &with_own, operators),
+            format!("/project/venv/bin:{usual}")
+        );
+        assert_eq!(path("nothing-of-this-name", ".:relative", ""), usual);
     }
 
     proptest! {

@@ -75,10 +75,12 @@ impl SandboxError {
                 "use Linux 5.6 or newer, in a container whose profile allows openat2"
             }
             Self::Roots(_) => "correct engine.sandbox_roots: absolute paths of folders",
-            Self::Unreadable { .. } => "see that it is there and that Nimbus may read it",
+            Self::Unreadable { .. } => {
+                "see that it is a file, that it is there and that Nimbus may read it"
+            }
             Self::Prepare { .. } | Self::Setup { .. } => {
-                "`nimbus doctor` shows what this machine offers; without a sandbox the program \
-                 runs with engine.sandbox = off"
+                "`nimbus doctor` shows what this machine offers; the step that failed is in the \
+                 message"
             }
         }
     }

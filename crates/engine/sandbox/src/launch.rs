@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use crate::cgroup::{Cgroup, Offer};
 use crate::environment;
 use crate::error::SandboxError;
-use crate::paths::Readable;
+use crate::paths::{Interpreter, Readable, readable_by_program};
 use crate::plan::{HelperPlan, Measures};
 use crate::policy::{Allowances, IsolationMode, ProgramNetwork, ResourceLimits, SandboxPolicy};
 use crate::probe::{Probe, Tried};
@@ -153,6 +153,22 @@ impl Sandbox {
         &self.settings.limits
     }
 
+    /// What a program is shown, for whoever runs it and whoever only looks. Of the operator's roots a
+    /// stranger's sees what its project leads to; one's own sees them whole.
+    pub fn view(
+        &self,
+        files: &ProjectFiles,
+        root: &Path,
+        directory: &Path,
+        interpreter: Interpreter<'_>,
+    ) -> Result<Readable, SandboxError> {
+        let found = readable_by_program(files, root, directory, interpreter)?;
+        Ok(match files.is_restricted() {
+            true => found,
+            false => found.and(self.settings.roots.iter().cloned()),
+        })
+    }
+
     /// A place for one run.
     pub fn open(&self) -> Result<SandboxSession, SandboxError> {
         let prepare = |what| move |source| SandboxError::Prepare { what, source };
@@ -217,6 +233,10 @@ impl SandboxSession {
         self.directory.path().join("engine")
     }
 
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
     pub fn policy(&self) -> &SandboxPolicy {
         &self.policy
     }
@@ -276,13 +296,21 @@ impl SandboxSession {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?)))
             .collect();
-        environment::filter(given, &self.sandbox.settings.environment)
+        let mut left = environment::filter(given, &self.sandbox.settings.environment);
+        if self.sandbox.is_strict()
+            && let Some(path) = left.get_mut(OsStr::new("PATH"))
+        {
+            let operators = std::env::var_os("PATH");
+            let program = command.get_program();
+            *path = environment::strangers_path(program, path, operators.as_deref());
+        }
+        left
     }
 
     /// A way to reach ports that the program listens on; `None` where they are this machine's.
     pub fn dialer(&self) -> Option<Dialer> {
-        use crate::plan::ProcessWalls;
-        let alone = self.sandbox.measures.walls == ProcessWalls::Namespaces;
+        use crate::plan::ProcessIsolation;
+        let alone = self.sandbox.measures.isolation == ProcessIsolation::Namespaces;
         (alone && self.policy.network == ProgramNetwork::None).then(|| Dialer {
             socket: self.directory.path().join("dial").into(),
         })

@@ -17,6 +17,7 @@ mod error;
 #[cfg(target_os = "linux")]
 mod helper;
 mod launch;
+mod leads;
 mod observe;
 mod paths;
 mod plan;

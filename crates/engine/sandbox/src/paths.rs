@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nimbus_engine_files::{PathNotAllowed, ProjectFiles, is_outside};
 
 use crate::error::SandboxError;
+use crate::leads::{environment_behind, links_among_packages, packages_behind, settings_behind};
 
 /// An interpreter, and who chose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,14 @@ pub fn readable_by_program(
     let path = match interpreter {
         Interpreter::Projects(path) if files.is_restricted() => {
             paths.extend(named_interpreter(files, path)?);
+            if let Some(environment) = path.parent().and_then(Path::parent) {
+                let leads = environment_behind(files, environment);
+                paths.extend(leads.code);
+                // One that was copied has no link to the installation that it needs.
+                let home = leads.home.filter(|home| !is_system(home));
+                let base = home.map(|home| shown_installation(files, &home.join("python3")));
+                paths.extend(base.into_iter().flatten());
+            }
             return Ok(Readable::chosen_by(files, paths));
         }
         Interpreter::Operators(path) | Interpreter::Projects(path) => path,
@@ -83,6 +92,9 @@ pub fn code_of_program(
     directory: &Path,
 ) -> Result<Vec<PathBuf>, SandboxError> {
     let mut paths = BTreeSet::new();
+    if files.is_restricted() {
+        refuse_pipes(files, root)?;
+    }
     for own in [root, directory] {
         paths.insert(files.canonicalize(own).or_else(|error| {
             if files.is_restricted() {
@@ -111,6 +123,12 @@ pub fn code_of_program(
             paths.insert(modules);
         }
     }
+    // Of the operator's roots no more is shown than what is found from here.
+    if files.is_restricted() {
+        let behind = packages_behind(files, &paths);
+        paths.extend(behind);
+        paths.extend(settings_behind(files, &[root, directory]));
+    }
     paths.retain(|path| path.is_absolute());
     Ok(paths.into_iter().collect())
 }
@@ -123,6 +141,29 @@ fn unreadable(path: &Path, source: io::Error) -> SandboxError {
             source,
         },
     }
+}
+
+/// Whoever opens a pipe waits for somebody to write into it, and nobody says for what. Packages are the
+/// program's own to read.
+fn refuse_pipes(files: &ProjectFiles, root: &Path) -> Result<(), SandboxError> {
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = files.entries(&folder);
+        for entry in entries.map_err(|error| unreadable(&folder, error))? {
+            let found = files.symlink_metadata(&entry);
+            let found = found.map_err(|error| unreadable(&entry, error))?;
+            let is_packages = entry
+                .file_name()
+                .is_some_and(|name| name == "node_modules" || name == ".git");
+            if found.is_dir() {
+                folders.extend((!is_packages).then_some(entry));
+            } else if !found.is_file() && !found.is_symlink() {
+                let source = io::Error::other("it is neither a file nor a folder");
+                return Err(unreadable(&entry, source));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What is not there may be a link of the project that leads out of it. What lies above the project
@@ -143,27 +184,8 @@ fn real(path: &Path) -> PathBuf {
 
 /// Packages that lie elsewhere and are linked in, as in workspaces.
 fn linked_packages(files: &ProjectFiles, modules: &Path) -> Result<Vec<PathBuf>, SandboxError> {
-    let is_link = |path: &Path| {
-        let itself = files.symlink_metadata(path);
-        itself.is_ok_and(|itself| itself.is_symlink())
-    };
-    let (scopes, packages): (Vec<_>, Vec<_>) = files
-        .entries(modules)
-        .unwrap_or_default()
-        .into_iter()
-        .partition(|path| {
-            let name = path.file_name().unwrap_or_default();
-            name.to_string_lossy().starts_with('@') && !is_link(path)
-        });
-    let scoped = scopes
-        .iter()
-        .flat_map(|scope| files.entries(scope).unwrap_or_default());
     let mut linked = Vec::new();
-    for path in packages
-        .into_iter()
-        .chain(scoped)
-        .filter(|path| is_link(path))
-    {
+    for path in links_among_packages(files, modules) {
         match files.canonicalize(&path) {
             Ok(real) => linked.push(real),
             Err(error) if is_outside(&error) => return Err(unreadable(&path, error)),

@@ -11,7 +11,7 @@ use crate::probe::{Primitive, Probe};
 /// How a program's processes are kept from everybody else's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ProcessWalls {
+pub(crate) enum ProcessIsolation {
     /// Namespaces of its own for files, processes, network and users.
     Namespaces,
     /// Only what landlock and seccomp can refuse.
@@ -21,7 +21,7 @@ pub(crate) enum ProcessWalls {
 /// The measures for every program of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Measures {
-    pub(crate) walls: ProcessWalls,
+    pub(crate) isolation: ProcessIsolation,
     pub(crate) landlock_abi: u32,
     pub(crate) seccomp: bool,
 }
@@ -62,9 +62,9 @@ impl Measures {
             }
         }
         Ok(Self {
-            walls: match probe.has_namespaces() {
-                true => ProcessWalls::Namespaces,
-                false => ProcessWalls::Refusals,
+            isolation: match probe.has_namespaces() {
+                true => ProcessIsolation::Namespaces,
+                false => ProcessIsolation::Refusals,
             },
             landlock_abi: probe.landlock_abi(),
             seccomp: probe.has(Primitive::Seccomp),
@@ -106,19 +106,19 @@ mod tests {
 
     #[test]
     fn namespaces_are_used_together_or_not_at_all() {
-        let walls = |probe: Probe| {
+        let isolation = |probe: Probe| {
             let measures =
                 Measures::choose(&probe, IsolationMode::BestEffort, ProgramNetwork::None);
-            measures.expect("best effort never refuses").walls
+            measures.expect("best effort never refuses").isolation
         };
-        assert_eq!(walls(capable()), ProcessWalls::Namespaces);
+        assert_eq!(isolation(capable()), ProcessIsolation::Namespaces);
         assert_eq!(
-            walls(capable().without(Primitive::PrivateNetwork)),
-            ProcessWalls::Refusals
+            isolation(capable().without(Primitive::PrivateNetwork)),
+            ProcessIsolation::Refusals
         );
         assert_eq!(
-            walls(capable().without(Primitive::Landlock)),
-            ProcessWalls::Namespaces
+            isolation(capable().without(Primitive::Landlock)),
+            ProcessIsolation::Namespaces
         );
     }
 }

@@ -38,6 +38,8 @@ pub struct Allowances {
     pub variables: BTreeSet<String>,
     /// Queries that their placeholders may ask with the operator's credentials.
     pub lookups: BTreeSet<String>,
+    /// Projects whose stacks a manifest may work on where others keep theirs too.
+    pub projects: BTreeSet<String>,
     /// Projects of others whose stacks they may read.
     pub references: BTreeSet<String>,
     /// Services that their secrets may be encrypted with, asked with the operator's credentials.

@@ -88,7 +88,7 @@ impl Walk<'_> {
     fn file(&mut self, path: &Path) -> Result<(ModuleFormat, Compiled), Unsupported> {
         let refused = |reason: Reason| reason.in_file(path);
         let format = format(path, self.settings.options.modules).map_err(refused)?;
-        let text = std::fs::read_to_string(path)
+        let text = crate::resolve::read_text(path)
             .map_err(|error| refused(Reason::new(format!("it cannot be read: {error}"))))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let key = self.key(&name, &text, format);

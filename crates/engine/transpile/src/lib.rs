@@ -7,7 +7,8 @@
 //! running TypeScript is slower but always there. Types are not checked here.
 //!
 //! Reading order: `options` (what `tsconfig.json` says), `resolve` and `graph` (which files),
-//! `survey` and `emit` (one file), `cache` (where it is kept), `bundle` (what a program is run from).
+//! `survey` and `emit` (one file), `cache` (where it is kept), `bundle` (what a program is run from);
+//! `surface` stands by itself (what a file shows without being run).
 
 mod bundle;
 mod cache;
@@ -19,6 +20,7 @@ mod jsonc;
 mod options;
 mod paths;
 mod resolve;
+mod surface;
 mod survey;
 mod unsupported;
 
@@ -27,4 +29,5 @@ pub use cache::{CacheKey, TranslationCache};
 pub use entry::entry_file;
 pub use graph::{TranslationRequest, transpile};
 pub use options::Compiler;
+pub use surface::{ModuleSurface, SurfaceError, surface};
 pub use unsupported::Unsupported;

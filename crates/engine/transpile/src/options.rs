@@ -171,7 +171,7 @@ fn sdk_defaults(compiler: Compiler) -> Map<String, Value> {
 
 fn document(file: &Path) -> Result<Value, Unsupported> {
     let unreadable = |text: String| Reason::new(text).in_file(file);
-    let text = std::fs::read_to_string(file)
+    let text = crate::resolve::read_text(file)
         .map_err(|error| unreadable(format!("it cannot be read: {error}")))?;
     jsonc::parse(&text).ok_or_else(|| unreadable("it is not a JSON document".to_owned()))
 }

@@ -85,8 +85,16 @@ fn file(path: &Path) -> Option<PathBuf> {
 }
 
 pub(crate) fn manifest(folder: &Path) -> Option<Value> {
-    let text = std::fs::read(folder.join("package.json")).ok()?;
-    serde_json::from_slice(&text).ok()
+    let text = read_text(&folder.join("package.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The text of a file. Whoever opens a pipe waits for ever, so nothing else is opened.
+pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    std::fs::read_to_string(path)
 }
 
 /// A package that is linked into `node_modules` from elsewhere.

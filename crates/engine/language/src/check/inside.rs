@@ -10,7 +10,7 @@
 //! here, of everything that the compiler could read. Whoever gets it has the same compiler.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_process::{CodeIsolation, CodeOrigin};
@@ -71,7 +71,8 @@ impl TypeChecker {
         let digest = tokio::task::spawn_blocking(move || contents.digest(&seen));
         let digest = digest.await.ok()??;
         let node = std::fs::metadata(&request.node).ok()?;
-        let node = format!("{:?} {:?}", node.len(), node.modified().ok()?);
+        let modified = node.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let node = format!("{} {}", node.len(), modified.as_nanos());
         Some(CacheKey::of([
             b"types inside".as_slice(),
             REVISION.to_string().as_bytes(),

@@ -235,7 +235,7 @@ fn place(made: &Path, to: &Path) -> io::Result<()> {
     link_tree(made, work.path())?;
     fs::remove_file(work.path().join(".complete"))?;
     rename_inside(work.path(), made, to)?;
-    match fs::rename(work.path(), to) {
+    match nimbus_disk::place_folder(work.path(), to) {
         Ok(()) => {
             let _ = work.keep();
             Ok(())

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
-use nimbus_engine_process::{Pump, Tail};
+use nimbus_engine_process::{OutputLines, Tail};
 use tokio::io::AsyncBufRead;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ const EXPLAINING_LINES: usize = 20;
 static NEXT_STREAM: AtomicI32 = AtomicI32::new(1_000_000);
 
 pub(super) struct ProgramOutput {
-    pumps: [Pump; 2],
+    pumps: [OutputLines; 2],
     errors: Arc<Tail>,
     flooded: CancellationToken,
 }
@@ -72,8 +72,8 @@ impl ProgramOutput {
         };
         Self {
             pumps: [
-                Pump::start(stdout, shower(events, &allowance)),
-                Pump::start(stderr, show_and_keep),
+                OutputLines::start(stdout, shower(events, &allowance)),
+                OutputLines::start(stderr, show_and_keep),
             ],
             errors,
             flooded,

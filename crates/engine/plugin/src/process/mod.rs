@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nimbus_engine_ports::Severity;
-use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, Pump, Signal, Started};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, OutputLines, Signal, Started};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::watch;
@@ -115,11 +115,11 @@ impl PluginProcess {
             output: output.clone(),
             ending: Arc::new(AtomicBool::new(false)),
         };
-        let errors = Pump::start(stderr, output.clone().shower());
+        let errors = OutputLines::start(stderr, output.clone().shower());
         // From here on, leaving drops the process, which kills it.
         tokio::spawn(plugin.watch_exit(exit_sender, errors));
         let port = plugin.read_port(&mut stdout, patience).await?;
-        Pump::start(stdout, output.shower());
+        OutputLines::start(stdout, output.shower());
         Ok((plugin, port))
     }
 
@@ -174,7 +174,7 @@ impl PluginProcess {
     fn watch_exit(
         &self,
         exit: watch::Sender<Option<Exit>>,
-        mut errors: Pump,
+        mut errors: OutputLines,
     ) -> impl Future<Output = ()> + Send + use<> {
         let ended = self.process.ended();
         let label = self.label.clone();

@@ -9,6 +9,7 @@ mod construct;
 mod diff;
 mod failure;
 mod function;
+mod process;
 mod resource;
 mod secrets;
 mod session;
@@ -17,7 +18,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::FutureExt as _;
 use nimbus_engine_model::{PackageDescriptor, PropertyMap, Urn};
 use nimbus_engine_ports::{
     CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConstructRequest,
@@ -30,10 +30,8 @@ use tokio::sync::OnceCell;
 
 use crate::allocator::{Configuration, ProcessAllocator, failed};
 use crate::plugin::{Plugin, Protocol};
-use crate::pool::{ProcessLease, Starting};
-use crate::sharing::SharingReach;
+use crate::pool::ProcessLease;
 use crate::start::StartPlan;
-use config::is_known;
 use construct::construct_unconfigured;
 use failure::failure;
 pub(crate) use secrets::mark_like;
@@ -211,118 +209,6 @@ impl GrpcProvider {
     fn unusable(&self, reason: &str) -> ProviderError {
         let package = self.package.package();
         ProviderError::failed(format!("the provider of {package} cannot act: {reason}"))
-    }
-
-    /// A process with this configuration.
-    async fn obtain(
-        &self,
-        plan: &StartPlan,
-        request: ConfigureRequest,
-        held: Option<&ProcessLease>,
-    ) -> Result<Ready, ProviderError> {
-        let everywhere = plan.reach() == SharingReach::Everywhere;
-        let limits = self.allocator.limits();
-        let wanted = request.clone();
-        let configure = move |starting: Starting| {
-            let configuring = async move {
-                let plugin = starting.await.map_err(|error| failed(&error))?;
-                let session = CallContext {
-                    plugin,
-                    protocol: Protocol::default(),
-                    limits,
-                    lease: None,
-                    folder: None,
-                    about: None,
-                    acts: false,
-                };
-                session.configure(&wanted, !everywhere).await
-            };
-            configuring.boxed().shared()
-        };
-        let configuration = Configuration {
-            urn: request.urn.as_ref(),
-            name: &request.name,
-            id: request.id.as_deref(),
-            type_: &request.type_,
-            inputs: &request.inputs,
-        };
-        let obtained = self
-            .allocator
-            .to_configure(plan, &configuration, held, configure);
-        let (lease, configuring) = obtained?;
-        let call = lease.call(request.urn.as_ref(), false);
-        let configured = configuring.await;
-        drop(call);
-        let protocol = match configured {
-            Ok(protocol) => protocol,
-            Err(error) => {
-                self.end(lease.give_back()).await;
-                return Err(error);
-            }
-        };
-        let plugin = lease.plugin().await.map_err(|error| failed(&error))?;
-        let folder = self.allocator.folder_for(plan);
-        let elsewhere = folder.map(|folder| Elsewhere {
-            folder,
-            request,
-            in_folder: OnceCell::new(),
-        });
-        Ok(Ready {
-            lease: Arc::new(lease),
-            plugin,
-            protocol,
-            elsewhere: elsewhere.map(Arc::new),
-        })
-    }
-
-    async fn configure_with(&self, request: ConfigureRequest) -> Result<(), ProviderError> {
-        let held = match &*self.state.lock() {
-            ProviderState::Blank(lease) | ProviderState::Unconfigurable(lease) => {
-                Some(Arc::clone(lease))
-            }
-            ProviderState::Ready(_) | ProviderState::Unusable => None,
-        };
-        let plan = self
-            .allocator
-            .plan_for(&self.plan, &self.package, &request.inputs);
-        let plan = plan.map_err(|error| failed(&error))?;
-        if !is_known(&request.inputs) {
-            let lease = match held {
-                Some(lease) => lease,
-                None => Arc::new(self.allocator.any(&plan).map_err(|error| failed(&error))?),
-            };
-            self.turn_into(ProviderState::Unconfigurable(lease)).await;
-            return Ok(());
-        }
-        let obtained = self.obtain(&plan, request, held.as_deref()).await;
-        drop(held);
-        match obtained {
-            Ok(ready) => {
-                self.turn_into(ProviderState::Ready(ready)).await;
-                Ok(())
-            }
-            Err(error) => {
-                self.turn_into(ProviderState::Unusable).await;
-                Err(error)
-            }
-        }
-    }
-
-    /// Takes on a new state and gives back what the old one held.
-    async fn turn_into(&self, state: ProviderState) {
-        let old = std::mem::replace(&mut *self.state.lock(), state);
-        let kept = self.lease();
-        let is_kept =
-            |lease: &Arc<ProcessLease>| kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, lease));
-        for lease in old.leases().into_iter().filter(|lease| !is_kept(lease)) {
-            self.end(lease.give_back()).await;
-        }
-    }
-
-    async fn end(&self, plugin: Option<Arc<Plugin>>) {
-        if let Some(plugin) = plugin {
-            plugin.end(self.allocator.limits()).await;
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, Pump, Signal, Tail};
+use nimbus_engine_process::{ChildProcess, CodeOrigin, Exit, OutputLines, Signal, Tail};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -23,8 +23,8 @@ async fn what_a_process_started_ends_with_it() {
     let started = start(script, directory.path()).await;
     let tail = Arc::new(Tail::default());
     let keep = |tail: Arc<Tail>| move |line| tail.push(line);
-    let mut stdout = Pump::start(started.stdout, keep(tail.clone()));
-    let mut stderr = Pump::start(started.stderr, keep(tail.clone()));
+    let mut stdout = OutputLines::start(started.stdout, keep(tail.clone()));
+    let mut stderr = OutputLines::start(started.stderr, keep(tail.clone()));
     hear(&mut line, b"up\n").await;
     let exit = timeout(LIMIT, started.process.ended()).await;
     assert_eq!(exit.expect("it ends"), Exit::Code(5));

@@ -31,6 +31,13 @@ pub(super) fn clone_into(namespaces: CloneFlags, child: impl FnOnce() -> i32) ->
 #[expect(unsafe_code, reason = "there is no safe wrapper")]
 pub(super) fn be_nice() -> io::Result<()> {
     const NICE: i32 = 5;
+    // SAFETY: it takes and returns numbers. A failure looks like a priority above the usual one, and then
+    // the next call fails too.
+    let now = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    // Going back to fewer would need a privilege, and there is nothing to go back for.
+    if now >= NICE {
+        return Ok(());
+    }
     // SAFETY: it takes and returns numbers.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) } {
         0 => Ok(()),

@@ -11,7 +11,7 @@ use landlock::{
 };
 
 use super::view::{NETWORK_SETTINGS, SETTINGS, SYSTEM};
-use crate::plan::{HelperPlan, ProcessWalls};
+use crate::plan::{HelperPlan, ProcessIsolation};
 use crate::policy::ProgramNetwork;
 
 /// The newest rules that were tried.
@@ -65,7 +65,8 @@ fn apply(plan: &HelperPlan, temporary: &Path) -> Result<(), Box<dyn std::error::
 
 /// Without a network namespace, landlock refuses connections; seccomp refuses what is not TCP.
 fn refuses_connections(plan: &HelperPlan) -> bool {
-    plan.measures.walls == ProcessWalls::Refusals && plan.policy.network == ProgramNetwork::None
+    plan.measures.isolation == ProcessIsolation::Refusals
+        && plan.policy.network == ProgramNetwork::None
 }
 
 fn readable(plan: &HelperPlan) -> Vec<PathBuf> {

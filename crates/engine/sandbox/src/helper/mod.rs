@@ -45,7 +45,7 @@ use report::{NamedStep as _, Reporter, SetupError};
 use supervisor::{SupervisedEnd, Supervisor, children_signal};
 
 use crate::launch::{OBSERVE, PROBE, RUN};
-use crate::plan::{HelperPlan, ProcessWalls};
+use crate::plan::{HelperPlan, ProcessIsolation};
 use crate::policy::ProgramNetwork;
 
 /// The work of the helper, with the arguments after the word that calls it.
@@ -79,9 +79,9 @@ fn run(plan: &HelperPlan, command: &[OsString]) -> ExitCode {
     let end = stay_deaf()
         .step("become deaf to signals")
         .and_then(|()| join_group(plan))
-        .and_then(|()| match plan.measures.walls {
-            ProcessWalls::Namespaces => in_namespaces(plan, command, &reporter),
-            ProcessWalls::Refusals => in_place(plan, command, &reporter),
+        .and_then(|()| match plan.measures.isolation {
+            ProcessIsolation::Namespaces => in_namespaces(plan, command, &reporter),
+            ProcessIsolation::Refusals => in_place(plan, command, &reporter),
         });
     match end {
         Ok(SupervisedEnd::Code(code)) => exit_code(code),

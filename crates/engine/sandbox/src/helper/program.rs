@@ -14,7 +14,7 @@ use super::identity::NamespaceUser;
 use super::kernel;
 use super::report::{NamedStep as _, Reporter, SetupError};
 use super::{landlock, seccomp, view};
-use crate::plan::{HelperPlan, ProcessWalls};
+use crate::plan::{HelperPlan, ProcessIsolation};
 use crate::policy::ResourceLimits;
 
 /// The exit code of a helper that could not run the program.
@@ -40,15 +40,20 @@ pub(super) fn become_program(
 
 /// Where the program's temporary directory is.
 fn temporary(plan: &HelperPlan) -> PathBuf {
-    match plan.measures.walls {
-        ProcessWalls::Namespaces => view::TEMPORARY.into(),
-        ProcessWalls::Refusals => plan.temporary.clone(),
+    match plan.measures.isolation {
+        ProcessIsolation::Namespaces => view::TEMPORARY.into(),
+        ProcessIsolation::Refusals => plan.temporary.clone(),
     }
 }
 
 fn prepare(plan: &HelperPlan, identity: NamespaceUser) -> Result<(), SetupError> {
-    limit(&plan.policy.limits, plan.measures.walls)?;
+    limit(&plan.policy.limits, plan.measures.isolation)?;
     kernel::be_nice().step("let others compute first")?;
+    // In a sandbox of the same kind they are off already, and nobody may say anything about them.
+    if plan.sealed_memory && !prctl::get_thp_disable().is_ok_and(|off| off) {
+        // A huge page of which one small page is held on to is held whole, and counted as one small one.
+        prctl::set_thp_disable(true).step("go without huge pages")?;
+    }
     identity.assume().step("give up privileges")?;
     prctl::set_no_new_privs().step("refuse new privileges")?;
     chdir(&plan.directory).step(format!("enter {}", plan.directory.display()))?;
@@ -94,15 +99,15 @@ fn listen_to_signals() -> nix::Result<()> {
     SigSet::empty().thread_set_mask()
 }
 
-fn limit(limits: &ResourceLimits, walls: ProcessWalls) -> Result<(), SetupError> {
+fn limit(limits: &ResourceLimits, isolation: ProcessIsolation) -> Result<(), SetupError> {
     // One process may ask for more than all may use, so that using too much is noticed and told
     // before asking fails.
     let address = limits.memory_bytes.saturating_mul(2);
     // Outside of a namespace everything else that the user runs would count as well.
-    let processes = match walls {
+    let processes = match isolation {
         // A little more than the count at which the supervisor acts, so that it is reached.
-        ProcessWalls::Namespaces => limits.processes.saturating_add(SPARE_PROCESSES),
-        ProcessWalls::Refusals => u64::MAX,
+        ProcessIsolation::Namespaces => limits.processes.saturating_add(SPARE_PROCESSES),
+        ProcessIsolation::Refusals => u64::MAX,
     };
     for (resource, value) in [
         (Resource::RLIMIT_CORE, 0),

@@ -14,7 +14,7 @@ use seccompiler::{
 };
 
 use super::syscalls::{ALLOWED, FORBIDDEN};
-use crate::plan::{HelperPlan, ProcessWalls};
+use crate::plan::{HelperPlan, ProcessIsolation};
 use crate::policy::ProgramNetwork;
 
 type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -56,6 +56,8 @@ fn forbidden(plan: &HelperPlan) -> Result<BpfProgram, seccompiler::BackendError>
     if plan.sealed_memory {
         rules.extend(UNCOUNTED.iter().map(|call| (*call, Vec::new())));
         rules.insert(libc::SYS_mmap, shared_without_file()?);
+        rules.insert(libc::SYS_prctl, other_process_options()?);
+        rules.insert(libc::SYS_setsockopt, programs_of_sockets()?);
     }
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     SeccompFilter::new(rules, SeccompAction::Allow, refused, machine()?)?.try_into()
@@ -69,16 +71,84 @@ fn when(
     SeccompCondition::new(argument, Length::Dword, operator, value)
 }
 
-/// Calls that give memory which belongs to no process and to no file that has a name: where only the
-/// supervisor counts, nobody would count it. The kernel's own groups count it.
+/// Calls that give memory which belongs to no process and to no file that has a name: files in memory, pages
+/// that a pipe or socket holds on to after their file or process gave them up, rules and filters that the
+/// kernel keeps. Where only the supervisor counts, nobody would count it. The kernel's own groups count it.
+/// Filters of system calls are not among them: the kernel keeps at most 32,768 instructions for a process, and a
+/// program that is a sandbox itself needs them.
 const UNCOUNTED: &[i64] = &[
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_restrict_self,
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
     libc::SYS_mq_open,
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_shmget,
+    libc::SYS_splice,
+    libc::SYS_tee,
+    libc::SYS_vmsplice,
 ];
+
+/// What programs and their runtimes set and ask about themselves with `prctl`. Others make tables in the kernel
+/// (of futexes, of names of memory), install filters, or allow huge pages again.
+const PROCESS_OPTIONS: &[i32] = &[
+    libc::PR_SET_PDEATHSIG,
+    libc::PR_GET_PDEATHSIG,
+    libc::PR_GET_DUMPABLE,
+    libc::PR_SET_DUMPABLE,
+    libc::PR_GET_KEEPCAPS,
+    libc::PR_SET_NAME,
+    libc::PR_GET_NAME,
+    libc::PR_GET_SECCOMP,
+    libc::PR_SET_KEEPCAPS,
+    libc::PR_CAPBSET_READ,
+    libc::PR_CAPBSET_DROP,
+    libc::PR_CAP_AMBIENT,
+    libc::PR_GET_SECUREBITS,
+    libc::PR_SET_SECUREBITS,
+    libc::PR_SET_TIMERSLACK,
+    libc::PR_GET_TIMERSLACK,
+    libc::PR_SET_CHILD_SUBREAPER,
+    libc::PR_GET_CHILD_SUBREAPER,
+    libc::PR_SET_NO_NEW_PRIVS,
+    libc::PR_GET_NO_NEW_PRIVS,
+    libc::PR_GET_THP_DISABLE,
+];
+
+fn other_process_options() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let others: Result<Vec<_>, _> = PROCESS_OPTIONS
+        .iter()
+        .map(|option| when(0, Op::Ne, u64::from(option.cast_unsigned())))
+        .collect();
+    Ok(vec![SeccompRule::new(others?)?])
+}
+
+/// Filters and protocols that the kernel keeps for a socket.
+fn programs_of_sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    const ATTACH_FILTER: i32 = 26;
+    const ATTACH_BPF: i32 = 50;
+    const ATTACH_REUSEPORT_CBPF: i32 = 51;
+    const ATTACH_REUSEPORT_EBPF: i32 = 52;
+    const TCP_ULP: i32 = 31;
+    let number = |value: i32| u64::from(value.cast_unsigned());
+    [
+        (libc::SOL_SOCKET, ATTACH_FILTER),
+        (libc::SOL_SOCKET, ATTACH_BPF),
+        (libc::SOL_SOCKET, ATTACH_REUSEPORT_CBPF),
+        (libc::SOL_SOCKET, ATTACH_REUSEPORT_EBPF),
+        (libc::IPPROTO_TCP, TCP_ULP),
+    ]
+    .into_iter()
+    .map(|(level, option)| {
+        SeccompRule::new(vec![
+            when(1, Op::Eq, number(level))?,
+            when(2, Op::Eq, number(option))?,
+        ])
+    })
+    .collect()
+}
 
 /// Memory that is shared without a file stays when a process unmaps its pages, and is seen by nobody.
 fn shared_without_file() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
@@ -142,7 +212,7 @@ fn terminal_input() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 fn sockets(plan: &HelperPlan) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     const TYPE: u64 = 0xf;
     let number = |value: i32| u64::from(value.cast_unsigned());
-    let exposed = plan.measures.walls == ProcessWalls::Refusals
+    let exposed = plan.measures.isolation == ProcessIsolation::Refusals
         && plan.policy.network == ProgramNetwork::None;
     let landlock_refuses_tcp = plan.measures.landlock_abi >= 4;
     let mut families = vec![libc::AF_UNIX, libc::AF_NETLINK];
@@ -159,6 +229,15 @@ fn sockets(plan: &HelperPlan) -> Result<Vec<SeccompRule>, seccompiler::BackendEr
         when(2, Op::Ne, number(libc::NETLINK_ROUTE))?,
     ];
     let mut rules = vec![SeccompRule::new(unknown?)?, SeccompRule::new(netlink)?];
+    // Of the internet's protocols the usual two: others have queues and tables that nobody counts.
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        rules.push(SeccompRule::new(vec![
+            when(0, Op::Eq, number(family))?,
+            when(2, Op::Ne, 0)?,
+            when(2, Op::Ne, number(libc::IPPROTO_TCP))?,
+            when(2, Op::Ne, number(libc::IPPROTO_UDP))?,
+        ])?);
+    }
     if exposed && landlock_refuses_tcp {
         for family in [libc::AF_INET, libc::AF_INET6] {
             for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
@@ -207,5 +286,7 @@ mod tests {
         assert!(allowed().is_ok());
         assert!(shared_without_file().is_ok());
         assert!(socket_buffers().is_ok());
+        assert!(other_process_options().is_ok());
+        assert!(programs_of_sockets().is_ok());
     }
 }

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 
 use super::report::Reporter;
 use super::usage;
-use crate::plan::{HelperPlan, ProcessWalls};
+use crate::plan::{HelperPlan, ProcessIsolation};
 use crate::verdict::HelperReport;
 
 /// How often is counted what the program uses.
@@ -121,11 +121,11 @@ impl Supervisor<'_> {
     }
 
     fn stop_if_too_much(&self) -> bool {
-        let walls = self.plan.measures.walls;
+        let isolation = self.plan.measures.isolation;
         let limits = &self.plan.policy.limits;
         let counted = match self.plan.sealed_memory {
-            true => usage::measure_everything(walls, limits.memory_bytes),
-            false => usage::measure(walls, limits.memory_bytes),
+            true => usage::measure_everything(isolation, limits.memory_bytes),
+            false => usage::measure(isolation, limits.memory_bytes),
         };
         let Some(cause) = counted.judge(limits) else {
             return false;
@@ -137,11 +137,11 @@ impl Supervisor<'_> {
 
     /// Ends everything that the program started.
     pub(super) fn kill_all(&self) {
-        match self.plan.measures.walls {
-            ProcessWalls::Namespaces => {
+        match self.plan.measures.isolation {
+            ProcessIsolation::Namespaces => {
                 let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
             }
-            ProcessWalls::Refusals => self.kill_descendants(),
+            ProcessIsolation::Refusals => self.kill_descendants(),
         }
     }
 
@@ -149,7 +149,7 @@ impl Supervisor<'_> {
     fn kill_descendants(&self) {
         const ROUNDS: usize = 1000;
         for _ in 0..ROUNDS {
-            let left = usage::pids(ProcessWalls::Refusals);
+            let left = usage::pids(ProcessIsolation::Refusals);
             if left.is_empty() {
                 return;
             }

@@ -12,7 +12,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{Pid, SysconfVar, getpid, sysconf};
 
 use super::view;
-use crate::plan::ProcessWalls;
+use crate::plan::ProcessIsolation;
 use crate::verdict::Usage;
 
 /// One line of the process table.
@@ -25,8 +25,8 @@ struct ProcessTableLine {
 
 /// What everything that runs here uses at this moment. Memory up to `limit` may be counted more
 /// than once where processes share it.
-pub(super) fn measure(walls: ProcessWalls, limit: u64) -> Usage {
-    let processes = descendants(walls);
+pub(super) fn measure(isolation: ProcessIsolation, limit: u64) -> Usage {
+    let processes = descendants(isolation);
     let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     let page = page
         .and_then(|page| u64::try_from(page).ok())
@@ -44,7 +44,7 @@ pub(super) fn measure(walls: ProcessWalls, limit: u64) -> Usage {
         };
         usage.memory_bytes = processes.iter().map(share).sum();
     }
-    if let (ProcessWalls::Namespaces, Ok(space)) = (walls, statvfs(view::TEMPORARY)) {
+    if let (ProcessIsolation::Namespaces, Ok(space)) = (isolation, statvfs(view::TEMPORARY)) {
         usage.temporary_full = space.blocks() > 0 && space.blocks_available() == 0;
         usage.temporary_files_full = space.files() > 0 && space.files_available() == 0;
     }
@@ -54,9 +54,9 @@ pub(super) fn measure(walls: ProcessWalls, limit: u64) -> Usage {
 /// The same where nobody else counts and the program is a stranger's: also what temporary files
 /// hold, the tables that the kernel keeps for mapped memory, and the most that its buffers can hold.
 /// Memory without a name is not given at all, see `seccomp`.
-pub(super) fn measure_everything(walls: ProcessWalls, limit: u64) -> Usage {
-    let mut usage = measure(walls, limit);
-    let processes: Vec<i32> = descendants(walls).into_keys().collect();
+pub(super) fn measure_everything(isolation: ProcessIsolation, limit: u64) -> Usage {
+    let mut usage = measure(isolation, limit);
+    let processes: Vec<i32> = descendants(isolation).into_keys().collect();
     let mut mapped: u64 = processes.iter().map(|pid| mapped_by(*pid)).sum();
     if mapped > limit {
         let share = |pid: &i32| {
@@ -164,21 +164,21 @@ fn status_field(status: &str, field: &str) -> u64 {
 }
 
 /// Everybody who came from this process.
-pub(super) fn pids(walls: ProcessWalls) -> Vec<Pid> {
-    let processes = descendants(walls);
+pub(super) fn pids(isolation: ProcessIsolation) -> Vec<Pid> {
+    let processes = descendants(isolation);
     processes.into_keys().map(Pid::from_raw).collect()
 }
 
-fn descendants(walls: ProcessWalls) -> BTreeMap<i32, ProcessTableLine> {
+fn descendants(isolation: ProcessIsolation) -> BTreeMap<i32, ProcessTableLine> {
     let mut all = table();
     let own = getpid().as_raw();
-    match walls {
+    match isolation {
         // Everybody else here came from this process.
-        ProcessWalls::Namespaces => {
+        ProcessIsolation::Namespaces => {
             all.remove(&own);
             all
         }
-        ProcessWalls::Refusals => {
+        ProcessIsolation::Refusals => {
             let parents: BTreeMap<i32, i32> = all
                 .iter()
                 .map(|(pid, process)| (*pid, process.parent))

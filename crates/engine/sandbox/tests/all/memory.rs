@@ -167,6 +167,95 @@ attempt("a socket that holds more", larger)
     });
 }
 
+/// Nor memory that the kernel holds on to for somebody: pages in pipes and sockets, filters, rules, tables.
+#[test]
+fn memory_of_the_kernel_is_not_given() {
+    let test = "memory of the kernel";
+    if probe().has(Primitive::Cgroup) {
+        record_skip("the kernel's control groups count it", test);
+        return;
+    }
+    const ATTEMPTS: [&str; 11] = [
+        "pages of a process in a pipe",
+        "pages of one pipe in another",
+        "a second end of a pipe's pages",
+        "a table of futexes",
+        "huge pages",
+        "huge pages again",
+        "rules of landlock",
+        "a filter of system calls",
+        "a filter of a socket",
+        "a socket with many ways",
+        "a socket with half a checksum",
+    ];
+    let node = r#"
+        const perl = (text) => run("perl", "-MSocket", "-e", text);
+        const call = (...args) => () => perl(`exit(syscall(${args.join(",")}) == -1 ? $!+0 : 0)`);
+        const pipes = "pipe(R, W); pipe(S, X); syswrite(W, 'abc');";
+        const ends = (body) => () => perl(`${pipes} exit((${body}) == -1 ? $!+0 : 0)`);
+        attempt("pages of a process in a pipe", ends(
+            "$b = 'x' x 4096, $v = pack('QQ', unpack('Q', pack('P', $b)), 4096), syscall(278, fileno(W), $v, 1, 0)"));
+        attempt("pages of one pipe in another", ends("syscall(275, fileno(R), 0, fileno(X), 0, 1, 0)"));
+        attempt("a second end of a pipe's pages", ends("syscall(276, fileno(R), fileno(X), 1, 0)"));
+        attempt("a table of futexes", call(157, 78, 1, 16, 0, 0));
+        attempt("huge pages", () => {
+            const status = fs.readFileSync("/proc/self/status", "utf8");
+            if (/^THP_enabled:\s*0$/m.test(status)) throw new Error("none");
+        });
+        attempt("huge pages again", call(157, 41, 0, 0, 0, 0));
+        attempt("rules of landlock", call(444, 0, 0, 1));
+        attempt("a filter of system calls", call(317, 2, 0, "pack('L', 0x7fff0000)"));
+        attempt("a filter of a socket", () => perl("socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0);" +
+            "$p = pack('SCCL', 6, 0, 0, 65535); exit(setsockopt(A, SOL_SOCKET, 26, pack('Sx6P', 1, $p)) ? 0 : 1)"));
+        attempt("a socket with many ways", call(41, 2, 1, 262));
+        attempt("a socket with half a checksum", call(41, 2, 2, 136));
+    "#;
+    let python = r#"
+import ctypes, struct
+def pipes():
+    r, w = os.pipe()
+    s, x = os.pipe()
+    os.write(w, b"abc")
+    return r, w, s, x
+def pages():
+    r, w, s, x = pipes()
+    page = ctypes.create_string_buffer(4096)
+    vector = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(page), 4096))
+    syscall(278, w, vector, 1, 0)
+def spliced():
+    r, w, s, x = pipes()
+    syscall(275, r, 0, x, 0, 1, 0)
+def twice():
+    r, w, s, x = pipes()
+    syscall(276, r, x, 1, 0)
+def huge():
+    if any(line.split() == ["THP_enabled:", "0"] for line in open("/proc/self/status")):
+        raise OSError("none")
+def filtered():
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 65535))
+    one.setsockopt(socket.SOL_SOCKET, 26, struct.pack("H6xQ", 1, ctypes.addressof(code)))
+def action():
+    number = ctypes.c_uint32(0x7fff0000)
+    syscall(317, 2, 0, ctypes.byref(number))
+attempt("pages of a process in a pipe", pages)
+attempt("pages of one pipe in another", spliced)
+attempt("a second end of a pipe's pages", twice)
+attempt("a table of futexes", lambda: syscall(157, 78, 1, 16, 0, 0))
+attempt("huge pages", huge)
+attempt("huge pages again", lambda: syscall(157, 41, 0, 0, 0, 0))
+attempt("rules of landlock", lambda: syscall(444, 0, 0, 1))
+attempt("a filter of system calls", action)
+attempt("a filter of a socket", filtered)
+attempt("a socket with many ways", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+attempt("a socket with half a checksum", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136))
+"#;
+    in_each_language(test, |language, interpreter| {
+        let program = Hostile::new(language, interpreter, &source(language, node, python));
+        program.run(strict()).assert_refused(&ATTEMPTS);
+    });
+}
+
 /// No privilege over files is left, nor a way to get one.
 #[test]
 fn no_privilege_survives() {

@@ -1,9 +1,11 @@
 // Keeps what the JavaScript engine made of modules, so that the next process need not make it again.
 //
-// One file has the code of all modules that were loaded with one copy of the SDK, by the digest of
-// their text. It is read at the start, checked as a whole, and written at the end if something was
-// new. Writers write beside it and rename: processes that end at the same time lose each other's
-// news at worst. What is damaged, or was made by another version of Node.js, is as good as absent.
+// One file has the code of all installed modules that were loaded with one copy of the SDK, by the
+// digest of their name and text: code remembers the name it was made under, which traces show. A
+// program's own files are small, and often in another folder the next time. The file is read at the
+// start, checked as a whole, and written at the end if something was new. Writers write beside it and
+// rename: processes that end at the same time lose each other's news at worst. What is damaged, or was
+// made by another version of Node.js, is as good as absent.
 "use strict";
 
 const crypto = require("node:crypto");
@@ -14,6 +16,8 @@ const vm = require("node:vm");
 
 // Above this it is begun anew.
 const LARGEST = 64 * 1024 * 1024;
+
+const installed = /[\\/]node_modules[\\/]/;
 
 const digestOf = (data) => crypto.createHash("sha256").update(data).digest("base64");
 
@@ -30,7 +34,7 @@ function keepCode(folder, owner, isKept = importsNothingLater) {
     const compile = Module.prototype._compile;
     Module.prototype._compile = function (text, filename, format, ...rest) {
         const plain = typeof text === "string" && !text.startsWith("#!") && (format ?? "commonjs") === "commonjs";
-        const script = plain && isKept(text) ? scriptOf(text, filename) : undefined;
+        const script = plain && installed.test(filename) && isKept(text) ? scriptOf(text, filename) : undefined;
         if (script === undefined) {
             return compile.call(this, text, filename, format, ...rest);
         }
@@ -39,7 +43,7 @@ function keepCode(folder, owner, isKept = importsNothingLater) {
     };
 
     function scriptOf(text, filename) {
-        const digest = digestOf(text);
+        const digest = digestOf(`${filename}\0${text}`);
         const cachedData = kept.get(digest);
         try {
             const columnOffset = -Module.wrapper[0].length;
