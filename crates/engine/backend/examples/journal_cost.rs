@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
-    Backend, BackendOptions, Environment, Keyring, Owner, SessionRequest, StackRef, StackSession,
-    UpdateInfo, UpdateKind, UpdateResult,
+    Backend, BackendOptions, EnvironmentVariables, Keyring, Owner, SessionRequest, StackRef,
+    StackSession, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{
     ActId, JournalChange, JournalEntry, OperationKind, PendingOperation, ResourceState, Snapshot,
@@ -39,7 +39,7 @@ async fn measure(size: usize) -> Result<serde_json::Value> {
     let folder = tempfile::tempdir()?;
     let address = StorageAddress::Local(folder.path().to_owned());
     let options = BackendOptions::default();
-    let backend = Backend::open(&address, &Environment::fixed([]), options).await?;
+    let backend = Backend::open(&address, &EnvironmentVariables::fixed([]), options).await?;
     let stack = backend.stack(StackRef::new("bench", "dev")?);
     stack.create(Owner::current("bench")).await?;
     let first = stack.begin(request()).await?;
@@ -101,7 +101,7 @@ fn request() -> SessionRequest {
     SessionRequest {
         kind: UpdateKind::Update,
         owner: Owner::current("bench"),
-        keyring: Keyring::new(Environment::fixed([])),
+        keyring: Keyring::new(EnvironmentVariables::fixed([])),
         secrets: Default::default(),
         expected: None,
     }

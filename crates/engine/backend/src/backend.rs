@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nimbus_document::Document;
 
 use crate::clock::{LeaseClock, SystemLeaseClock};
-use crate::environment::Environment;
+use crate::environment::EnvironmentVariables;
 use crate::error::BackendError;
 use crate::layout::{META, META_CONTENT, STACKS, is_legacy_checkpoint, stack_of_checkpoint};
 use crate::lease::LeaseSettings;
@@ -42,7 +42,7 @@ impl Default for BackendOptions {
 
 impl BackendOptions {
     /// The defaults, as far as the official command line's own variables do not say otherwise.
-    pub fn from_environment(environment: &Environment) -> Self {
+    pub fn from_environment(environment: &EnvironmentVariables) -> Self {
         let disabled = [
             "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS",
             "PULUMI_DISABLE_CHECKPOINT_BACKUPS",
@@ -64,7 +64,7 @@ pub fn choose_address(
     asked: Option<&str>,
     project: Option<&Project>,
     directory: &Path,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Result<StorageAddress, BackendError> {
     let from_environment = environment.non_empty("PULUMI_BACKEND_URL");
     if let Some(text) = asked.map(str::to_owned).or(from_environment) {
@@ -95,7 +95,7 @@ impl Backend {
     /// Opens what an address names. Nothing is written, and an empty place is an empty backend.
     pub async fn open(
         address: &StorageAddress,
-        environment: &Environment,
+        environment: &EnvironmentVariables,
         options: BackendOptions,
     ) -> Result<Self, BackendError> {
         let place = BackendLocation::open(address, environment)?;

@@ -33,14 +33,16 @@ pub const ENGINE_VERSION: &str = concat!("nimbus-v", env!("CARGO_PKG_VERSION"));
 pub use backend::{Backend, BackendOptions, choose_address};
 pub use clock::{LeaseClock, SystemLeaseClock};
 pub use digest::{Digest, DigestError};
-pub use environment::Environment;
+pub use environment::EnvironmentVariables;
 pub use error::BackendError;
 pub use journal::{Damaged, JournalReadError};
 pub use lease::{
     HeldBy, Lease, LeaseError, LeaseSettings, Owner, PulumiLock, PulumiLockContent, Unlocked,
 };
 pub use names::{NameError, ORGANIZATION, StackRef};
-pub use recovery::{JournalFate, KnownAct, RecordedOutcome, RecoveryReport, TornEnd, UnknownAct};
+pub use recovery::{
+    JournalOutcome, KnownAct, RecordedOutcome, RecoveryReport, TornEnd, UnknownAct,
+};
 pub use secrets::{
     DeclaredSecrets, Keyring, PASSPHRASE, PASSPHRASE_FILE, SecretsError, StackSecrets, passphrase,
 };

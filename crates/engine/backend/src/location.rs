@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::environment::Environment;
+use crate::environment::EnvironmentVariables;
 use crate::store::{GIVEN, LocalStorage, RemoteStorage, Storage, StorageAddress, StorageError};
 
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) enum BackendLocation {
 impl BackendLocation {
     pub(crate) fn open(
         address: &StorageAddress,
-        environment: &Environment,
+        environment: &EnvironmentVariables,
     ) -> Result<Self, StorageError> {
         Ok(match address {
             StorageAddress::Local(root) => Self::Local(LocalStorage::new(root)),

@@ -42,7 +42,7 @@ pub struct RecoveryReport {
     pub unknown: Vec<UnknownAct>,
     /// An unfinished last line that was cut off.
     pub torn: Option<TornEnd>,
-    pub fate: JournalFate,
+    pub journal: JournalOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub struct TornEnd {
 
 /// What became of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JournalFate {
+pub enum JournalOutcome {
     /// It was only looked at.
     Waiting,
     /// It is part of the state now, and lies where `evidence` says.
@@ -104,7 +104,7 @@ impl Stack {
             &left_over,
             &entries,
             None,
-            JournalFate::Waiting,
+            JournalOutcome::Waiting,
         )))
     }
 
@@ -161,6 +161,8 @@ impl Stack {
         left_over: &LeftOver,
         keyring: &Arc<Keyring>,
     ) -> Result<RecoveryReport, BackendError> {
+        // A journal is found by its folder, and folders can be renamed or copied by hand. Its entries name
+        // resources of the other stack: applied here they would make this one believe that it owns them.
         if left_over.header.stack != self.stack.to_string() {
             let reason = format!("it belongs to {}", left_over.header.stack);
             return Err(BackendError::Replay {
@@ -181,7 +183,7 @@ impl Stack {
                 left_over,
                 &entries,
                 None,
-                JournalFate::WasCompacted { evidence },
+                JournalOutcome::WasCompacted { evidence },
             ));
         }
         // Entries name resources by their place in the state that they started from. Applied to
@@ -194,12 +196,15 @@ impl Stack {
         }
         let (entries, bytes) = self.compacted(left_over, &stored, keyring)?;
         let torn = left_over.cut_torn_end(&self.stack, self.now()).await?;
+        // Before the save: a crash between the two finds either the old state, to which the journal is
+        // applied again, or the one that this digest names, to which it is not. Closed after the save, a
+        // crash in between would leave a state that is neither the journal's base nor known to hold it.
         left_over.close(Digest::of(&bytes)).await?;
         let (stored, version) = self.save(lease, Some(&stored), bytes).await?;
         self.record(&self.interruption(left_over), &stored).await?;
         let evidence = left_over.archive(&self.stack, self.now()).await?;
-        let fate = JournalFate::Compacted { version, evidence };
-        Ok(report(left_over, &entries, torn, fate))
+        let journal = JournalOutcome::Compacted { version, evidence };
+        Ok(report(left_over, &entries, torn, journal))
     }
 
     /// The state that the journal makes of the one it started from.
@@ -255,6 +260,9 @@ impl Stack {
         decoded.collect()
     }
 
+    /// The entry in the history. It says failed although every act in the journal may have worked: the
+    /// operation never said that it was done, and whoever reads `succeeded` takes all of the program for
+    /// deployed. The format of Pulumi's history has no word of its own for it.
     fn interruption(&self, left_over: &LeftOver) -> UpdateInfo {
         UpdateInfo {
             kind: left_over.header.operation.clone(),
@@ -312,7 +320,7 @@ fn report(
     left_over: &LeftOver,
     entries: &[JournalEntry],
     evidence: Option<String>,
-    fate: JournalFate,
+    journal: JournalOutcome,
 ) -> RecoveryReport {
     let mut begun: BTreeMap<ActId, &PendingOperation> = BTreeMap::new();
     let mut messages: BTreeMap<ActId, String> = BTreeMap::new();
@@ -363,7 +371,7 @@ fn report(
             bytes: torn.len(),
             evidence,
         }),
-        fate,
+        journal,
     }
 }
 

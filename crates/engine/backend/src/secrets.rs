@@ -20,7 +20,7 @@ use nimbus_engine_model::secrets::{
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
-use crate::environment::Environment;
+use crate::environment::EnvironmentVariables;
 
 pub(crate) use cloud::CloudKey;
 
@@ -48,7 +48,7 @@ pub enum SecretsError {
 }
 
 /// The passphrase from the environment. It may be empty, but it must be set.
-pub fn passphrase(environment: &Environment) -> Result<Zeroizing<String>, SecretsError> {
+pub fn passphrase(environment: &EnvironmentVariables) -> Result<Zeroizing<String>, SecretsError> {
     if let Some(passphrase) = environment.get(PASSPHRASE) {
         return Ok(Zeroizing::new(passphrase));
     }
@@ -67,13 +67,13 @@ pub fn passphrase(environment: &Environment) -> Result<Zeroizing<String>, Secret
 
 /// Keys that were derived already, for stacks of one owner: they all open with one passphrase.
 pub struct Keyring {
-    environment: Environment,
+    environment: EnvironmentVariables,
     managers: Mutex<BTreeMap<String, Arc<PassphraseManager>>>,
     data_keys: Mutex<BTreeMap<CloudKey, Arc<SymmetricCrypter>>>,
 }
 
 impl Keyring {
-    pub fn new(environment: Environment) -> Arc<Self> {
+    pub fn new(environment: EnvironmentVariables) -> Arc<Self> {
         Arc::new(Self {
             environment,
             managers: Mutex::default(),
@@ -82,7 +82,7 @@ impl Keyring {
     }
 
     /// The variables that the passphrase comes from.
-    pub fn environment(&self) -> &Environment {
+    pub fn environment(&self) -> &EnvironmentVariables {
         &self.environment
     }
 
@@ -310,7 +310,8 @@ mod tests {
 
     #[test]
     fn the_passphrase_may_be_empty_but_must_be_set() {
-        let set = |variables: [(&str, &str); 1]| passphrase(&Environment::fixed(variables));
+        let set =
+            |variables: [(&str, &str); 1]| passphrase(&EnvironmentVariables::fixed(variables));
         assert_eq!(*set([(PASSPHRASE, "")]).unwrap(), "");
         assert_eq!(*set([(PASSPHRASE, " p ")]).unwrap(), " p ");
         let missing = set([("OTHER", "")]).unwrap_err().to_string();
@@ -330,20 +331,20 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "hunter2\n").unwrap();
         let path = file.path().to_str().unwrap();
-        let environment = Environment::fixed([(PASSPHRASE_FILE, path)]);
+        let environment = EnvironmentVariables::fixed([(PASSPHRASE_FILE, path)]);
         assert_eq!(*passphrase(&environment).unwrap(), "hunter2");
-        let both = Environment::fixed([(PASSPHRASE_FILE, path), (PASSPHRASE, "first")]);
+        let both = EnvironmentVariables::fixed([(PASSPHRASE_FILE, path), (PASSPHRASE, "first")]);
         assert_eq!(*passphrase(&both).unwrap(), "first");
     }
 
     #[test]
     fn an_official_salt_opens_and_a_wrong_passphrase_does_not() {
-        let keyring = Keyring::new(Environment::fixed([(PASSPHRASE, "password")]));
+        let keyring = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "password")]));
         let secrets = StackSecrets::with_salt(&keyring, Some(OFFICIAL));
         let ciphertext = secrets.encrypt("x").unwrap();
         assert_eq!(*secrets.decrypt(&ciphertext).unwrap(), "x");
         assert_eq!(secrets.created_salt(), None);
-        let wrong = Keyring::new(Environment::fixed([(PASSPHRASE, "other")]));
+        let wrong = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "other")]));
         let error = StackSecrets::with_salt(&wrong, Some(OFFICIAL))
             .crypter()
             .err();
@@ -355,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_stack_without_secrets_needs_no_passphrase_until_the_first_one() {
-        let nobody = Keyring::new(Environment::fixed([]));
+        let nobody = Keyring::new(EnvironmentVariables::fixed([]));
         let secrets = StackSecrets::new(&nobody, None);
         assert_eq!(secrets.provider(), None);
         assert_eq!(secrets.decrypt("v1:x"), Err(CryptError::NoProvider));
@@ -365,7 +366,7 @@ mod tests {
         ));
         assert_eq!(secrets.provider(), None);
 
-        let keyring = Keyring::new(Environment::fixed([(PASSPHRASE, "p")]));
+        let keyring = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "p")]));
         let secrets = StackSecrets::new(&keyring, None);
         let ciphertext = secrets.encrypt("x").unwrap();
         let salt = secrets.created_salt().unwrap();
@@ -376,13 +377,13 @@ mod tests {
 
     #[test]
     fn stacks_of_one_keyring_share_a_key() {
-        let keyring = Keyring::new(Environment::fixed([(PASSPHRASE, "p")]));
+        let keyring = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "p")]));
         let [first, second] = [(); 2].map(|()| StackSecrets::new(&keyring, None));
         let ciphertext = first.encrypt("x").unwrap();
         second.encrypt("y").unwrap();
         assert_eq!(first.provider(), second.provider());
         assert_eq!(*second.decrypt(&ciphertext).unwrap(), "x");
-        let stranger = Keyring::new(Environment::fixed([(PASSPHRASE, "p")]));
+        let stranger = Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, "p")]));
         let third = StackSecrets::new(&stranger, None);
         third.encrypt("z").unwrap();
         assert_ne!(third.provider(), first.provider());
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn other_providers_are_named_in_the_refusal() {
-        let keyring = Keyring::new(Environment::fixed([]));
+        let keyring = Keyring::new(EnvironmentVariables::fixed([]));
         let provider = SecretsProvider {
             kind: "awskms".into(),
             state: serde_json::Value::Null,

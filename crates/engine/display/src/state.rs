@@ -193,7 +193,7 @@ impl DisplayState {
             match diagnostic.severity {
                 Severity::Error => row.messages.errors += 1,
                 Severity::Warning => row.messages.warnings += 1,
-                Severity::Info | Severity::Debug => row.messages.infos += 1,
+                Severity::Info | Severity::Notice | Severity::Debug => row.messages.infos += 1,
             }
             row.progress = Some(clean_line(&diagnostic.message));
         }

@@ -95,7 +95,7 @@ pub(crate) fn diagnostic_lines(diagnostic: &Diagnostic, indent: &str) -> Vec<Sty
         Severity::Error => Some((Tone::Error, "error: ")),
         Severity::Warning => Some((Tone::Warning, "warning: ")),
         Severity::Debug => Some((Tone::Dim, "debug: ")),
-        Severity::Info => None,
+        Severity::Info | Severity::Notice => None,
     };
     let text = clean(&diagnostic.message);
     let mut label = label;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_ports::ProviderHost;
 
@@ -34,7 +34,7 @@ pub enum ProviderSource {
     /// configuration's secrets are is given resolved.
     Simulated {
         host: Arc<dyn ProviderHost>,
-        environment: Environment,
+        environment: EnvironmentVariables,
         config: ResolvedConfig,
     },
 }
@@ -47,7 +47,7 @@ pub fn engine_for(kind: EngineKind, providers: ProviderSource) -> Box<dyn Engine
                 Some(packages) => Processes::new().sharing(packages),
                 None => Processes::new(),
             };
-            let environment = Environment::process();
+            let environment = EnvironmentVariables::process();
             Box::new(EmbeddedEngine::with(environment, Arc::new(processes)))
         }
         // Which processes it shares is its own business.

@@ -22,6 +22,7 @@ mod notices;
 mod official;
 mod plan;
 mod processes;
+mod project_parts;
 mod redact;
 mod report;
 mod request;
@@ -32,6 +33,7 @@ mod scratch;
 mod secrets_seen;
 mod selection;
 mod spans;
+mod stack_grant;
 mod stacks;
 mod state_edits;
 mod unknown;
@@ -48,23 +50,26 @@ pub use factory::{EngineKind, ProviderSource, engine_for};
 pub use given::GivenConfig;
 /// How programs are kept from everything else.
 pub use nimbus_engine_language::translate_if_asked;
-pub use nimbus_engine_sandbox::{Allowances, ProgramNetwork, SandboxSettings};
+pub use nimbus_engine_sandbox::{
+    Allowances, Helper, IsolationMode, Probe, ProgramNetwork, SandboxSettings,
+};
 pub use notices::{describe as describe_interruption, recovered as announce_recovery};
 pub use official::OfficialEngine;
 pub use plan::{PlanError, SealedPart};
 pub use processes::Processes;
 pub use report::OperationReport;
 pub use request::{
-    ImportItem, OperationAction, OperationMode, OperationRequest, PolicyPackRequest,
-    ResourceSelection, RunOptions, StackLocation,
+    ImportItem, OperationOptions, OperationRequest, PolicyPackRequest, ResourceSelection,
+    StackLocation, StateLocation,
 };
 pub use required::{plugin_folder, refused_provider, required_plugins};
 pub use runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 pub use selection::{StackSelection, selected_stack};
+pub use stack_grant::StackGrant;
 pub use stacks::{NeighbourOutputs, stack_outputs};
 pub use state_edits::{PreparedEdit, PreparedMove};
 pub use unknown::unknown_outcomes_help;
 pub use workspace::{
-    BACKEND_VARIABLE, DEFAULT_BACKEND, StackAccess, StackWorkspace, backend_address, backend_of,
-    find_project, refuse_secrets_service,
+    BACKEND_VARIABLE, DEFAULT_BACKEND, GrantedBackend, StackAccess, StackWorkspace,
+    backend_address, backend_of, find_project, refuse_secrets_service,
 };

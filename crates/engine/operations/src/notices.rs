@@ -1,6 +1,6 @@
 //! What an operation says about those before and beside it.
 
-use nimbus_engine_backend::{HeldBy, JournalFate, RecoveryReport, StackRef};
+use nimbus_engine_backend::{HeldBy, JournalOutcome, RecoveryReport, StackRef};
 use nimbus_engine_model::integrity::IntegrityFinding;
 use nimbus_engine_ports::{Diagnostic, EngineEvent, EventSink, Severity};
 
@@ -31,12 +31,12 @@ pub(crate) fn interrupted(events: &dyn EventSink, report: &RecoveryReport) {
 /// What earlier operations had left was settled just now.
 pub fn recovered(events: &dyn EventSink, reports: &[RecoveryReport]) {
     for report in reports {
-        let end = match &report.fate {
-            JournalFate::Waiting => return interrupted(events, report),
-            JournalFate::Compacted { version, evidence } => format!(
+        let end = match &report.journal {
+            JournalOutcome::Waiting => return interrupted(events, report),
+            JournalOutcome::Compacted { version, evidence } => format!(
                 "Its journal is part of the state now, version {version}, and is kept as {evidence}"
             ),
-            JournalFate::WasCompacted { evidence } => {
+            JournalOutcome::WasCompacted { evidence } => {
                 format!("Its state was complete; the journal is kept as {evidence}")
             }
         };

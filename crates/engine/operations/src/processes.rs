@@ -2,38 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::project::{PluginPath, Project};
 use nimbus_engine_backend::{PASSPHRASE, PASSPHRASE_FILE};
 use nimbus_engine_language::{
     LanguageProgram, ProgramEnvironment, ProgramPorts, ProgramSpec, ProjectTrust, Runtime,
-    RuntimeOptions, TypeChecker, WarmStarts, default_packages, install_dependencies,
-    install_python_dependencies, python_environment,
+    TypeChecker, WarmStarts, default_packages, install_dependencies, install_python_dependencies,
+    python_environment,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::{
     BuiltinProvider, EngineEndpoint, HookRegistry, Listen, OwnFiles, OwnFilesHost, RunningResources,
 };
 use nimbus_engine_plugin::{
-    HostOptions, KeepWarm, PluginHost, PluginKind, PluginSearch, PluginTimeouts, PolicyPackOptions,
-    ProjectPlugin, ProviderPool, SharedPlugins, Tenancy, UntrustedCode,
+    HostOptions, KeepWarm, PluginHost, PluginSearch, PluginTimeouts, ProviderPool, SharedPlugins,
+    Tenancy, UntrustedCode,
 };
 use nimbus_engine_ports::{
     Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, Program, ProviderHost, Severity,
 };
 use nimbus_engine_sandbox::{ProgramNetwork, Sandbox, SandboxSettings};
-use serde_json::Value;
 
 use crate::assets;
 use crate::callback_servers::CallbackPorts;
 use crate::host::BuiltInHost;
 use crate::isolation;
-use crate::request::{OperationMode, PolicyPackRequest, RunOptions};
+use crate::project_parts::{
+    Language, config_json, pack_options, program_folder, project_plugins, runtime_options,
+};
+use crate::request::OperationOptions;
 use crate::required::packages_of;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 
@@ -218,7 +219,6 @@ impl Processes {
         let mut environment = self.environment.clone();
         environment.retain(|name, _| !NOT_FOR_PROGRAMS.iter().any(|hidden| name == hidden));
         let project = &setup.workspace.project;
-        // Where a project may lead, its program may read: what programs share lies there.
         let sandbox = setup.request.options.sandbox.as_ref();
         let readable = sandbox.map(|settings| settings.roots.clone());
         ProgramSpec {
@@ -375,7 +375,7 @@ impl ProgramIsolation {
     }
 
     /// Where dynamic providers and policy packs run, if they are strangers'.
-    fn strangers_code(&self, options: &RunOptions) -> Option<UntrustedCode> {
+    fn strangers_code(&self, options: &OperationOptions) -> Option<UntrustedCode> {
         let (settings, sandbox) = (options.sandbox.as_ref()?, self.sandbox.clone()?);
         sandbox.is_strict().then(|| UntrustedCode {
             sandbox,
@@ -417,29 +417,6 @@ fn cache(environment: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     cache.map(|cache| cache.join("nimbus"))
 }
 
-/// The program's language, as the project says.
-pub(crate) struct Language {
-    pub(crate) runtime: Runtime,
-    pub(crate) options: RuntimeOptions,
-}
-
-impl Language {
-    /// An operation that runs no program gets along without a language.
-    pub(crate) fn of(project: &Project, needed: bool) -> Result<Option<Self>> {
-        let name = project.runtime.as_ref().map_or("", |runtime| &runtime.name);
-        let runtime = match Runtime::parse(name) {
-            Ok(runtime) => runtime,
-            Err(_) if !needed => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let options = project.runtime.clone().unwrap_or_default().options;
-        Ok(Some(Self {
-            runtime,
-            options: RuntimeOptions::new(options),
-        }))
-    }
-}
-
 struct RunningProcesses {
     endpoint: EngineEndpoint,
     plugins: Arc<PluginHost>,
@@ -477,111 +454,6 @@ impl OperationRuntime for RunningProcesses {
         self.plugins.shutdown().await;
         self.endpoint.stop().await;
     }
-}
-
-/// Where the program's code is: its entry, or the folder of its entry.
-fn program_folder(project: &Project) -> PathBuf {
-    let root = project.directory();
-    match project.main.as_deref() {
-        None | Some("") => root.to_owned(),
-        Some(main) => {
-            let entry = root.join(main);
-            match entry.parent() {
-                Some(folder) if entry.is_file() => folder.to_owned(),
-                _ => entry,
-            }
-        }
-    }
-}
-
-fn project_plugins(project: &Project) -> Result<Vec<ProjectPlugin>> {
-    let plugins = &project.plugins;
-    let providers = plugins
-        .providers
-        .iter()
-        .map(|path| (PluginKind::Resource, path));
-    let analyzers = plugins
-        .analyzers
-        .iter()
-        .map(|path| (PluginKind::Analyzer, path));
-    providers
-        .chain(analyzers)
-        .map(|(kind, path)| project_plugin(kind, path, project.directory()))
-        .collect()
-}
-
-fn project_plugin(kind: PluginKind, path: &PluginPath, root: &Path) -> Result<ProjectPlugin> {
-    let version = path
-        .version
-        .as_deref()
-        .map(semver::Version::parse)
-        .transpose();
-    let version = version.map_err(|error| {
-        let message = format!(
-            "the version of the plugin {} is not one: {error}",
-            path.name
-        );
-        Error::new(ErrorCode::PROJECT_INVALID, message)
-            .with_help("write it as 1.2.3 under `plugins` in Pulumi.yaml")
-    })?;
-    Ok(ProjectPlugin {
-        kind,
-        name: path.name.clone(),
-        version,
-        folder: root.join(&path.path),
-    })
-}
-
-fn runtime_options(project: &Project) -> BTreeMap<String, String> {
-    let options = project.runtime.iter().flat_map(|runtime| &runtime.options);
-    options
-        .map(|(name, value)| {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            (name.clone(), text)
-        })
-        .collect()
-}
-
-fn config_json(values: &BTreeMap<String, String>) -> String {
-    serde_json::to_string(values).expect("texts have a JSON form")
-}
-
-fn pack_options(
-    request: &PolicyPackRequest,
-    setup: &RuntimeSetup<'_>,
-) -> Result<PolicyPackOptions> {
-    let policies = request.config.as_deref().map(policy_config).transpose()?;
-    Ok(PolicyPackOptions {
-        folder: request.folder.clone(),
-        policies,
-        stack: setup.context.stack.clone(),
-        project: setup.context.project.clone(),
-        organization: setup.context.organization.clone(),
-        dry_run: setup.request.mode == OperationMode::Preview,
-        config: setup.config.values.clone(),
-        config_secret_keys: setup.config.secret_keys.clone(),
-        tags: setup.tags.clone(),
-    })
-}
-
-fn policy_config(path: &Path) -> Result<serde_json::Map<String, Value>> {
-    let shown = path.display();
-    // tidy-allow(read): the operator names it on the command line
-    let text = std::fs::read(path).map_err(|error| {
-        Error::new(
-            ErrorCode::FILE_UNREADABLE,
-            format!("cannot read {shown}: {error}"),
-        )
-        .with_source(error)
-    })?;
-    serde_json::from_slice(&text).map_err(|error| {
-        let message = format!("{shown} is not a JSON object: {error}");
-        Error::new(ErrorCode::DOCUMENT_SHAPE, message)
-            .with_help("write an object with one member per policy")
-    })
 }
 
 fn warn(events: &dyn EventSink, message: &str) {

@@ -3,9 +3,46 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nimbus_core::StackOperation;
 use nimbus_engine_model::{Snapshot, Urn};
+
+use crate::stack_grant::StackGrant;
+
+/// Where states are, whatever stacks they are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateLocation {
+    /// The program's folder, or one below it.
+    pub directory: PathBuf,
+    /// Where state is kept; `None` asks the environment, the project and then the user's home.
+    pub backend: Option<String>,
+    /// Which stacks may be opened there.
+    pub granted: StackGrant,
+}
+
+impl StateLocation {
+    /// The place of one of its stacks.
+    pub fn stack(self, name: impl Into<String>) -> StackLocation {
+        StackLocation {
+            directory: self.directory,
+            stack: name.into(),
+            backend: self.backend,
+            granted: self.granted,
+        }
+    }
+}
+
+impl StackLocation {
+    /// Where its state is, with that of others.
+    pub fn states(&self) -> StateLocation {
+        StateLocation {
+            directory: self.directory.clone(),
+            backend: self.backend.clone(),
+            granted: self.granted.clone(),
+        }
+    }
+}
 
 /// Where a stack is: its program and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -16,44 +53,30 @@ pub struct StackLocation {
     pub stack: String,
     /// Where state is kept; `None` asks the environment, the project and then the user's home.
     pub backend: Option<String>,
+    /// Which stacks may be opened there.
+    pub granted: StackGrant,
 }
 
 /// One operation on one stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationRequest {
     pub location: StackLocation,
-    pub action: OperationAction,
-    pub mode: OperationMode,
-    pub options: RunOptions,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum OperationAction {
-    /// Bring the stack to what its program wants.
-    Update,
-    /// Delete what the stack has.
-    Destroy,
-    /// Record what is really there.
-    Refresh,
-    /// Take existing objects under management.
-    Import(Vec<ImportItem>),
-    /// Bring the stack back to a state that was recorded before. An empty one destroys.
-    Restore(Box<Snapshot>),
-}
-
-/// Whether anything happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperationMode {
-    /// Shows what would happen: takes no lease and writes nothing.
-    Preview,
-    Apply,
+    pub operation: StackOperation,
+    pub options: OperationOptions,
 }
 
 /// Steps at once, per processor: most of them wait for a network.
 const STEPS_PER_CPU: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct RunOptions {
+pub struct OperationOptions {
+    /// Show what would happen: takes no lease and writes nothing.
+    pub dry_run: bool,
+    /// What an import takes under management.
+    pub imports: Vec<ImportItem>,
+    /// The state that a restore goes back to. An empty one destroys, and none is refused: what was
+    /// forgotten must not be taken for what was empty.
+    pub restore_to: Option<Arc<Snapshot>>,
     /// How many steps run at once; `None` decides by the machine.
     pub parallel: Option<usize>,
     pub continue_on_error: bool,
@@ -87,7 +110,7 @@ pub struct RunOptions {
     pub sandbox: Option<nimbus_engine_sandbox::SandboxSettings>,
 }
 
-impl RunOptions {
+impl OperationOptions {
     pub fn steps_at_once(&self) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.parallel.unwrap_or_else(|| cpus() * STEPS_PER_CPU)
@@ -145,7 +168,7 @@ pub struct ImportItem {
 impl OperationRequest {
     /// The command that asks for such an operation, by which others know who holds a stack.
     pub(crate) fn command(&self) -> String {
-        let verb = match StackOperation::from(&self.action) {
+        let verb = match self.operation {
             StackOperation::Update => "up",
             operation @ (StackOperation::Destroy
             | StackOperation::Refresh
@@ -157,22 +180,10 @@ impl OperationRequest {
 
     /// Whether the stack's program is run.
     pub fn needs_program(&self) -> bool {
-        match self.action {
-            OperationAction::Update => true,
-            OperationAction::Destroy | OperationAction::Refresh => self.options.run_program,
-            OperationAction::Import(_) | OperationAction::Restore(_) => false,
-        }
-    }
-}
-
-impl From<&OperationAction> for StackOperation {
-    fn from(action: &OperationAction) -> Self {
-        match action {
-            OperationAction::Update => Self::Update,
-            OperationAction::Destroy => Self::Destroy,
-            OperationAction::Refresh => Self::Refresh,
-            OperationAction::Import(_) => Self::Import,
-            OperationAction::Restore(_) => Self::Restore,
+        match self.operation {
+            StackOperation::Update => true,
+            StackOperation::Destroy | StackOperation::Refresh => self.options.run_program,
+            StackOperation::Import | StackOperation::Restore => false,
         }
     }
 }

@@ -11,7 +11,8 @@ use nimbus_engine_plugin::PluginSearch;
 use nimbus_engine_sandbox::SandboxSettings;
 
 use crate::isolation;
-use crate::processes::{Language, tenancy};
+use crate::processes::tenancy;
+use crate::project_parts::Language;
 use crate::workspace::find_project;
 
 /// The packages that a program has installed, as far as they have plugins. What could not be

@@ -7,20 +7,20 @@ use std::path::{Component, Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::{FileMode, unreadable, unwritable};
-use nimbus_engine_backend::Environment;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_backend::project::Project;
 use nimbus_engine_sandbox::SandboxSettings;
 use serde_json::{Map, Value};
 use sha1::{Digest as _, Sha1};
 
-use crate::request::StackLocation;
+use crate::request::StateLocation;
 use crate::workspace::{backend_address, find_project};
 
 /// The stack that is selected in a folder, for whoever names none.
 pub fn selected_stack(
-    location: &StackLocation,
+    location: &StateLocation,
     sandbox: Option<&SandboxSettings>,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Result<String> {
     let (project, _) = find_project(&location.directory, sandbox)?;
     let backend = backend_address(location, Some(&project), environment)?;
@@ -46,7 +46,11 @@ pub struct StackSelection {
 
 impl StackSelection {
     /// `None` when there is no home to remember anything in.
-    pub fn of(project: &Project, backend: &str, environment: &Environment) -> Option<Self> {
+    pub fn of(
+        project: &Project,
+        backend: &str,
+        environment: &EnvironmentVariables,
+    ) -> Option<Self> {
         let home = environment.non_empty("PULUMI_HOME").map(PathBuf::from);
         let user = || Some(PathBuf::from(environment.non_empty("HOME")?).join(".pulumi"));
         let home = home.or_else(user)?;

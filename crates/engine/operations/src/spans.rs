@@ -1,12 +1,12 @@
 //! An operation as a span of the trace: which stack, what is done, how many steps, how it ended.
 
-use nimbus_core::{Result, StackOperation};
+use nimbus_core::Result;
 use nimbus_engine_model::StepOp;
 use tracing::field::Empty;
 use tracing::{Instrument as _, info_span};
 
 use crate::report::OperationReport;
-use crate::request::{OperationMode, OperationRequest};
+use crate::request::OperationRequest;
 
 /// Runs an operation inside its span.
 pub(crate) async fn operation(
@@ -17,8 +17,8 @@ pub(crate) async fn operation(
         target: "nimbus_trace",
         "operation",
         stack = %request.location.stack,
-        action = StackOperation::from(&request.action).as_str(),
-        preview = request.mode == OperationMode::Preview,
+        action = request.operation.as_str(),
+        preview = request.options.dry_run,
         steps = Empty,
         unchanged = Empty,
         outcome = Empty,

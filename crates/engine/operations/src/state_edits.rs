@@ -189,7 +189,7 @@ fn refused(error: EditError, access: &StackAccess) -> Error {
             ErrorCode::RESOURCE_UNKNOWN,
             format!(
                 "`nimbus state ls --stack {}` lists what there is",
-                access.name.stack()
+                nimbus_core::shell_word(access.name.stack())
             ),
         ),
         EditError::Ambiguous { .. } => (

@@ -1,16 +1,16 @@
 //! Acts whose outcome nobody knows, and what may still be done before they are looked up.
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_model::{OperationKind, Snapshot};
 
-use crate::request::{OperationAction, OperationRequest};
+use crate::request::OperationRequest;
 
 /// Goes on only if there are none, if they are looked up first, or if somebody said so. An update over
 /// a create that may have happened makes the object twice, and one over an unknown delete counts on
 /// what may be gone.
 pub(crate) fn refuse_unknown(request: &OperationRequest, snapshot: &Snapshot) -> Result<()> {
     let asked = &request.options;
-    let looks_up = asked.refresh || request.action == OperationAction::Refresh;
+    let looks_up = asked.refresh || request.operation == StackOperation::Refresh;
     if snapshot.pending_operations.is_empty() || looks_up || asked.allow_unknown {
         return Ok(());
     }

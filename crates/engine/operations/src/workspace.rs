@@ -10,13 +10,15 @@ use nimbus_engine_backend::project::{
 };
 use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
-    Backend, BackendError, BackendOptions, Environment, Keyring, Stack, StackRef, StackSecrets,
+    Backend, BackendError, BackendOptions, EnvironmentVariables, Keyring, Stack, StackRef,
+    StackSecrets,
 };
 
 use nimbus_engine_files::ProjectFiles;
 use nimbus_engine_sandbox::SandboxSettings;
 
-use crate::request::StackLocation;
+use crate::request::{StackLocation, StateLocation};
+use crate::stack_grant::StackGrant;
 
 /// Names where state is kept, as the official command line understands it.
 pub const BACKEND_VARIABLE: &str = "PULUMI_BACKEND_URL";
@@ -31,7 +33,7 @@ pub struct StackAccess {
     pub backend: Backend,
     pub name: StackRef,
     pub keyring: Arc<Keyring>,
-    pub environment: Environment,
+    pub environment: EnvironmentVariables,
     /// `None` when there is no project in the folder; then the stack's full name was given.
     pub project: Option<Project>,
 }
@@ -47,18 +49,24 @@ pub struct StackWorkspace {
 }
 
 impl StackAccess {
-    pub async fn open(location: &StackLocation, environment: &Environment) -> Result<Self> {
+    pub async fn open(
+        location: &StackLocation,
+        environment: &EnvironmentVariables,
+    ) -> Result<Self> {
         Self::with_keys(location, &Keyring::new(environment.clone())).await
     }
 
     /// With keys that others use too: deriving one is slow.
     pub async fn with_keys(location: &StackLocation, keyring: &Arc<Keyring>) -> Result<Self> {
-        // tidy-allow(read): for commands on states, which are the operator's
+        if location.granted.is_strangers() {
+            // Nothing is asked of what lies there.
+            return Self::of_project(location, keyring, None).await;
+        }
+        // tidy-allow(read): the folder is one's own
         let found = Project::find(&location.directory);
-        let full_name = location.stack.matches('/').count() == 2;
         let project = match found {
             Ok(project) => Some(project),
-            Err(_) if full_name => None,
+            Err(_) if is_whole_name(&location.stack) => None,
             Err(error) => return Err(error),
         };
         Self::of_project(location, keyring, project).await
@@ -70,9 +78,13 @@ impl StackAccess {
         project: Option<Project>,
     ) -> Result<Self> {
         let environment = keyring.environment();
+        if location.granted.is_strangers() {
+            refuse_short_name(location)?;
+        }
         let own_project = project.as_ref().map_or("", |project| &project.name);
         let name = StackRef::parse(&location.stack, own_project).map_err(BackendError::from)?;
-        let backend = open_backend(location, project.as_ref(), environment).await?;
+        location.granted.require_project(name.project())?;
+        let backend = open_backend(&location.states(), project.as_ref(), environment).await?;
         Ok(Self {
             backend,
             name,
@@ -87,19 +99,48 @@ impl StackAccess {
     }
 }
 
+/// A backend of which only those stacks can be opened that were granted.
+#[derive(Clone, Debug)]
+pub struct GrantedBackend {
+    backend: Backend,
+    granted: StackGrant,
+}
+
+impl GrantedBackend {
+    /// The granted stacks that have a state, by name.
+    pub async fn stacks(&self) -> Result<Vec<StackRef>> {
+        Ok(self.granted.of(self.backend.stacks().await?))
+    }
+
+    /// One of them.
+    pub fn stack(&self, name: StackRef) -> Result<Stack> {
+        self.granted.require_project(name.project())?;
+        Ok(self.backend.stack(name))
+    }
+}
+
 /// The backend of a folder, without any stack.
-pub async fn backend_of(location: &StackLocation, environment: &Environment) -> Result<Backend> {
-    // tidy-allow(read): for commands on states, which are the operator's
-    let project = Project::find(&location.directory).ok();
-    open_backend(location, project.as_ref(), environment).await
+pub async fn backend_of(
+    location: &StateLocation,
+    environment: &EnvironmentVariables,
+) -> Result<GrantedBackend> {
+    let project = match location.granted.is_strangers() {
+        true => None,
+        // tidy-allow(read): the folder is one's own
+        false => Project::find(&location.directory).ok(),
+    };
+    Ok(GrantedBackend {
+        backend: open_backend(location, project.as_ref(), environment).await?,
+        granted: location.granted.clone(),
+    })
 }
 
 /// The address of a stack's backend as the official command line understands it, whatever folder
 /// that runs in.
 pub fn backend_address(
-    location: &StackLocation,
+    location: &StateLocation,
     project: Option<&Project>,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Result<String> {
     let (text, relative_to) = chosen_address(location, project, environment);
     let address =
@@ -112,9 +153,9 @@ pub fn backend_address(
 }
 
 async fn open_backend(
-    location: &StackLocation,
+    location: &StateLocation,
     project: Option<&Project>,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Result<Backend> {
     let (text, relative_to) = chosen_address(location, project, environment);
     let address =
@@ -132,9 +173,9 @@ async fn open_backend(
 /// In this order: what was asked for, the environment, the project, the user's home. Second comes
 /// the folder that the address is relative to.
 fn chosen_address(
-    location: &StackLocation,
+    location: &StateLocation,
     project: Option<&Project>,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> (String, PathBuf) {
     let from_environment = || environment.non_empty(BACKEND_VARIABLE);
     let from_project = || project.and_then(|project| project.backend_url.clone());
@@ -152,7 +193,7 @@ fn chosen_address(
 fn refuse_backend(
     location: &StackLocation,
     project: &Project,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Result<()> {
     let said = location.backend.is_some() || environment.non_empty(BACKEND_VARIABLE).is_some();
     match &project.backend_url {
@@ -167,15 +208,28 @@ fn refuse_backend(
     }
 }
 
+fn is_whole_name(stack: &str) -> bool {
+    stack.matches('/').count() == 2
+}
+
 /// Whose stacks a stranger's project works on is for the operator to say.
-fn refuse_short_name(location: &StackLocation, project: &Project) -> Result<()> {
-    if location.stack.matches('/').count() == 2 {
+fn refuse_short_name(location: &StackLocation) -> Result<()> {
+    if is_whole_name(&location.stack) {
         return Ok(());
     }
+    if location.stack.contains('/') {
+        let message = format!(
+            "{} is not the whole name of a stack, and whose stacks it works on is not for a stranger's project \
+             to say",
+            location.stack
+        );
+        return Err(Error::new(ErrorCode::TENANT_PROJECT, message)
+            .with_help("a whole name has three parts: --stack organization/PROJECT/STACK"));
+    }
     let message = format!(
-        "the project calls itself {}, and whose stacks it works on is not for a stranger's project to \
-         say",
-        project.name
+        "{} is a stack of whichever project the folder names, and whose stacks it works on is not for a \
+         stranger's project to say",
+        location.stack
     );
     let help = format!(
         "give the whole name of the stack: --stack organization/PROJECT/{}",
@@ -258,7 +312,7 @@ impl StackWorkspace {
         let (mut project, files) = find_project(&location.directory, sandbox)?;
         if files.is_restricted() {
             refuse_backend(location, &project, keyring.environment())?;
-            refuse_short_name(location, &project)?;
+            refuse_short_name(location)?;
         }
         let access = StackAccess::of_project(location, keyring, Some(project.clone())).await?;
         // A stack may be run under another project's name than the program's own.
@@ -319,5 +373,22 @@ mod tests {
         let strict = settings(IsolationMode::Strict { allow_weak: false });
         let error = find_project(&inner, Some(&strict)).expect_err("there is none");
         assert_eq!(error.code(), ErrorCode::PROJECT_NOT_FOUND);
+    }
+
+    #[test]
+    fn help_for_a_stack_that_is_not_whole_repeats_no_path() {
+        let helps = ["dev", "organization/attacker/../victim/dev"].map(|stack| {
+            let error = refuse_short_name(&StackLocation {
+                directory: "program".into(),
+                stack: stack.to_owned(),
+                backend: None,
+                granted: StackGrant::Named,
+            })
+            .expect_err("it is not whole");
+            assert_eq!(error.code(), ErrorCode::TENANT_PROJECT);
+            error.help().map(str::to_owned).unwrap_or_default()
+        });
+        assert!(helps[0].ends_with("--stack organization/PROJECT/dev"));
+        assert!(helps[1].ends_with("--stack organization/PROJECT/STACK"));
     }
 }

@@ -90,6 +90,8 @@ pub struct Diagnostic {
 pub enum Severity {
     Debug,
     Info,
+    /// What the engine itself does that takes a while, such as installing packages: whoever waits is told.
+    Notice,
     Warning,
     Error,
 }

@@ -15,7 +15,6 @@ use crate::location::BackendLocation;
 use crate::names::StackRef;
 use crate::store::{
     LocalStorage, Storage, StorageAct, StorageError, blocking, create_folders, overwrite,
-    sync_folder,
 };
 
 /// A temporary file of this age belongs to nobody any more.
@@ -148,8 +147,6 @@ pub(super) async fn delete_in_order(
 }
 
 pub(super) fn move_file(from: &Path, to: &Path) -> Result<(), StorageError> {
-    let folders = [to, from].map(|path| path.parent().unwrap_or(path));
-    create_folders(folders[0])?;
-    std::fs::rename(from, to).map_err(|source| StorageError::io(StorageAct::Write, to, source))?;
-    folders.into_iter().try_for_each(sync_folder)
+    create_folders(to.parent().unwrap_or(to))?;
+    nimbus_disk::rename(from, to).map_err(|source| StorageError::io(StorageAct::Write, to, source))
 }

@@ -8,7 +8,7 @@ use nimbus_engine_model::{PropertyValue, SecretsProvider};
 use proptest::prelude::*;
 
 use super::*;
-use crate::environment::Environment;
+use crate::environment::EnvironmentVariables;
 use crate::secrets::{DeclaredSecrets, Keyring, StackSecrets};
 
 const PATH: &str = "/p/Pulumi.dev.yaml";
@@ -33,7 +33,10 @@ fn secrets() -> StackSecrets {
         kind: "b64".into(),
         state: serde_json::Value::Null,
     };
-    StackSecrets::new(&Keyring::new(Environment::fixed([])), Some(provider))
+    StackSecrets::new(
+        &Keyring::new(EnvironmentVariables::fixed([])),
+        Some(provider),
+    )
 }
 
 fn resolved(declared: &str, config: &str) -> Result<ResolvedConfig> {
@@ -127,7 +130,7 @@ fn a_secret_that_does_not_open_names_its_key_only() {
     assert!(error.message().contains("shop:token"));
 
     let settings = settings("config:\n  token: {secure: c2VjcmV0}\n");
-    let no_salt = StackSecrets::new(&Keyring::new(Environment::fixed([])), None);
+    let no_salt = StackSecrets::new(&Keyring::new(EnvironmentVariables::fixed([])), None);
     let error = resolve(&project(""), "dev", &settings.config, &no_salt).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SECRETS_UNREADABLE);
 }
@@ -135,7 +138,7 @@ fn a_secret_that_does_not_open_names_its_key_only() {
 #[test]
 fn a_missing_passphrase_is_named_when_it_is_needed() {
     let salt = "v1:fozI5u6B030=:v1:F+6ZduKKd8G0/V7L:PGMFeIzwobWRKmEAzUdaQHqC5mMRIQ==";
-    let keyring = Keyring::new(Environment::fixed([]));
+    let keyring = Keyring::new(EnvironmentVariables::fixed([]));
     let secrets = StackSecrets::with_salt(&keyring, Some(salt));
     let plain = settings("config:\n  a: 1\n");
     resolve(&project(""), "dev", &plain.config, &secrets).unwrap();
@@ -158,7 +161,7 @@ fn environments_and_foreign_providers_are_refused_with_the_reason() {
 
     let vault = settings("secretsprovider: hashivault://mykey\nencryptedkey: abcd\n");
     let declared = vault.secrets().unwrap();
-    let keyring = Keyring::new(Environment::fixed([]));
+    let keyring = Keyring::new(EnvironmentVariables::fixed([]));
     let refused = StackSecrets::declared(&keyring, &declared, None).crypter();
     let error = nimbus_core::Error::from(refused.err().unwrap());
     assert_eq!(error.code(), ErrorCode::SECRETS_PROVIDER);
@@ -307,7 +310,10 @@ fn an_edit_changes_its_own_line_and_no_other() {
 
 #[test]
 fn the_first_secret_brings_its_salt() {
-    let keyring = Keyring::new(Environment::fixed([("PULUMI_CONFIG_PASSPHRASE", "p")]));
+    let keyring = Keyring::new(EnvironmentVariables::fixed([(
+        "PULUMI_CONFIG_PASSPHRASE",
+        "p",
+    )]));
     let secrets = StackSecrets::with_salt(&keyring, None);
     let mut settings = StackSettings::read(Path::new("/absent/Pulumi.dev.yaml"), "shop").unwrap();
     let (key, path) = key("token");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nimbus_aws::{Aws, AwsError, AwsSettings, AwsVariables, MasterKey};
+use nimbus_aws::{Aws, AwsError, AwsSettings, MasterKey};
 use nimbus_engine_model::SecretsProvider;
 use nimbus_engine_model::secrets::{CryptError, SymmetricCrypter};
 use serde_json::json;
@@ -15,30 +15,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::SecretsError;
-use crate::environment::Environment;
-
-/// What decides who asks the service, and where it is.
-const VARIABLES: [&str; 19] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_CONFIG_FILE",
-    "AWS_DEFAULT_PROFILE",
-    "AWS_DEFAULT_REGION",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_KMS",
-    "AWS_ENDPOINT_URL_STS",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-    "AWS_MAX_ATTEMPTS",
-    "AWS_PROFILE",
-    "AWS_REGION",
-    "AWS_ROLE_ARN",
-    "AWS_ROLE_SESSION_NAME",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "HOME",
-    "USERPROFILE",
-];
+use crate::environment::EnvironmentVariables;
 
 /// A data key as it is written down: nobody can use it without the service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +52,7 @@ impl CloudKey {
     /// A new data key under the service's key at an address.
     pub(crate) fn create(
         url: &str,
-        environment: &Environment,
+        environment: &EnvironmentVariables,
     ) -> Result<(Self, SymmetricCrypter), SecretsError> {
         let key = Zeroizing::new(rand::random::<[u8; 32]>());
         let address = CloudKeyAddress::parse(url)?;
@@ -86,7 +63,10 @@ impl CloudKey {
         Ok((Self { url, encrypted }, SymmetricCrypter::new(&key)))
     }
 
-    pub(crate) fn open(&self, environment: &Environment) -> Result<SymmetricCrypter, SecretsError> {
+    pub(crate) fn open(
+        &self,
+        environment: &EnvironmentVariables,
+    ) -> Result<SymmetricCrypter, SecretsError> {
         let address = CloudKeyAddress::parse(&self.url)?;
         let opened = address.ask(environment, async |aws, master| {
             aws.decrypt(master, &self.encrypted).await
@@ -173,21 +153,14 @@ impl CloudKeyAddress {
     /// Asks the service and waits. Opening a key is slow with a passphrase too.
     fn ask<T: Send>(
         &self,
-        environment: &Environment,
+        environment: &EnvironmentVariables,
         question: impl AsyncFnOnce(&Aws, &MasterKey) -> Result<T, AwsError> + Send,
     ) -> Result<T, SecretsError> {
         let failed = |error: AwsError| SecretsError::KeyService {
             url: self.url.clone(),
             error,
         };
-        let variables = VARIABLES
-            .iter()
-            .filter_map(|name| Some((*name, environment.get(name)?)))
-            .filter(|(name, _)| *name != "AWS_PROFILE" || self.profile.is_none())
-            .chain(self.profile.clone().map(|name| ("AWS_PROFILE", name)));
-        let variables: Vec<_> = variables.collect();
-        let variables =
-            AwsVariables::fixed(variables.iter().map(|(name, value)| (*name, &**value)));
+        let variables = environment.aws(self.profile.as_deref());
         let aws = AwsSettings::load(variables)
             .and_then(Aws::new)
             .map_err(failed)?;
@@ -299,7 +272,7 @@ mod tests {
 
     #[test]
     fn without_a_region_nobody_is_asked() {
-        let nowhere = Environment::fixed([("HOME", "/absent")]);
+        let nowhere = EnvironmentVariables::fixed([("HOME", "/absent")]);
         let error = CloudKey::create("awskms://k", &nowhere).unwrap_err();
         assert!(error.to_string().contains("AWS_REGION"), "{error}");
     }

@@ -103,6 +103,13 @@ pub struct StackVersion {
     pub(crate) checkpoint: Option<String>,
 }
 
+impl StackVersion {
+    /// Whether its state can still be read.
+    pub fn is_kept(&self) -> bool {
+        self.checkpoint.is_some()
+    }
+}
+
 const HISTORY: &str = ".history.json";
 const CHECKPOINT: &str = ".checkpoint.json";
 

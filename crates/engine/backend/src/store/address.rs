@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use url::Url;
 
 use super::StorageError;
-use crate::environment::Environment;
+use crate::environment::EnvironmentVariables;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageAddress {
@@ -49,7 +49,7 @@ impl StorageAddress {
     pub fn parse(
         text: &str,
         directory: &Path,
-        environment: &Environment,
+        environment: &EnvironmentVariables,
     ) -> Result<Self, StorageError> {
         match text.split_once("://") {
             None => local(text, text, directory, environment),
@@ -84,7 +84,7 @@ fn local(
     text: &str,
     path: &str,
     directory: &Path,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Result<StorageAddress, StorageError> {
     if path.is_empty() {
         return Err(wrong(text, "it names no folder"));
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<StorageAddress, StorageError> {
-        let environment = Environment::fixed([("HOME", "/home/ada")]);
+        let environment = EnvironmentVariables::fixed([("HOME", "/home/ada")]);
         StorageAddress::parse(text, Path::new("/current"), &environment)
     }
 

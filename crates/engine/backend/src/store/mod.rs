@@ -7,7 +7,6 @@
 mod address;
 mod local;
 mod memory;
-mod profile;
 mod remote;
 
 use std::fmt;

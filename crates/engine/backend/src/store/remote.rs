@@ -10,19 +10,22 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use nimbus_aws::{Aws, AwsSettings};
+use object_store::aws::{AmazonS3Builder, AwsCredential};
 use object_store::path::Path;
 use object_store::{
-    Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, UpdateVersion,
+    CredentialProvider, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
+    UpdateVersion,
 };
+use secrecy::ExposeSecret as _;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::{
     ListedObject, Put, S3Address, Storage, StorageAct, StorageError, StoredObject, Tag,
-    WriteCondition, profile,
+    WriteCondition,
 };
-use crate::environment::Environment;
+use crate::environment::EnvironmentVariables;
 use crate::layout::SCRATCH;
 
 #[derive(Clone, Debug)]
@@ -32,35 +35,6 @@ pub struct RemoteStorage {
     /// Set once the bucket was seen to honour conditions.
     conditional: Arc<OnceCell<()>>,
 }
-
-/// Settings of the AWS tools that are passed on as they are.
-const PASSED_ON: [(&str, AmazonS3ConfigKey); 13] = [
-    ("AWS_ACCESS_KEY_ID", AmazonS3ConfigKey::AccessKeyId),
-    ("AWS_SECRET_ACCESS_KEY", AmazonS3ConfigKey::SecretAccessKey),
-    ("AWS_SESSION_TOKEN", AmazonS3ConfigKey::Token),
-    ("AWS_DEFAULT_REGION", AmazonS3ConfigKey::DefaultRegion),
-    ("AWS_REGION", AmazonS3ConfigKey::Region),
-    ("AWS_ENDPOINT_URL", AmazonS3ConfigKey::Endpoint),
-    ("AWS_ENDPOINT_URL_S3", AmazonS3ConfigKey::S3Endpoint),
-    (
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-        AmazonS3ConfigKey::WebIdentityTokenFile,
-    ),
-    ("AWS_ROLE_ARN", AmazonS3ConfigKey::RoleArn),
-    ("AWS_ROLE_SESSION_NAME", AmazonS3ConfigKey::RoleSessionName),
-    (
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
-    ),
-    (
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        AmazonS3ConfigKey::ContainerCredentialsFullUri,
-    ),
-    (
-        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-        AmazonS3ConfigKey::ContainerAuthorizationTokenFile,
-    ),
-];
 
 impl RemoteStorage {
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
@@ -73,26 +47,33 @@ impl RemoteStorage {
 
     /// Connects to nothing yet. What the address says goes before `NIMBUS_S3_*`, that before
     /// `AWS_*`, and that before the shared profile files.
-    pub fn s3(address: &S3Address, environment: &Environment) -> Result<Self, StorageError> {
+    pub fn s3(
+        address: &S3Address,
+        environment: &EnvironmentVariables,
+    ) -> Result<Self, StorageError> {
+        let wrong = |reason: String| StorageError::Address {
+            address: format!("s3://{}", address.bucket),
+            reason,
+        };
+        let own = |name: &str| environment.non_empty(name);
         let mut builder = AmazonS3Builder::new().with_bucket_name(&address.bucket);
-        if let Some(profile) = shared_profile(address, environment)? {
-            builder = with_profile(builder, profile);
-        }
-        for (name, key) in PASSED_ON {
-            if let Some(value) = environment.non_empty(name) {
-                builder = builder.with_config(key, value);
-            }
-        }
-        for (name, key) in [
-            ("NIMBUS_S3_ACCESS_KEY", AmazonS3ConfigKey::AccessKeyId),
-            ("NIMBUS_S3_SECRET_KEY", AmazonS3ConfigKey::SecretAccessKey),
-            ("NIMBUS_S3_REGION", AmazonS3ConfigKey::Region),
-        ] {
-            if let Some(value) = environment.non_empty(name) {
-                builder = builder.with_config(key, value);
-            }
-        }
-        if let Some(region) = &address.region {
+        let settings = AwsSettings::load(environment.aws(address.profile.as_deref()))
+            .and_then(Aws::new)
+            .map_err(|error| wrong(error.to_string()))?;
+        let region = address.region.clone().or_else(|| own("NIMBUS_S3_REGION"));
+        let region = region.or_else(|| settings.region());
+        builder = match (own("NIMBUS_S3_ACCESS_KEY"), own("NIMBUS_S3_SECRET_KEY")) {
+            (Some(key), Some(secret)) => builder
+                .with_access_key_id(key)
+                .with_secret_access_key(secret),
+            (None, None) => builder.with_credentials(Arc::new(FoundCredentials {
+                aws: settings,
+                region: region.clone().unwrap_or_else(|| "us-east-1".to_owned()),
+            })),
+            (Some(_), None) => return Err(wrong("NIMBUS_S3_SECRET_KEY is not set".to_owned())),
+            (None, Some(_)) => return Err(wrong("NIMBUS_S3_ACCESS_KEY is not set".to_owned())),
+        };
+        if let Some(region) = region {
             builder = builder.with_region(region);
         }
         if let Some(key) = &address.kms_key {
@@ -105,7 +86,7 @@ impl RemoteStorage {
                 "AWS_ENDPOINT_URL",
             ]
             .into_iter()
-            .find_map(|name| environment.non_empty(name))
+            .find_map(own)
         });
         // Stores other than Amazon's rarely have a host name per bucket.
         let path_style = address.path_style.unwrap_or_else(|| endpoint.is_some());
@@ -115,10 +96,7 @@ impl RemoteStorage {
                 .with_allow_http(endpoint.starts_with("http://"))
                 .with_endpoint(endpoint);
         }
-        let store = builder.build().map_err(|error| StorageError::Address {
-            address: format!("s3://{}", address.bucket),
-            reason: error.to_string(),
-        })?;
+        let store = builder.build().map_err(|error| wrong(error.to_string()))?;
         Ok(Self::new(Arc::new(store), &address.prefix))
     }
 
@@ -362,34 +340,33 @@ impl Storage for RemoteStorage {
     }
 }
 
-fn shared_profile(
-    address: &S3Address,
-    environment: &Environment,
-) -> Result<Option<profile::AwsProfileSettings>, StorageError> {
-    let has_keys = ["AWS_ACCESS_KEY_ID", "NIMBUS_S3_ACCESS_KEY"]
-        .iter()
-        .any(|name| environment.non_empty(name).is_some());
-    if has_keys && address.profile.is_none() {
-        return Ok(None);
-    }
-    profile::load(address.profile.as_deref(), environment)
+/// Credentials as every other question to AWS has them, asked for when the bucket is.
+#[derive(Debug)]
+struct FoundCredentials {
+    aws: Aws,
+    /// Where those are asked who lend keys.
+    region: String,
 }
 
-fn with_profile(
-    mut builder: AmazonS3Builder,
-    profile: profile::AwsProfileSettings,
-) -> AmazonS3Builder {
-    for (key, value) in [
-        (AmazonS3ConfigKey::AccessKeyId, profile.access_key),
-        (AmazonS3ConfigKey::SecretAccessKey, profile.secret_key),
-        (AmazonS3ConfigKey::Token, profile.session_token),
-        (AmazonS3ConfigKey::Region, profile.region),
-    ] {
-        if let Some(value) = value {
-            builder = builder.with_config(key, value);
-        }
+#[async_trait]
+impl CredentialProvider for FoundCredentials {
+    type Credential = AwsCredential;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
+        let found = self.aws.credentials(&self.region).await;
+        let found = found.map_err(|error| Error::Unauthenticated {
+            path: "AWS credentials".to_owned(),
+            source: Box::new(error),
+        })?;
+        Ok(Arc::new(AwsCredential {
+            key_id: found.access_key.clone(),
+            secret_key: found.secret_key.expose_secret().to_owned(),
+            token: found
+                .token
+                .as_ref()
+                .map(|token| token.expose_secret().to_owned()),
+        }))
     }
-    builder
 }
 
 fn failed(act: StorageAct, key: &str) -> impl FnOnce(Error) -> StorageError {
@@ -404,149 +381,4 @@ fn timestamp(meta: &ObjectMeta) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fmt;
-
-    use futures::stream::BoxStream;
-    use object_store::memory::InMemory;
-    use object_store::{
-        CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, PutMultipartOptions,
-        PutOptions, PutResult,
-    };
-
-    use super::*;
-
-    /// Takes every condition and heeds those that it is told to.
-    #[derive(Debug)]
-    struct Heedless {
-        inner: InMemory,
-        create: bool,
-        update: bool,
-    }
-
-    impl fmt::Display for Heedless {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("heedless")
-        }
-    }
-
-    #[async_trait]
-    impl ObjectStore for Heedless {
-        async fn put_opts(
-            &self,
-            location: &Path,
-            payload: PutPayload,
-            mut options: PutOptions,
-        ) -> object_store::Result<PutResult> {
-            let heeded = match options.mode {
-                PutMode::Overwrite => true,
-                PutMode::Create => self.create,
-                PutMode::Update(_) => self.update,
-            };
-            if !heeded {
-                options.mode = PutMode::Overwrite;
-            }
-            self.inner.put_opts(location, payload, options).await
-        }
-
-        async fn put_multipart_opts(
-            &self,
-            location: &Path,
-            options: PutMultipartOptions,
-        ) -> object_store::Result<Box<dyn MultipartUpload>> {
-            self.inner.put_multipart_opts(location, options).await
-        }
-
-        async fn get_opts(
-            &self,
-            location: &Path,
-            options: GetOptions,
-        ) -> object_store::Result<GetResult> {
-            self.inner.get_opts(location, options).await
-        }
-
-        fn delete_stream(
-            &self,
-            locations: BoxStream<'static, object_store::Result<Path>>,
-        ) -> BoxStream<'static, object_store::Result<Path>> {
-            self.inner.delete_stream(locations)
-        }
-
-        fn list(
-            &self,
-            prefix: Option<&Path>,
-        ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-            self.inner.list(prefix)
-        }
-
-        async fn list_with_delimiter(
-            &self,
-            prefix: Option<&Path>,
-        ) -> object_store::Result<ListResult> {
-            self.inner.list_with_delimiter(prefix).await
-        }
-
-        async fn copy_opts(
-            &self,
-            from: &Path,
-            to: &Path,
-            options: CopyOptions,
-        ) -> object_store::Result<()> {
-            self.inner.copy_opts(from, to, options).await
-        }
-    }
-
-    fn bucket(create: bool, update: bool) -> RemoteStorage {
-        let heedless = Heedless {
-            inner: InMemory::new(),
-            create,
-            update,
-        };
-        RemoteStorage::new(Arc::new(heedless), "states")
-    }
-
-    #[tokio::test]
-    async fn a_bucket_that_ignores_conditions_is_refused_with_the_reason() {
-        for (create, update, reason) in [
-            (false, true, "If-None-Match"),
-            (true, false, "If-Match"),
-            (false, false, "If-None-Match"),
-        ] {
-            let bucket = bucket(create, update);
-            let refused = bucket
-                .put("lease", Bytes::from_static(b"mine"), WriteCondition::Absent)
-                .await
-                .unwrap_err();
-            assert!(
-                matches!(&refused, StorageError::Unconditional { .. })
-                    && refused.to_string().contains(reason),
-                "{refused}"
-            );
-            assert!(bucket.get("lease").await.unwrap().is_none());
-            assert!(
-                bucket.list(SCRATCH).await.unwrap().is_empty(),
-                "nothing is left behind"
-            );
-        }
-    }
-
-    #[tokio::test]
-    async fn a_bucket_that_honours_them_is_asked_once() {
-        let bucket = bucket(true, true);
-        for number in 0..3 {
-            let key = format!("lease-{number}");
-            let put = bucket
-                .put(&key, Bytes::from_static(b"mine"), WriteCondition::Absent)
-                .await
-                .unwrap();
-            assert!(matches!(put, Put::Stored(_)));
-            let again = bucket
-                .put(&key, Bytes::from_static(b"theirs"), WriteCondition::Absent)
-                .await
-                .unwrap();
-            assert_eq!(again, Put::Refused);
-        }
-        assert!(bucket.conditional.initialized());
-        assert!(bucket.list(SCRATCH).await.unwrap().is_empty());
-    }
-}
+mod tests;

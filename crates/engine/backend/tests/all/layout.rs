@@ -316,13 +316,13 @@ async fn a_removed_stack_leaves_nothing_that_its_successor_stumbles_over() {
 
 #[tokio::test]
 async fn the_backend_that_was_asked_for_goes_before_all_others() {
-    use nimbus_engine_backend::{Environment, choose_address, project::Project};
+    use nimbus_engine_backend::{EnvironmentVariables, choose_address, project::Project};
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("Pulumi.yaml");
     std::fs::write(&file, "name: shop\nbackend:\n  url: file://./state\n").unwrap();
     let project = Project::read(&file).unwrap();
-    let set = Environment::fixed([("PULUMI_BACKEND_URL", "s3://from-environment")]);
-    let unset = Environment::fixed([]);
+    let set = EnvironmentVariables::fixed([("PULUMI_BACKEND_URL", "s3://from-environment")]);
+    let unset = EnvironmentVariables::fixed([]);
     let chosen = |asked, project, environment| {
         choose_address(asked, project, Path::new("/here"), environment).map(|a| a.to_string())
     };
@@ -366,7 +366,7 @@ async fn other_layouts_are_refused_with_a_hint() {
     std::fs::create_dir_all(&stacks).unwrap();
     let open = async || {
         let address = nimbus_engine_backend::store::StorageAddress::Local(folder.path().to_owned());
-        let environment = nimbus_engine_backend::Environment::fixed([]);
+        let environment = nimbus_engine_backend::EnvironmentVariables::fixed([]);
         Backend::open(&address, &environment, Default::default()).await
     };
     open().await.unwrap();
@@ -469,7 +469,7 @@ async fn a_nearly_full_disk_is_refused_before_anything_starts() {
     let mut options = options(Arc::new(nimbus_engine_backend::SystemLeaseClock::default()));
     options.free_bytes = u64::MAX;
     let address = nimbus_engine_backend::store::StorageAddress::Local(folder.path().to_owned());
-    let environment = nimbus_engine_backend::Environment::fixed([]);
+    let environment = nimbus_engine_backend::EnvironmentVariables::fixed([]);
     let backend = Backend::open(&address, &environment, options)
         .await
         .unwrap();

@@ -7,6 +7,7 @@
 )]
 
 mod child;
+mod crashes;
 mod full_disk;
 mod journal;
 mod layout;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nimbus_core::ErrorCode;
 use nimbus_engine_backend::store::StorageAddress;
 use nimbus_engine_backend::{
-    Backend, BackendError, BackendOptions, Environment, LeaseError, Stack, UpdateResult,
+    Backend, BackendError, BackendOptions, EnvironmentVariables, LeaseError, Stack, UpdateResult,
 };
 use nimbus_engine_ports::JournalError;
 use nimbus_test_tools::{AwsServer, Tool, tool_or_skip};
@@ -23,7 +23,7 @@ const ADDRESS: &str = "s3://states/team a?region=eu-west-1&endpoint=http://127.0
 
 /// Opens what a server on this port keeps.
 async fn open(address: &str, port: u16, options: BackendOptions) -> Result<Backend, BackendError> {
-    let environment = Environment::fixed([
+    let environment = EnvironmentVariables::fixed([
         ("AWS_ACCESS_KEY_ID", "key"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
         ("HOME", "/nowhere"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use nimbus_engine_backend::store::{MemoryStorage, Storage, StorageAddress};
 use nimbus_engine_backend::{
-    Backend, BackendOptions, Environment, Keyring, LeaseClock, LeaseSettings, Owner,
+    Backend, BackendOptions, EnvironmentVariables, Keyring, LeaseClock, LeaseSettings, Owner,
     SessionRequest, Stack, StackRef, StackSession, UpdateInfo, UpdateKind, UpdateResult,
 };
 use nimbus_engine_model::{
@@ -74,7 +74,7 @@ pub(crate) fn options(clock: Arc<dyn LeaseClock>) -> BackendOptions {
 pub(crate) async fn local(root: &Path) -> Backend {
     let address = StorageAddress::Local(root.to_owned());
     let options = options(Arc::new(nimbus_engine_backend::SystemLeaseClock::default()));
-    Backend::open(&address, &Environment::fixed([]), options)
+    Backend::open(&address, &EnvironmentVariables::fixed([]), options)
         .await
         .unwrap()
 }
@@ -99,7 +99,7 @@ pub(crate) fn owner() -> Owner {
 
 /// Without a passphrase: states of tests encode their secrets as base64, if they have any.
 pub(crate) fn keyring() -> Arc<Keyring> {
-    Keyring::new(Environment::fixed([]))
+    Keyring::new(EnvironmentVariables::fixed([]))
 }
 
 pub(crate) fn request() -> SessionRequest {

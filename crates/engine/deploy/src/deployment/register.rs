@@ -38,6 +38,8 @@ enum RegistrationOutcome {
 }
 
 impl Deployment {
+    /// Whether the operation stops is asked before each stage that asks somebody or decides something: each
+    /// of those may take minutes, and a step that is decided after the stop would still be carried out.
     pub(super) async fn register(&self, goal: Goal) -> Result<RegisterResult, NoAnswer> {
         self.refuse_when_stopped()?;
         let seed = self.ids.seed();
@@ -58,6 +60,8 @@ impl Deployment {
         {
             return self.answer(registration.urn, steps).await;
         }
+        // Before the import, which reads through this provider: one that does not load is refused with the
+        // resource's name, and not from the middle of a step.
         let asker = self.asker(&registration).await?;
         // An import comes before the check: what it finds is what the goal is compared with.
         if let Some(steps) = self

@@ -61,6 +61,8 @@ impl Generator {
             let steps = create_first(old.clone(), new.clone(), &Reasons::default())?;
             return self.validate(steps).map(RegistrationDecision::Steps);
         }
+        // After those two, which take part whoever was chosen, and before any step: dependants that are
+        // registered next ask whether this one takes part.
         self.reach(new, *targeted);
         match (old, targeted) {
             (None, true) => {
@@ -116,6 +118,10 @@ impl Generator {
         ]))
     }
 
+    /// How the recorded resource is compared with the wanted one. The reasons that settle the matter come
+    /// first, so that no provider is asked in vain: a trigger replaces whatever else is the same; a resource
+    /// that is bound to a replaced one cannot outlive it; and only then does it matter who serves the
+    /// resource, because a provider that cannot take over makes its answer about inputs meaningless.
     fn compare(
         &mut self,
         registration: &PendingRegistration,

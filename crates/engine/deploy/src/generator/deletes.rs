@@ -100,7 +100,8 @@ impl Generator {
         Deletable::All
     }
 
-    /// Excluded resources and everything that they need.
+    /// Excluded resources and everything that they need: a resource that stays without what it needs would
+    /// be recorded as sound and be broken. Their dependants stay only if asked for, for those can go first.
     fn spared(&self) -> HashSet<Urn> {
         let graph = &self.base.graph;
         let mut frontier = self.positions(|urn| self.selection.excludes.contains(urn));

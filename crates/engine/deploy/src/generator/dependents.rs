@@ -34,7 +34,7 @@ pub(crate) struct DependentWalk {
     found: Vec<Dependent>,
 }
 
-enum DependentFate {
+enum DependentVerdict {
     Stays,
     Goes,
     Ask(PropertyMap),
@@ -86,10 +86,10 @@ impl DependentWalk {
     pub(crate) fn next(&mut self, base: &Base) -> Option<DependentComparison> {
         while let Some(index) = self.candidates.pop_front() {
             let known = base.at(index);
-            match self.fate(&known.state) {
-                DependentFate::Stays => {}
-                DependentFate::Goes => self.condemn(known, Vec::new()),
-                DependentFate::Ask(inputs) => {
+            match self.verdict(&known.state) {
+                DependentVerdict::Stays => {}
+                DependentVerdict::Goes => self.condemn(known, Vec::new()),
+                DependentVerdict::Ask(inputs) => {
                     self.asked = Some(known.clone());
                     return Some(DependentComparison { known, inputs });
                 }
@@ -123,10 +123,10 @@ impl DependentWalk {
         self.found.push(Dependent { known, keys });
     }
 
-    fn fate(&self, state: &ResourceState) -> DependentFate {
+    fn verdict(&self, state: &ResourceState) -> DependentVerdict {
         // A component has no object of its own, and what was only read is not ours to delete.
         if !state.custom || state.external {
-            return DependentFate::Stays;
+            return DependentVerdict::Stays;
         }
         let provider = ProviderRef::parse(&state.provider).ok();
         let loses_provider = provider.is_some_and(|p| self.condemned.contains(&p.urn));
@@ -136,7 +136,7 @@ impl DependentWalk {
             .is_some_and(|w| self.condemned.contains(w));
         // Without its provider nobody could delete it later.
         if loses_provider || goes_along {
-            return DependentFate::Goes;
+            return DependentVerdict::Goes;
         }
         // A dependency that hands no value over changes no input, so it cannot be a reason to
         // replace anything.
@@ -147,7 +147,7 @@ impl DependentWalk {
                 .any(|urn| self.condemned.contains(urn))
         };
         if !state.inputs.keys().any(affected) {
-            return DependentFate::Stays;
+            return DependentVerdict::Stays;
         }
         let inputs = state.inputs.iter().map(|(key, value)| {
             let value = if affected(key) {
@@ -157,6 +157,6 @@ impl DependentWalk {
             };
             (key.clone(), value)
         });
-        DependentFate::Ask(inputs.collect())
+        DependentVerdict::Ask(inputs.collect())
     }
 }

@@ -61,7 +61,9 @@ impl Generator {
     }
 
     /// Remembers whether dependants of this resource take part. Dependencies are registered before
-    /// their dependants, so one look at each is enough.
+    /// their dependants, so one look at each is enough. Only resources that were chosen themselves, or
+    /// through one that was, pass it on: whoever takes part for another reason, such as a provider that
+    /// everything needs, would drag in the whole stack.
     pub(super) fn reach(&mut self, state: &ResourceState, takes_part: bool) {
         let selection = &mut self.selection;
         if selection.excludes.is_constrained() && !takes_part && selection.is_excluded(state) {

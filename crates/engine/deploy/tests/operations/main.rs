@@ -8,6 +8,7 @@
 
 mod alias;
 mod basics;
+mod dependants;
 mod failures;
 mod hooks;
 mod importing;

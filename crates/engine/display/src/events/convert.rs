@@ -119,7 +119,7 @@ fn state(state: &ResourceState) -> StateMetadata {
 fn message(diagnostic: &Diagnostic) -> Option<DiagnosticEvent> {
     let (prefix, severity) = match diagnostic.severity {
         Severity::Debug => return None,
-        Severity::Info => ("", "info"),
+        Severity::Info | Severity::Notice => ("", "info"),
         Severity::Warning => ("warning: ", "warning"),
         Severity::Error => ("error: ", "error"),
     };

@@ -15,7 +15,7 @@ use nimbus_engine_ports::DeploymentContext;
 use super::{EmbeddedOperation, StartState};
 use crate::notices;
 use crate::plan::{self, Seal};
-use crate::request::{OperationMode, ResourceSelection};
+use crate::request::ResourceSelection;
 
 /// The configuration key with rules for names of objects.
 const NAMING: &str = "pulumi:autonaming";
@@ -25,7 +25,7 @@ impl EmbeddedOperation<'_> {
         let asked = &self.request.options;
         Ok(DeploymentOptions {
             parallel: asked.steps_at_once(),
-            dry_run: self.request.mode == OperationMode::Preview,
+            dry_run: self.request.options.dry_run,
             continue_on_error: asked.continue_on_error,
             refresh: asked.refresh || self.workspace.project.refresh_always,
             targets: chosen(&asked.targets),
@@ -109,7 +109,7 @@ impl EmbeddedOperation<'_> {
             organization: ORGANIZATION.to_owned(),
             config: self.config.values.clone(),
             config_secret_keys: self.config.secret_keys.clone(),
-            dry_run: self.request.mode == OperationMode::Preview,
+            dry_run: self.request.options.dry_run,
             parallel: i32::try_from(parallel).unwrap_or(i32::MAX),
             monitor_endpoint: String::new(),
         }

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 use nimbus_engine_backend::project::ResolvedConfig;
 use nimbus_engine_backend::{
-    Environment, Keyring, Owner, SessionRequest, StackSecrets, StackSession, StateVersion,
+    EnvironmentVariables, Keyring, Owner, SessionRequest, StackSecrets, StackSession, StateVersion,
     UpdateKind,
 };
 use nimbus_engine_deploy::{
@@ -36,7 +36,7 @@ use crate::plan;
 use crate::processes::Processes;
 use crate::redact;
 use crate::report::OperationReport;
-use crate::request::{OperationAction, OperationMode, OperationRequest};
+use crate::request::OperationRequest;
 use crate::restore::RecordedProgram;
 use crate::runtime::{OperationRuntime, RuntimeLauncher, RuntimeSetup};
 use crate::scratch::NoJournal;
@@ -56,10 +56,10 @@ pub struct EmbeddedEngine {
 impl EmbeddedEngine {
     /// Works with real processes and this process's environment.
     pub fn new() -> Self {
-        Self::with(Environment::process(), Arc::new(Processes::new()))
+        Self::with(EnvironmentVariables::process(), Arc::new(Processes::new()))
     }
 
-    pub fn with(environment: Environment, launcher: Arc<dyn RuntimeLauncher>) -> Self {
+    pub fn with(environment: EnvironmentVariables, launcher: Arc<dyn RuntimeLauncher>) -> Self {
         Self::with_keys(Keyring::new(environment), launcher)
     }
 
@@ -147,9 +147,9 @@ impl EmbeddedEngine {
             cancellation,
             started: Instant::now(),
         };
-        match request.mode {
-            OperationMode::Preview => run.preview().await,
-            OperationMode::Apply => run.apply().await,
+        match request.options.dry_run {
+            true => run.preview().await,
+            false => run.apply().await,
         }
     }
 }
@@ -250,7 +250,7 @@ impl EmbeddedOperation<'_> {
     /// Refuses keys that do not fit before anything changes: whatever an act brings that is secret
     /// has to be written down after it. A destroy brings nothing.
     async fn try_keys(&self, secrets: Arc<StackSecrets>) -> Result<()> {
-        let only_takes = self.request.action == OperationAction::Destroy;
+        let only_takes = self.request.operation == StackOperation::Destroy;
         if secrets.provider().is_none() || (only_takes && !self.request.options.run_program) {
             return Ok(());
         }
@@ -339,42 +339,46 @@ impl EmbeddedOperation<'_> {
             })
         };
         let runs_program = self.request.options.run_program;
-        Ok(match &self.request.action {
-            OperationAction::Update => nimbus_engine_deploy::update(spec, program()?).await,
-            OperationAction::Destroy if runs_program => {
+        Ok(match self.request.operation {
+            StackOperation::Update => nimbus_engine_deploy::update(spec, program()?).await,
+            StackOperation::Destroy if runs_program => {
                 nimbus_engine_deploy::destroy_with_program(spec, program()?).await
             }
-            OperationAction::Destroy => nimbus_engine_deploy::destroy(spec).await,
-            OperationAction::Restore(snapshot) if snapshot.resources.is_empty() => {
-                nimbus_engine_deploy::destroy(spec).await
+            StackOperation::Destroy => nimbus_engine_deploy::destroy(spec).await,
+            StackOperation::Restore => {
+                let message = "a restore was asked for without its state";
+                let missing = || Error::new(ErrorCode::INTERNAL, message);
+                let target = self.request.options.restore_to.as_deref();
+                let target = target.ok_or_else(missing)?;
+                if target.resources.is_empty() {
+                    nimbus_engine_deploy::destroy(spec).await
+                } else {
+                    let recorded = RecordedProgram::new(target.clone());
+                    nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
+                }
             }
-            OperationAction::Restore(snapshot) => {
-                let recorded = RecordedProgram::new(snapshot.as_ref().clone());
-                nimbus_engine_deploy::update(spec, Arc::new(recorded)).await
-            }
-            OperationAction::Refresh if runs_program => {
+            StackOperation::Refresh if runs_program => {
                 nimbus_engine_deploy::refresh_with_program(spec, program()?).await
             }
-            OperationAction::Refresh => nimbus_engine_deploy::refresh(spec).await,
-            OperationAction::Import(items) => {
+            StackOperation::Refresh => nimbus_engine_deploy::refresh(spec).await,
+            StackOperation::Import => {
                 let packages = tools.packages();
-                let imports = ImportScope { context, packages }.specs(items)?;
+                let imports =
+                    ImportScope { context, packages }.specs(&self.request.options.imports)?;
                 nimbus_engine_deploy::import(spec, imports).await
             }
         })
     }
 
     fn kind(&self) -> UpdateKind {
-        StackOperation::from(&self.request.action).into()
+        self.request.operation.into()
     }
 
     /// Whether a stack that does not exist is made, rather than missed.
     fn creates_stacks(&self) -> bool {
-        match self.request.action {
-            OperationAction::Update | OperationAction::Import(_) => true,
-            OperationAction::Destroy | OperationAction::Refresh | OperationAction::Restore(_) => {
-                false
-            }
+        match self.request.operation {
+            StackOperation::Update | StackOperation::Import => true,
+            StackOperation::Destroy | StackOperation::Refresh | StackOperation::Restore => false,
         }
     }
 }

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, StackOperation};
 
-use crate::request::{
-    OperationAction, OperationMode, OperationRequest, PolicyPackRequest, ResourceSelection,
-    RunOptions,
-};
+use crate::request::{OperationOptions, OperationRequest, PolicyPackRequest, ResourceSelection};
 
 /// Where the command line works.
 pub(super) struct CliLocation<'a> {
@@ -26,7 +23,7 @@ pub(super) fn arguments(
     refuse_unsupported(request)?;
     let options = &request.options;
     let mut list = CliArguments::default();
-    list.verb(&request.action, request.mode)?;
+    list.verb(request.operation, options.dry_run)?;
     list.value("--cwd", &place.directory.display().to_string());
     list.value("--stack", place.stack);
     list.flag("--non-interactive");
@@ -43,26 +40,25 @@ pub(super) fn arguments(
     }
     list.choice("--target", &options.targets);
     list.choice("--exclude", &options.excludes);
-    match request.action {
-        OperationAction::Update => list.update(options),
-        OperationAction::Destroy => {
+    match request.operation {
+        StackOperation::Update => list.update(options),
+        StackOperation::Destroy => {
             list.given("--refresh", options.refresh);
             list.given("--run-program", options.run_program);
         }
-        OperationAction::Refresh => {
+        StackOperation::Refresh => {
             list.given("--run-program", options.run_program);
             list.given("--clear-pending-creates", options.clear_pending_creates);
         }
-        OperationAction::Import(_) | OperationAction::Restore(_) => {}
+        StackOperation::Import | StackOperation::Restore => {}
     }
     let goes_on = matches!(
-        request.action,
-        OperationAction::Update | OperationAction::Destroy
+        request.operation,
+        StackOperation::Update | StackOperation::Destroy
     );
-    let applies = request.mode == OperationMode::Apply;
     list.given(
         "--continue-on-error",
-        options.continue_on_error && goes_on && applies,
+        options.continue_on_error && goes_on && !options.dry_run,
     );
     Ok(list.0)
 }
@@ -70,7 +66,7 @@ pub(super) fn arguments(
 /// What the official command line cannot do, or would do differently from what was asked.
 fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
     let options = &request.options;
-    let clears = options.clear_pending_creates && request.action != OperationAction::Refresh;
+    let clears = options.clear_pending_creates && request.operation != StackOperation::Refresh;
     let configs = options
         .policy_packs
         .iter()
@@ -78,11 +74,11 @@ fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
     let configs = configs.count();
     let refused = [
         (
-            matches!(request.action, OperationAction::Import(_)),
+            matches!(request.operation, StackOperation::Import),
             "import resources this way",
         ),
         (
-            matches!(request.action, OperationAction::Restore(_)),
+            matches!(request.operation, StackOperation::Restore),
             "bring a recorded state back",
         ),
         (
@@ -112,19 +108,15 @@ fn refuse_unsupported(request: &OperationRequest) -> Result<()> {
 struct CliArguments(Vec<String>);
 
 impl CliArguments {
-    fn verb(&mut self, action: &OperationAction, mode: OperationMode) -> Result<()> {
-        let words: &[&str] = match (action, mode) {
-            (OperationAction::Update, OperationMode::Preview) => &["preview"],
-            (OperationAction::Update, OperationMode::Apply) => &["up", "--yes", "--skip-preview"],
-            (OperationAction::Destroy, OperationMode::Preview) => &["destroy", "--preview-only"],
-            (OperationAction::Destroy, OperationMode::Apply) => {
-                &["destroy", "--yes", "--skip-preview"]
-            }
-            (OperationAction::Refresh, OperationMode::Preview) => &["refresh", "--preview-only"],
-            (OperationAction::Refresh, OperationMode::Apply) => {
-                &["refresh", "--yes", "--skip-preview"]
-            }
-            (OperationAction::Import(_) | OperationAction::Restore(_), _) => {
+    fn verb(&mut self, operation: StackOperation, dry_run: bool) -> Result<()> {
+        let words: &[&str] = match (operation, dry_run) {
+            (StackOperation::Update, true) => &["preview"],
+            (StackOperation::Update, false) => &["up", "--yes", "--skip-preview"],
+            (StackOperation::Destroy, true) => &["destroy", "--preview-only"],
+            (StackOperation::Destroy, false) => &["destroy", "--yes", "--skip-preview"],
+            (StackOperation::Refresh, true) => &["refresh", "--preview-only"],
+            (StackOperation::Refresh, false) => &["refresh", "--yes", "--skip-preview"],
+            (StackOperation::Import | StackOperation::Restore, _) => {
                 let message = "the official command line has no such operation";
                 return Err(Error::new(ErrorCode::OFFICIAL_CLI_UNSUPPORTED, message));
             }
@@ -133,7 +125,7 @@ impl CliArguments {
         Ok(())
     }
 
-    fn update(&mut self, options: &RunOptions) {
+    fn update(&mut self, options: &OperationOptions) {
         self.given("--refresh", options.refresh);
         for urn in &options.replace {
             self.value("--replace", urn);
@@ -174,11 +166,10 @@ mod tests {
     use super::*;
     use crate::request::StackLocation;
 
-    fn words(action: OperationAction, mode: OperationMode, options: RunOptions) -> Result<String> {
+    fn words(operation: StackOperation, options: OperationOptions) -> Result<String> {
         let request = OperationRequest {
             location: StackLocation::default(),
-            action,
-            mode,
+            operation,
             options,
         };
         let place = CliLocation {
@@ -194,42 +185,34 @@ mod tests {
 
     #[test]
     fn every_operation_has_its_command() {
-        for (action, mode, start) in [
-            (OperationAction::Update, OperationMode::Preview, "preview"),
+        for (operation, dry_run, start) in [
+            (StackOperation::Update, true, "preview"),
+            (StackOperation::Update, false, "up --yes --skip-preview"),
+            (StackOperation::Destroy, true, "destroy --preview-only"),
             (
-                OperationAction::Update,
-                OperationMode::Apply,
-                "up --yes --skip-preview",
-            ),
-            (
-                OperationAction::Destroy,
-                OperationMode::Preview,
-                "destroy --preview-only",
-            ),
-            (
-                OperationAction::Destroy,
-                OperationMode::Apply,
+                StackOperation::Destroy,
+                false,
                 "destroy --yes --skip-preview",
             ),
+            (StackOperation::Refresh, true, "refresh --preview-only"),
             (
-                OperationAction::Refresh,
-                OperationMode::Preview,
-                "refresh --preview-only",
-            ),
-            (
-                OperationAction::Refresh,
-                OperationMode::Apply,
+                StackOperation::Refresh,
+                false,
                 "refresh --yes --skip-preview",
             ),
         ] {
-            let words = words(action, mode, RunOptions::default()).expect("supported");
+            let options = OperationOptions {
+                dry_run,
+                ..OperationOptions::default()
+            };
+            let words = words(operation, options).expect("supported");
             assert_eq!(words, format!("{start} {COMMON}"));
         }
     }
 
     #[test]
     fn options_are_passed_on_and_values_cannot_become_flags() {
-        let options = RunOptions {
+        let options = OperationOptions {
             parallel: Some(3),
             continue_on_error: true,
             refresh: true,
@@ -239,10 +222,9 @@ mod tests {
                 dependents: true,
             },
             replace: vec!["urn:x".to_owned()],
-            ..RunOptions::default()
+            ..OperationOptions::default()
         };
-        let words =
-            words(OperationAction::Update, OperationMode::Apply, options).expect("supported");
+        let words = words(StackOperation::Update, options).expect("supported");
         let rest = "--parallel=3 --message=--yes --target=**a --target-dependents --refresh \
                     --replace=urn:x --continue-on-error";
         assert_eq!(words, format!("up --yes --skip-preview {COMMON} {rest}"));
@@ -250,28 +232,23 @@ mod tests {
 
     #[test]
     fn what_would_silently_be_left_out_is_refused() {
-        let plan = RunOptions {
+        let plan = OperationOptions {
             plan: Some("plan.json".into()),
-            ..RunOptions::default()
+            ..OperationOptions::default()
         };
-        let arguments = RunOptions {
+        let arguments = OperationOptions {
             program_arguments: vec!["x".to_owned()],
-            ..RunOptions::default()
+            ..OperationOptions::default()
         };
-        let clears = RunOptions {
+        let clears = OperationOptions {
             clear_pending_creates: true,
-            ..RunOptions::default()
+            ..OperationOptions::default()
         };
         for options in [plan, arguments, clears] {
-            let error =
-                words(OperationAction::Update, OperationMode::Apply, options).expect_err("refused");
+            let error = words(StackOperation::Update, options).expect_err("refused");
             assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNSUPPORTED);
         }
-        let import = words(
-            OperationAction::Import(Vec::new()),
-            OperationMode::Apply,
-            RunOptions::default(),
-        );
+        let import = words(StackOperation::Import, OperationOptions::default());
         assert!(import.is_err());
     }
 }

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use nimbus_core::{Error, ErrorCode, Result};
-use nimbus_engine_backend::Environment;
-use nimbus_engine_process::{ChildProcess, CodeOrigin, Pump, Tail};
+use nimbus_engine_backend::EnvironmentVariables;
+use nimbus_engine_process::{ChildProcess, CodeOrigin, OutputLines, Tail};
 use semver::Version;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct OfficialCli {
 
 impl OfficialCli {
     /// Finds it on the search path and asks for its version.
-    pub(super) async fn find(environment: &Environment, directory: &Path) -> Result<Self> {
+    pub(super) async fn find(environment: &EnvironmentVariables, directory: &Path) -> Result<Self> {
         let path = environment.non_empty("PATH").unwrap_or_default();
         let program = which::which_in("pulumi", Some(path), directory).map_err(|_| missing())?;
         let mut command = Command::new(&program);
@@ -65,11 +65,11 @@ async fn said(command: Command) -> Result<String, String> {
         .map_err(|error| error.to_string())?;
     let tail = Arc::new(Tail::default());
     let mut pumps = [
-        Pump::start(started.stdout, {
+        OutputLines::start(started.stdout, {
             let tail = Arc::clone(&tail);
             move |line| tail.push(line)
         }),
-        Pump::start(started.stderr, |_| ()),
+        OutputLines::start(started.stderr, |_| ()),
     ];
     let Ok(exit) = tokio::time::timeout(PATIENCE, started.process.ended()).await else {
         return Err("it does not answer".to_owned());

@@ -18,7 +18,7 @@ use nimbus_engine_serve::ProviderServer;
 use tempfile::TempDir;
 
 use super::tokens::packages_below;
-use crate::processes::Language;
+use crate::project_parts::Language;
 use crate::required::packages_of;
 
 /// Providers whose code is in the program; in a rehearsal they are simulated like all others.

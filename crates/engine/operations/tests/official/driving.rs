@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nimbus_core::ErrorCode;
-use nimbus_engine_backend::Environment;
+use nimbus_core::{ErrorCode, StackOperation};
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_model::StepOp;
-use nimbus_engine_operations::{
-    Cancellation, Engine as _, GivenConfig, OfficialEngine, OperationAction, OperationMode,
-};
+use nimbus_engine_operations::{Cancellation, Engine as _, GivenConfig, OfficialEngine};
 use nimbus_engine_ports::{EngineEvent, EventSink};
 use serde_json::json;
 
@@ -24,7 +22,7 @@ fn stand_in() -> PathBuf {
 }
 
 /// A stand-in that ends with this code after these events and errors.
-async fn prepared(events: &str, errors: &str, exit: u8) -> (OfficialSite, Environment) {
+async fn prepared(events: &str, errors: &str, exit: u8) -> (OfficialSite, EnvironmentVariables) {
     let place = OfficialSite::new("");
     place.write("home/version", "v3.260.0\n");
     place.write("home/events", events);
@@ -39,8 +37,8 @@ async fn prepared(events: &str, errors: &str, exit: u8) -> (OfficialSite, Enviro
 async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
     let place = OfficialSite::new("");
     let home = place.path("home").display().to_string();
-    let nowhere = Environment::fixed([("PATH", &home), ("PULUMI_CONFIG_PASSPHRASE", "x")]);
-    let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
+    let nowhere = EnvironmentVariables::fixed([("PATH", &home), ("PULUMI_CONFIG_PASSPHRASE", "x")]);
+    let request = place.request("dev", StackOperation::Update);
     let engine = OfficialEngine::with(nowhere);
     let (report, _) = run(&engine, &request).await;
     let error = report.expect_err("there is none");
@@ -54,7 +52,7 @@ async fn without_the_command_line_or_with_an_old_one_nothing_is_done() {
 
     let (place, environment) = prepared("", "", 0).await;
     place.write("home/version", "v3.100.0\n");
-    let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
+    let request = place.request("dev", StackOperation::Update);
     let (report, _) = run(&OfficialEngine::with(environment), &request).await;
     let error = report.expect_err("it is too old");
     assert_eq!(error.code(), ErrorCode::OFFICIAL_CLI_UNUSABLE);
@@ -71,7 +69,7 @@ async fn events_are_passed_on_and_the_exit_code_has_the_last_word() {
     let events = format!("{warning}\n{SUMMARY}");
     for (exit, succeeded) in [(0, true), (1, false)] {
         let (place, environment) = prepared(&events, "error: something else", exit).await;
-        let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
+        let request = place.request("dev", StackOperation::Update);
         let (report, events) = run(&OfficialEngine::with(environment), &request).await;
         let report = report.expect("it was started");
         assert_eq!(report.changes[&StepOp::Create], 2);
@@ -104,7 +102,7 @@ async fn causes_that_we_know_become_our_errors() {
         ("", "error: unknown flag", 2, ErrorCode::OFFICIAL_CLI_FAILED),
     ] {
         let (place, environment) = prepared(events, errors, exit).await;
-        let request = place.request("dev", OperationAction::Destroy, OperationMode::Apply);
+        let request = place.request("dev", StackOperation::Destroy);
         let (report, _) = run(&OfficialEngine::with(environment), &request).await;
         let error = report
             .expect("it was started")
@@ -122,7 +120,7 @@ async fn secrets_are_encrypted_in_a_private_file_and_never_arguments() {
     config.set("own:zones", json!(["a", "b"]), false);
     config.set("own:size", json!("large"), false);
     let stack = "organization/business/D1-network-dev";
-    let request = place.request(stack, OperationAction::Update, OperationMode::Apply);
+    let request = place.request(stack, StackOperation::Update);
     let engine = OfficialEngine::with(environment).given(config);
     let (report, _) = run(&engine, &request).await;
     report
@@ -154,7 +152,7 @@ async fn secrets_are_encrypted_in_a_private_file_and_never_arguments() {
 #[tokio::test]
 async fn a_preview_of_a_stack_that_does_not_exist_leaves_none_behind() {
     let (place, environment) = prepared(SUMMARY, "", 0).await;
-    let request = place.request("new", OperationAction::Update, OperationMode::Preview);
+    let request = place.preview("new");
     let (report, _) = run(&OfficialEngine::with(environment.clone()), &request).await;
     report
         .expect("it was started")
@@ -192,7 +190,7 @@ async fn a_request_to_stop_is_one_interrupt_and_a_second_one_ends_everything() {
         let (place, cancellation) = (Arc::clone(&place), cancellation.clone());
         let sink = Arc::clone(&listener) as Arc<dyn EventSink>;
         async move {
-            let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
+            let request = place.request("dev", StackOperation::Update);
             let engine = OfficialEngine::with(environment);
             engine.run(&request, sink, &cancellation).await
         }
@@ -237,7 +235,7 @@ async fn a_command_line_that_obeys_the_interrupt_is_not_killed() {
     let running = tokio::spawn({
         let (place, cancellation) = (Arc::clone(&place), cancellation.clone());
         async move {
-            let request = place.request("dev", OperationAction::Update, OperationMode::Apply);
+            let request = place.request("dev", StackOperation::Update);
             let engine = OfficialEngine::with(environment);
             let sink = Arc::new(Listener::default());
             engine.run(&request, sink, &cancellation).await

@@ -4,11 +4,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nimbus_engine_backend::Environment;
+use nimbus_core::StackOperation;
+use nimbus_engine_backend::EnvironmentVariables;
 use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_operations::{
-    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationAction, OperationMode,
-    OperationReport, Processes,
+    EmbeddedEngine, Engine, GivenConfig, OfficialEngine, OperationReport, Processes,
 };
 use nimbus_engine_ports::EngineEvent;
 use nimbus_test_tools::{Tool, tool_or_skip};
@@ -44,7 +44,7 @@ exports.project = pulumi.getProject();
 "#;
 
 struct Engines {
-    environment: Environment,
+    environment: EnvironmentVariables,
     given: Option<GivenConfig>,
 }
 
@@ -88,9 +88,9 @@ async fn apply(
     engine: &dyn Engine,
     place: &OfficialSite,
     stack: &str,
-    action: OperationAction,
+    operation: StackOperation,
 ) -> (OperationReport, Vec<EngineEvent>) {
-    let request = place.request(stack, action, OperationMode::Apply);
+    let request = place.request(stack, operation);
     let (report, events) = run(engine, &request).await;
     let report = report.expect("it was started");
     let said: Vec<_> = events
@@ -134,7 +134,7 @@ async fn a_stack_is_continued_by_either_engine() {
     let (place, engines) = place(&pulumi, &sdk);
     let (official, embedded) = (engines.official(), engines.embedded());
 
-    let (made, events) = apply(&official, &place, "dev", OperationAction::Update).await;
+    let (made, events) = apply(&official, &place, "dev", StackOperation::Update).await;
     assert_eq!(changes(&made), [(StepOp::Create, 3)]);
     assert_eq!(told(&events).len(), 3, "{:?}", told(&events));
     let secret = PropertyValue::secret("made-up-word".into());
@@ -147,7 +147,7 @@ async fn a_stack_is_continued_by_either_engine() {
         "events have no secrets"
     );
 
-    let (same, _) = apply(&embedded, &place, "dev", OperationAction::Update).await;
+    let (same, _) = apply(&embedded, &place, "dev", StackOperation::Update).await;
     assert_eq!(
         changes(&same),
         [],
@@ -162,12 +162,12 @@ async fn a_stack_is_continued_by_either_engine() {
             place.read("program/Pulumi.dev.yaml")
         ),
     );
-    let (updated, _) = apply(&embedded, &place, "dev", OperationAction::Update).await;
+    let (updated, _) = apply(&embedded, &place, "dev", StackOperation::Update).await;
     assert_eq!(changes(&updated), [(StepOp::Update, 1)]);
 
-    let (same, _) = apply(&official, &place, "dev", OperationAction::Update).await;
+    let (same, _) = apply(&official, &place, "dev", StackOperation::Update).await;
     assert_eq!(changes(&same), [], "the official one finds nothing to do");
-    let (gone, _) = apply(&official, &place, "dev", OperationAction::Destroy).await;
+    let (gone, _) = apply(&official, &place, "dev", StackOperation::Destroy).await;
     assert_eq!(changes(&gone), [(StepOp::Delete, 3)]);
 }
 
@@ -184,21 +184,20 @@ async fn a_unit_keeps_its_name_and_its_configuration_on_either_engine() {
     let stack = "organization/business/D1-network-dev";
 
     let (made, told_first) =
-        apply(&engines.embedded(), &place, stack, OperationAction::Update).await;
-    let (same, told_then) =
-        apply(&engines.official(), &place, stack, OperationAction::Update).await;
+        apply(&engines.embedded(), &place, stack, StackOperation::Update).await;
+    let (same, told_then) = apply(&engines.official(), &place, stack, StackOperation::Update).await;
     assert_eq!(changes(&same), [], "{:?}", told(&told_then));
     assert_eq!(same.outputs, made.outputs);
     assert_eq!(same.outputs["project"], PropertyValue::from("business"));
     assert_eq!(told(&told_first).len(), told(&told_then).len());
 
-    let request = place.request(stack, OperationAction::Update, OperationMode::Preview);
+    let request = place.preview(stack);
     let (preview, _) = run(&engines.official(), &request).await;
     let preview = preview.expect("it was started");
     assert!(preview.result.is_ok() && !preview.has_changes());
     assert_eq!(preview.outputs["size"], PropertyValue::from("medium"));
 
-    let (gone, _) = apply(&engines.embedded(), &place, stack, OperationAction::Destroy).await;
+    let (gone, _) = apply(&engines.embedded(), &place, stack, StackOperation::Destroy).await;
     assert_eq!(changes(&gone), [(StepOp::Delete, 3)]);
     assert!(!place.path("program/Pulumi.D1-network-dev.yaml").exists());
 }
@@ -214,7 +213,7 @@ async fn a_program_that_fails_is_told_alike() {
     );
     let mut codes = Vec::new();
     for engine in [&engines.official() as &dyn Engine, &engines.embedded()] {
-        let request = place.request("dev", OperationAction::Update, OperationMode::Preview);
+        let request = place.preview("dev");
         let (report, events) = run(engine, &request).await;
         let error = report
             .expect("it was started")

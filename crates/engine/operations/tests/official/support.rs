@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nimbus_core::Result;
-use nimbus_engine_backend::{Environment, Owner};
+use nimbus_core::{Result, StackOperation};
+use nimbus_engine_backend::{EnvironmentVariables, Owner};
 use nimbus_engine_operations::{
-    Cancellation, Engine, OperationAction, OperationMode, OperationReport, OperationRequest,
-    RunOptions, StackAccess, StackLocation,
+    Cancellation, Engine, OperationOptions, OperationReport, OperationRequest, StackAccess,
+    StackGrant, StackLocation,
 };
 use nimbus_engine_ports::{EngineEvent, EventSink};
 use parking_lot::Mutex;
@@ -44,11 +44,11 @@ impl OfficialSite {
     }
 
     /// What an engine sees: programs of this folder first.
-    pub(crate) fn environment(&self, programs: &Path) -> Environment {
+    pub(crate) fn environment(&self, programs: &Path) -> EnvironmentVariables {
         let rest = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{rest}", programs.display());
         let home = self.path("home").display().to_string();
-        Environment::fixed([
+        EnvironmentVariables::fixed([
             ("PATH", &path),
             ("HOME", &home),
             ("PULUMI_HOME", &format!("{home}/pulumi")),
@@ -61,27 +61,29 @@ impl OfficialSite {
             directory: self.path("program"),
             stack: stack.to_owned(),
             backend: Some(format!("file://{}", self.path("state").display())),
+            granted: StackGrant::Own,
         }
     }
 
-    pub(crate) fn request(
-        &self,
-        stack: &str,
-        action: OperationAction,
-        mode: OperationMode,
-    ) -> OperationRequest {
+    pub(crate) fn request(&self, stack: &str, operation: StackOperation) -> OperationRequest {
         OperationRequest {
             location: self.location(stack),
-            action,
-            mode,
-            options: RunOptions {
+            operation,
+            options: OperationOptions {
                 transpile_only: true,
-                ..RunOptions::default()
+                ..OperationOptions::default()
             },
         }
     }
 
-    pub(crate) async fn make_stack(&self, stack: &str, environment: &Environment) {
+    /// Shows what an update would do.
+    pub(crate) fn preview(&self, stack: &str) -> OperationRequest {
+        let mut request = self.request(stack, StackOperation::Update);
+        request.options.dry_run = true;
+        request
+    }
+
+    pub(crate) async fn make_stack(&self, stack: &str, environment: &EnvironmentVariables) {
         let access = StackAccess::open(&self.location(stack), environment).await;
         let stack = access.expect("a backend").stack();
         stack
@@ -90,7 +92,7 @@ impl OfficialSite {
             .expect("a new stack");
     }
 
-    pub(crate) async fn exists(&self, stack: &str, environment: &Environment) -> bool {
+    pub(crate) async fn exists(&self, stack: &str, environment: &EnvironmentVariables) -> bool {
         let access = StackAccess::open(&self.location(stack), environment).await;
         access
             .expect("a backend")

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use nimbus_core::ErrorCode;
+use nimbus_core::{ErrorCode, StackOperation};
 use nimbus_engine_backend::{UpdateKind, UpdateResult};
 use nimbus_engine_model::{PropertyValue, StepOp};
 use nimbus_engine_monitor::StackReadError;
-use nimbus_engine_operations::{ImportItem, OperationAction, OperationMode, RunOptions};
+use nimbus_engine_operations::{ImportItem, OperationOptions};
 use nimbus_engine_ports::{Diagnostic, EngineEvent, Severity};
 use nimbus_engine_testing::ScriptedResource;
 
@@ -82,10 +82,8 @@ async fn what_was_done_before_a_failure_is_kept() {
 #[tokio::test]
 async fn destroy_and_refresh_need_no_program_and_miss_a_missing_stack() {
     let site = Site::new();
-    for action in [OperationAction::Destroy, OperationAction::Refresh] {
-        let ran = site
-            .run(action, OperationMode::Apply, RunOptions::default())
-            .await;
+    for operation in [StackOperation::Destroy, StackOperation::Refresh] {
+        let ran = site.run(operation, OperationOptions::default()).await;
         assert_eq!(ran.error().code(), ErrorCode::STACK_NOT_FOUND);
     }
     site.program([bucket("a")]);
@@ -94,20 +92,14 @@ async fn destroy_and_refresh_need_no_program_and_miss_a_missing_stack() {
     site.program([bucket("a"), bucket("b")]);
     let id = site.launcher.cloud.ids().remove(0);
     site.launcher.cloud.vanish(&id);
-    let options = RunOptions {
+    let options = OperationOptions {
         allow_mass_removal: true,
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
-    let ran = site
-        .run(OperationAction::Refresh, OperationMode::Apply, options)
-        .await;
+    let ran = site.run(StackOperation::Refresh, options).await;
     assert_eq!(ran.succeeded().changes[&StepOp::Delete], 1);
     let ran = site
-        .run(
-            OperationAction::Destroy,
-            OperationMode::Apply,
-            RunOptions::default(),
-        )
+        .run(StackOperation::Destroy, OperationOptions::default())
         .await;
     ran.succeeded();
     let state = site
@@ -137,9 +129,11 @@ async fn existing_objects_are_imported_by_type_name_and_id() {
     };
     let ran = site
         .run(
-            OperationAction::Import(vec![item]),
-            OperationMode::Apply,
-            RunOptions::default(),
+            StackOperation::Import,
+            OperationOptions {
+                imports: vec![item],
+                ..OperationOptions::default()
+            },
         )
         .await;
     assert_eq!(ran.succeeded().changes[&StepOp::Import], 1);
@@ -262,4 +256,16 @@ async fn a_stack_that_somebody_holds_is_refused_with_the_holder_s_name() {
     );
     session.end().await.unwrap();
     site.up().await.succeeded();
+}
+
+#[tokio::test]
+async fn a_restore_without_its_state_is_refused_and_deletes_nothing() {
+    let site = Site::new();
+    site.program([bucket("a")]);
+    site.up().await.succeeded();
+    let ran = site
+        .run(StackOperation::Restore, OperationOptions::default())
+        .await;
+    assert_eq!(ran.error().code(), ErrorCode::INTERNAL);
+    assert_eq!(site.launcher.cloud.ids().len(), 1);
 }

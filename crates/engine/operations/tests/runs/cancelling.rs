@@ -1,7 +1,7 @@
 //! Operations that were asked to stop.
 
-use nimbus_core::ErrorCode;
-use nimbus_engine_operations::{Cancellation, OperationAction, OperationMode, RunOptions};
+use nimbus_core::{ErrorCode, StackOperation};
+use nimbus_engine_operations::{Cancellation, OperationOptions};
 use nimbus_engine_ports::EngineEvent;
 
 use crate::support::{RanOperation, Site, bucket};
@@ -20,10 +20,9 @@ async fn stopped(site: &Site, requests: usize) -> RanOperation {
         }
     };
     let on_event = Box::new(on_event);
-    let options = RunOptions::default();
+    let options = OperationOptions::default();
     site.watched(
-        OperationAction::Update,
-        OperationMode::Apply,
+        StackOperation::Update,
         options,
         &cancellation,
         Some(on_event),
@@ -69,12 +68,10 @@ async fn the_second_request_leaves_the_journal_to_the_next_run() {
         None,
         "the lease was given back"
     );
-    let options = RunOptions {
+    let options = OperationOptions {
         allow_unknown: true,
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
-    let ran = site
-        .run(OperationAction::Update, OperationMode::Apply, options)
-        .await;
+    let ran = site.run(StackOperation::Update, options).await;
     assert_eq!(ran.succeeded().recovered.len(), 1);
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 
-use nimbus_core::ErrorCode;
+use nimbus_core::{ErrorCode, StackOperation};
 use nimbus_engine_model::{
     ActId, JournalEntry, OperationKind, PendingOperation, ResourceState, Urn,
 };
-use nimbus_engine_operations::{OperationAction, OperationMode, RunOptions};
+use nimbus_engine_operations::OperationOptions;
 
 use crate::support::{Site, bucket};
 
@@ -67,13 +67,11 @@ async fn an_unknown_outcome_stops_the_next_update_until_somebody_decides() {
         "the journal is part of the state"
     );
 
-    let options = RunOptions {
+    let options = OperationOptions {
         allow_unknown: true,
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
-    site.run(OperationAction::Update, OperationMode::Apply, options)
-        .await
-        .succeeded();
+    site.run(StackOperation::Update, options).await.succeeded();
     let state = stack.load_unverified().await.unwrap().snapshot.unwrap();
     assert_eq!(state.pending_operations.len(), 1, "the question stays open");
 }
@@ -81,17 +79,11 @@ async fn an_unknown_outcome_stops_the_next_update_until_somebody_decides() {
 #[tokio::test]
 async fn a_refresh_keeps_unknown_creates_until_somebody_has_looked() {
     let site = interrupted().await;
-    let refresh = |clear| RunOptions {
+    let refresh = |clear| OperationOptions {
         clear_pending_creates: clear,
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
-    let ran = site
-        .run(
-            OperationAction::Refresh,
-            OperationMode::Apply,
-            refresh(false),
-        )
-        .await;
+    let ran = site.run(StackOperation::Refresh, refresh(false)).await;
     assert_eq!(ran.succeeded().recovered.len(), 1);
     let stack = site.stack().await;
     let pending = async || {
@@ -99,13 +91,9 @@ async fn a_refresh_keeps_unknown_creates_until_somebody_has_looked() {
         state.pending_operations.len()
     };
     assert_eq!(pending().await, 1);
-    site.run(
-        OperationAction::Refresh,
-        OperationMode::Apply,
-        refresh(true),
-    )
-    .await
-    .succeeded();
+    site.run(StackOperation::Refresh, refresh(true))
+        .await
+        .succeeded();
     assert_eq!(pending().await, 0);
     site.up().await.succeeded();
 }

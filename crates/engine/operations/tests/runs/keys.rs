@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use nimbus_core::ErrorCode;
+use nimbus_core::{ErrorCode, StackOperation};
 use nimbus_engine_model::PropertyValue;
-use nimbus_engine_operations::{OperationAction, OperationMode, RunOptions};
+use nimbus_engine_operations::OperationOptions;
 use nimbus_engine_testing::ScriptedResource;
 
 use crate::support::{Site, bucket};
@@ -38,11 +38,7 @@ async fn a_passphrase_that_does_not_fit_is_refused_before_anything_is_made() {
     ] {
         site.passphrase(passphrase);
         assert_eq!(site.up().await.error().code(), code);
-        let refresh = site.run(
-            OperationAction::Refresh,
-            OperationMode::Apply,
-            RunOptions::default(),
-        );
+        let refresh = site.run(StackOperation::Refresh, OperationOptions::default());
         assert_eq!(refresh.await.error().code(), code);
         assert_eq!(site.launcher.cloud.ids(), ids, "nothing was made");
         assert_eq!(fs::read(&state).unwrap(), before, "nothing was written");
@@ -56,11 +52,7 @@ async fn a_passphrase_that_does_not_fit_is_refused_before_anything_is_made() {
 async fn what_has_no_secrets_can_be_taken_away_without_the_passphrase() {
     let site = salted().await;
     site.passphrase(None);
-    let destroy = site.run(
-        OperationAction::Destroy,
-        OperationMode::Apply,
-        RunOptions::default(),
-    );
+    let destroy = site.run(StackOperation::Destroy, OperationOptions::default());
     destroy.await.succeeded();
     assert!(site.launcher.cloud.ids().is_empty());
 }
@@ -76,11 +68,7 @@ async fn an_object_that_answers_with_the_first_secret_is_not_lost_without_a_pass
     assert_eq!(made.len(), 1);
 
     site.passphrase(Some("correct horse"));
-    let refresh = site.run(
-        OperationAction::Refresh,
-        OperationMode::Apply,
-        RunOptions::default(),
-    );
+    let refresh = site.run(StackOperation::Refresh, OperationOptions::default());
     let refreshed = refresh.await;
     assert!(refreshed.succeeded().unknown.is_empty(), "its id is known");
     site.up().await.succeeded();

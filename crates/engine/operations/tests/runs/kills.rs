@@ -14,8 +14,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nimbus_core::StackOperation;
 use nimbus_engine_model::{OperationKind, Snapshot};
-use nimbus_engine_operations::{Cancellation, OperationAction, OperationMode, RunOptions};
+use nimbus_engine_operations::{Cancellation, OperationOptions};
 use nimbus_engine_testing::{Cloud, CloudAct, CloudMoment, ScriptedResource};
 use nimbus_test_tools::short_or_long;
 use nix::sys::signal::{Signal, kill};
@@ -121,16 +122,20 @@ fn an_engine_of_another_test() {
         site.up().await.succeeded();
         site.program(numbers.program());
         moments.last.store(moment as usize, Ordering::SeqCst);
-        let options = RunOptions {
+        let options = OperationOptions {
             parallel: Some(1 + seed as usize % 3),
-            ..RunOptions::default()
+            ..OperationOptions::default()
         };
         let heard = Arc::clone(&moments);
-        let (action, mode) = (OperationAction::Update, OperationMode::Apply);
         let events: OnEvent = Box::new(move |_| heard.pass());
-        site.watched(action, mode, options, &Cancellation::new(), Some(events))
-            .await
-            .succeeded();
+        site.watched(
+            StackOperation::Update,
+            options,
+            &Cancellation::new(),
+            Some(events),
+        )
+        .await
+        .succeeded();
     });
     let passed = moments.passed.load(Ordering::SeqCst).to_string();
     std::fs::write(place.join("moments"), passed).expect("how many there were");

@@ -1,27 +1,26 @@
 //! Runs that are held to a saved plan.
 
-use nimbus_core::ErrorCode;
+use nimbus_core::{ErrorCode, StackOperation};
 use nimbus_engine_model::StepOp;
-use nimbus_engine_operations::{OperationAction, OperationMode, RunOptions};
+use nimbus_engine_operations::OperationOptions;
 
 use crate::support::{RanOperation, Site, bucket};
 
 async fn save(site: &Site) -> RanOperation {
-    let options = RunOptions {
+    let options = OperationOptions {
+        dry_run: true,
         save_plan: Some(site.path("plan.json")),
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
-    site.run(OperationAction::Update, OperationMode::Preview, options)
-        .await
+    site.run(StackOperation::Update, options).await
 }
 
 async fn apply(site: &Site) -> RanOperation {
-    let options = RunOptions {
+    let options = OperationOptions {
         plan: Some(site.path("plan.json")),
-        ..RunOptions::default()
+        ..OperationOptions::default()
     };
-    site.run(OperationAction::Update, OperationMode::Apply, options)
-        .await
+    site.run(StackOperation::Update, options).await
 }
 
 #[tokio::test]

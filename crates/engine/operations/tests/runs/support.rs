@@ -6,16 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nimbus_core::{Error, Result};
+use nimbus_core::{Error, Result, StackOperation};
 use nimbus_engine_backend::{
-    Environment, Owner, PASSPHRASE, SessionRequest, Stack, StackSession, UpdateKind,
+    EnvironmentVariables, Owner, PASSPHRASE, SessionRequest, Stack, StackSession, UpdateKind,
 };
 use nimbus_engine_model::PackageDescriptor;
 use nimbus_engine_monitor::StackReader;
 use nimbus_engine_operations::{
-    Cancellation, EmbeddedEngine, Engine, OperationAction, OperationMode, OperationReport,
-    OperationRequest, OperationRuntime, RunOptions, RuntimeLauncher, RuntimeSetup, StackAccess,
-    StackLocation,
+    Cancellation, EmbeddedEngine, Engine, OperationOptions, OperationReport, OperationRequest,
+    OperationRuntime, RuntimeLauncher, RuntimeSetup, StackAccess, StackGrant, StackLocation,
 };
 use nimbus_engine_ports::{Analyzer, Diagnostic, EngineEvent, EventSink, HookRunner, ProviderHost};
 use nimbus_engine_testing::{
@@ -185,10 +184,10 @@ impl Site {
         *self.passphrase.lock() = passphrase;
     }
 
-    pub(crate) fn environment(&self) -> Environment {
+    pub(crate) fn environment(&self) -> EnvironmentVariables {
         match *self.passphrase.lock() {
-            Some(passphrase) => Environment::fixed([(PASSPHRASE, passphrase)]),
-            None => Environment::fixed([]),
+            Some(passphrase) => EnvironmentVariables::fixed([(PASSPHRASE, passphrase)]),
+            None => EnvironmentVariables::fixed([]),
         }
     }
 
@@ -197,6 +196,7 @@ impl Site {
             directory: self.path(""),
             stack: "test".to_owned(),
             backend: Some(format!("file://{}", self.state_folder().display())),
+            granted: StackGrant::Own,
         }
     }
 
@@ -224,46 +224,38 @@ impl Site {
     }
 
     pub(crate) async fn up(&self) -> RanOperation {
-        self.run(
-            OperationAction::Update,
-            OperationMode::Apply,
-            RunOptions::default(),
-        )
-        .await
+        self.run(StackOperation::Update, OperationOptions::default())
+            .await
     }
 
     pub(crate) async fn preview(&self) -> RanOperation {
-        self.run(
-            OperationAction::Update,
-            OperationMode::Preview,
-            RunOptions::default(),
-        )
-        .await
+        let options = OperationOptions {
+            dry_run: true,
+            ..OperationOptions::default()
+        };
+        self.run(StackOperation::Update, options).await
     }
 
     pub(crate) async fn run(
         &self,
-        action: OperationAction,
-        mode: OperationMode,
-        options: RunOptions,
+        operation: StackOperation,
+        options: OperationOptions,
     ) -> RanOperation {
-        self.watched(action, mode, options, &Cancellation::new(), None)
+        self.watched(operation, options, &Cancellation::new(), None)
             .await
     }
 
     pub(crate) async fn watched(
         &self,
-        action: OperationAction,
-        mode: OperationMode,
-        options: RunOptions,
+        operation: StackOperation,
+        options: OperationOptions,
         cancellation: &Cancellation,
         on_event: Option<OnEvent>,
     ) -> RanOperation {
         let request = OperationRequest {
             location: self.location(),
-            action,
-            mode,
-            options: RunOptions {
+            operation,
+            options: OperationOptions {
                 parallel: options.parallel.or(Some(1)),
                 ..options
             },
