@@ -21,15 +21,83 @@ class Pair extends pulumi.ComponentResource {
     }
 }
 
+/** Tells where it runs. */
+class Place extends pulumi.ComponentResource {
+    constructor(name, _args, options) {
+        super("kit:index:Place", name, {}, options);
+        this.organization = pulumi.getOrganization();
+        this.project = pulumi.getProject();
+        this.stack = pulumi.getStack();
+        this.registerOutputs({ organization: this.organization, project: this.project, stack: this.stack });
+    }
+}
+
+/** Hands its options on to what it is made of. */
+class Simple extends pulumi.ComponentResource {
+    constructor(name, args, options) {
+        super("kit:index:Simple", name, args, options);
+        const { ignoreChanges, replacementTrigger } = options;
+        this.thing = new Thing(`${name}-inner`, { label: args.label }, { parent: this, ignoreChanges, replacementTrigger });
+        this.label = this.thing.label;
+        this.registerOutputs({ label: this.label });
+    }
+}
+
+/** Shows a resource of its own, which others can use. */
+class Shelf extends pulumi.ComponentResource {
+    constructor(name, args, options) {
+        super("kit:index:Shelf", name, args, options);
+        this.thing = new Thing(`${name}-thing`, { label: args.label }, { parent: this });
+        this.label = this.thing.label;
+        this.registerOutputs({ label: this.label, thing: this.thing });
+    }
+}
+
+/** Is built on a resource of somebody else. */
+class Copy extends pulumi.ComponentResource {
+    constructor(name, args, options) {
+        super("kit:index:Copy", name, args, options);
+        this.original = pulumi.output(args.original);
+        const label = this.original.apply((original) => original.label);
+        this.copied = new Thing(`${name}-copied`, { label }, { parent: this });
+        this.registerOutputs({ original: this.original, copied: this.copied });
+    }
+}
+
+class ThingModule {
+    version = "1.0.0";
+
+    construct(name, type, urn) {
+        if (type !== "parity:index:Thing") {
+            throw new Error(`no resource ${type} is known here`);
+        }
+        return new Thing(name, { label: undefined }, { urn });
+    }
+}
+pulumi.runtime.registerResourceModule("parity", "index", new ThingModule());
+
+const shown = {
+    Pair: (pair) => ({ joined: pair.joined, hidden: pulumi.secret(pair.joined) }),
+    Place: ({ organization, project, stack }) => ({ organization, project, stack }),
+    Simple: ({ label }) => ({ label }),
+    Shelf: ({ label, thing }) => ({ label, thing }),
+    Copy: ({ original, copied }) => ({ original, copied }),
+};
+const components = { Pair, Place, Simple, Shelf, Copy };
+
 const kit = {
     version: "2.0.0",
 
-    async construct(name, _type, inputs, options) {
-        const pair = new Pair(name, inputs, options);
-        return { urn: pair.urn, state: { joined: pair.joined, hidden: pulumi.secret(pair.joined) } };
+    async construct(name, type, inputs, options) {
+        const kind = type.split(":").pop();
+        const component = new components[kind](name, inputs, options);
+        return { urn: component.urn, state: shown[kind](component) };
     },
 
-    async call(_token, inputs) {
+    async call(token, inputs) {
+        if (token === "kit:index:Pair/plain") {
+            return { outputs: { result: "a plain value" } };
+        }
         const text = pulumi.output(inputs.times).apply((times) => "ab".repeat(times));
         return { outputs: { text } };
     },

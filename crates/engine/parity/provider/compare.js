@@ -11,19 +11,28 @@ function replaceKeys(news) {
     return ["kind", ...(unwrap(news.fixed) || [])];
 }
 
+/** A property path one element longer; names that are no plain words are quoted. */
+function below(prefix, key) {
+    if (/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key)) {
+        return prefix ? `${prefix}.${key}` : key;
+    }
+    return `${prefix}["${key.replace(/"/g, '\\"')}"]`;
+}
+
 /** Paths of what differs, going into objects so that a detailed diff has something to say. */
-function changesOf(olds, news, prefix = "") {
+function changesOf(olds, news, prefix = "", top = undefined) {
     const found = {};
     for (const key of [...new Set([...Object.keys(olds), ...Object.keys(news)])].sort()) {
-        const path = prefix ? `${prefix}.${key}` : key;
+        const path = below(prefix, key);
         const [was, is] = [unwrap(olds[key]), unwrap(news[key])];
         if (isDeepStrictEqual(was, is)) {
             continue;
         }
         if (isObject(was) && isObject(is)) {
-            Object.assign(found, changesOf(was, is, path));
+            Object.assign(found, changesOf(was, is, path, top ?? key));
         } else {
-            found[path] = was === undefined ? "ADD" : is === undefined ? "DELETE" : "UPDATE";
+            const change = was === undefined ? "ADD" : is === undefined ? "DELETE" : "UPDATE";
+            found[path] = { change, top: top ?? key };
         }
     }
     return found;
@@ -40,7 +49,7 @@ function compare(kind, olds, news, fixed) {
         return response;
     }
     const changes = changesOf(olds, news);
-    const tops = [...new Set(Object.keys(changes).map((path) => path.split(".")[0]))];
+    const tops = [...new Set(Object.values(changes).map(({ top }) => top))];
     const replaces = tops.filter((key) => fixed.includes(key));
     const some = tops.length > 0;
     response.setChanges(some ? DiffResponse.DiffChanges.DIFF_SOME : DiffResponse.DiffChanges.DIFF_NONE);
@@ -55,8 +64,8 @@ function compare(kind, olds, news, fixed) {
 
 function describe(response, changes, replaces) {
     response.setHasdetaileddiff(true);
-    for (const [path, change] of Object.entries(changes)) {
-        const replaced = replaces.includes(path.split(".")[0]) ? "_REPLACE" : "";
+    for (const [path, { change, top }] of Object.entries(changes)) {
+        const replaced = replaces.includes(top) ? "_REPLACE" : "";
         const diff = new PropertyDiff();
         diff.setKind(PropertyDiff.Kind[change + replaced]);
         diff.setInputdiff(true);

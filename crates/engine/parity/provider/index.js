@@ -15,6 +15,7 @@ const { ResourceProviderService } = require("@pulumi/pulumi/proto/provider_grpc_
 const { Status } = require("@pulumi/pulumi/proto/status_pb");
 
 const { compare, replaceKeys } = require("./compare");
+const functions = require("./functions");
 const values = require("./values");
 const world = require("./world");
 
@@ -48,7 +49,7 @@ const service = {
 
     getPluginInfo(_call, reply) {
         const response = new PluginInfo();
-        response.setVersion("1.0.0");
+        response.setVersion(process.env.PARITY_VERSION);
         reply(null, response);
     },
 
@@ -76,7 +77,10 @@ const service = {
             args: plain(request.getArgs()),
             sendsOldInputs: request.getSendsOldInputs(),
             sendsOldInputsToDelete: request.getSendsOldInputsToDelete(),
+            // A program may have variables of its own reach a provider under other names.
+            seen: process.env.PARITY_SEEN,
         });
+        functions.remember(plain(request.getArgs()));
         const response = new provider.ConfigureResponse();
         response.setAcceptsecrets(true);
         response.setAcceptresources(true);
@@ -137,7 +141,7 @@ const service = {
             response.setProperties(struct(outputsOf(inputs, { serial: 1 })));
             return reply(null, response);
         }
-        if (world.mustFail("create", name)) {
+        if (world.mustFail("create", name) || world.mustFailOnce("create", name)) {
             return reply({ code: grpc.status.UNKNOWN, details: `${name} cannot be made` });
         }
         const id = world.nextId(name);
@@ -223,22 +227,9 @@ const service = {
         reply(null, new Empty());
     },
 
-    invoke(call, reply) {
-        const request = call.request;
-        const args = plain(request.getArgs());
-        world.log("invoke", { tok: request.getTok(), args, preview: request.getPreview() });
-        const response = new provider.InvokeResponse();
-        if (args.id === "bad") {
-            const failure = new provider.CheckFailure();
-            failure.setProperty("id");
-            failure.setReason("no such id can be");
-            response.addFailures(failure);
-        } else {
-            const found = world.read(args.id) || {};
-            response.setReturn(struct({ found: "serial" in found, label: found.label ?? "nothing" }));
-        }
-        reply(null, response);
-    },
+    call: functions.call,
+    invoke: functions.invoke,
+    parameterize: functions.parameterize,
 
     cancel(_call, reply) {
         reply(null, new Empty());

@@ -11,9 +11,14 @@ function unwrap(value) {
     return secret ? value.value : value;
 }
 
+/** A value that nobody should see. */
+function secret(value) {
+    return { [SIGNATURE]: SECRET, value };
+}
+
 /** What becomes of a text that may not be known yet. */
 function map(value, change) {
     return value === UNKNOWN || typeof value !== "string" ? value : change(value);
 }
 
-module.exports = { map, unwrap };
+module.exports = { map, secret, unwrap };

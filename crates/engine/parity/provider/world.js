@@ -11,7 +11,7 @@ const root = process.env.PARITY_WORLD;
 const things = path.join(root, "things");
 
 function fileOf(id) {
-    return path.join(things, `${id}.json`);
+    return path.join(things, `${encodeURIComponent(id)}.json`);
 }
 
 function log(method, details) {
@@ -20,7 +20,7 @@ function log(method, details) {
 
 /** A name for a new object: `<name>-<how many of that name there have been>`. */
 function nextId(name) {
-    const counter = path.join(root, "made", name);
+    const counter = path.join(root, "made", encodeURIComponent(name));
     fs.mkdirSync(path.dirname(counter), { recursive: true });
     fs.appendFileSync(counter, ".");
     return `${name}-${fs.statSync(counter).size}`;
@@ -52,4 +52,15 @@ function mustFail(method, name) {
     return fs.existsSync(file) && fs.readFileSync(file, "utf8").split("\n").includes(`${method}:${name}`);
 }
 
-module.exports = { log, mustFail, nextId, read, remove, write };
+/** The same for a failure that does not happen again: `once-<method>:<name>`. */
+function mustFailOnce(method, name) {
+    if (!mustFail(`once-${method}`, name)) {
+        return false;
+    }
+    const file = path.join(root, "fail");
+    const others = fs.readFileSync(file, "utf8").split("\n").filter((line) => line !== `once-${method}:${name}`);
+    fs.writeFileSync(file, others.join("\n"));
+    return true;
+}
+
+module.exports = { log, mustFail, mustFailOnce, nextId, read, remove, write };

@@ -1,5 +1,7 @@
 //! A case as data: a program in numbered versions, and what is done with it, one step after another.
 
+use std::borrow::Cow;
+
 /// What a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
@@ -18,8 +20,15 @@ pub(crate) struct Case {
     pub(crate) steps: Vec<Step>,
     /// Whether the program has only one possible order, so that the engines must keep it.
     pub(crate) ordered: bool,
+    /// The folder of the program inside the project, where that is not the project's own.
+    pub(crate) main: Option<&'static str>,
+    /// Versions of the test provider that are installed besides 1.0.0.
+    pub(crate) provider_versions: &'static [&'static str],
     /// A plugin as it is shipped, by name and version, that the program needs.
     pub(crate) plugin: Option<(&'static str, &'static str)>,
+    /// Whether what the official engine did is kept: not of what is drawn at random, or of a plugin
+    /// that is there only with the official engine.
+    pub(crate) records: bool,
     /// The first minor version of the official 3.x that behaves so. With an older one the recording
     /// stands in for it.
     pub(crate) official_since: u32,
@@ -75,11 +84,24 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) enum Disturbance {
     /// Writes a file of the world.
-    World(&'static str, &'static str),
+    World(&'static str, Text),
     /// Removes a file of the world.
     Gone(&'static str),
     /// Writes a file beside the program.
-    Program(&'static str, &'static str),
+    Program(&'static str, Text),
+}
+
+/// Most texts are written in a case, some are generated.
+pub(crate) type Text = Cow<'static, str>;
+
+/// Writes a file of the world before a step.
+pub(crate) fn world(name: &'static str, text: impl Into<Text>) -> Disturbance {
+    Disturbance::World(name, text.into())
+}
+
+/// Writes a file beside the program before a step.
+pub(crate) fn program(name: &'static str, text: impl Into<Text>) -> Disturbance {
+    Disturbance::Program(name, text.into())
 }
 
 pub(crate) fn typescript(program: &'static str, steps: Vec<Step>) -> Case {
@@ -89,7 +111,10 @@ pub(crate) fn typescript(program: &'static str, steps: Vec<Step>) -> Case {
         config: &[],
         steps,
         ordered: false,
+        main: None,
+        provider_versions: &[],
         plugin: None,
+        records: true,
         official_since: 0,
     }
 }
@@ -109,6 +134,21 @@ impl Case {
 
     pub(crate) fn ordered(mut self) -> Self {
         self.ordered = true;
+        self
+    }
+
+    pub(crate) fn in_folder(mut self, main: &'static str) -> Self {
+        self.main = Some(main);
+        self
+    }
+
+    pub(crate) fn provider_versions(mut self, versions: &'static [&'static str]) -> Self {
+        self.provider_versions = versions;
+        self
+    }
+
+    pub(crate) fn unrecorded(mut self) -> Self {
+        self.records = false;
         self
     }
 

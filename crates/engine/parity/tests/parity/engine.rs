@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use nimbus_test_tools::compile_cache;
 use serde_json::Value;
 
 use crate::case::{Operation, Step};
@@ -58,8 +59,38 @@ impl Engine {
             }
         };
         let output = command.arg("--show-secrets").output().unwrap();
-        assert!(output.status.success(), "no export: {}", shown(&output));
+        assert!(
+            output.status.success(),
+            "{self:?}: no export: {}",
+            shown(&output)
+        );
         parsed(&output.stdout)
+    }
+
+    /// Puts a state in place of that of the usual stack.
+    pub(crate) fn import_state(self, file: &Path, side: &Side, tools: &Tools) {
+        let mut command = match self {
+            Self::Official => {
+                let mut command = pulumi(side, tools);
+                command.args(["stack", "import", "--stack", "dev", "--file"]);
+                command.arg(file);
+                command
+            }
+            Self::Embedded => {
+                let mut command = nimbus(side, tools);
+                command.args(["state", "import", "--file"]).arg(file);
+                command
+                    .args(["--yes", "--stack", "dev", "--dir", ".", "--backend"])
+                    .arg(address(side));
+                command
+            }
+        };
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{self:?}: no import: {}",
+            shown(&output)
+        );
     }
 }
 
@@ -94,7 +125,11 @@ fn embedded(step: &Step, side: &Side, tools: &Tools) -> Told {
         .arg("--backend")
         .arg(address(side));
     if step.operation != Operation::Preview {
-        command.arg("--yes");
+        command.args(["--yes", "--skip-preview"]);
+    }
+    if step.runs_program() {
+        // Types of these programs are checked by whoever writes them; here it costs seconds.
+        command.arg("--no-typecheck");
     }
     if step.loses_many {
         command.arg("--allow-mass-removal");
@@ -148,11 +183,10 @@ fn pulumi(side: &Side, tools: &Tools) -> Command {
 }
 
 fn nimbus(side: &Side, tools: &Tools) -> Command {
-    prepared(
-        Path::new(env!("CARGO_BIN_EXE_nimbus-compared")),
-        side,
-        tools,
-    )
+    let program = Path::new(env!("CARGO_BIN_EXE_nimbus-compared"));
+    let mut command = prepared(program, side, tools);
+    command.env("XDG_CACHE_HOME", compile_cache(program));
+    command
 }
 
 /// What both engines and everything below them get to see.
@@ -165,9 +199,10 @@ fn prepared(program: &Path, side: &Side, tools: &Tools) -> Command {
         .env("HOME", side.home())
         .env("LANG", "C.UTF-8")
         .env("PARITY_WORLD", side.world())
+        .env("PARITY_GIVEN", "given to the engine")
         .env("PULUMI_HOME", &tools.home)
         .env("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
-        // Types of these programs are checked by whoever writes them; here it costs seconds.
+        // What `--no-typecheck` is to Nimbus.
         .env("PULUMI_NODEJS_TRANSPILE_ONLY", "true");
     command
 }

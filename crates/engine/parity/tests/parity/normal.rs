@@ -17,10 +17,28 @@ const LAUNCHER: &str = "sdk:code";
 pub(crate) struct Normal {
     /// Texts and what stands for them, the longest first.
     places: Vec<(String, String)>,
-    /// Ids of provider resources, which engines draw at random.
+    /// Ids that engines draw at random.
     ids: BTreeMap<String, String>,
     outside: Regex,
+    /// Warnings of the engines themselves, and what stands for each.
+    warnings: Vec<(Regex, &'static str)>,
 }
+
+/// What each engine warns of in its own words. The names and reasons in them count.
+const WARNINGS: [(&str, &str); 3] = [
+    (
+        r"^retrying \w+ due to on-error hook request \((\d+)/\d+\)$",
+        "tries again: $1",
+    ),
+    (
+        r"^trying again because an error hook asks for it \((\d+)\)$",
+        "tries again: $1",
+    ),
+    (
+        r#"(?s)^\w+ hook "(.+?)" failed: (.*)$"#,
+        "hook $1 failed: $2",
+    ),
+];
 
 impl Normal {
     pub(crate) fn new(case: &Case, side: &Side, tools: &Tools) -> Self {
@@ -49,10 +67,13 @@ impl Normal {
             places,
             ids: BTreeMap::new(),
             outside: Regex::new(r"^project:///(?:\.\./)+.*?([^/#]+#.*)$").expect("it is valid"),
+            warnings: WARNINGS
+                .map(|(words, said)| (Regex::new(words).expect("it is valid"), said))
+                .into(),
         }
     }
 
-    /// Learns the ids of providers from a state. Each gets the name of its provider and a number.
+    /// Learns from a state the ids that engines draw. Each gets the name of its owner and a number.
     pub(crate) fn learn(&mut self, state: &Value) {
         for resource in state["deployment"]["resources"]
             .as_array()
@@ -66,7 +87,8 @@ impl Normal {
             ) else {
                 continue;
             };
-            if !type_.starts_with("pulumi:providers:") || self.ids.contains_key(id) {
+            let is_drawn = type_.starts_with("pulumi:providers:") || type_ == "pulumi:index:Stash";
+            if !is_drawn || self.ids.contains_key(id) {
                 continue;
             }
             let name = urn.rsplit("::").next().unwrap_or_default();
@@ -89,6 +111,15 @@ impl Normal {
             }
         }
         text
+    }
+
+    /// A warning, in words that are the same for both engines.
+    pub(crate) fn warning(&self, text: &str) -> String {
+        let known = self.warnings.iter().find(|(words, _)| words.is_match(text));
+        match known {
+            Some((words, said)) => words.replace(text, *said).into_owned(),
+            None => text.to_owned(),
+        }
     }
 
     pub(crate) fn value(&self, value: &Value) -> Value {

@@ -107,6 +107,10 @@ impl Recorder<'_> {
                     "info" | "info#err" if !told.succeeded && urn.is_empty() => None,
                     "info#err" => Some(format!("info {urn}: {}", text.trim())),
                     "error" => (!urn.is_empty()).then(|| format!("error {urn}")),
+                    "warning" => {
+                        let text = self.normal.warning(text.trim());
+                        Some(format!("warning {urn}: {text}"))
+                    }
                     other => Some(format!("{other} {urn}: {}", text.trim())),
                 }
             })
@@ -151,7 +155,7 @@ impl Recorder<'_> {
         // The official engine starts every provider that the state names, Nimbus those that it has
         // something to ask. With a program they are the same, provided that something is asked.
         let all_count = self.step.runs_program() && !calls.is_empty();
-        let invoked = |call: &Value| call["method"] == "invoke";
+        let invoked = |call: &Value| call["method"] == "invoke" || call["method"] == "call";
         let unordered = unordered
             .into_iter()
             .filter(|call| all_count || invoked(call));
@@ -213,13 +217,19 @@ impl Recorder<'_> {
     }
 }
 
-/// Calls about a provider itself, and of functions: they are independent of each other, so their
+/// Calls about a provider itself, of functions and of methods: they are independent of each other, so their
 /// order is chance.
 fn has_no_order(call: &Value) -> bool {
     let method = call["method"].as_str().unwrap_or_default();
     matches!(
         method,
-        "handshake" | "checkConfig" | "diffConfig" | "configure" | "invoke"
+        "handshake"
+            | "parameterize"
+            | "checkConfig"
+            | "diffConfig"
+            | "configure"
+            | "invoke"
+            | "call"
     )
 }
 

@@ -12,7 +12,8 @@ use crate::tools::Tools;
 /// The passphrase of every stack, and the salt that belongs to it. A given salt saves a run of the
 /// command line, and the same one on both sides lets a case give secrets in its configuration.
 pub(crate) const PASSPHRASE: &str = "parity";
-const SALT: &str = "v1:9risCarbvtQ=:v1:TrAOeQSpr9T31DKm:DLWj6S2mHwG8oPeUUL5W2BQkSJIjZw==";
+pub(crate) const SALT: &str =
+    "v1:9risCarbvtQ=:v1:TrAOeQSpr9T31DKm:DLWj6S2mHwG8oPeUUL5W2BQkSJIjZw==";
 
 /// An empty stack, as the official `stack init` leaves it.
 const EMPTY: &str = concat!(
@@ -71,13 +72,11 @@ impl Side {
         let program = self.program();
         copy_all(&programs().join("shared"), &program);
         copy_all(&programs().join(self.case.program), &program);
+        // Policy packs of Python programs are written in TypeScript too.
+        let modules = program.join("node_modules");
+        symlink(tools.node_sdk.join("node_modules"), modules).unwrap();
         let runtime = match self.case.language {
             Language::TypeScript => {
-                symlink(
-                    tools.node_sdk.join("node_modules"),
-                    program.join("node_modules"),
-                )
-                .unwrap();
                 let package = format!(r#"{{"name": "{}"}}"#, self.case.program);
                 fs::write(program.join("package.json"), package).unwrap();
                 fs::write(program.join("tsconfig.json"), TSCONFIG).unwrap();
@@ -88,7 +87,11 @@ impl Side {
                 tools.virtual_environment().display()
             ),
         };
-        let project = format!("name: {}\n{runtime}\n", self.case.program);
+        let mut project = format!("name: {}\n{runtime}\n", self.case.program);
+        if let Some(folder) = self.case.main {
+            project.push_str(&format!("main: {folder}\n"));
+            fs::create_dir(program.join(folder)).unwrap();
+        }
         fs::write(program.join("Pulumi.yaml"), project).unwrap();
     }
 
@@ -121,7 +124,8 @@ impl Side {
         };
         let program = self.program();
         let source = program.join(format!("step{version}.{ending}"));
-        fs::copy(&source, program.join(entry))
+        let folder = program.join(self.case.main.unwrap_or_default());
+        fs::copy(&source, folder.join(entry))
             .unwrap_or_else(|error| panic!("{}: {error}", source.display()));
     }
 

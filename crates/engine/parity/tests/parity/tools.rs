@@ -29,7 +29,7 @@ impl Tools {
             Language::TypeScript => None,
         };
         let home = folder.join("home");
-        install_own_plugins(folder, &home, &node_sdk);
+        install_own_plugins(case, folder, &home, &node_sdk);
         if let Some((name, version)) = case.plugin {
             let file = format!("pulumi-resource-{name}");
             let built = Tool::ProviderPlugins.find_or_record_skip(test)?.join(&file);
@@ -85,14 +85,16 @@ fn plugin_folder(home: &Path, name: &str, version: &str) -> PathBuf {
 }
 
 /// Installs the plugins that are written for these tests.
-fn install_own_plugins(folder: &Path, home: &Path, node_sdk: &Path) {
+fn install_own_plugins(case: &Case, folder: &Path, home: &Path, node_sdk: &Path) {
     symlink(node_sdk.join("node_modules"), folder.join("node_modules")).unwrap();
-    for (name, version, source) in [("parity", "1.0.0", "provider"), ("kit", "2.0.0", "kit")] {
+    let provider = ["1.0.0"].iter().chain(case.provider_versions);
+    let provider = provider.map(|version| ("parity", *version, "provider"));
+    for (name, version, source) in provider.chain([("kit", "2.0.0", "kit")]) {
         let target = folder.join(source);
         copy_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join(source), &target);
         let script = plugin_folder(home, name, version).join(format!("pulumi-resource-{name}"));
         let text = format!(
-            "#!/bin/sh\nexec node '{}/index.js' \"$@\"\n",
+            "#!/bin/sh\nexport PARITY_VERSION={version}\nexec node '{}/index.js' \"$@\"\n",
             target.display()
         );
         fs::write(&script, text).unwrap();

@@ -1,7 +1,6 @@
 //! Objects that were there before: imported, read, changed behind the engine's back.
 
-use crate::case::Disturbance::World;
-use crate::case::{handover, import, preview, typescript, up};
+use crate::case::{handover, import, preview, typescript, up, world};
 use crate::runner::check;
 
 const FOUND_1: &str = r#"{"label":"old","size":5,"shout":"OLD","serial":1,"arn":"parity:found-1"}"#;
@@ -17,9 +16,9 @@ fn importing() {
         "importing",
         vec![
             up(1)
-                .after(World("things/found-1.json", FOUND_1))
-                .after(World("things/found-2.json", FOUND_2))
-                .after(World("things/found-3.json", FOUND_3)),
+                .after(world("things/found-1.json", FOUND_1))
+                .after(world("things/found-2.json", FOUND_2))
+                .after(world("things/found-3.json", FOUND_3)),
             preview(2),
             up(2),
             up(2).swapped().unchanged(),
@@ -46,8 +45,8 @@ fn reading() {
         "reading",
         vec![
             preview(1)
-                .after(World("things/foreign-1.json", foreign))
-                .after(World("things/foreign-2.json", another)),
+                .after(world("things/foreign-1.json", foreign))
+                .after(world("things/foreign-2.json", another)),
             up(1),
             up(1).swapped(),
             preview(2),

@@ -1,8 +1,7 @@
 //! What programs can do beyond registering resources.
 
-use crate::case::Disturbance::{Program, World};
-use crate::case::{handover, preview, refresh, typescript, up};
-use crate::runner::{check, check_unrecorded};
+use crate::case::{handover, preview, program, refresh, typescript, up, world};
+use crate::runner::check;
 
 #[test]
 fn dynamic_node() {
@@ -15,7 +14,7 @@ fn dynamic_node() {
             preview(2),
             up(2).swapped(),
             up(3).fails(),
-            refresh(2).after(World("a-note", "somebody wrote here")),
+            refresh(2).after(world("a-note", "somebody wrote here")),
             up(2),
             no_op,
             gone,
@@ -38,7 +37,7 @@ fn plugin_tally() {
         gone,
     ];
     let case = typescript("plugin-tally", steps).needs_plugin("tally", "0.1.0");
-    check_unrecorded(&case.config(&["tally:prefix: '# '"]));
+    check(&case.config(&["tally:prefix: '# '"]).unrecorded());
 }
 
 #[test]
@@ -85,7 +84,7 @@ fn assets() {
             preview(1),
             up(1),
             up(1).swapped().unchanged(),
-            up(1).after(Program("data/file.txt", "second\n")),
+            up(1).after(program("data/file.txt", "second\n")),
             no_op,
             gone,
         ],

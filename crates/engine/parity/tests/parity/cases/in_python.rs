@@ -1,7 +1,6 @@
 //! What Python programs do that others do in TypeScript.
 
-use crate::case::Disturbance::World;
-use crate::case::{handover, preview, python, refresh, up};
+use crate::case::{handover, preview, python, refresh, up, world};
 use crate::runner::check;
 
 #[test]
@@ -41,7 +40,7 @@ fn dynamic_python() {
             preview(2),
             up(2).swapped(),
             up(3).fails(),
-            refresh(2).after(World("a-note", "somebody wrote here")),
+            refresh(2).after(world("a-note", "somebody wrote here")),
             up(2),
             no_op,
             gone,

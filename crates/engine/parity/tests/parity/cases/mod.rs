@@ -3,6 +3,7 @@
 mod adoption;
 mod conformance;
 mod features;
+mod handed_on;
 mod in_python;
 mod lifecycle;
 mod options;

@@ -1,7 +1,7 @@
 //! Targets, drift, and everything that goes wrong.
 
-use crate::case::Disturbance::{Gone, World};
-use crate::case::{destroy, handover, preview, python, refresh, up};
+use crate::case::Disturbance::Gone;
+use crate::case::{destroy, handover, preview, python, refresh, up, world};
 use crate::runner::check;
 
 const A1: &str = "urn:pulumi:dev::targeting::parity:index:Thing::a1";
@@ -49,17 +49,17 @@ fn refreshing() {
             up(1),
             refresh(1).unchanged(),
             refresh(1)
-                .after(World("things/changed-1.json", CHANGED))
+                .after(world("things/changed-1.json", CHANGED))
                 .after(Gone("things/removed-1.json"))
                 .loses_many(),
             preview(1).swapped(),
             up(1),
             up(1)
                 .flags(&["--refresh"])
-                .after(World("things/changed-1.json", CHANGED))
+                .after(world("things/changed-1.json", CHANGED))
                 .after(Gone("things/removed-2.json"))
                 .loses_many(),
-            refresh(1).after(World("fail", "read:steady")).fails(),
+            refresh(1).after(world("fail", "read:steady")).fails(),
             no_op.after(Gone("fail")),
             gone,
         ],
@@ -71,22 +71,22 @@ fn failures() {
     check(&python(
         "failures",
         vec![
-            up(1).after(World("fail", "create:second")).fails(),
-            up(1).after(World("fail", "start:third")).fails(),
+            up(1).after(world("fail", "create:second")).fails(),
+            up(1).after(world("fail", "start:third")).fails(),
             preview(1).after(Gone("fail")),
             up(1).swapped(),
-            up(2).after(World("fail", "update:first")).fails(),
+            up(2).after(world("fail", "update:first")).fails(),
             up(4)
                 .flags(&["--continue-on-error"])
-                .after(World("fail", "update:first"))
+                .after(world("fail", "update:first"))
                 .fails(),
             up(3).after(Gone("fail")).fails(),
             preview(3).fails(),
             up(2).swapped(),
-            destroy(2).after(World("fail", "delete:third")).fails(),
+            destroy(2).after(world("fail", "delete:third")).fails(),
             destroy(2)
                 .flags(&["--continue-on-error"])
-                .after(World("fail", "delete:second"))
+                .after(world("fail", "delete:second"))
                 .fails(),
             destroy(2).after(Gone("fail")).swapped(),
         ],
@@ -100,9 +100,9 @@ fn pending() {
         "pending",
         vec![
             up(1),
-            up(2).after(World("fail", "create:delete-first")).fails(),
+            up(2).after(world("fail", "create:delete-first")).fails(),
             up(2)
-                .after(World("fail", "delete:delete-later"))
+                .after(world("fail", "delete:delete-later"))
                 .swapped()
                 .fails(),
             preview(2).after(Gone("fail")),
