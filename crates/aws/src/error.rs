@@ -42,7 +42,11 @@ impl AwsError {
                 "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; \
                  `nimbus validate-aws` checks them"
             }
-            Self::AwsProfile { .. } | Self::Unusable { .. } => {
+            Self::AwsProfile { .. } => {
+                "correct the profile, or sign in again with `aws sso login` if it is one of single \
+                 sign-on; `nimbus validate-aws` checks it"
+            }
+            Self::Unusable { .. } => {
                 "correct the file or the variable; `nimbus validate-aws` checks them"
             }
             Self::Refused { .. } => {

@@ -3,12 +3,13 @@
 //!
 //! Four queries, one check and a service that keeps keys do not need an SDK: a request is a form or a
 //! JSON document, its signature is some hashing, and the response is a few fields. Credentials are
-//! found where every AWS tool finds them. Secrets are never part of an error or of a `Debug` text.
+//! another matter: AWS' own library finds them where every AWS tool does. Secrets are never part of an error or of a `Debug` text.
 //! Nothing here knows of manifests or placeholders.
 
-mod credential_source;
+mod chain;
 mod credentials;
 mod error;
+mod http;
 mod kms;
 mod profile;
 mod queries;
@@ -17,6 +18,7 @@ mod settings;
 mod sign;
 mod transport;
 
+pub use credentials::AwsCredentials;
 pub use error::AwsError;
 pub use kms::MasterKey;
 pub use responses::AwsValue;
@@ -41,6 +43,13 @@ pub struct CallerIdentity {
     pub arn: String,
     /// Where the credentials were found.
     pub source: String,
+}
+
+/// Says nothing of the settings: they may be secrets.
+impl std::fmt::Debug for Aws {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Aws(..)")
+    }
 }
 
 impl Aws {
@@ -100,7 +109,7 @@ impl Aws {
         Ok(CallerIdentity {
             account,
             arn,
-            source: self.settings.source()?.describe(),
+            source: self.credentials(region).await?.place,
         })
     }
 
@@ -109,23 +118,25 @@ impl Aws {
         self.settings.region()
     }
 
+    /// Keys that are good for another request. Whoever lends them is asked in this region.
+    pub async fn credentials(&self, region: &str) -> Result<AwsCredentials, AwsError> {
+        self.vault.credentials(&self.settings, region).await
+    }
+
     async fn ask(
         &self,
         region: &str,
         service: AwsService,
         body: RequestBody,
     ) -> Result<String, AwsError> {
-        let credentials = self
-            .vault
-            .credentials(&self.settings, &self.transport, region)
-            .await?;
+        let credentials = self.credentials(region).await?;
         let call = AwsCall {
             service,
             region,
             endpoint: self.settings.endpoint(service, region)?,
             body,
         };
-        self.transport.send(&call, Some(&credentials)).await
+        self.transport.send(&call, &credentials).await
     }
 }
 

@@ -163,24 +163,6 @@ pub(super) fn caller_identity() -> RequestBody {
     RequestBody::form("GetCallerIdentity", "2011-06-15", &[])
 }
 
-pub(super) fn assume_role(role: &str, session: &str, external_id: Option<&str>) -> RequestBody {
-    let mut fields = vec![("RoleArn", role), ("RoleSessionName", session)];
-    fields.extend(external_id.map(|id| ("ExternalId", id)));
-    RequestBody::form("AssumeRole", "2011-06-15", &fields)
-}
-
-pub(super) fn assume_role_with_token(role: &str, session: &str, token: &str) -> RequestBody {
-    RequestBody::form(
-        "AssumeRoleWithWebIdentity",
-        "2011-06-15",
-        &[
-            ("RoleArn", role),
-            ("RoleSessionName", session),
-            ("WebIdentityToken", token),
-        ],
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -153,31 +153,6 @@ pub(super) fn identity(text: &str) -> Result<(String, String), AwsError> {
     Ok((account, arn))
 }
 
-/// Keys that a role was lent.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct TemporaryCredentials {
-    pub(super) access_key_id: String,
-    pub(super) secret_access_key: String,
-    pub(super) session_token: String,
-    pub(super) expiration: String,
-}
-
-pub(super) fn lent(text: &str) -> Result<TemporaryCredentials, AwsError> {
-    #[derive(Deserialize)]
-    struct AssumeRoleResponse {
-        #[serde(rename = "AssumeRoleResult", alias = "AssumeRoleWithWebIdentityResult")]
-        result: Assumed,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Assumed {
-        credentials: TemporaryCredentials,
-    }
-    let answer: AssumeRoleResponse = xml("AssumeRole", text)?;
-    Ok(answer.result.credentials)
-}
-
 /// Code and message of a refusal, in whichever of the three forms it came.
 pub(super) fn refusal(text: &str) -> Option<(String, String)> {
     #[derive(Deserialize)]

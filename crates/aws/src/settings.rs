@@ -6,33 +6,67 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::credential_source::{self, CredentialSource};
 use crate::error::AwsError;
 use crate::profile::{AwsProfile, AwsProfiles};
 use crate::transport::AwsService;
 
 /// Variables of an environment: the process's own, or fixed ones.
 #[derive(Clone, Default)]
-pub struct AwsVariables(BTreeMap<String, String>);
+pub struct AwsVariables {
+    variables: BTreeMap<String, String>,
+    /// Whether the metadata services around this process are meant too.
+    with_metadata: bool,
+}
 
 impl AwsVariables {
     /// Those of this process that can matter here.
     pub fn process() -> Self {
         let ours = |name: &str| name.starts_with("AWS_") || name == "HOME" || name == "USERPROFILE";
-        Self(std::env::vars().filter(|(name, _)| ours(name)).collect())
+        Self {
+            variables: std::env::vars().filter(|(name, _)| ours(name)).collect(),
+            with_metadata: true,
+        }
     }
 
+    /// These and nothing else. Metadata services are not asked: whoever runs this process may be
+    /// somebody else than whoever the variables belong to.
     pub fn fixed<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        Self(variables.into_iter().map(own).collect())
+        Self {
+            variables: variables.into_iter().map(own).collect(),
+            with_metadata: false,
+        }
+    }
+
+    /// These, and the metadata services around this process.
+    pub fn with_metadata(self) -> Self {
+        Self {
+            with_metadata: true,
+            ..self
+        }
     }
 
     /// A variable without a value counts as absent.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0
+        self.variables
             .get(name)
             .map(String::as_str)
             .filter(|value| !value.is_empty())
+    }
+
+    /// As the credential chain is to see them.
+    pub(super) fn for_chain(&self) -> BTreeMap<String, String> {
+        let mut variables = self.variables.clone();
+        variables.retain(|_, value| !value.is_empty());
+        // An old name of the same thing, which the library does not know.
+        if let Some(profile) = variables.remove("AWS_DEFAULT_PROFILE") {
+            variables.entry("AWS_PROFILE".to_owned()).or_insert(profile);
+        }
+        if !self.with_metadata {
+            variables.insert("AWS_EC2_METADATA_DISABLED".to_owned(), "true".to_owned());
+            variables.retain(|name, _| !name.starts_with("AWS_CONTAINER_"));
+        }
+        variables
     }
 }
 
@@ -72,8 +106,27 @@ impl AwsSettings {
             .map(str::to_owned)
     }
 
-    pub(super) fn source(&self) -> Result<CredentialSource, AwsError> {
-        credential_source::find(&self.variables, &self.profiles)
+    pub(super) fn variables(&self) -> &AwsVariables {
+        &self.variables
+    }
+
+    /// Whether somebody chose a profile.
+    pub(super) fn names_profile(&self) -> bool {
+        self.chosen_profile().is_some()
+    }
+
+    pub(super) fn profile_name(&self) -> &str {
+        self.chosen_profile().unwrap_or("default")
+    }
+
+    fn chosen_profile(&self) -> Option<&str> {
+        let variables = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"];
+        variables.iter().find_map(|name| self.variables.get(name))
+    }
+
+    /// The profile that counts, if there is one.
+    pub(super) fn profile(&self) -> Option<&AwsProfile> {
+        self.profiles.get(self.profile_name())
     }
 
     /// Where a service is asked: an endpoint that somebody set, else AWS itself.
@@ -131,11 +184,6 @@ impl AwsSettings {
             .and_then(|text| text.parse().ok())
             .unwrap_or(4)
             .clamp(1, 20)
-    }
-
-    fn profile(&self) -> Option<&AwsProfile> {
-        self.profiles
-            .get(credential_source::profile_name(&self.variables))
     }
 }
 

@@ -75,11 +75,11 @@ mod tests {
     /// The simplest case of the public test suite for this signature.
     #[test]
     fn a_known_request_has_its_known_signature() {
-        let credentials = AwsCredentials::fixed(
+        let credentials = AwsCredentials::new(
             "AKIDEXAMPLE",
             "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
             None,
-            "a test",
+            "a test".to_owned(),
         );
         let request = SignedRequest {
             method: "GET",

@@ -3,11 +3,11 @@
 //! What may pass by itself is tried again with growing, uneven pauses: no connection, a busy or
 //! broken service, throttling. A refusal is final.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use nimbus_core::percent_encoded;
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use secrecy::ExposeSecret as _;
@@ -67,7 +67,7 @@ impl RequestBody {
         let pairs: Vec<String> = own
             .iter()
             .chain(fields)
-            .map(|(name, value)| format!("{name}={}", encoded(value)))
+            .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
             .collect();
         Self {
             action: action.to_owned(),
@@ -85,22 +85,6 @@ impl RequestBody {
             text: document.to_string(),
         }
     }
-}
-
-/// Everything but letters, digits and four signs in percent form: the strictest reading, which
-/// every server understands.
-fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut text, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                text.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(text, "%{byte:02X}");
-            }
-        }
-        text
-    })
 }
 
 pub(super) struct AwsCall<'a> {
@@ -143,11 +127,11 @@ impl AwsTransport {
         })
     }
 
-    /// The text of the answer. Without credentials the request is not signed.
+    /// The text of the answer.
     pub(super) async fn send(
         &self,
         call: &AwsCall<'_>,
-        credentials: Option<&AwsCredentials>,
+        credentials: &AwsCredentials,
     ) -> Result<String, AwsError> {
         let mut pause = self.pause;
         let mut left = self.attempts;
@@ -170,7 +154,7 @@ impl AwsTransport {
     async fn attempt(
         &self,
         call: &AwsCall<'_>,
-        credentials: Option<&AwsCredentials>,
+        credentials: &AwsCredentials,
     ) -> Result<String, TransportFailure> {
         let unreachable = |error: &reqwest::Error| AwsError::Unreachable {
             endpoint: call.endpoint.origin().ascii_serialization(),
@@ -233,10 +217,7 @@ fn is_throttling(code: &str) -> bool {
     )
 }
 
-fn headers(
-    call: &AwsCall<'_>,
-    credentials: Option<&AwsCredentials>,
-) -> Vec<(&'static str, String)> {
+fn headers(call: &AwsCall<'_>, credentials: &AwsCredentials) -> Vec<(&'static str, String)> {
     let host = match (call.endpoint.host_str(), call.endpoint.port()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
         (host, _) => host.unwrap_or_default().to_owned(),
@@ -251,15 +232,12 @@ fn headers(
         ("host", host),
         ("x-amz-date", time.clone()),
     ];
-    if let Some(token) = credentials.and_then(|credentials| credentials.token.as_ref()) {
+    if let Some(token) = &credentials.token {
         headers.push(("x-amz-security-token", token.expose_secret().to_owned()));
     }
     if let Some(target) = &call.body.target {
         headers.push(("x-amz-target", target.clone()));
     }
-    let Some(credentials) = credentials else {
-        return headers;
-    };
     let signed: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
     let request = SignedRequest {
         method: "POST",
@@ -323,8 +301,8 @@ mod tests {
             endpoint,
             body: RequestBody::form("DescribeImages", "1", &[("Owner.1", "a b")]),
         };
-        let credentials = AwsCredentials::fixed("key", "secret", Some("token"), "a test");
-        transport.send(&call, Some(&credentials)).await
+        let credentials = AwsCredentials::new("key", "secret", Some("token"), "a test".to_owned());
+        transport.send(&call, &credentials).await
     }
 
     const BUSY: &str = "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";

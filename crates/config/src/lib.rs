@@ -8,23 +8,27 @@
 //! Nothing is ignored silently: an unknown key or a bad value is an error that points at the line
 //! and names the nearest valid key. Secrets never leave through `Debug` or [`Settings::entries`].
 
+mod found;
 mod load;
 mod reference;
 mod schema;
 mod setting;
 mod settings;
 mod types;
+mod unused;
 mod value;
 
-pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, FlagValue, LoadedSettings, Sources, load};
+pub use load::{
+    CONFIG_VARIABLE, DEFAULT_FILE, DirectoryOwner, FlagValue, LoadedSettings, Sources, load,
+};
 pub use reference::reference_page;
 pub use schema::json_schema;
 pub use setting::{Setting, SettingEntry, SettingOrigin};
 pub use settings::{
-    App, Audit, Auth, Database, DriftDetection, Email, Engine, Logging, ObjectStore, Pulumi,
-    RateLimiting, Server, Settings, Smtp, Telemetry, Temporal, Tenancy, Valkey, Webhooks,
+    App, Audit, Auth, Database, Engine, Logging, ObjectStore, RateLimiting, Server, Settings,
+    Telemetry, Tenancy, Valkey,
 };
 pub use types::{
-    AddressList, EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel,
-    NameList, PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, NameList, PluginInstallation,
+    Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
 };

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_document::{Document, Mapping, Node, NodeKind, View, did_you_mean, nearest};
 
+use crate::found;
 use crate::setting::{Descriptor, SettingOrigin};
 use crate::settings::{REGISTRY, Settings};
+use crate::unused::{UNUSED, is_unused_key};
 
 /// Where the file is looked for, below the working directory.
 pub const DEFAULT_FILE: &str = "config/nimbus.yaml";
@@ -32,10 +34,22 @@ const TEST_PREFIX: &str = "NIMBUS_TEST_";
 pub struct Sources {
     /// Directory for [`DEFAULT_FILE`] and for relative paths.
     pub directory: PathBuf,
+    /// Whose files lie there.
+    pub owner: DirectoryOwner,
     /// The file given with `--config`; it must exist.
     pub file: Option<PathBuf>,
     pub environment: BTreeMap<OsString, OsString>,
     pub flags: Vec<FlagValue>,
+}
+
+/// Whose the working directory is, and with it a settings file that is found there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirectoryOwner {
+    /// Of whoever wrote the project or workspace that is worked on.
+    #[default]
+    Project,
+    /// Of whoever runs this machine: a server does not work where its tenants' files are.
+    Operator,
 }
 
 /// A setting given on the command line.
@@ -57,22 +71,45 @@ pub struct LoadedSettings {
     /// Variables that start with `NIMBUS_` and mean nothing, each with the nearest valid name.
     /// They are told, not refused: the environment belongs to more programs than this one.
     pub unknown_variables: Vec<(String, Option<&'static str>)>,
+    /// Variables that documents name, that are set, and that nothing reads.
+    pub unused_variables: Vec<&'static str>,
 }
 
 /// Reads every source and refuses what it does not understand.
 pub fn load(sources: &Sources) -> Result<LoadedSettings> {
     let mut settings = Settings::default();
     let file = file_to_read(sources);
+    let found = file.as_ref().filter(|_| is_found(sources));
+    if let Some(path) = found {
+        found::require_plain(sources, path)?;
+    }
+    let mut document = None;
     if let Some(path) = &file {
-        apply_file(&mut settings, &sources.directory.join(path), path)?;
+        document = Some(apply_file(
+            &mut settings,
+            &sources.directory.join(path),
+            path,
+        )?);
     }
     apply_environment(&mut settings, &sources.environment)?;
     apply_flags(&mut settings, &sources.flags)?;
+    if let Some(document) = document.filter(|_| found.is_some()) {
+        found::require_harmless(&settings, &document)?;
+    }
     Ok(LoadedSettings {
         settings,
         file,
         unknown_variables: unknown_variables(&sources.environment),
+        unused_variables: unused_variables(&sources.environment),
     })
+}
+
+/// Whether the file is one that lies in somebody's project, and not one that was named.
+fn is_found(sources: &Sources) -> bool {
+    let named = sources.environment.get(OsStr::new(CONFIG_VARIABLE));
+    sources.owner == DirectoryOwner::Project
+        && sources.file.is_none()
+        && named.is_none_or(|named| named.is_empty())
 }
 
 /// A file that was asked for, whether it exists or not; else the default one if it is there.
@@ -95,11 +132,11 @@ fn file_to_read(sources: &Sources) -> Option<PathBuf> {
         })
 }
 
-fn apply_file(settings: &mut Settings, path: &Path, shown: &Path) -> Result<()> {
+fn apply_file(settings: &mut Settings, path: &Path, shown: &Path) -> Result<Document> {
     let document = Document::read_as(path, &shown.display().to_string())?;
     let root = document.view();
     if root.node().is_null() {
-        return Ok(());
+        return Ok(document);
     }
     check_keys(&document, root.mapping()?, "")?;
     for (descriptor, slot) in settings.slots_mut() {
@@ -124,10 +161,10 @@ fn apply_file(settings: &mut Settings, path: &Path, shown: &Path) -> Result<()> 
                 .with_help(why)
         })?;
     }
-    Ok(())
+    Ok(document)
 }
 
-fn descend<'a>(root: &View<'a>, path: &str) -> Result<Option<View<'a>>> {
+pub(crate) fn descend<'a>(root: &View<'a>, path: &str) -> Result<Option<View<'a>>> {
     let mut view = root.clone();
     for key in path.split('.') {
         match view.optional(key)? {
@@ -176,6 +213,9 @@ fn unknown_key(
         message,
         "not a setting",
     );
+    if is_unused_key(&join(prefix, key)) {
+        return error.with_help("nothing reads it; leave it out");
+    }
     // A key that is right in another place is more helpful than a key that merely looks alike.
     let elsewhere = REGISTRY.iter().find(|descriptor| {
         descriptor.path.rsplit('.').next() == Some(key)
@@ -275,6 +315,16 @@ fn unknown_variables(
         .filter(|name| !CLIENT_VARIABLES.contains(name))
         .filter(|name| !name.starts_with(TEST_PREFIX))
         .filter(|name| !known().any(|variable| variable == *name))
+        .filter(|name| !UNUSED.iter().any(|(_, variable)| variable == name))
         .map(|name| (name.to_owned(), nearest(name, known())))
         .collect()
+}
+
+fn unused_variables(environment: &BTreeMap<OsString, OsString>) -> Vec<&'static str> {
+    let is_set = |variable: &str| {
+        let value = environment.get(OsStr::new(variable));
+        value.is_some_and(|value| !value.is_empty())
+    };
+    let variables = UNUSED.iter().map(|(_, variable)| *variable);
+    variables.filter(|variable| is_set(variable)).collect()
 }

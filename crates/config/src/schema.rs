@@ -8,7 +8,7 @@ use crate::load::children;
 use crate::settings::{REGISTRY, SECTIONS, Settings};
 
 /// The schema in draft 2020-12. It refuses what loading refuses, except values that only their
-/// type can judge, such as the range of a schedule's fields.
+/// type can judge, such as addresses.
 pub fn json_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = object_schema("", &mut generator);

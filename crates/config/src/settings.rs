@@ -1,13 +1,14 @@
 //! The list of settings.
 //!
 //! A line is: key, type, default, variable. The comment above it becomes the description in the
-//! reference page and in the schema. Names follow the specification (checklist group CONF); keys
-//! that it does not name take `NIMBUS_`, the section and the key.
+//! reference page and in the schema. Something reads every one of them, and `cargo xtask tidy` checks it; names
+//! of the specification that nothing would read are in `unused.rs`. Names follow the specification (checklist
+//! group CONF); keys that it does not name take `NIMBUS_`, the section and the key.
 
 use crate::setting::{Descriptor, Setting, SettingOrigin, SettingSlot};
 use crate::types::{
-    AddressList, EmailProvider, Endpoint, Environment, Folders, Isolation, LogFormat, LogLevel,
-    NameList, PluginInstallation, Rate, RatePeriod, SandboxMode, SandboxNetwork, Schedule, Secret,
+    AddressList, Endpoint, Folders, Isolation, LogFormat, LogLevel, NameList, PluginInstallation,
+    Rate, RatePeriod, SandboxMode, SandboxNetwork, Secret,
 };
 use crate::value::SettingValue as _;
 
@@ -75,12 +76,6 @@ settings! {
     app: App at "app" {
         /// Name shown to users.
         name: String = "Nimbus".into(), "NIMBUS_APP_NAME";
-        /// Version shown to users.
-        version: String = "1.0.0".into(), "NIMBUS_APP_VERSION";
-        /// What the installation is for.
-        env: Environment = Environment::Production, "NIMBUS_ENV";
-        /// Adds internal detail to error responses. Never in production.
-        debug: bool = false, "NIMBUS_DEBUG";
         /// 32 random bytes in base64 that protect stored secrets. Without them the server makes a key
         /// file and keeps it beside its data.
         secret_key: Option<Secret> = None, "NIMBUS_SECRET_KEY";
@@ -123,8 +118,6 @@ settings! {
         access_key: Option<Secret> = None, "NIMBUS_S3_ACCESS_KEY";
         /// Secret key.
         secret_key: Option<Secret> = None, "NIMBUS_S3_SECRET_KEY";
-        /// Bucket.
-        bucket: String = "nimbus".into(), "NIMBUS_S3_BUCKET";
     }
 
     /// Sign-in.
@@ -159,36 +152,6 @@ settings! {
         archive: Option<String> = None, "NIMBUS_AUDIT_ARCHIVE";
         /// Days that entries stay in the database; a tenant's setting `audit_retention_days` goes first.
         retention_days: u32 = 365, "NIMBUS_AUDIT_RETENTION_DAYS";
-    }
-
-    /// Pulumi.
-    pulumi: Pulumi at "pulumi" {
-        /// Token for state that is kept in Pulumi Cloud.
-        access_token: Option<Secret> = None, "PULUMI_ACCESS_TOKEN";
-    }
-
-    /// Temporal, where it runs the workflows.
-    temporal: Temporal at "temporal" {
-        /// Host.
-        host: String = "localhost".into(), "NIMBUS_TEMPORAL_HOST";
-        /// Port.
-        port: u16 = 7233, "NIMBUS_TEMPORAL_PORT";
-        /// Namespace.
-        namespace: String = "nimbus".into(), "NIMBUS_TEMPORAL_NAMESPACE";
-        /// Task queue.
-        task_queue: String = "nimbus-workflows".into(), "NIMBUS_TEMPORAL_TASK_QUEUE";
-    }
-
-    /// Mail relay.
-    smtp: Smtp at "smtp" {
-        /// Host.
-        host: Option<String> = None, "NIMBUS_SMTP_HOST";
-        /// Port.
-        port: u16 = 587, "NIMBUS_SMTP_PORT";
-        /// User.
-        user: Option<String> = None, "NIMBUS_SMTP_USER";
-        /// Password.
-        password: Option<Secret> = None, "NIMBUS_SMTP_PASSWORD";
     }
 
     /// Logs.
@@ -248,6 +211,9 @@ settings! {
         /// Queries that placeholders (`RUNTIME:aws`) in strangers' manifests may ask with `strict`, which
         /// are answered with the operator's credentials: names such as `latestAmiId`.
         sandbox_lookups: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_LOOKUPS";
+        /// Projects whose stacks a stranger's manifest may work on with `strict` in a backend that is given with
+        /// `--backend`, where others keep their states too. Without `--backend` it needs none.
+        sandbox_projects: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_PROJECTS";
         /// Projects whose stacks a stranger's program may read through a stack reference with
         /// `strict`, beside its own project's.
         sandbox_references: Option<NameList> = None, "NIMBUS_ENGINE_SANDBOX_REFERENCES";
@@ -297,28 +263,6 @@ settings! {
         /// Folder with packages of Node.js (`node_modules`) that programs of tenants find.
         node_modules: Option<String> = None, "NIMBUS_RUNS_NODE_MODULES";
     }
-
-    /// Comparison of the recorded state with the cloud.
-    drift_detection: DriftDetection at "drift_detection" {
-        /// When it runs unless a stack says otherwise, in the five fields of cron, UTC.
-        default_schedule: Schedule = schedule("0 2 * * *"), "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE";
-    }
-
-    /// Mail notifications.
-    email: Email at "notifications.email" {
-        /// Whether mail is sent.
-        enabled: bool = true, "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED";
-        /// What sends it.
-        provider: EmailProvider = EmailProvider::Smtp, "NIMBUS_NOTIFICATIONS_EMAIL_PROVIDER";
-    }
-
-    /// Webhook notifications.
-    webhooks: Webhooks at "notifications.webhooks" {
-        /// Whether webhooks are called.
-        enabled: bool = true, "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED";
-        /// Longest time one call may take, in seconds.
-        timeout: u32 = 30, "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT";
-    }
 }
 
 impl Settings {
@@ -341,8 +285,4 @@ impl Settings {
 
 fn endpoint(text: &str) -> Endpoint {
     Endpoint::parse(text).expect("defaults are valid")
-}
-
-fn schedule(text: &str) -> Schedule {
-    Schedule::parse(text).expect("defaults are valid")
 }

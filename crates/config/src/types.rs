@@ -54,12 +54,6 @@ macro_rules! choices {
 }
 
 choices! {
-    /// What the installation is for.
-    Environment {
-        Production = "production",
-        Development = "development",
-    }
-
     LogLevel {
         Error = "ERROR",
         Warn = "WARN",
@@ -109,12 +103,6 @@ choices! {
         Terminal = "terminal",
         /// Also in scripts.
         Always = "always",
-    }
-
-    EmailProvider {
-        Smtp = "smtp",
-        Ses = "ses",
-        SendGrid = "sendgrid",
     }
 }
 
@@ -255,84 +243,6 @@ impl JsonSchema for Rate {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": "^[1-9][0-9]*/(second|minute|hour|day)$" })
-    }
-}
-
-/// A schedule in the five fields of cron.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule(String);
-
-impl Schedule {
-    const FIELDS: [(&str, u32, u32); 5] = [
-        ("minute", 0, 59),
-        ("hour", 0, 23),
-        ("day", 1, 31),
-        ("month", 1, 12),
-        ("weekday", 0, 7),
-    ];
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// One field: `*`, `7`, `1-5`, any of them with `/step`, several joined by commas.
-    fn check_field(text: &str, (name, low, high): (&str, u32, u32)) -> Result<(), String> {
-        let wrong = || format!("the {name} field `{text}` must lie between {low} and {high}");
-        let number = |text: &str| {
-            text.parse::<u32>()
-                .ok()
-                .filter(|n| (low..=high).contains(n))
-        };
-        for part in text.split(',') {
-            let (range, step) = part
-                .split_once('/')
-                .map_or((part, "1"), |(range, step)| (range, step));
-            if !step.parse::<u32>().is_ok_and(|step| step > 0) {
-                return Err(wrong());
-            }
-            if range == "*" {
-                continue;
-            }
-            let (from, to) = range.split_once('-').unwrap_or((range, range));
-            let ordered = number(from)
-                .zip(number(to))
-                .is_some_and(|(from, to)| from <= to);
-            if !ordered {
-                return Err(wrong());
-            }
-        }
-        Ok(())
-    }
-}
-
-impl SettingValue for Schedule {
-    fn parse(text: &str) -> Result<Self, String> {
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        if fields.len() != Self::FIELDS.len() {
-            return Err("write five fields: minute, hour, day, month, weekday".into());
-        }
-        for (field, rule) in fields.iter().zip(Self::FIELDS) {
-            Self::check_field(field, rule)?;
-        }
-        Ok(Self(fields.join(" ")))
-    }
-
-    fn show(&self) -> serde_json::Value {
-        self.0.as_str().into()
-    }
-}
-
-impl JsonSchema for Schedule {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Schedule".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^\\S+(\\s+\\S+){4}$" })
     }
 }
 
@@ -478,35 +388,6 @@ mod tests {
         assert_eq!(folders.show(), "/srv/a:/srv/b");
         for text in ["", "a", "/a:", "/a:b", "~/x"] {
             assert!(Folders::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn schedules_are_five_fields_in_range() {
-        for text in [
-            "0 2 * * *",
-            "*/15 0-6 1,15 * 1-5",
-            "59 23 31 12 7",
-            "0  0 * * 0",
-        ] {
-            assert!(Schedule::parse(text).is_ok(), "{text}");
-        }
-        for text in [
-            "",
-            "* * * *",
-            "* * * * * *",
-            "60 * * * *",
-            "* 24 * * *",
-            "* * 0 * *",
-            "* * * 13 *",
-            "* * * * 8",
-            "*/0 * * * *",
-            "5-1 * * * *",
-            "a * * * *",
-            ", * * * *",
-            "1- * * * *",
-        ] {
-            assert!(Schedule::parse(text).is_err(), "{text}");
         }
     }
 

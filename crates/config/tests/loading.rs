@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 
 use nimbus_config::{
-    FlagValue, Isolation, LoadedSettings, LogFormat, LogLevel, SettingOrigin, Sources, json_schema,
-    load, reference_page,
+    DirectoryOwner, FlagValue, Isolation, LoadedSettings, LogFormat, LogLevel, SettingOrigin,
+    Sources, json_schema, load, reference_page,
 };
 use nimbus_core::{Error, ErrorCode, Result};
 use serde_json::{Value, json};
@@ -101,12 +101,99 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
     );
 }
 
+/// What a stranger's project could say for the operator: each setting but those that only change how
+/// things look.
+#[test]
+fn a_settings_file_that_is_found_says_nothing_for_the_operator_with_strict() {
+    let hostile = [
+        ("sandbox_roots", "/"),
+        ("allow_weak_isolation", "true"),
+        ("sandbox_network", "full"),
+        ("sandbox_references", "other"),
+        ("sandbox_projects", "other"),
+        ("sandbox_providers", "command"),
+        ("sandbox_env", "AWS_SECRET_ACCESS_KEY"),
+        ("sandbox_memory_mib", "100000"),
+        ("plugin_mirror_url", "http://evil.example"),
+        ("install_plugins", "always"),
+        ("shared_providers", "command"),
+    ]
+    .map(|(key, value)| format!("engine:\n  {key}: {value}\n"));
+    let others = [
+        "telemetry:\n  otlp_endpoint: http://evil.example\n".to_owned(),
+        "s3:\n  endpoint: http://evil.example\n".to_owned(),
+        "logging:\n  level: error\nauth:\n  jwt_secret: x\n".to_owned(),
+    ];
+    for text in hostile.iter().chain(&others) {
+        let strict = || {
+            Case::new()
+                .file(text)
+                .env("NIMBUS_ENGINE_SANDBOX", "strict")
+        };
+        let refused = strict().load().unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::FOUND_SETTINGS, "{text}");
+        assert!(refused.help().is_some_and(|help| help.contains("--config")));
+        let flag = Case::new()
+            .file(text)
+            .flag("engine.sandbox", "--sandbox", "strict");
+        assert_eq!(
+            flag.load().unwrap_err().code(),
+            ErrorCode::FOUND_SETTINGS,
+            "{text}"
+        );
+        let from_itself = text.replacen("engine:\n", "engine:\n  sandbox: strict\n", 1);
+        if from_itself != *text {
+            let refused = Case::new().file(&from_itself).load().unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::FOUND_SETTINGS, "{text}");
+        }
+        // One's own project, a file that was named, and a server's folder.
+        Case::new().file(text).load().unwrap();
+        strict()
+            .env("NIMBUS_CONFIG", "config/nimbus.yaml")
+            .load()
+            .unwrap();
+        let mut named = strict();
+        named.sources.file = Some("config/nimbus.yaml".into());
+        named.load().unwrap();
+        let mut server = strict();
+        server.sources.owner = DirectoryOwner::Operator;
+        server.load().unwrap();
+    }
+    let harmless = "engine:\n  sandbox: strict\nlogging:\n  level: error\n";
+    Case::new().file(harmless).load().unwrap();
+    // What the operator says as well is the operator's.
+    let said_twice = Case::new()
+        .file("engine:\n  sandbox_memory_mib: 9999\n")
+        .env("NIMBUS_ENGINE_SANDBOX", "strict")
+        .env("NIMBUS_ENGINE_SANDBOX_MEMORY_MIB", "512");
+    let loaded = said_twice.load().unwrap().settings;
+    assert_eq!(loaded.engine.sandbox_memory_mib.value, 512);
+}
+
+/// What it leads to would be shown in a complaint about its text.
+#[cfg(unix)]
+#[test]
+fn a_settings_file_that_is_a_link_is_not_read_with_strict() {
+    let case = Case::new().env("NIMBUS_ENGINE_SANDBOX", "strict");
+    let root = case.directory.path();
+    fs::write(root.join("secret"), "hunter2: [").unwrap();
+    fs::create_dir(root.join("config")).unwrap();
+    std::os::unix::fs::symlink(root.join("secret"), root.join("config/nimbus.yaml")).unwrap();
+    let refused = case.load().unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::FOUND_SETTINGS);
+    assert!(!format!("{refused:?}").contains("hunter2"));
+    fs::remove_dir_all(root.join("config")).unwrap();
+    fs::create_dir(root.join("elsewhere")).unwrap();
+    fs::write(root.join("elsewhere/nimbus.yaml"), "hunter2: [").unwrap();
+    std::os::unix::fs::symlink(root.join("elsewhere"), root.join("config")).unwrap();
+    let refused = case.load().unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::FOUND_SETTINGS);
+}
+
 /// The names and defaults of the specification, all of them.
 #[test]
 fn every_named_setting_exists_with_its_default() {
     let expected: BTreeMap<&str, (&str, Value)> = [
-        ("NIMBUS_ENV", ("app.env", json!("production"))),
-        ("NIMBUS_DEBUG", ("app.debug", json!(false))),
         ("NIMBUS_SECRET_KEY", ("app.secret_key", json!(null))),
         ("NIMBUS_DB_BINARIES", ("db.binaries", json!(null))),
         ("NIMBUS_DB_HOST", ("db.host", json!(null))),
@@ -127,7 +214,6 @@ fn every_named_setting_exists_with_its_default() {
         ),
         ("NIMBUS_S3_ACCESS_KEY", ("s3.access_key", json!(null))),
         ("NIMBUS_S3_SECRET_KEY", ("s3.secret_key", json!(null))),
-        ("NIMBUS_S3_BUCKET", ("s3.bucket", json!("nimbus"))),
         ("NIMBUS_JWT_SECRET", ("auth.jwt_secret", json!(null))),
         (
             "NIMBUS_JWT_PREVIOUS_SECRET",
@@ -167,26 +253,7 @@ fn every_named_setting_exists_with_its_default() {
             "NIMBUS_REFRESH_TOKEN_EXPIRY",
             ("auth.refresh_token_expiry", json!(604_800)),
         ),
-        ("PULUMI_ACCESS_TOKEN", ("pulumi.access_token", json!(null))),
-        (
-            "NIMBUS_TEMPORAL_HOST",
-            ("temporal.host", json!("localhost")),
-        ),
-        ("NIMBUS_TEMPORAL_PORT", ("temporal.port", json!(7233))),
-        (
-            "NIMBUS_TEMPORAL_NAMESPACE",
-            ("temporal.namespace", json!("nimbus")),
-        ),
-        (
-            "NIMBUS_TEMPORAL_TASK_QUEUE",
-            ("temporal.task_queue", json!("nimbus-workflows")),
-        ),
-        ("NIMBUS_SMTP_HOST", ("smtp.host", json!(null))),
-        ("NIMBUS_SMTP_PORT", ("smtp.port", json!(587))),
-        ("NIMBUS_SMTP_USER", ("smtp.user", json!(null))),
-        ("NIMBUS_SMTP_PASSWORD", ("smtp.password", json!(null))),
         ("NIMBUS_APP_NAME", ("app.name", json!("Nimbus"))),
-        ("NIMBUS_APP_VERSION", ("app.version", json!("1.0.0"))),
         ("NIMBUS_LOGGING_LEVEL", ("logging.level", json!("INFO"))),
         ("NIMBUS_LOGGING_FORMAT", ("logging.format", json!("json"))),
         (
@@ -229,6 +296,10 @@ fn every_named_setting_exists_with_its_default() {
         (
             "NIMBUS_ENGINE_SANDBOX_LOOKUPS",
             ("engine.sandbox_lookups", json!(null)),
+        ),
+        (
+            "NIMBUS_ENGINE_SANDBOX_PROJECTS",
+            ("engine.sandbox_projects", json!(null)),
         ),
         (
             "NIMBUS_ENGINE_SANDBOX_REFERENCES",
@@ -278,26 +349,6 @@ fn every_named_setting_exists_with_its_default() {
             "NIMBUS_ENGINE_SHARED_PROVIDERS",
             ("engine.shared_providers", json!(null)),
         ),
-        (
-            "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
-            ("drift_detection.default_schedule", json!("0 2 * * *")),
-        ),
-        (
-            "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED",
-            ("notifications.email.enabled", json!(true)),
-        ),
-        (
-            "NIMBUS_NOTIFICATIONS_EMAIL_PROVIDER",
-            ("notifications.email.provider", json!("smtp")),
-        ),
-        (
-            "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED",
-            ("notifications.webhooks.enabled", json!(true)),
-        ),
-        (
-            "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT",
-            ("notifications.webhooks.timeout", json!(30)),
-        ),
     ]
     .into();
     let entries = Case::new().load().unwrap().settings.entries();
@@ -317,7 +368,6 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
             (_, Value::Bool(false)) => ("true", json!(true)),
             (_, Value::Number(_)) => ("17", json!(17)),
             _ => match entry.path {
-                "app.env" => ("development", json!("development")),
                 "runs.per_tenant" => ("17", json!(17)),
                 "logging.level" => ("trace", json!("TRACE")),
                 "logging.format" => ("plain", json!("plain")),
@@ -328,8 +378,6 @@ fn every_setting_is_taken_from_its_variable_and_from_the_file() {
                 "engine.install_plugins" => ("always", json!("always")),
                 "engine.sandbox_secrets" => ("awskms://alias/a", json!("awskms://alias/a")),
                 "rate_limiting.default_limit" => ("5/second", json!("5/second")),
-                "drift_detection.default_schedule" => ("1 1 1 1 1", json!("1 1 1 1 1")),
-                "notifications.email.provider" => ("ses", json!("ses")),
                 path if path.ends_with("endpoint") || path.ends_with("url") => {
                     ("http://elsewhere:1/", json!("http://elsewhere:1/"))
                 }
@@ -420,7 +468,8 @@ fn mistakes_in_the_file_are_explained() {
         "loging:\n  level: INFO\n",
         "logging:\n  levle: INFO\n",
         "level: INFO\n",
-        "notifications:\n  email:\n    provder: smtp\n",
+        "notifications:\n  email:\n    provider: smtp\n",
+        "app:\n  version: 2\n",
         "completely_different: 1\n",
         "logging:\n  level: LOUD\n",
         "logging:\n  level: [INFO]\n",
@@ -428,8 +477,7 @@ fn mistakes_in_the_file_are_explained() {
         "rate_limiting:\n  enabled: yes\n",
         "rate_limiting:\n  default_limit: 100 per minute\n",
         "tenancy:\n  isolation: none\n",
-        "drift_detection:\n  default_schedule: 0 25 * * *\n",
-        "notifications:\n  webhooks:\n    timeout: -1\n",
+        "runs:\n  at_once: -1\n",
         "db:\n  port: 70000\n",
         "telemetry:\n  otlp_endpoint: collector:4317\n",
         "- a\n",
@@ -516,22 +564,30 @@ fn a_misspelled_variable_is_noticed_with_the_nearest_name() {
 }
 
 #[test]
+fn a_variable_that_nothing_reads_is_noticed_and_not_called_unknown() {
+    let case = Case::new()
+        .env("NIMBUS_SMTP_HOST", "mail.example")
+        .env("NIMBUS_DEBUG", "")
+        .env("NIMBUS_ENV", "development");
+    let loaded = case.load().unwrap();
+    assert_eq!(loaded.unused_variables, ["NIMBUS_ENV", "NIMBUS_SMTP_HOST"]);
+    assert!(loaded.unknown_variables.is_empty());
+}
+
+#[test]
 fn the_schema_agrees_with_loading() {
     let schema = json_schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for (text, valid) in [
         (json!({}), true),
-        (
-            json!({"app": {"name": "X", "version": "2"}, "logging": null}),
-            true,
-        ),
+        (json!({"app": {"name": "X"}, "logging": null}), true),
         (
             json!({"logging": {"level": "DEBUG", "format": "plain"}}),
             true,
         ),
         (
-            json!({"notifications": {"email": {"provider": "ses"}, "webhooks": {"timeout": 5}}}),
-            true,
+            json!({"notifications": {"email": {"provider": "ses"}}}),
+            false,
         ),
         (json!({"tenancy": {"isolation": "shared"}}), true),
         (json!({"loging": {}}), false),

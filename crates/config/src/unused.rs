@@ -1,0 +1,75 @@
+//! Names that documents of the product have and that are no settings, because nothing would read them.
+//!
+//! Whoever sets one must not believe that it works: a variable is told at every start and by `nimbus doctor`, a key in the
+//! file is refused with the same words. What gets a reader becomes a setting and goes from here; a test sees that no name
+//! is in both lists.
+
+/// Keys in the file with their variables.
+pub(crate) static UNUSED: &[(&str, &str)] = &[
+    ("app.version", "NIMBUS_APP_VERSION"),
+    ("app.env", "NIMBUS_ENV"),
+    ("app.debug", "NIMBUS_DEBUG"),
+    ("s3.bucket", "NIMBUS_S3_BUCKET"),
+    ("temporal.host", "NIMBUS_TEMPORAL_HOST"),
+    ("temporal.port", "NIMBUS_TEMPORAL_PORT"),
+    ("temporal.namespace", "NIMBUS_TEMPORAL_NAMESPACE"),
+    ("temporal.task_queue", "NIMBUS_TEMPORAL_TASK_QUEUE"),
+    ("smtp.host", "NIMBUS_SMTP_HOST"),
+    ("smtp.port", "NIMBUS_SMTP_PORT"),
+    ("smtp.user", "NIMBUS_SMTP_USER"),
+    ("smtp.password", "NIMBUS_SMTP_PASSWORD"),
+    (
+        "drift_detection.default_schedule",
+        "NIMBUS_DRIFT_DETECTION_DEFAULT_SCHEDULE",
+    ),
+    (
+        "notifications.email.enabled",
+        "NIMBUS_NOTIFICATIONS_EMAIL_ENABLED",
+    ),
+    (
+        "notifications.email.provider",
+        "NIMBUS_NOTIFICATIONS_EMAIL_PROVIDER",
+    ),
+    (
+        "notifications.webhooks.enabled",
+        "NIMBUS_NOTIFICATIONS_WEBHOOKS_ENABLED",
+    ),
+    (
+        "notifications.webhooks.timeout",
+        "NIMBUS_NOTIFICATIONS_WEBHOOKS_TIMEOUT",
+    ),
+];
+
+/// Whether a key of the file, or one above it, is such a name.
+pub(crate) fn is_unused_key(path: &str) -> bool {
+    UNUSED.iter().any(|(key, _)| {
+        key.strip_prefix(path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::REGISTRY;
+
+    #[test]
+    fn no_name_is_a_setting_and_unused() {
+        for (path, variable) in UNUSED {
+            for setting in REGISTRY {
+                assert_ne!(*path, setting.path);
+                assert_ne!(*variable, setting.variable);
+            }
+        }
+    }
+
+    #[test]
+    fn a_section_without_settings_is_unused_and_one_that_looks_alike_is_not() {
+        for path in ["smtp", "smtp.host", "notifications", "notifications.email"] {
+            assert!(is_unused_key(path), "{path}");
+        }
+        for path in ["smtp.hosts", "smt", "notifications.sms", "logging"] {
+            assert!(!is_unused_key(path), "{path}");
+        }
+    }
+}
