@@ -15,10 +15,15 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// Writes every file that is not there yet below `root`; returns how many that were.
 pub fn write_missing(root: &Path) -> io::Result<usize> {
+    write_missing_but(root, |_| false)
+}
+
+/// As [`write_missing`], without those files that are left out.
+pub fn write_missing_but(root: &Path, left_out: impl Fn(&str) -> bool) -> io::Result<usize> {
     let mut written = 0;
     for (path, content) in files() {
         let target = root.join(path);
-        if target.exists() {
+        if left_out(path) || target.exists() {
             continue;
         }
         if let Some(parent) = target.parent() {

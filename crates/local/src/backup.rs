@@ -241,14 +241,14 @@ fn take_place(
         Ok(_) => {
             let stamp = Timestamp::now().strftime("%Y%m%d-%H%M%S");
             let aside = above.join(format!("{name}.before-restore-{stamp}"));
-            fs::rename(target, &aside)?;
+            nimbus_disk::rename(target, &aside)?;
             Some(aside)
         }
     };
-    if let Err(error) = fs::rename(draft, target) {
+    if let Err(error) = nimbus_disk::place_folder(draft, target) {
         if let Some(aside) = &aside {
             // Better what was there than nothing.
-            let _ = fs::rename(aside, target);
+            let _ = nimbus_disk::rename(aside, target);
         }
         return Err(error);
     }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
 use nimbus_disk::{FileMode, layout, unwritable};
-use nimbus_engine_backend::{Backend, Environment as Variables, Keyring, Owner, Stack};
-use nimbus_engine_operations::{StackLocation, backend_of};
+use nimbus_engine_backend::{EnvironmentVariables, Keyring, Owner, Stack};
+use nimbus_engine_operations::{BACKEND_VARIABLE, SandboxSettings, backend_of};
 use nimbus_orchestrator::{Manifest, naming};
 use nimbus_runs::ports::{EnvironmentGuard, RunStore as _};
 use nimbus_runs::take_environment;
@@ -51,15 +51,17 @@ impl Decommission {
     ///
     /// # Errors
     ///
-    /// When somebody else holds an environment, or something is left.
+    /// When somebody else holds an environment, something is left, or a stranger's workspace names stacks that were
+    /// not given to it.
     pub async fn open(
         place: DeploymentPlace,
         backend: Option<&str>,
+        sandbox: Option<&SandboxSettings>,
         command: &str,
     ) -> Result<Self> {
         let held = hold(&place, command).await?;
-        let own = own_stacks(&place).await?;
-        let elsewhere = stacks_elsewhere(&place, backend).await?;
+        let own = own_stacks(&place, sandbox).await?;
+        let elsewhere = stacks_elsewhere(&place, backend, sandbox).await?;
         let manifest = &place.deployment.manifest;
         refuse_in_use(manifest, own.iter().chain(&elsewhere)).await?;
         Ok(Self {
@@ -83,7 +85,7 @@ impl Decommission {
         let id = place.deployment.manifest.metadata.id.as_str();
         keep_history(&place, &elsewhere).await?;
         let (archive, list) = archive(&place, id)?;
-        let keyring = Keyring::new(Variables::process());
+        let keyring = Keyring::new(EnvironmentVariables::process());
         for stack in &elsewhere {
             let owner = Owner::current("nimbus decommission");
             stack.remove(false, owner, &keyring).await?;
@@ -103,10 +105,11 @@ impl Decommission {
 /// Takes every environment, also of rehearsals, or fails with who has one.
 async fn hold(place: &DeploymentPlace, command: &str) -> Result<Vec<Box<dyn EnvironmentGuard>>> {
     let directory = &place.deployment.directory;
-    let rehearsals = Records::rehearsed(directory);
+    let rehearsals = Records::rehearsed(directory).beneath(&place.workspace);
     let rehearsed = rehearsals.directory().is_dir().then_some(rehearsals);
     let mut held = Vec::new();
-    for records in [Records::real(directory)].into_iter().chain(rehearsed) {
+    let real = Records::real(directory).beneath(&place.workspace);
+    for records in [real].into_iter().chain(rehearsed) {
         let locks = EnvironmentLockFiles::new(&records);
         for environment in place.environments(None) {
             held.push(take_environment(&locks, environment, command, None).await?);
@@ -116,25 +119,40 @@ async fn hold(place: &DeploymentPlace, command: &str) -> Result<Vec<Box<dyn Envi
 }
 
 /// Stacks in the deployment's own directory: all of them are its own, in the manifest or not.
-async fn own_stacks(place: &DeploymentPlace) -> Result<Vec<Stack>> {
-    let folder = place.state_folder();
-    if !folder.is_dir() {
+async fn own_stacks(
+    place: &DeploymentPlace,
+    sandbox: Option<&SandboxSettings>,
+) -> Result<Vec<Stack>> {
+    if !place.state_folder().is_dir() {
         return Ok(Vec::new());
     }
-    let address = format!("file://{}", folder.display());
-    let backend = open(address, &place.deployment.directory).await?;
-    let names = backend.stacks().await?;
-    Ok(names.into_iter().map(|name| backend.stack(name)).collect())
+    let states = place.states(None, sandbox);
+    let backend = backend_of(&states, &EnvironmentVariables::process()).await?;
+    let names = backend.stacks().await?.into_iter();
+    names.map(|name| backend.stack(name)).collect()
 }
 
 /// Stacks of the deployment where others may have theirs too: those that are named for it, or
 /// that the manifest names.
-async fn stacks_elsewhere(place: &DeploymentPlace, given: Option<&str>) -> Result<Vec<Stack>> {
+async fn stacks_elsewhere(
+    place: &DeploymentPlace,
+    given: Option<&str>,
+    sandbox: Option<&SandboxSettings>,
+) -> Result<Vec<Stack>> {
     let mut places: BTreeSet<String> = given.map(str::to_owned).into_iter().collect();
+    let variables = EnvironmentVariables::process();
     let runs = RunFiles::new(&place.records);
     for environment in place.environments(None) {
         let used = runs.of_environment(environment).await?.into_iter();
-        places.extend(used.filter_map(|record| record.request.choices.backend));
+        for recorded in used.filter_map(|record| record.request.choices.backend) {
+            if sandbox.is_some_and(SandboxSettings::is_strict)
+                && given != Some(recorded.as_str())
+                && variables.non_empty(BACKEND_VARIABLE).as_ref() != Some(&recorded)
+            {
+                return Err(recorded_elsewhere());
+            }
+            places.insert(recorded);
+        }
     }
     let manifest = &place.deployment.manifest;
     let metadata = &manifest.metadata;
@@ -144,25 +162,36 @@ async fn stacks_elsewhere(place: &DeploymentPlace, given: Option<&str>) -> Resul
     );
     let mut found = Vec::new();
     for address in places {
-        let backend = open(address, &place.deployment.directory).await?;
+        let states = place.states(Some(&address), sandbox);
+        // All that would be looked for, before any of it is: a stack that is passed over would be left behind.
+        states.granted.require_project(&project)?;
+        for environment in place.environments(None) {
+            for component in manifest.stacks.keys() {
+                let unit = manifest.pulumi_stack(component, environment);
+                states.granted.require_project(&unit.project)?;
+            }
+        }
+        let backend = backend_of(&states, &variables).await?;
         let names = backend.stacks().await?.into_iter();
         let named = |project_of: &str, stack: &str| {
             project_of == project && stack.starts_with(&prefix)
                 || manifest.environment_of(project_of, stack).is_some()
         };
         let mine = names.filter(|name| named(name.project(), name.stack()));
-        found.extend(mine.map(|name| backend.stack(name)));
+        for name in mine {
+            found.push(backend.stack(name)?);
+        }
     }
     Ok(found)
 }
 
-async fn open(address: String, directory: &Path) -> Result<Backend> {
-    let location = StackLocation {
-        directory: directory.to_owned(),
-        stack: String::new(),
-        backend: Some(address),
-    };
-    backend_of(&location, &Variables::process()).await
+/// Records lie in the workspace. A stranger's do not say where states are that are read and removed.
+fn recorded_elsewhere() -> Error {
+    let message = "the record of a run says where states are, and the workspace is a stranger's";
+    let help = format!(
+        "give the address that the run was started with: --backend, or {BACKEND_VARIABLE} for a second one"
+    );
+    Error::new(ErrorCode::TENANT_BACKEND, message).with_help(help)
 }
 
 /// Nothing may be left that only these states know of.
@@ -257,7 +286,8 @@ fn remove(place: &DeploymentPlace) -> Result<()> {
     let name = place.deployment.directory.file_name().unwrap_or_default();
     let aside = place.workspace.root().join(ARCHIVE);
     let aside = aside.join(format!(".{}.gone", name.to_string_lossy()));
-    let moved = clear(&aside).and_then(|()| fs::rename(&place.deployment.directory, &aside));
+    let moved =
+        clear(&aside).and_then(|()| nimbus_disk::rename(&place.deployment.directory, &aside));
     moved.map_err(|error| unwritable(&place.deployment.directory, error))?;
     clear(&aside).map_err(|error| unwritable(&aside, error))
 }

@@ -6,7 +6,7 @@
 //! two runs from getting in each other's way and tells people whom to ask.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::layout;
+use nimbus_disk::{FolderFiles, layout};
 use nimbus_engine_backend::Owner;
 use nimbus_orchestrator::RunId;
 use nimbus_runs::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder};
@@ -62,12 +62,14 @@ struct EnvironmentLock {
 #[derive(Clone, Debug)]
 pub struct EnvironmentLockFiles {
     folder: PathBuf,
+    files: FolderFiles,
 }
 
 impl EnvironmentLockFiles {
     pub fn new(records: &Records) -> Self {
         Self {
             folder: layout::locks(records.directory()),
+            files: records.files().clone(),
         }
     }
 
@@ -77,13 +79,13 @@ impl EnvironmentLockFiles {
     ///
     /// When the folder of the locks cannot be read.
     pub fn known(&self) -> Result<BTreeSet<EnvironmentName>> {
-        let entries = match fs::read_dir(&self.folder) {
+        let entries = match self.files.entries(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
             Err(error) => return Err(unusable(&self.folder, &error)),
         };
-        let names = entries.flatten().filter_map(|entry| {
-            let name = entry.file_name();
+        let names = entries.iter().filter_map(|entry| {
+            let name = entry.file_name()?;
             name.to_str()?.strip_suffix(".lock")?.parse().ok()
         });
         Ok(names.collect())
@@ -92,7 +94,7 @@ impl EnvironmentLockFiles {
     /// Who holds an environment, if anybody does.
     pub fn holder(&self, environment: EnvironmentName) -> Result<Option<RecordedHolder>> {
         let path = self.path(environment);
-        let mut file = match File::open(&path) {
+        let mut file = match self.files.open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(&path, &error)),
@@ -113,7 +115,7 @@ impl EnvironmentLockFiles {
     /// Removes the lock of a holder that is gone. Returns who that was.
     pub fn unlock(&self, environment: EnvironmentName) -> Result<Option<RecordedHolder>> {
         let path = self.path(environment);
-        if !path.exists() {
+        if !self.files.exists(&path) {
             return Ok(None);
         }
         let mut file = self.open(&path)?;
@@ -161,12 +163,12 @@ impl EnvironmentLockFiles {
         };
         write(&mut file, &record).map_err(|error| unusable(&path, &error))?;
         let heartbeat = tokio::runtime::Handle::try_current().ok().map(|runtime| {
-            let path = path.clone();
+            let (path, files) = (path.clone(), self.files.clone());
             runtime.spawn(async move {
                 loop {
                     tokio::time::sleep(HEARTBEAT).await;
                     // A sign of life that fails is a silence; nothing else depends on it.
-                    if let Ok(file) = File::options().append(true).open(&path) {
+                    if let Ok(file) = files.open_lock(&path) {
                         let _ = file.set_modified(SystemTime::now());
                     }
                 }
@@ -181,13 +183,8 @@ impl EnvironmentLockFiles {
 
     fn open(&self, path: &Path) -> Result<File> {
         let open = || {
-            fs::create_dir_all(&self.folder)?;
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)
+            self.files.create_folders(&self.folder)?;
+            self.files.open_lock(path)
         };
         open().map_err(|error| unusable(path, &error))
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_disk::unwritable;
-use nimbus_engine_backend::{BackendError, Environment as Variables};
-use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables};
+use nimbus_engine_operations::{SandboxSettings, StackAccess, StackLocation, StateLocation};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,17 +34,21 @@ impl EnvironmentStates {
     ///
     /// # Errors
     ///
-    /// When a state cannot be read.
+    /// When a state cannot be read, or is of a project that was not given to a stranger's manifest.
     pub async fn read(
         place: &DeploymentPlace,
         environment: EnvironmentName,
         backend: Option<&str>,
+        sandbox: Option<&SandboxSettings>,
     ) -> Result<Self> {
         let manifest = &place.deployment.manifest;
         let mut stacks = BTreeMap::new();
-        for component in manifest.stacks.keys() {
-            if let Some(state) = state(place, component, environment, backend).await? {
-                stacks.insert(component.to_string(), state);
+        if backend.is_some() || place.state_folder().is_dir() {
+            let states = place.states(backend, sandbox);
+            for component in manifest.stacks.keys() {
+                if let Some(state) = state(place, component, environment, &states).await? {
+                    stacks.insert(component.to_string(), state);
+                }
             }
         }
         Ok(Self {
@@ -94,23 +98,17 @@ async fn state(
     place: &DeploymentPlace,
     component: &ComponentName,
     environment: EnvironmentName,
-    backend: Option<&str>,
+    states: &StateLocation,
 ) -> Result<Option<Value>> {
-    let folder = place.state_folder();
-    if backend.is_none() && !folder.is_dir() {
-        return Ok(None);
-    }
     let unit = place
         .deployment
         .manifest
         .pulumi_stack(component, environment);
-    let own = || format!("file://{}", folder.display());
     let location = StackLocation {
         directory: place.workspace.stack_source(component),
-        stack: unit.to_string(),
-        backend: Some(backend.map_or_else(own, str::to_owned)),
+        ..states.clone().stack(unit.to_string())
     };
-    let access = StackAccess::open(&location, &Variables::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let bytes = match access.stack().export().await {
         Ok(bytes) => bytes,
         Err(BackendError::NotFound { .. }) => return Ok(None),

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_aws::{Aws, AwsError, AwsSettings, AwsValue, AwsVariables};
 use nimbus_core::{EnvironmentName, Error};
+use nimbus_disk::FolderFiles;
 use nimbus_engine_backend::{Keyring, StackSecrets};
 use nimbus_engine_model::secrets::Crypter;
 use nimbus_engine_operations::{Allowances, SandboxSettings};
@@ -25,7 +26,7 @@ pub(crate) struct MachineValues {
     allowances: Option<Allowances>,
     served: bool,
     /// The deployment whose secrets are asked for.
-    secrets: Option<PathBuf>,
+    secrets: Option<(PathBuf, FolderFiles)>,
     variables: AwsVariables,
     /// Set up when the first value comes from there: most deployments never ask.
     aws: OnceCell<Aws>,
@@ -53,8 +54,8 @@ impl MachineValues {
     }
 
     /// With the secrets of the deployment in this directory.
-    pub(crate) fn with_secrets(mut self, deployment: &Path) -> Self {
-        self.secrets = Some(deployment.to_owned());
+    pub(crate) fn with_secrets(mut self, deployment: &Path, files: &FolderFiles) -> Self {
+        self.secrets = Some((deployment.to_owned(), files.clone()));
         self
     }
 
@@ -96,21 +97,34 @@ impl MachineValues {
         })
     }
 
-    /// `<salt>|<ciphertext>`.
+    /// The keys that remembered secrets are kept under.
+    pub(crate) fn keyring(&self) -> Arc<Keyring> {
+        Arc::clone(&self.keyring)
+    }
+
     fn seal(&self, text: &str) -> Result<String, ValueLookupError> {
-        let secrets = StackSecrets::new(&self.keyring, None);
-        let ciphertext = secrets.encrypt(text).map_err(unreadable)?;
-        let salt = secrets.created_salt().unwrap_or_default();
-        Ok(format!("{salt}|{ciphertext}"))
+        seal_secret(&self.keyring, text)
     }
 
     fn open(&self, kept: &str) -> Result<String, ValueLookupError> {
-        let (salt, ciphertext) = kept.split_once('|').ok_or_else(|| ValueLookupError {
-            message: "a remembered value is not what Nimbus wrote".to_owned(),
-        })?;
-        let secrets = StackSecrets::with_salt(&self.keyring, Some(salt));
-        Ok(secrets.decrypt(ciphertext).map_err(unreadable)?.to_string())
+        open_secret(&self.keyring, kept)
     }
+}
+
+/// `<salt>|<ciphertext>`.
+pub(crate) fn seal_secret(keyring: &Arc<Keyring>, text: &str) -> Result<String, ValueLookupError> {
+    let secrets = StackSecrets::new(keyring, None);
+    let ciphertext = secrets.encrypt(text).map_err(unreadable)?;
+    let salt = secrets.created_salt().unwrap_or_default();
+    Ok(format!("{salt}|{ciphertext}"))
+}
+
+pub(crate) fn open_secret(keyring: &Arc<Keyring>, kept: &str) -> Result<String, ValueLookupError> {
+    let (salt, ciphertext) = kept.split_once('|').ok_or_else(|| ValueLookupError {
+        message: "a remembered value is not what Nimbus wrote".to_owned(),
+    })?;
+    let secrets = StackSecrets::with_salt(keyring, Some(salt));
+    Ok(secrets.decrypt(ciphertext).map_err(unreadable)?.to_string())
 }
 
 /// Nothing is said about whether it exists.
@@ -183,12 +197,12 @@ impl ExternalValues for MachineValues {
                 None => error.message().to_owned(),
             },
         };
-        let Some(deployment) = &self.secrets else {
+        let Some((deployment, files)) = &self.secrets else {
             return Err(ValueLookupError {
                 message: "no secrets of deployments are kept here".to_owned(),
             });
         };
-        let file = SecretFile::load(deployment).map_err(failed)?;
+        let file = SecretFile::load_with(files, deployment).map_err(failed)?;
         let text = if self.rehearsing {
             let stand_in = || format!("rehearsal:{name}");
             file.has(environment, name).then(stand_in)
@@ -208,12 +222,15 @@ impl ExternalValues for MachineValues {
         &self,
         function: &str,
         parameters: &[String],
+        hidden: bool,
         memory: &mut UnitMemory,
     ) -> Result<LookupValue, ValueLookupError> {
         let name = format!("{function}:{}", parameters.join(":"));
         let secret = function == "password";
         if let Some(kept) = memory.made.get(&name) {
-            let text = if secret {
+            // The others are kept open, unless the placeholder that had them made hides them. Neither a
+            // time nor a UUID has the bar in it.
+            let text = if secret || kept.contains('|') {
                 self.open(kept)?
             } else {
                 kept.clone()
@@ -230,7 +247,7 @@ impl ExternalValues for MachineValues {
         if is_remembered(function)
             && let Some(text) = value.as_str()
         {
-            let kept = if secret {
+            let kept = if secret || hidden {
                 self.seal(text)?
             } else {
                 text.to_owned()
@@ -321,7 +338,9 @@ mod tests {
         let outside = MachineValues::with_variables(true, AwsVariables::default());
         let mut memory = UnitMemory::default();
         let length = ["16".to_owned()];
-        let first = outside.calculate("password", &length, &mut memory).await;
+        let first = outside
+            .calculate("password", &length, false, &mut memory)
+            .await;
         let Ok(LookupValue::Known { value, secret }) = first else {
             panic!("{first:?}");
         };
@@ -329,7 +348,9 @@ mod tests {
         let kept = memory.made.values().next().unwrap();
         assert!(!kept.contains(value.as_str().unwrap()), "{kept}");
         let next = MachineValues::with_variables(true, AwsVariables::default());
-        let again = next.calculate("password", &length, &mut memory).await;
+        let again = next
+            .calculate("password", &length, false, &mut memory)
+            .await;
         assert_eq!(
             again.unwrap(),
             LookupValue::Known {
@@ -343,11 +364,28 @@ mod tests {
     async fn what_was_made_up_stays_the_same_until_it_is_forgotten() {
         let outside = MachineValues::with_variables(true, AwsVariables::default());
         let mut memory = UnitMemory::default();
-        let make =
-            async |memory: &mut UnitMemory| outside.calculate("uuid", &[], memory).await.unwrap();
+        let make = async |memory: &mut UnitMemory| {
+            outside.calculate("uuid", &[], false, memory).await.unwrap()
+        };
         let first = make(&mut memory).await;
         assert_eq!(make(&mut memory).await, first);
         memory.made.clear();
         assert_ne!(make(&mut memory).await, first);
+    }
+
+    #[tokio::test]
+    async fn what_a_placeholder_hides_is_kept_sealed_too() {
+        let outside = MachineValues::with_variables(true, AwsVariables::default());
+        let mut memory = UnitMemory::default();
+        let made = outside.calculate("uuid", &[], true, &mut memory).await;
+        let Ok(LookupValue::Known { value, .. }) = &made else {
+            panic!("{made:?}");
+        };
+        let kept = memory.made["uuid:"].clone();
+        assert!(!kept.contains(value.as_str().unwrap()), "{kept}");
+        for hidden in [true, false] {
+            let again = outside.calculate("uuid", &[], hidden, &mut memory).await;
+            assert_eq!(again, made);
+        }
     }
 }

@@ -1,16 +1,14 @@
 //! What people vouch for before an environment is followed, in one small file of the deployment.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{layout, unreadable, unwritable};
+use nimbus_disk::{FileMode, layout, unreadable, unwritable};
 use nimbus_runs::ports::{GateSignature, GateStore};
 
-use crate::kept_states::write_private;
 use crate::place::Records;
 
 /// Gates of a deployment.
@@ -34,7 +32,7 @@ impl GateFile {
 
     fn load(&self) -> Result<Signatures> {
         let path = self.path();
-        let bytes = match fs::read(&path) {
+        let bytes = match self.records.files().read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Signatures::new()),
             Err(error) => return Err(unreadable(&path, error)),
@@ -65,12 +63,18 @@ impl GateStore for GateFile {
         let items = file.entry(environment).or_default();
         items.insert(item.to_owned(), signature);
         let text = serde_json::to_vec_pretty(&file).unwrap_or_default();
-        write_private(&self.path(), &text).map_err(|error| unwritable(&self.path(), error))
+        let written = self
+            .records
+            .files()
+            .replace(&self.path(), &text, FileMode::Private);
+        written.map_err(|error| unwritable(&self.path(), error))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[tokio::test]

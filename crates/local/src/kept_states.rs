@@ -3,13 +3,12 @@
 //! A rollback needs it even if the run was killed in between, so it is on a disk before the unit
 //! starts. Secrets in it are encrypted as they were in the state.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{Error, ErrorCode, Result, UnitName};
-use nimbus_disk::{FileMode, unreadable};
+use nimbus_disk::{FileMode, FolderFiles, layout, unreadable};
 use nimbus_engine_backend::store::{Storage, WriteCondition};
 use nimbus_engine_backend::{BackendError, Keyring, Stack};
 use nimbus_engine_model::Snapshot;
@@ -17,18 +16,23 @@ use nimbus_engine_model::format::read_unverified;
 use nimbus_engine_model::secrets::{Crypter, NoSecrets};
 use nimbus_orchestrator::RunId;
 
+use crate::place::Records;
+
 /// Where they are kept.
 #[derive(Clone, Debug)]
 pub(crate) enum KeptStates {
     /// In a folder for each run.
-    Files { runs: PathBuf },
+    Files { runs: PathBuf, files: FolderFiles },
     /// In a server's storage, below a key for each run.
     Objects { storage: Arc<dyn Storage> },
 }
 
 impl KeptStates {
-    pub(crate) fn new(runs: PathBuf) -> Self {
-        Self::Files { runs }
+    pub(crate) fn new(records: &Records) -> Self {
+        Self::Files {
+            runs: layout::runs(records.directory()),
+            files: records.files().clone(),
+        }
     }
 
     /// Keeps a stack's state unless the run has already done so. Nothing in it stands for a stack that
@@ -52,9 +56,10 @@ impl KeptStates {
             Err(error) => return Err(error.into()),
         };
         match self {
-            Self::Files { runs } => {
+            Self::Files { runs, files } => {
                 let path = path_in(runs, run, unit);
-                write_private(&path, &bytes).map_err(|error| {
+                let written = files.replace(&path, &bytes, FileMode::Private);
+                written.map_err(|error| {
                     let message = format!("cannot keep the state of {unit} in {}", path.display());
                     Error::new(ErrorCode::FILE_UNWRITABLE, message).with_source(error)
                 })
@@ -87,9 +92,9 @@ impl KeptStates {
 
     async fn read(&self, run: RunId, unit: &UnitName) -> Result<Option<Vec<u8>>> {
         match self {
-            Self::Files { runs } => {
+            Self::Files { runs, files } => {
                 let path = path_in(runs, run, unit);
-                match fs::read(&path) {
+                match files.read(&path) {
                     Ok(bytes) => Ok(Some(bytes)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                     Err(error) => Err(unreadable(&path, error)),

@@ -4,12 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{layout, unwritable};
-use nimbus_engine_operations::{Cancellation, PolicyPackRequest, SandboxSettings};
+use nimbus_disk::unwritable;
+use nimbus_engine_operations::{
+    Cancellation, IsolationMode, PolicyPackRequest, ProgramNetwork, SandboxSettings,
+};
 use nimbus_engine_ports::{EventSink, ProviderHost};
-use nimbus_rehearsal::{Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedWorld};
+use nimbus_rehearsal::{
+    Answers, Declarations, FaultOrders, Observer, Rehearsal, SimulatedAccount, SimulatedWorld,
+};
 use nimbus_runs::ports::{RunPorts, SystemRunClock};
-use nimbus_runs::{EngineChoice, EventBus, PolicyPackChoice, RunChoices};
+use nimbus_runs::{
+    EngineChoice, EventBus, PolicyPackChoice, RunChoices, SandboxChoice, SandboxLimits,
+};
 use nimbus_workspace::Workspace;
 
 use crate::engine::{LocalEngine, LocalOptions, UnitEvents, pack_digest};
@@ -18,6 +24,7 @@ use crate::external_values::MachineValues;
 use crate::gate_file::GateFile;
 use crate::kept_states::KeptStates;
 use crate::key::digest_key;
+use crate::lease_files::LeaseFiles;
 use crate::logs::RunLogFiles;
 use crate::memory_files::MemoryFiles;
 use crate::passphrase;
@@ -62,20 +69,21 @@ pub fn local_ports(
         listener,
     } = options;
     let state = place.state_folder();
-    std::fs::create_dir_all(&state).map_err(|error| unwritable(&state, error))?;
+    let made = place.records.files().create_folders(&state);
+    made.map_err(|error| unwritable(&state, error))?;
+    // Said by the manifest that is read under the lock, not by the one that the deployment was found by.
+    let account = SimulatedAccount::default();
     let simulated = if rehearsal {
+        let orders = orders.in_account(&account);
         let cloud = simulated_cloud(&place.workspace, &state, environment, orders)?;
         Some(Arc::new(cloud.observed_by(observer.clone())) as Arc<dyn ProviderHost>)
     } else {
         None
     };
     let local = LocalOptions {
-        backend: choices
-            .backend
-            .clone()
-            .unwrap_or_else(|| format!("file://{}", state.display())),
+        states: place.states(choices.backend.as_deref(), sandbox.as_ref()),
         environment: passphrase::environment(rehearsal),
-        kept: KeptStates::new(layout::runs(place.records.directory())),
+        kept: KeptStates::new(&place.records),
         simulated,
         transpile_only: !choices.typecheck,
         variables: None,
@@ -95,11 +103,16 @@ pub fn local_ports(
     .official(choices.engine == EngineChoice::Official);
     let values = MachineValues::new(rehearsal)
         .with_keys(engine.keyring())
-        .with_secrets(&place.deployment.directory)
+        .with_secrets(&place.deployment.directory, place.records.files())
         .sandboxed(sandbox.as_ref());
     let id = place.deployment.manifest.metadata.id.as_str();
     Ok(RunPorts {
-        deployment: Box::new(ManifestFile::new(&place.workspace, id)),
+        deployment: Box::new(ManifestFile::new(
+            &place.workspace,
+            id,
+            environment,
+            account,
+        )),
         components: Box::new(WorkspaceComponents::new(&place.workspace, sandbox.as_ref())),
         runs: Arc::new(RunFiles::new(records)),
         memories: Box::new(MemoryFiles::new(records)),
@@ -108,11 +121,18 @@ pub fn local_ports(
         gates: Box::new(GateFile::new(records)),
         logs: Box::new(RunLogFiles::new(records)),
         engine: Box::new(engine),
+        resolvers: Box::new(LeaseFiles::new(
+            place.workspace.root(),
+            place.workspace.files(),
+            id,
+            rehearsal,
+            values.keyring(),
+        )),
         values: Box::new(values),
         accounts: Box::new(MachineAccounts),
         checks: Box::new(ShellChecks::new(records).sandboxed(sandbox, place.workspace.root())),
         clock: Box::new(SystemRunClock),
-        key: digest_key(place.workspace.root())?,
+        key: digest_key(place.workspace.root(), place.workspace.files())?,
     })
 }
 
@@ -127,6 +147,39 @@ pub fn policy_pack_choice(
         digest: pack_digest(&folder, config.as_deref(), sandbox),
         folder,
         config,
+    }
+}
+
+/// How programs are kept from everything else, to be recorded with a request.
+#[must_use]
+pub fn sandbox_choice(settings: Option<&SandboxSettings>) -> SandboxChoice {
+    let Some(settings) = settings else {
+        return SandboxChoice::Off;
+    };
+    let network = match settings.network {
+        ProgramNetwork::None => "none",
+        ProgramNetwork::Full => "full",
+    };
+    let network = network.to_owned();
+    let most = settings.limits;
+    let limits = Some(SandboxLimits {
+        memory_bytes: most.memory_bytes,
+        processes: most.processes,
+        open_files: most.open_files,
+        file_bytes: most.file_bytes,
+        temporary_bytes: most.temporary_bytes,
+        temporary_files: most.temporary_files,
+        output_bytes: most.output_bytes,
+        environment: settings.environment.clone(),
+        roots: settings.roots.clone(),
+    });
+    match settings.mode {
+        IsolationMode::BestEffort => SandboxChoice::BestEffort { network, limits },
+        IsolationMode::Strict { allow_weak } => SandboxChoice::Strict {
+            network,
+            allow_weak,
+            limits,
+        },
     }
 }
 
@@ -193,14 +246,14 @@ pub(crate) fn simulated_cloud(
     Rehearsal::new(world, declarations, orders, answers).map_err(|error| unwritable(&file, error))
 }
 
-/// Programs share the modules of Node.js; each Python program may have packages of its own.
+/// Programs share the modules of Node.js, and each may have packages of its own.
 fn declarations(workspace: &Workspace) -> Result<Declarations> {
     let stacks = &workspace.root().join("stacks");
     let components = std::fs::read_dir(stacks).into_iter().flatten().flatten();
-    let own =
-        components.flat_map(|component| ["venv", ".venv"].map(|name| component.path().join(name)));
-    let shared = Declarations::of_program(stacks);
-    let mut found = own.fold(shared, |found, environment| found.and_python(&environment));
+    let folders = components.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut found = folders.fold(Declarations::of_program(stacks), |found, component| {
+        found.and_program(&component.path())
+    });
     // Programs elsewhere bring their own modules.
     for template in workspace.library()?.stacks.values() {
         if template.source.is_some() {

@@ -4,9 +4,9 @@
 //! the record: it may be deleted.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use nimbus_core::{ComponentName, Result};
@@ -26,7 +26,7 @@ pub(crate) struct RunLogFiles {
 /// Files of one run, opened when they are first needed.
 #[derive(Debug)]
 struct OpenRunLog {
-    folder: PathBuf,
+    records: Records,
     environment: String,
     stamp: String,
     run: File,
@@ -55,12 +55,13 @@ impl RunLogFiles {
 
     fn open_files(&self, record: &RunRecord) -> io::Result<OpenRunLog> {
         let folder = self.records.directory().join("logs");
-        fs::create_dir_all(&folder)?;
+        let files = self.records.files();
+        files.create_folders(&folder)?;
         Ok(OpenRunLog {
-            folder,
+            run: files.append(&log_path(&self.records, record, None))?,
+            records: self.records.clone(),
             environment: record.request.environment.to_string(),
             stamp: record.stamp.clone(),
-            run: append(&log_path(&self.records, record, None))?,
             units: BTreeMap::new(),
         })
     }
@@ -77,9 +78,9 @@ impl RunLogs for RunLogFiles {
 }
 
 impl RunLog for OpenRunLog {
-    fn text(&mut self, component: &str, text: &str) -> io::Result<()> {
+    fn text(&mut self, source: &str, text: &str) -> io::Result<()> {
         for line in text.lines() {
-            let line = format_line(Timestamp::now(), DiagnosticLevel::Info, component, line);
+            let line = format_line(Timestamp::now(), DiagnosticLevel::Info, source, line);
             self.run.write_all(line.as_bytes())?;
         }
         Ok(())
@@ -106,7 +107,9 @@ impl OpenRunLog {
     fn unit(&mut self, unit: &ComponentName) -> io::Result<&mut File> {
         if !self.units.contains_key(unit) {
             let file = format!("{unit}-{}-{}.log", self.environment, self.stamp);
-            let opened = append(&self.folder.join(file))?;
+            let path = self.records.directory().join("logs").join(file);
+            // Names of logs can be guessed: no link is written through.
+            let opened = self.records.files().append(&path)?;
             self.units.insert(unit.clone(), opened);
         }
         self.units
@@ -120,14 +123,10 @@ fn is_over(event: &RunEvent) -> bool {
     matches!(event, RunEvent::Unit { status, .. } if !matches!(status.as_str(), "running" | "rolling_back"))
 }
 
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
-}
-
-fn format_line(at: Timestamp, level: DiagnosticLevel, component: &str, message: &str) -> String {
+fn format_line(at: Timestamp, level: DiagnosticLevel, source: &str, message: &str) -> String {
     let time = at.strftime("%Y-%m-%d %H:%M:%S");
     let level = level.as_str();
-    format!("[{time}] [{level}] [{component}] {message}\n")
+    format!("[{time}] [{level}] [{source}] {message}\n")
 }
 
 /// An event as lines of a log.
@@ -239,6 +238,8 @@ fn describe(event: &RunEvent) -> Option<(DiagnosticLevel, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use nimbus_core::EnvironmentName;
     use nimbus_orchestrator::{RunAction, RunId, UnitState};
     use nimbus_runs::{RunChoices, RunRequest};

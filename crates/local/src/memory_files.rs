@@ -1,16 +1,14 @@
 //! What is remembered of units, on disk: a small file for each, beside the deployment's records.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{unreadable, unwritable};
-use nimbus_orchestrator::UnitMemory;
+use nimbus_disk::{FileMode, unreadable, unwritable};
+use nimbus_orchestrator::{RememberedRun, UnitMemory};
 use nimbus_runs::ports::UnitMemories;
 
-use crate::kept_states::write_private;
 use crate::place::Records;
 
 /// Where a deployment's memories are.
@@ -42,7 +40,7 @@ impl UnitMemories for MemoryFiles {
         environment: EnvironmentName,
     ) -> Result<UnitMemory> {
         let path = self.path(component, environment);
-        let text = match fs::read_to_string(&path) {
+        let text = match self.records.files().read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(UnitMemory::default());
@@ -60,6 +58,20 @@ impl UnitMemories for MemoryFiles {
         })
     }
 
+    async fn real(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+    ) -> Result<Option<RememberedRun>> {
+        if !self.records.is_rehearsal() {
+            return Ok(None);
+        }
+        let real = Self::new(&self.records.for_real());
+        // One that cannot be read says nothing of the time. A real run complains of it.
+        let memory = real.load(component, environment).await;
+        Ok(memory.ok().and_then(|memory| memory.last_run))
+    }
+
     async fn save(
         &self,
         component: &ComponentName,
@@ -68,7 +80,9 @@ impl UnitMemories for MemoryFiles {
     ) -> Result<()> {
         let path = self.path(component, environment);
         let text = serde_json::to_vec_pretty(memory).unwrap_or_default();
-        write_private(&path, &text).map_err(|error| unwritable(&path, error))
+        let files = self.records.files();
+        let written = files.replace(&path, &text, FileMode::Private);
+        written.map_err(|error| unwritable(&path, error))
     }
 }
 
@@ -77,6 +91,7 @@ mod tests {
     use super::*;
     use nimbus_orchestrator::{Fingerprint, FingerprintInput, LastOutcome, RememberedRun, RunId};
     use std::collections::BTreeMap;
+    use std::fs;
 
     fn memory() -> UnitMemory {
         let mut fingerprint = Fingerprint::default();

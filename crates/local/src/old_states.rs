@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::{layout, unwritable};
-use nimbus_engine_backend::{
-    BackendError, Environment as Variables, ImportOptions, Owner, StackRef,
-};
-use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, ImportOptions, Owner, StackRef};
+use nimbus_engine_operations::{SandboxSettings, StackAccess, StackGrant, StackLocation};
 use nimbus_workspace::migration::{AppliedMigration, CopiedState, StateMove};
 use nimbus_workspace::{Workspace, WorkspaceDeployment};
 
@@ -23,6 +21,8 @@ pub struct OldStatesRequest {
     pub backend: Option<String>,
     /// The directory that the command runs in.
     pub directory: PathBuf,
+    /// With `strict` the workspace is a stranger's.
+    pub sandbox: Option<SandboxSettings>,
 }
 
 /// States under old names, and whose they are.
@@ -89,8 +89,11 @@ pub struct UndoneMigration {
 ///
 /// # Errors
 ///
-/// When none is recorded, or something cannot be undone.
-pub async fn undo_newest_migration(roots: &[PathBuf]) -> Result<UndoneMigration> {
+/// When none is recorded, something cannot be undone, or a stranger's record names stacks.
+pub async fn undo_newest_migration(
+    roots: &[PathBuf],
+    sandbox: Option<&SandboxSettings>,
+) -> Result<UndoneMigration> {
     let newest = roots.iter().filter_map(|root| {
         let (path, record) = AppliedMigration::newest(root).ok()?;
         Some((root, path, record))
@@ -100,6 +103,14 @@ pub async fn undo_newest_migration(roots: &[PathBuf]) -> Result<UndoneMigration>
         let message = "no migration is recorded here";
         return Err(Error::new(ErrorCode::MIGRATION_UNKNOWN, message));
     };
+    record.require_inside()?;
+    if !record.states.is_empty() && sandbox.is_some_and(SandboxSettings::is_strict) {
+        let message = "the record of the migration says which stacks are removed and where, and the workspace is a \
+                       stranger's";
+        return Err(Error::new(ErrorCode::TENANT_BACKEND, message).with_help(
+            "the originals of the copied states are untouched; remove the deployment's folder to be rid of the copies",
+        ));
+    }
     for state in &record.states {
         forget(&state.backend, &state.stack, root).await?;
     }
@@ -120,8 +131,9 @@ async fn forget(backend: &str, stack: &str, root: &Path) -> Result<()> {
         directory: root.to_owned(),
         stack: stack.to_owned(),
         backend: Some(backend.to_owned()),
+        granted: StackGrant::Own,
     };
-    let access = StackAccess::open(&location, &Variables::process()).await?;
+    let access = StackAccess::open(&location, &EnvironmentVariables::process()).await?;
     let removed = access
         .stack()
         .remove(true, Owner::current("nimbus migrate-undo"), &access.keyring)
@@ -186,20 +198,35 @@ fn ambiguous(other: &FoundState, names: &StateMove, id: &str) -> Error {
 }
 
 async fn old_stack(request: &OldStatesRequest, names: &StateMove) -> Result<StackAccess> {
-    open(&request.directory, &names.from, request.backend.clone()).await
+    let granted = StackGrant::by_project(request.sandbox.as_ref());
+    let backend = request.backend.clone();
+    open(&request.directory, &names.from, backend, granted).await
+}
+
+/// A state in the deployment's own folder, where there are no others.
+async fn own_stack(
+    request: &OldStatesRequest,
+    name: &(String, String),
+    backend: &str,
+) -> Result<StackAccess> {
+    let granted = StackGrant::by_operator(request.sandbox.as_ref());
+    let backend = Some(backend.to_owned());
+    open(&request.directory, name, backend, granted).await
 }
 
 async fn open(
     directory: &Path,
     name: &(String, String),
     backend: Option<String>,
+    granted: StackGrant,
 ) -> Result<StackAccess> {
     let location = StackLocation {
         directory: directory.to_owned(),
         stack: format!("organization/{}/{}", name.0, name.1),
         backend,
+        granted,
     };
-    StackAccess::open(&location, &Variables::process()).await
+    StackAccess::open(&location, &EnvironmentVariables::process()).await
 }
 
 /// Copies the state under its old name, then renames the copy: the backend knows how to rename
@@ -211,13 +238,13 @@ async fn copy(request: &OldStatesRequest, item: &FoundState) -> Result<CopiedSta
     let directory = layout::state(&item.deployment.directory);
     std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, error))?;
     let backend = format!("file://{}", directory.display());
-    let target = open(&request.directory, &item.names.to, Some(backend.clone())).await?;
+    let target = own_stack(request, &item.names.to, &backend).await?;
     if target.stack().exists().await? {
         let message = format!("{} has a state already", target.name);
         return Err(Error::new(ErrorCode::MIGRATION_CONFLICT, message)
             .with_help("it was migrated or deployed before; nothing of it was touched"));
     }
-    let draft = open(&request.directory, &item.names.from, Some(backend.clone())).await?;
+    let draft = own_stack(request, &item.names.from, &backend).await?;
     draft.stack().create(owner.clone()).await?;
     let options = ImportOptions {
         accept_older: true,

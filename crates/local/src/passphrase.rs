@@ -1,14 +1,14 @@
 //! The passphrase that protects the secrets of units.
 
-use nimbus_engine_backend::{Environment, PASSPHRASE, SecretsError, passphrase};
+use nimbus_engine_backend::{EnvironmentVariables, PASSPHRASE, SecretsError, passphrase};
 
 /// The secrets of a rehearsal protect nothing real, so nobody is asked for a passphrase; and it is
 /// always the same one, so that rehearsals go on whether or not one is set for real runs.
 const REHEARSED: &str = "rehearsal";
 
 /// The variables that units see: in a rehearsal there is always a passphrase.
-pub fn environment(rehearsing: bool) -> Environment {
-    let process = Environment::process();
+pub fn environment(rehearsing: bool) -> EnvironmentVariables {
+    let process = EnvironmentVariables::process();
     if rehearsing {
         return process.with(PASSPHRASE, REHEARSED);
     }

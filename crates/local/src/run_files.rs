@@ -9,7 +9,7 @@
 //! would hold up every step that happens to be polled there.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +17,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{layout, unreadable};
+use nimbus_disk::{FileMode, FolderFiles, layout, unreadable};
 use nimbus_orchestrator::{RunEvent, RunId, progress_of};
 use nimbus_runs::ports::RunStore;
 use nimbus_runs::{RunRecord, RunRequest};
 use parking_lot::Mutex;
 
-use crate::kept_states::write_private;
 use crate::logs::stamp;
 use crate::place::Records;
 
@@ -34,6 +33,7 @@ const EVENTS: &str = "events.jsonl";
 #[derive(Clone, Debug)]
 pub struct RunFiles {
     folder: PathBuf,
+    files: FolderFiles,
     /// Records that grow.
     open: Arc<Mutex<HashMap<RunId, File>>>,
 }
@@ -42,6 +42,7 @@ impl RunFiles {
     pub fn new(records: &Records) -> Self {
         Self {
             folder: layout::runs(records.directory()),
+            files: records.files().clone(),
             open: Arc::default(),
         }
     }
@@ -108,30 +109,33 @@ impl RunFiles {
     }
 
     fn ids(&self) -> io::Result<Vec<RunId>> {
-        let entries = match fs::read_dir(&self.folder) {
+        let entries = match self.files.entries(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let mut ids = Vec::new();
         for entry in entries {
-            let name = entry?.file_name();
-            ids.extend(name.to_str().and_then(|name| name.parse::<RunId>().ok()));
+            let name = entry.file_name().and_then(|name| name.to_str());
+            ids.extend(name.and_then(|name| name.parse::<RunId>().ok()));
         }
         ids.sort_unstable();
         Ok(ids)
     }
 
     fn record(&self, request: RunRequest) -> io::Result<RunRecord> {
-        fs::create_dir_all(&self.folder)?;
+        self.files.create_folders(&self.folder)?;
         // Numbers belong to the deployment and locks to its environments, so making the folder is
         // what decides who has a number.
         let last = self.ids()?.last().copied();
         let mut run = last.map_or(RunId(1), |last| RunId(last.0 + 1));
         loop {
             let folder = self.folder(run);
-            match fs::create_dir(&folder) {
+            match self.files.create_folder(&folder) {
                 Ok(()) => {
+                    // Before the record is written into it: a run whose folder a crash takes away
+                    // has changed things that nobody can go on with.
+                    self.files.sync_folder(&self.folder)?;
                     let now = Timestamp::now();
                     let record = RunRecord {
                         run,
@@ -139,7 +143,9 @@ impl RunFiles {
                         stamp: stamp(now),
                         request,
                     };
-                    write_private(&folder.join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
+                    let text = serde_json::to_vec_pretty(&record)?;
+                    let path = folder.join(RECORD);
+                    self.files.replace(&path, &text, FileMode::Private)?;
                     return Ok(record);
                 }
                 // A run of another environment was faster.
@@ -154,22 +160,32 @@ impl RunFiles {
         let file = match open.entry(run) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(appendable(&self.folder(run).join(EVENTS))?)
+                let path = self.folder(run).join(EVENTS);
+                entry.insert(appendable(&self.files, &path)?)
             }
         };
-        file.write_all(lines)?;
-        if durable { file.sync_data() } else { Ok(()) }
+        let written = file.write_all(lines);
+        let written = written.and_then(|()| if durable { file.sync_data() } else { Ok(()) });
+        if written.is_err() {
+            // It may end in half a line, which the next one would be glued to. Opened again, the
+            // file is cut back to its last whole line.
+            open.remove(&run);
+        }
+        written
     }
 }
 
 /// Opens a record for more events. A line that was cut off is removed first.
-fn appendable(path: &Path) -> io::Result<File> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+fn appendable(files: &FolderFiles, path: &Path) -> io::Result<File> {
+    // First, because it refuses what leads elsewhere, in every mode.
+    let file = files.append(path)?;
+    let bytes = files.read(path)?;
+    if bytes.is_empty()
+        && let Some(folder) = path.parent()
+    {
+        // Syncing a file keeps its content; its name is kept by its folder.
+        files.sync_folder(folder)?;
+    }
     if bytes.last().is_some_and(|last| *last != b'\n') {
         let end = bytes.iter().rposition(|byte| *byte == b'\n');
         file.set_len(end.map_or(0, |end| end as u64 + 1))?;
@@ -189,7 +205,7 @@ impl RunStore for RunFiles {
 
     async fn find(&self, run: RunId) -> Result<RunRecord> {
         let path = self.folder(run).join(RECORD);
-        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+        let bytes = self.files.read(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => no_run(&format!("there is no run {run}")),
             _ => unreadable(&path, error),
         })?;
@@ -215,7 +231,7 @@ impl RunStore for RunFiles {
 
     async fn events(&self, run: RunId) -> Result<Vec<RunEvent>> {
         let path = self.folder(run).join(EVENTS);
-        let text = match fs::read_to_string(&path) {
+        let text = match self.files.read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(unreadable(&path, error)),
@@ -258,7 +274,7 @@ impl RunStore for RunFiles {
         {
             let events = self.events(record.run).await;
             let over = events.is_ok_and(|events| progress_of(&events).result.is_some());
-            let clear = move |files: &Self| fs::remove_dir_all(files.folder(record.run));
+            let clear = move |runs: &Self| runs.files.remove_folder(&runs.folder(record.run));
             if over && self.off_worker(clear).await?.is_ok() {
                 gone += 1;
             }
@@ -279,10 +295,46 @@ fn damaged(path: &Path, error: &serde_json::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, OpenOptions};
     use std::sync::mpsc;
     use std::time::Duration;
 
     use super::*;
+
+    fn told(message: &str) -> RunEvent {
+        RunEvent::Diagnostic {
+            at: String::new(),
+            unit: None,
+            level: nimbus_orchestrator::DiagnosticLevel::Info,
+            message: message.to_owned(),
+        }
+    }
+
+    /// A file that takes no writes stands for a disk that took half of one.
+    #[tokio::test]
+    async fn half_a_line_is_cut_before_the_next_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = RunFiles::new(&Records::real(folder.path()));
+        fs::create_dir_all(files.folder(RunId(1))).unwrap();
+        files
+            .append(RunId(1), &[told("first")], true)
+            .await
+            .unwrap();
+        let path = files.folder(RunId(1)).join(EVENTS);
+        let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
+        torn.write_all(b"{\"event\":\"diagn").unwrap();
+        let unwritable = File::open(&path).unwrap();
+        files.open.lock().insert(RunId(1), unwritable);
+        let lost = files.append(RunId(1), &[told("lost")], true).await;
+        assert_eq!(lost.unwrap_err().code(), ErrorCode::FILE_UNWRITABLE);
+
+        files
+            .append(RunId(1), &[told("second")], true)
+            .await
+            .unwrap();
+        let events = files.events(RunId(1)).await.unwrap();
+        assert_eq!(events, [told("first"), told("second")]);
+    }
 
     /// One thread for everything, and a disk that takes its time: somebody holds the file until
     /// another task of the same thread says so.
@@ -303,13 +355,7 @@ mod tests {
         });
         is_held.recv().unwrap();
         let other = tokio::spawn(async move { go_on.send(()).unwrap() });
-        let event = RunEvent::Diagnostic {
-            at: String::new(),
-            unit: None,
-            level: nimbus_orchestrator::DiagnosticLevel::Info,
-            message: "x".to_owned(),
-        };
-        files.append(RunId(1), &[event], true).await.unwrap();
+        files.append(RunId(1), &[told("x")], true).await.unwrap();
         other.await.unwrap();
         assert_eq!(disk.join().unwrap(), Ok(()), "the other task had to wait");
         assert_eq!(files.events(RunId(1)).await.unwrap().len(), 1);

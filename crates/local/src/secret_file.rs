@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{FileMode, unwritable};
+use nimbus_disk::{FileMode, FolderFiles, unreadable, unwritable};
 use nimbus_document::{Document, View};
 use nimbus_engine_backend::{DeclaredSecrets, Keyring, SecretsError, StackSecrets};
 use nimbus_engine_model::SecretsProvider;
@@ -50,6 +51,7 @@ impl From<Option<EnvironmentName>> for SecretScope {
 #[derive(Clone, Debug)]
 pub struct SecretFile {
     path: PathBuf,
+    files: FolderFiles,
     provider: Option<SecretsProvider>,
     /// Ciphertexts by name and scope.
     values: BTreeMap<String, BTreeMap<SecretScope, String>>,
@@ -62,16 +64,28 @@ impl SecretFile {
     ///
     /// When the file cannot be read.
     pub fn load(deployment: &Path) -> Result<Self> {
+        Self::load_with(&FolderFiles::own(deployment), deployment)
+    }
+
+    /// The same in a workspace that may be a stranger's.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn load_with(files: &FolderFiles, deployment: &Path) -> Result<Self> {
         let path = deployment.join(FILE);
         let empty = Self {
             path: path.clone(),
+            files: files.clone(),
             provider: None,
             values: BTreeMap::new(),
         };
-        if !path.exists() {
-            return Ok(empty);
-        }
-        let document = Document::read(&path)?;
+        let bytes = match files.read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(empty),
+            Err(error) => return Err(unreadable(&path, error)),
+        };
+        let document = Document::parse_bytes(&path.display().to_string(), &bytes)?;
         let view = document.view();
         view.only_keys(&["provider", "secrets"])?;
         let provider = view.optional("provider")?;
@@ -200,8 +214,10 @@ impl SecretFile {
     ///
     /// When the file cannot be written.
     pub fn save(&self) -> Result<()> {
-        nimbus_disk::replace(&self.path, self.text().as_bytes(), FileMode::KeptOrShared)
-            .map_err(|error| unwritable(&self.path, error))
+        let written =
+            self.files
+                .replace(&self.path, self.text().as_bytes(), FileMode::KeptOrShared);
+        written.map_err(|error| unwritable(&self.path, error))
     }
 
     fn text(&self) -> String {
@@ -274,12 +290,12 @@ fn unavailable(error: SecretsError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use nimbus_engine_backend::{Environment, PASSPHRASE};
+    use nimbus_engine_backend::{EnvironmentVariables, PASSPHRASE};
 
     use super::*;
 
     fn keyring(passphrase: &str) -> Arc<Keyring> {
-        Keyring::new(Environment::fixed([(PASSPHRASE, passphrase)]))
+        Keyring::new(EnvironmentVariables::fixed([(PASSPHRASE, passphrase)]))
     }
 
     fn environment(name: &str) -> EnvironmentName {

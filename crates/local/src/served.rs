@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use nimbus_aws::{Aws, AwsSettings, AwsVariables};
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_engine_backend::store::{GIVEN, Storage};
-use nimbus_engine_backend::{Environment, PASSPHRASE};
-use nimbus_engine_operations::{Cancellation, SandboxSettings};
+use nimbus_engine_backend::{EnvironmentVariables, PASSPHRASE};
+use nimbus_engine_operations::{Cancellation, SandboxSettings, StackGrant, StateLocation};
 use nimbus_engine_ports::ProviderHost;
 use nimbus_orchestrator::{CheckCommand, LookupValue};
 use nimbus_rehearsal::{FaultOrders, Observer};
@@ -81,7 +81,7 @@ pub fn served_ports(
         }
         None => None,
     };
-    let environment = Environment::process()
+    let environment = EnvironmentVariables::process()
         .only(OWN_VARIABLES)
         .with(PASSPHRASE, run.passphrase)
         .storing_in(Arc::clone(&run.storage));
@@ -95,7 +95,12 @@ pub fn served_ports(
             .rehearsal
             .is_none()
             .then(|| provider_variables(std::env::vars(), &run.home, &run.credentials)),
-        backend: GIVEN.to_owned(),
+        states: StateLocation {
+            directory: run.workspace.root().to_owned(),
+            backend: Some(GIVEN.to_owned()),
+            // The storage holds the states of this tenant's deployment and no others.
+            granted: StackGrant::by_operator(run.sandbox.as_ref()),
+        },
         environment,
         kept: KeptStates::Objects {
             storage: run.storage,

@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
-use nimbus_disk::{layout, unwritable};
+use nimbus_disk::{FileMode, FolderFiles, layout, unwritable};
 use nimbus_engine_operations::{EnclosedCommand, SandboxSettings, enclose};
-use nimbus_engine_process::{ChildProcess, CodeIsolation, CodeOrigin, Exit, Pump, Signal, Started};
+use nimbus_engine_process::{
+    ChildProcess, CodeIsolation, CodeOrigin, Exit, OutputLines, Signal, Started,
+};
 use nimbus_orchestrator::{CheckCommand, LookupValue};
 use nimbus_runs::ports::{CheckOutput, CheckRunner, CheckSubject};
 use tokio_util::sync::CancellationToken;
 
-use crate::kept_states::write_private;
 use crate::place::Records;
 
 /// How long a check that is asked to end may take to do so.
@@ -33,6 +34,7 @@ pub(crate) struct ShellChecks {
     /// Where they run.
     directory: PathBuf,
     runs: PathBuf,
+    files: FolderFiles,
     sandbox: Option<SandboxedChecks>,
 }
 
@@ -57,6 +59,7 @@ impl ShellChecks {
         Self {
             directory: records.directory().to_owned(),
             runs: layout::runs(records.directory()),
+            files: records.files().clone(),
             sandbox: None,
         }
     }
@@ -83,7 +86,7 @@ impl CheckRunner for ShellChecks {
         subject: &CheckSubject,
         outputs: &BTreeMap<ComponentName, BTreeMap<String, LookupValue>>,
     ) -> Result<()> {
-        write_outputs(&self.outputs(subject), outputs)
+        write_outputs(&self.files, &self.outputs(subject), outputs)
     }
 
     async fn run(
@@ -139,7 +142,10 @@ async fn run_check(
         let output = Arc::clone(&output);
         move |text| output(text)
     };
-    let mut pumps = (Pump::start(stdout, show()), Pump::start(stderr, show()));
+    let mut pumps = (
+        OutputLines::start(stdout, show()),
+        OutputLines::start(stderr, show()),
+    );
     let limit = Duration::from_secs(check.seconds);
     let ended = tokio::select! {
         exit = process.ended() => Ok(exit),
@@ -193,6 +199,7 @@ fn is_ours(name: &OsStr) -> bool {
 ///
 /// When the file cannot be written.
 fn write_outputs(
+    files: &FolderFiles,
     path: &Path,
     outputs: &BTreeMap<ComponentName, BTreeMap<String, LookupValue>>,
 ) -> Result<()> {
@@ -211,7 +218,8 @@ fn write_outputs(
         .map(|(stack, all)| (stack, plain(all)))
         .collect();
     let text = serde_json::to_vec_pretty(&stacks).unwrap_or_default();
-    write_private(path, &text).map_err(|error| unwritable(path, error))
+    let written = files.replace(path, &text, FileMode::Private);
+    written.map_err(|error| unwritable(path, error))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use nimbus_aws::{Aws, AwsSettings, AwsVariables};
-use nimbus_core::{ComponentName, Error, ErrorCode, Result};
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_engine_files::{ProjectFiles, is_outside};
 use nimbus_engine_operations::SandboxSettings;
 use nimbus_orchestrator::{Fingerprint, TemplateLibrary};
+use nimbus_rehearsal::SimulatedAccount;
 use nimbus_runs::ports::{
     CloudAccounts, CloudIdentity, ComponentSource, DeploymentSource, LoadedManifest,
 };
@@ -18,13 +19,23 @@ use nimbus_workspace::{ConfiguredManifest, Workspace, add_program, mentions};
 pub(crate) struct ManifestFile {
     workspace: Workspace,
     id: String,
+    environment: EnvironmentName,
+    account: SimulatedAccount,
 }
 
 impl ManifestFile {
-    pub(crate) fn new(workspace: &Workspace, id: &str) -> Self {
+    /// A simulated cloud is in the account of the environment, as the manifest said when it was last read.
+    pub(crate) fn new(
+        workspace: &Workspace,
+        id: &str,
+        environment: EnvironmentName,
+        account: SimulatedAccount,
+    ) -> Self {
         Self {
             workspace: workspace.clone(),
             id: id.to_owned(),
+            environment,
+            account,
         }
     }
 }
@@ -38,6 +49,9 @@ impl DeploymentSource for ManifestFile {
             merged,
             ..
         } = self.workspace.configured(&self.id)?;
+        let target = manifest.environments.get(&self.environment);
+        let account = target.and_then(|target| target.account.as_deref());
+        self.account.set(account);
         Ok(LoadedManifest {
             manifest,
             document,

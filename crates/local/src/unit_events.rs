@@ -86,13 +86,14 @@ impl EventSink for UnitEventSink {
             EngineEvent::Diagnostic(said) if !said.ephemeral => {
                 let level = match said.severity {
                     Severity::Debug => return,
-                    Severity::Info => DiagnosticLevel::Info,
+                    Severity::Info | Severity::Notice => DiagnosticLevel::Info,
                     Severity::Warning => DiagnosticLevel::Warning,
                     Severity::Error => DiagnosticLevel::Error,
                 };
                 self.bus.publish(RunEvent::Diagnostic {
                     at: timestamp(Timestamp::now()),
-                    unit: Some(self.unit.clone()),
+                    // What the engine itself says is of the run: programs talk much, and go to the log.
+                    unit: (said.severity != Severity::Notice).then(|| self.unit.clone()),
                     level,
                     message: said.message.trim_end().to_owned(),
                 });

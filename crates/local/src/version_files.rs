@@ -1,16 +1,14 @@
 //! Versions of environments on disk: one small file for each, never changed.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
-use nimbus_disk::{layout, unreadable, unwritable};
+use nimbus_disk::{FileMode, layout, unreadable, unwritable};
 use nimbus_orchestrator::VersionRecord;
 use nimbus_runs::ports::VersionStore;
 
-use crate::kept_states::write_private;
 use crate::place::Records;
 
 #[derive(Clone, Debug)]
@@ -35,15 +33,17 @@ impl VersionStore for VersionFiles {
     async fn all(&self, environment: EnvironmentName) -> Result<Vec<VersionRecord>> {
         let folder = self.folder(environment);
         let mut found = Vec::new();
-        let entries = match fs::read_dir(&folder) {
+        let files = self.records.files();
+        let entries = match files.entries(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
             Err(error) => return Err(unreadable(&folder, error)),
         };
-        for entry in entries {
-            let path = entry.map_err(|error| unreadable(&folder, error))?.path();
+        for path in entries {
             if path.extension().is_some_and(|ending| ending == "json") {
-                let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
+                let bytes = files
+                    .read(&path)
+                    .map_err(|error| unreadable(&path, error))?;
                 let record: VersionRecord = serde_json::from_slice(&bytes).map_err(|error| {
                     let message = format!("{} is damaged: {error}", path.display());
                     Error::new(ErrorCode::RUN_DAMAGED, message)
@@ -59,6 +59,8 @@ impl VersionStore for VersionFiles {
         let name = format!("{:06}.json", record.version);
         let path = self.folder(environment).join(name);
         let text = serde_json::to_vec_pretty(record).unwrap_or_default();
-        write_private(&path, &text).map_err(|error| unwritable(&path, error))
+        let files = self.records.files();
+        let written = files.replace(&path, &text, FileMode::Private);
+        written.map_err(|error| unwritable(&path, error))
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::edit;
 use crate::manifest::Manifest;
+use crate::parameters::{own_parameter, whole_key};
 use crate::spot::ManifestSpot;
 use crate::yaml;
 
@@ -59,12 +60,12 @@ impl ConfigOverrides {
     /// Where the value of a key is, if a file gives it.
     pub fn place(
         &self,
-        component: &str,
+        component: &ComponentName,
         environment: EnvironmentName,
         key: &str,
     ) -> Option<(&Document, Span)> {
-        let component = component.parse::<ComponentName>().ok()?;
-        let (file, key) = self.places.get(&(component, environment, key.to_owned()))?;
+        let place = (component.clone(), environment, key.to_owned());
+        let (file, key) = self.places.get(&place)?;
         let document = self.files.get(file)?;
         Some((document, ManifestSpot::of(&["config", key]).span(document)))
     }
@@ -79,10 +80,9 @@ impl ConfigOverrides {
         let ["spec", "stacks", component, "config", environment, key, ..] = path.as_slice() else {
             return (manifest, spot.span(manifest));
         };
-        let place = environment
-            .parse()
-            .ok()
-            .and_then(|environment| self.place(component, environment, key));
+        let unit = component.parse().ok().zip(environment.parse().ok());
+        let place =
+            unit.and_then(|(component, environment)| self.place(&component, environment, key));
         let Some((document, span)) = place else {
             return (manifest, spot.span(manifest));
         };
@@ -118,7 +118,7 @@ impl ConfigOverrides {
 }
 
 /// The name of a unit's configuration file.
-pub fn config_file(component: &str, environment: EnvironmentName) -> String {
+pub fn config_file(component: &ComponentName, environment: EnvironmentName) -> String {
     format!("{component}.{environment}.yaml")
 }
 
@@ -282,11 +282,8 @@ fn wanted(
 }
 
 /// A key with its namespace.
-pub(crate) fn namespaced(manifest: &Manifest, component: &str, key: &str) -> String {
-    match key.contains(':') {
-        true => key.to_owned(),
-        false => format!("{}:{key}", manifest.namespace(component)),
-    }
+pub(crate) fn namespaced(manifest: &Manifest, component: &ComponentName, key: &str) -> String {
+    whole_key(manifest.namespace(component), key)
 }
 
 /// A key of a file as the manifest has it, or would have it.
@@ -301,12 +298,16 @@ fn manifest_key(
     if values.is_some_and(|values| values.contains_key(key)) {
         return key.to_owned();
     }
-    let own = key
-        .strip_prefix(manifest.namespace(component))
-        .and_then(|rest| rest.strip_prefix(':'));
-    match own {
+    let namespace = manifest.namespace(component);
+    // As the manifest spells it, so that the file changes that value and does not stand beside it.
+    let whole = whole_key(namespace, key);
+    let mut spelled = values.into_iter().flat_map(Map::keys);
+    if let Some(spelled) = spelled.find(|one| whole_key(namespace, one) == whole) {
+        return spelled.clone();
+    }
+    match own_parameter(namespace, key) {
         Some(own) if !own.contains(':') => own.to_owned(),
-        _ => key.to_owned(),
+        Some(_) | None => key.to_owned(),
     }
 }
 

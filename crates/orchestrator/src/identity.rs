@@ -90,7 +90,11 @@ pub fn is_name(text: &str) -> bool {
 impl Manifest {
     /// The stack that holds the state of a component in an environment, whether or not the manifest
     /// has such a component.
-    pub fn pulumi_stack(&self, component: &str, environment: EnvironmentName) -> PulumiStack {
+    pub fn pulumi_stack(
+        &self,
+        component: &ComponentName,
+        environment: EnvironmentName,
+    ) -> PulumiStack {
         let entry = self.stacks.get(component);
         match entry.and_then(|entry| entry.pulumi.as_ref()) {
             Some(identity) => identity.stack(environment),
@@ -102,7 +106,7 @@ impl Manifest {
     }
 
     /// Configuration keys without a namespace are in this one.
-    pub fn namespace<'a>(&'a self, component: &'a str) -> &'a str {
+    pub fn namespace<'a>(&'a self, component: &'a ComponentName) -> &'a str {
         let entry = self.stacks.get(component);
         let identity = entry.and_then(|entry| entry.pulumi.as_ref());
         identity.map_or(component, |identity| identity.project.as_str())
@@ -188,14 +192,15 @@ mod tests {
                     app: {enabled: true}\n";
         let manifest = manifest(text).unwrap();
         let stack = |component: &str, name: &str| {
-            let stack = manifest.pulumi_stack(component, environment(name));
+            let component = component.parse().unwrap();
+            let stack = manifest.pulumi_stack(&component, environment(name));
             stack.to_string()
         };
         assert_eq!(stack("net", "test"), "organization/acme_net/dev");
         assert_eq!(stack("net", "live"), "organization/acme_net/live");
         assert_eq!(stack("app", "live"), "organization/shop/D1-app-live");
-        assert_eq!(manifest.namespace("net"), "acme_net");
-        assert_eq!(manifest.namespace("app"), "app");
+        assert_eq!(manifest.namespace(&"net".parse().unwrap()), "acme_net");
+        assert_eq!(manifest.namespace(&"app".parse().unwrap()), "app");
         let [test, live] = ["test", "live"].map(environment);
         assert_eq!(manifest.environment_of("acme_net", "dev"), Some(test));
         assert!(manifest.has_unit_in(test, "acme_net", "dev"));

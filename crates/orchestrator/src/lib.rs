@@ -18,6 +18,7 @@ mod memory;
 pub mod naming;
 mod network;
 mod origin;
+mod parameters;
 mod placeholder;
 mod plan;
 mod promotion;
@@ -50,6 +51,7 @@ pub use manifest::{
 pub use memory::{RememberedRun, UnitMemory};
 pub use network::NetworkAccess;
 pub use origin::{PlacedValue, ValueLayer, placed_values};
+pub use parameters::{RepeatedParameter, own_parameter, whole_key};
 pub use placeholder::{Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart};
 pub use plan::{PlanSubject, PlanText, PlannedUnit, RunPlan, UnitDecision};
 pub use promotion::sort_by_usual_promotion;

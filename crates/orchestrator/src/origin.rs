@@ -97,7 +97,7 @@ pub fn placed_values(
 
 fn in_manifest(
     document: &Document,
-    component: &str,
+    component: &ComponentName,
     environment: EnvironmentName,
     key: &str,
 ) -> (ValueLayer, Span) {

@@ -6,12 +6,16 @@
 //! after the last `|` makes the value a secret: `{{RUNTIME:env:TOKEN|secret}}`. A text that is
 //! one placeholder and nothing else keeps the type of its value; otherwise values become text.
 //!
+//! A resolver is named with an output and its inputs: `{{RUNTIME:ipam:cidr:prefix_length=24}}`. At least one
+//! input tells it from a stack of the same name.
+//!
 //! This module reads and writes placeholders. It resolves nothing.
 
 use std::fmt;
 use std::ops::Range;
 
 use nimbus_core::ComponentName;
+use nimbus_resolvers::ResolverKind;
 
 const OPEN: &str = "{{RUNTIME:";
 const CLOSE: &str = "}}";
@@ -59,6 +63,13 @@ pub enum PlaceholderSource {
     },
     Env {
         variable: TemplateText,
+    },
+    /// An answer of a platform service.
+    Resolver {
+        resolver: ResolverKind,
+        output: String,
+        /// `name=value` each.
+        parameters: Vec<TemplateText>,
     },
 }
 
@@ -118,7 +129,8 @@ impl Placeholder {
             }
             PlaceholderSource::Aws { .. }
             | PlaceholderSource::Calculate { .. }
-            | PlaceholderSource::Env { .. } => None,
+            | PlaceholderSource::Env { .. }
+            | PlaceholderSource::Resolver { .. } => None,
         }
     }
 
@@ -127,7 +139,8 @@ impl Placeholder {
             PlaceholderSource::Component { output, .. } => std::slice::from_ref(output),
             PlaceholderSource::Env { variable } => std::slice::from_ref(variable),
             PlaceholderSource::Aws { parameters, .. }
-            | PlaceholderSource::Calculate { parameters, .. } => parameters,
+            | PlaceholderSource::Calculate { parameters, .. }
+            | PlaceholderSource::Resolver { parameters, .. } => parameters,
         };
         parameters.iter().chain(&self.default)
     }
@@ -234,24 +247,36 @@ fn placeholder(
             .map(|range| parse_at(&inner[range.clone()], offset + range.start))
             .collect::<Result<Vec<_>, _>>()
     };
-    let source = match kind {
-        "aws" => PlaceholderSource::Aws {
+    let resolver = kind.parse::<ResolverKind>().ok();
+    let source = match (resolver.filter(|_| fields.len() > 2), kind) {
+        (Some(resolver), _) => {
+            let output = resolver.definition().output(name);
+            PlaceholderSource::Resolver {
+                resolver,
+                output: output
+                    .map_err(|error| fail(&error.to_string()))?
+                    .name
+                    .to_owned(),
+                parameters: parameters()?,
+            }
+        }
+        (None, "aws") => PlaceholderSource::Aws {
             query: name.to_owned(),
             parameters: parameters()?,
         },
-        "calculate" => PlaceholderSource::Calculate {
+        (None, "calculate") => PlaceholderSource::Calculate {
             function: name.to_owned(),
             parameters: parameters()?,
         },
-        _ if fields.len() > 2 => {
+        (None, _) if fields.len() > 2 => {
             return Err(fail("too many parts; a value with `:` cannot be a name"));
         }
-        "env" => PlaceholderSource::Env {
+        (None, "env") => PlaceholderSource::Env {
             variable: parse_at(name, offset + name_at)?,
         },
-        other => PlaceholderSource::Component {
+        (None, other) => PlaceholderSource::Component {
             component: other.parse().map_err(|_| {
-                fail("the source is neither a stack's name nor aws, calculate or env")
+                fail("the source is neither a stack's name nor a resolver, aws, calculate or env")
             })?,
             output: parse_at(name, offset + name_at)?,
         },
@@ -314,6 +339,11 @@ impl fmt::Display for Placeholder {
                 function,
                 parameters,
             } => ("calculate", function.clone(), parameters.as_slice()),
+            PlaceholderSource::Resolver {
+                resolver,
+                output,
+                parameters,
+            } => (resolver.as_str(), output.clone(), parameters.as_slice()),
         };
         write!(f, "{kind}:{name}")?;
         for parameter in parameters {
@@ -374,6 +404,26 @@ mod tests {
                 variable: text("HOME")
             }
         );
+    }
+
+    #[test]
+    fn a_resolver_has_an_output_and_inputs_and_a_stack_of_its_name_none() {
+        let written = "{{RUNTIME:ipam:cidr:prefix_length=24:label={{RUNTIME:env:L|a}}}}";
+        let asked = one(written);
+        let PlaceholderSource::Resolver {
+            resolver,
+            output,
+            parameters,
+        } = &asked.source
+        else {
+            panic!("{asked:?}");
+        };
+        assert_eq!((*resolver, output.as_str()), (ResolverKind::Ipam, "cidr"));
+        assert_eq!(parameters.len(), 2);
+        assert_eq!(asked.to_string(), written);
+        assert!(one("{{RUNTIME:naming:name}}").reference().is_some());
+        let error = TemplateText::parse("{{RUNTIME:ipam:vlan:label=a}}").unwrap_err();
+        assert!(error.reason.contains("no output `vlan`"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result};
@@ -19,7 +19,7 @@ use crate::manifest::{ComponentEntry, EnvironmentTarget, Manifest, ManifestMetad
 use crate::naming;
 use crate::shared_values::SharedValues;
 use crate::template::{ComponentChoice, ComponentTemplate, ManifestTemplate};
-use crate::variables::{GLOBAL, TemplateVariables};
+use crate::variables::{GLOBAL, TemplateVariables, variables_in};
 use crate::yaml;
 
 /// Every template of a workspace.
@@ -190,6 +190,28 @@ fn refuse_other_accounts(template: &ManifestTemplate, answers: &InitAnswers) -> 
 }
 
 impl TemplateLibrary {
+    /// The variables that a manifest template and the templates of its stacks have in their values: what is worth asking for.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such template.
+    pub fn variables_of(&self, name: &str) -> Result<BTreeSet<String>> {
+        let template = self.manifest(name)?;
+        let mut found = BTreeSet::new();
+        let targets = template.environments.values();
+        for values in targets.chain([&template.defaults]) {
+            values.values().for_each(|value| note(value, &mut found));
+        }
+        for (name, choice) in &template.stacks {
+            let own = self.stacks.get(name).into_iter();
+            let own = own.flat_map(|stack| stack.environments.values().chain([&stack.config]));
+            for values in own.chain(choice.config.values()) {
+                values.values().for_each(|value| note(value, &mut found));
+            }
+        }
+        Ok(found)
+    }
+
     fn manifest(&self, name: &str) -> Result<&ManifestTemplate> {
         self.manifests.get(name).ok_or_else(|| {
             let known = self.manifests.keys().map(String::as_str);
@@ -211,6 +233,19 @@ impl TemplateLibrary {
             Error::new(ErrorCode::TEMPLATE_INVALID, message)
                 .with_help(format!("register it: nimbus register-stack {name}"))
         })
+    }
+}
+
+/// Notes the variables in a value.
+fn note(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            let names = variables_in(text).into_iter();
+            found.extend(names.map(|(_, name)| name.to_owned()));
+        }
+        Value::Array(items) => items.iter().for_each(|item| note(item, found)),
+        Value::Object(map) => map.values().for_each(|value| note(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

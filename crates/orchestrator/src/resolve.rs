@@ -5,15 +5,18 @@
 //! not exist yet; those stay unknown, and everything made of them is unknown too. Nothing is ever
 //! mocked.
 
+mod query;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use nimbus_core::EnvironmentName;
+use nimbus_core::{ComponentName, EnvironmentName};
+use nimbus_resolvers::ResolverKind;
 use serde_json::{Map, Value};
 
+use self::query::{PlaceholderQuery, QueryTarget};
 use crate::placeholder::{
     Placeholder, PlaceholderError, PlaceholderSource, TemplateText, TextPart,
 };
@@ -64,20 +67,33 @@ fn known_text(value: &Value, secret: bool) -> String {
 /// Where values come from. Parameters are resolved already.
 #[async_trait]
 pub trait ValueLookup: Send + Sync {
-    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, ValueLookupError>;
+    async fn output(
+        &self,
+        component: &ComponentName,
+        output: &str,
+    ) -> Result<LookupValue, ValueLookupError>;
     async fn aws(
         &self,
         query: &str,
         parameters: &[String],
     ) -> Result<LookupValue, ValueLookupError>;
+    /// `hidden` says that the placeholder makes a secret of it, whatever the function gives.
     async fn calculate(
         &self,
         function: &str,
         parameters: &[String],
+        hidden: bool,
     ) -> Result<LookupValue, ValueLookupError>;
     async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError>;
     /// A secret of the deployment, by its name.
     async fn secret(&self, name: &str) -> Result<LookupValue, ValueLookupError>;
+    /// An output of a resolver, asked with `name=value` each.
+    async fn resolver(
+        &self,
+        resolver: ResolverKind,
+        output: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, ValueLookupError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +125,7 @@ pub enum ResolveError {
 
 impl ResolveError {
     /// Where the value is in the manifest. The key may go on into lists and mappings.
-    pub fn spot(&self, stack: &str, environment: EnvironmentName) -> ManifestSpot {
+    pub fn spot(&self, component: &ComponentName, environment: EnvironmentName) -> ManifestSpot {
         let (key, text) = match self {
             Self::Malformed { key, .. } | Self::NoSecret { key, .. } => (key, None),
             Self::Absent { key, placeholder }
@@ -119,7 +135,7 @@ impl ResolveError {
             | Self::NotText { key, placeholder } => (key, Some(placeholder)),
         };
         let top = key.split(['.', '[']).next().unwrap_or_default();
-        let spot = ManifestSpot::config(stack, environment, top);
+        let spot = ManifestSpot::config(component, environment, top);
         match text {
             Some(text) => spot.with_text(text),
             None => spot,
@@ -365,26 +381,33 @@ impl PlaceholderResolver<'_> {
         key: &str,
         placeholder: &Placeholder,
     ) -> Result<Option<PlaceholderQuery>, ResolveError> {
-        let (kind, name, templates) = match &placeholder.source {
+        let (target, templates) = match &placeholder.source {
             PlaceholderSource::Component { component, output } => (
-                PlaceholderKind::Output,
-                component.to_string(),
+                QueryTarget::Output(component.clone()),
                 std::slice::from_ref(output),
             ),
-            PlaceholderSource::Env { variable } => (
-                PlaceholderKind::Env,
-                "env".to_owned(),
-                std::slice::from_ref(variable),
-            ),
+            PlaceholderSource::Env { variable } => {
+                (QueryTarget::Env, std::slice::from_ref(variable))
+            }
             PlaceholderSource::Aws { query, parameters } => {
-                (PlaceholderKind::Aws, query.clone(), parameters.as_slice())
+                (QueryTarget::Aws(query.clone()), parameters.as_slice())
             }
             PlaceholderSource::Calculate {
                 function,
                 parameters,
             } => (
-                PlaceholderKind::Calculate,
-                function.clone(),
+                QueryTarget::Calculate(function.clone()),
+                parameters.as_slice(),
+            ),
+            PlaceholderSource::Resolver {
+                resolver,
+                output,
+                parameters,
+            } => (
+                QueryTarget::Resolver {
+                    resolver: *resolver,
+                    output: output.clone(),
+                },
                 parameters.as_slice(),
             ),
         };
@@ -406,39 +429,11 @@ impl PlaceholderResolver<'_> {
             }
         }
         Ok(Some(PlaceholderQuery {
-            kind,
-            target: name,
+            target,
             parameters,
             secret,
+            hidden: placeholder.secret,
         }))
-    }
-}
-
-#[derive(Clone, Copy)]
-enum PlaceholderKind {
-    Output,
-    Aws,
-    Calculate,
-    Env,
-}
-
-struct PlaceholderQuery {
-    kind: PlaceholderKind,
-    target: String,
-    parameters: Vec<String>,
-    /// A parameter was secret, so the answer is.
-    secret: bool,
-}
-
-impl PlaceholderQuery {
-    async fn ask(&self, lookup: &dyn ValueLookup) -> Result<LookupValue, ValueLookupError> {
-        let first = self.parameters.first().map_or("", String::as_str);
-        match self.kind {
-            PlaceholderKind::Output => lookup.output(&self.target, first).await,
-            PlaceholderKind::Env => lookup.env(first).await,
-            PlaceholderKind::Aws => lookup.aws(&self.target, &self.parameters).await,
-            PlaceholderKind::Calculate => lookup.calculate(&self.target, &self.parameters).await,
-        }
     }
 }
 

@@ -292,10 +292,10 @@ struct VariableDeclarationSchema {
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Estimate")]
 struct EstimateSchema {
-    /// Minutes that a deploy may well take; 5 when left out. What takes twice as long is stopped; a stack
-    /// without an estimate never is.
+    /// Minutes that a deploy may well take. What takes twice as long is stopped; a stack without them never is, and plans say
+    /// nothing of its time before its first run.
     minutes: Option<u64>,
-    /// Resources; 10 when left out.
+    /// Resources that it has. Plans do not count those of a stack without them before its first run.
     resources: Option<u64>,
 }
 

@@ -12,6 +12,7 @@ use nimbus_document::View;
 use serde_json::{Map, Value};
 
 use crate::manifest::Manifest;
+use crate::parameters::whole_key;
 use crate::template::object;
 
 /// What is written once.
@@ -115,10 +116,7 @@ impl Manifest {
         for (component, entry) in &mut self.stacks {
             let identity = entry.pulumi.as_ref();
             let namespace = identity.map_or(component.as_str(), |one| one.project.as_str());
-            let whole = |key: &str| match key.contains(':') {
-                true => key.to_owned(),
-                false => format!("{namespace}:{key}"),
-            };
+            let whole = |key: &str| whole_key(namespace, key);
             for environment in self.environments.keys() {
                 let inherited = self.shared.inherited(component, *environment);
                 if inherited.is_empty() {

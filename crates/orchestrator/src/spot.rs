@@ -3,7 +3,7 @@
 //! What is wrong is mostly found in values that have left their file. A spot is remembered with
 //! the finding and looked up in the file when it is shown.
 
-use nimbus_core::{EnvironmentName, Error, ErrorCode};
+use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode};
 use nimbus_document::{Document, Position, Span};
 
 /// Keys from the root of the manifest, and a text inside of the value there.
@@ -22,8 +22,15 @@ impl ManifestSpot {
     }
 
     /// A configuration value of a stack.
-    pub fn config(stack: &str, environment: EnvironmentName, key: &str) -> Self {
-        Self::of(&["spec", "stacks", stack, "config", environment.as_str(), key])
+    pub fn config(component: &ComponentName, environment: EnvironmentName, key: &str) -> Self {
+        Self::of(&[
+            "spec",
+            "stacks",
+            component,
+            "config",
+            environment.as_str(),
+            key,
+        ])
     }
 
     pub fn with_text(mut self, text: &str) -> Self {
@@ -103,15 +110,16 @@ mod tests {
         (line, column)
     }
 
+    fn in_web(key: &str) -> ManifestSpot {
+        ManifestSpot::config(&"web".parse().unwrap(), EnvironmentName::DEV, key)
+    }
+
     #[test]
     fn values_texts_and_missing_keys_are_found() {
-        let list = ManifestSpot::config("web", EnvironmentName::DEV, "list");
+        let list = in_web("list");
         assert_eq!(at(&list.with_text("{{RUNTIME:network:vpcId}}")), (7, 17));
-        assert_eq!(
-            at(&ManifestSpot::config("web", EnvironmentName::DEV, "size")),
-            (8, 17)
-        );
-        let missing = ManifestSpot::config("web", EnvironmentName::DEV, "nope");
+        assert_eq!(at(&in_web("size")), (8, 17));
+        let missing = in_web("nope");
         assert_eq!(at(&missing), (5, 9), "the mapping that lacks it");
         assert_eq!(at(&ManifestSpot::default()), (1, 1));
     }

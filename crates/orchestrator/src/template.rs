@@ -49,34 +49,40 @@ pub struct VariableDeclaration {
     pub default: Option<Value>,
 }
 
-/// A guess until there are runs to learn from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long a unit takes in the cloud, and in a rehearsal. What nobody said and nobody measured is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    pub minutes: u64,
+    /// In the cloud: what the template says, until there are runs to learn from.
+    pub minutes: Option<u64>,
+    /// What its last rehearsal took, in seconds, in the plan of a rehearsal.
+    pub rehearsed: Option<u64>,
     /// What it may well take, if somebody said so: whoever does not know a program cannot say that it
     /// takes too long. The last run may have had nothing to do, so that is no limit.
     pub longest: Option<u64>,
-    pub resources: u64,
+    pub resources: Option<u64>,
+    /// Whether `minutes` is what the last real run took, and not what the template says.
+    pub measured: bool,
 }
 
 impl Estimate {
-    /// What the last run tells, beside this guess.
+    /// What the last real run tells, beside what the template says.
     pub fn learnt(self, seconds: u64, resources: u64) -> Self {
         let minutes = seconds.div_ceil(60);
         Self {
-            minutes,
+            minutes: Some(minutes),
             longest: self.longest.map(|longest| longest.max(minutes)),
-            resources,
+            resources: Some(resources),
+            measured: true,
+            ..self
         }
     }
-}
 
-impl Default for Estimate {
-    fn default() -> Self {
+    /// What the last rehearsal tells: nothing of the time that a cloud takes.
+    pub fn rehearsed(self, seconds: u64, resources: u64) -> Self {
         Self {
-            minutes: 5,
-            longest: None,
-            resources: 10,
+            rehearsed: Some(seconds),
+            resources: Some(resources),
+            ..self
         }
     }
 }
@@ -328,14 +334,14 @@ fn estimate(view: &View<'_>) -> Result<Estimate> {
         return Ok(Estimate::default());
     };
     value.only_keys(ESTIMATE_KEYS)?;
-    let usual = Estimate::default();
     let minutes = value.optional("minutes")?.map(|v| v.u64()).transpose()?;
     let resources = value.optional("resources")?.map(|v| v.u64()).transpose()?;
-    let minutes = minutes.unwrap_or(usual.minutes);
     Ok(Estimate {
         minutes,
-        longest: Some(minutes),
-        resources: resources.unwrap_or(usual.resources),
+        longest: minutes,
+        resources,
+        rehearsed: None,
+        measured: false,
     })
 }
 

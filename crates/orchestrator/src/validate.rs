@@ -3,6 +3,7 @@
 //! Findings are data: all of them are collected, not only the first, each with what to do. Whether
 //! the cloud would agree is not asked here.
 
+mod configuration;
 #[cfg(test)]
 mod tests;
 
@@ -12,13 +13,13 @@ use std::fmt;
 use nimbus_core::EnvironmentName;
 use serde_json::Value;
 
-use crate::calculate;
 use crate::graph::GraphError;
 use crate::manifest::Manifest;
 use crate::placeholder::{Placeholder, PlaceholderSource, TemplateText};
 use crate::render::TemplateLibrary;
-use crate::resolve::secret_name;
 use crate::spot::ManifestSpot;
+
+use configuration::config_of;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidationFinding {
@@ -75,9 +76,10 @@ pub fn validate(
         findings.extend(region(manifest, *environment));
         findings.extend(graph(manifest, *environment));
         for (name, entry) in manifest.enabled() {
-            if let Some(config) = entry.config.get(environment) {
-                findings.extend(config_of(name, *environment, config, manifest, library));
-            }
+            // A stack of which an environment says nothing runs there with nothing.
+            let nothing = serde_json::Map::new();
+            let config = entry.config.get(environment).unwrap_or(&nothing);
+            findings.extend(config_of(name, *environment, config, manifest, library));
         }
     }
     findings.extend(shared_production_account(manifest));
@@ -104,6 +106,8 @@ pub fn validate_dependencies(
     findings
 }
 
+/// A value that is missing, or is not what the rules of its stack allow.
+pub const INVALID_CONFIGURATION: &str = "Invalid configuration";
 const CYCLE: &str = "Circular dependency detected";
 const MISSING: &str = "Missing dependency";
 const UNKNOWN: &str = "Unknown stack";
@@ -209,162 +213,6 @@ fn graph(manifest: &Manifest, environment: EnvironmentName) -> Option<Validation
     })
 }
 
-fn config_of(
-    stack: &str,
-    environment: EnvironmentName,
-    config: &serde_json::Map<String, Value>,
-    manifest: &Manifest,
-    library: &TemplateLibrary,
-) -> Vec<ValidationFinding> {
-    let mut findings = Vec::new();
-    let mut has_placeholder = BTreeSet::new();
-    for (key, value) in config {
-        let place = format!("spec.stacks.{stack}.config.{environment}.{key}");
-        let spot = ManifestSpot::config(stack, environment, key);
-        if names_secret(value) {
-            has_placeholder.insert(key.clone());
-        }
-        for text in texts(value) {
-            match TemplateText::parse(text) {
-                Err(error) => findings.push(
-                    ValidationFinding::error(
-                        "Malformed placeholder",
-                        format!("{place}: {error}: {text}"),
-                        "write {{RUNTIME:<type>:<parameters>}}; see the reference of placeholders",
-                    )
-                    .at(spot.clone().with_text(text)),
-                ),
-                Ok(template) => {
-                    if !template.is_literal() {
-                        has_placeholder.insert(key.clone());
-                    }
-                    for placeholder in template.placeholders() {
-                        let found = reference(stack, placeholder, manifest, library)
-                            .or_else(|| calculation(&place, placeholder));
-                        let spot = spot.clone().with_text(&placeholder.to_string());
-                        findings.extend(found.map(|finding| finding.at(spot)));
-                    }
-                }
-            }
-        }
-    }
-    findings.extend(parameters(
-        stack,
-        environment,
-        config,
-        &has_placeholder,
-        library,
-    ));
-    findings
-}
-
-fn reference(
-    stack: &str,
-    placeholder: &Placeholder,
-    manifest: &Manifest,
-    library: &TemplateLibrary,
-) -> Option<ValidationFinding> {
-    let (other, output) = placeholder.reference()?;
-    let title = "Invalid cross-stack reference";
-    // With a default, the stack need not be there; what is registered is still checked below.
-    let may_be_missing = placeholder.default.is_some() && library.stacks.contains_key(other);
-    if !manifest.stacks.contains_key(other) && !may_be_missing {
-        return Some(ValidationFinding::error(
-            title,
-            format!("Stack '{stack}' references '{other}' but there is no such stack"),
-            "use the name of a stack of this deployment, or aws, calculate or env",
-        ));
-    }
-    let (output, template) = (output?, library.stacks.get(other)?);
-    if template.outputs.is_empty() || template.outputs.contains_key(output) {
-        return None;
-    }
-    let known = template.outputs.keys().map(String::as_str);
-    let help = nimbus_document::did_you_mean(output, known.clone())
-        .unwrap_or_else(|| format!("'{other}' has: {}", known.collect::<Vec<_>>().join(", ")));
-    Some(ValidationFinding::error(
-        title,
-        format!("Stack '{stack}' references '{other}:{output}' but output does not exist"),
-        help,
-    ))
-}
-
-/// A calculation that would be refused at run time. One whose parameters are not known yet is
-/// trusted.
-fn calculation(place: &str, placeholder: &Placeholder) -> Option<ValidationFinding> {
-    let PlaceholderSource::Calculate {
-        function,
-        parameters,
-    } = &placeholder.source
-    else {
-        return None;
-    };
-    let literal = |template: &TemplateText| template.is_literal().then(|| template.to_string());
-    let parameters = parameters.iter().map(literal).collect::<Option<Vec<_>>>()?;
-    let error = calculate::check(function, &parameters).err()?;
-    Some(ValidationFinding::error(
-        "Invalid calculation",
-        format!("{place}: {error}"),
-        "correct the placeholder",
-    ))
-}
-
-/// Checks values against the stack's schema. A value that is known only at run time is taken out,
-/// and with it the demand that it be there.
-fn parameters(
-    stack: &str,
-    environment: EnvironmentName,
-    config: &serde_json::Map<String, Value>,
-    later: &BTreeSet<String>,
-    library: &TemplateLibrary,
-) -> Vec<ValidationFinding> {
-    let Some(schema) = library
-        .stacks
-        .get(stack)
-        .and_then(|t| t.parameters.as_ref())
-    else {
-        return Vec::new();
-    };
-    let mut schema = schema.clone();
-    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|key| key.as_str().is_none_or(|key| !later.contains(key)));
-    }
-    let known: serde_json::Map<_, _> = config
-        .iter()
-        .filter(|(key, _)| !later.contains(*key))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    let place = format!("spec.stacks.{stack}.config.{environment}");
-    let spot = |path: &str| {
-        let key = path.trim_start_matches('.').split('.').next();
-        ManifestSpot::config(stack, environment, key.unwrap_or_default())
-    };
-    let validator = match jsonschema::validator_for(&schema) {
-        Ok(validator) => validator,
-        Err(error) => {
-            return vec![ValidationFinding::error(
-                "Invalid template",
-                format!("`parameters` of stack '{stack}' is no JSON Schema: {error}"),
-                format!("correct templates/config/{stack}.yaml"),
-            )];
-        }
-    };
-    validator
-        .iter_errors(&Value::Object(known))
-        .map(|error| {
-            let path = error.instance_path().to_string().replace('/', ".");
-            ValidationFinding::error(
-                "Invalid configuration",
-                format!("{place}{path}: {error}"),
-                format!(
-                    "change it in the manifest; the rules are in templates/config/{stack}.yaml"
-                ),
-            )
-            .at(spot(&path))
-        })
-        .collect()
-}
-
 fn shared_production_account(manifest: &Manifest) -> Option<ValidationFinding> {
     let (last, production) = manifest.environments.last()?;
     let mut others = manifest.environments.iter();
@@ -421,15 +269,6 @@ pub fn placeholders(
         }
     }
     found
-}
-
-/// Whether a value is, or has inside, a secret of the deployment, which is known only at run time.
-fn names_secret(value: &Value) -> bool {
-    match value {
-        Value::Object(map) => secret_name(map).is_some() || map.values().any(names_secret),
-        Value::Array(items) => items.iter().any(names_secret),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 fn texts(value: &Value) -> Vec<&str> {

@@ -28,6 +28,6 @@ pub use forecast::{CriticalStep, Forecast, Observer, RunForecast, UnitOrder};
 pub use invokes::Answers;
 pub use latency::{EXAMPLE, Latencies};
 pub use measured::{Measured, Measurements};
-pub use orders::{CloudCall, FaultOrders, OrderedEffect};
+pub use orders::{CloudCall, FaultOrders, OrderedEffect, SimulatedAccount};
 pub use provider::{Rehearsal, RehearsalProvider};
 pub use world::{SimulatedObject, SimulatedWorld, WorldError};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nimbus_core::Result;
@@ -52,11 +53,24 @@ pub enum OrderedEffect {
     Vanish,
 }
 
+/// The account that a simulated cloud is in. Shared with whoever reads the manifest: it is read once more
+/// under a lock, when the cloud is open already, and what it says then is what counts.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedAccount(Arc<Mutex<Option<String>>>);
+
+impl SimulatedAccount {
+    pub fn set(&self, account: Option<&str>) {
+        *self.0.lock() = account.map(str::to_owned);
+    }
+}
+
 /// See the module's documentation. Rules are tried in order; the first that fits acts.
 #[derive(Debug)]
 pub struct FaultOrders {
     pub region: String,
-    pub account: String,
+    /// What orders say; otherwise what is declared.
+    account: Option<String>,
+    declared: SimulatedAccount,
     rules: Vec<FaultRule>,
     seen: Mutex<Vec<usize>>,
     pub latencies: Latencies,
@@ -86,7 +100,8 @@ impl Default for FaultOrders {
     fn default() -> Self {
         Self {
             region: "us-east-1".to_owned(),
-            account: "123456789012".to_owned(),
+            account: None,
+            declared: SimulatedAccount::default(),
             rules: Vec::new(),
             seen: Mutex::default(),
             latencies: Latencies::default(),
@@ -97,6 +112,19 @@ impl Default for FaultOrders {
 }
 
 impl FaultOrders {
+    /// The account that is simulated, unless orders name another.
+    #[must_use]
+    pub fn in_account(mut self, declared: &SimulatedAccount) -> Self {
+        self.declared = declared.clone();
+        self
+    }
+
+    pub(crate) fn account(&self) -> String {
+        let ordered = self.account.clone();
+        let account = ordered.or_else(|| self.declared.0.lock().clone());
+        account.unwrap_or_else(|| "123456789012".to_owned())
+    }
+
     pub fn read(path: &Path) -> Result<Self> {
         Self::from_document(&Document::read(path)?)
     }
@@ -111,7 +139,7 @@ impl FaultOrders {
             orders.region = region.str()?.to_owned();
         }
         if let Some(account) = view.optional("account")? {
-            orders.account = account.scalar_text()?.to_owned();
+            orders.account = Some(account.scalar_text()?.to_owned());
         }
         if let Some(list) = view.optional("orders")? {
             orders.rules = list
@@ -355,5 +383,19 @@ mod tests {
         ] {
             assert!(orders(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_account_is_the_one_declared_last_unless_orders_name_another() {
+        let declared = SimulatedAccount::default();
+        let orders = FaultOrders::default().in_account(&declared);
+        assert_eq!(orders.account(), "123456789012");
+        for account in ["111111111111", "222222222222"] {
+            declared.set(Some(account));
+            assert_eq!(orders.account(), account);
+        }
+        let document = Document::parse("orders", "account: '333333333333'\n").unwrap();
+        let ordered = FaultOrders::from_document(&document).unwrap();
+        assert_eq!(ordered.in_account(&declared).account(), "333333333333");
     }
 }

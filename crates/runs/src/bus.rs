@@ -45,7 +45,7 @@ enum RecorderMessage {
     /// Everything before it is to be on a disk, and somebody waits for that.
     Settle(oneshot::Sender<Result<()>>),
     Text {
-        component: String,
+        source: String,
         text: String,
     },
 }
@@ -74,16 +74,17 @@ impl EventBus {
         self.send(RecorderMessage::Event(event));
     }
 
-    /// A text for the log only, such as the plan.
-    pub(crate) fn log(&self, component: &str, text: &str) {
+    /// A text for the log only, such as the plan. `source` says what it is.
+    pub(crate) fn log(&self, source: &str, text: &str) {
         self.send(RecorderMessage::Text {
-            component: component.to_owned(),
+            source: source.to_owned(),
             text: nimbus_telemetry::redact(text).into_owned(),
         });
     }
 
-    /// Returns when everything that was published is on a disk. Nothing may change that the record
-    /// does not know of, so this comes before every change.
+    /// Returns when everything that was published is on a disk, and fails from the first thing on that
+    /// could not be written. Nothing may change that the record does not know of, so this comes
+    /// before every change.
     pub(crate) async fn settle(&self) -> Result<()> {
         let (sender, settled) = oneshot::channel();
         if !self.send(RecorderMessage::Settle(sender)) {
@@ -124,6 +125,9 @@ async fn write(
     mut receiver: mpsc::UnboundedReceiver<RecorderMessage>,
 ) -> Option<String> {
     let mut trouble: Option<String> = None;
+    // Kept: what was lost is not written by a later batch that works, and whoever asks only then must
+    // not be told that everything before is on a disk.
+    let mut lost: Option<(ErrorCode, String)> = None;
     let mut messages = Vec::with_capacity(BATCH);
     while receiver.recv_many(&mut messages, BATCH).await > 0 {
         let mut events = Vec::with_capacity(messages.len());
@@ -135,7 +139,7 @@ async fn write(
                     events.push(event);
                     logged
                 }
-                RecorderMessage::Text { component, text } => log.text(&component, &text),
+                RecorderMessage::Text { source, text } => log.text(&source, &text),
                 RecorderMessage::Settle(sender) => {
                     waiting.push(sender);
                     Ok(())
@@ -152,11 +156,12 @@ async fn write(
         let written = store.append(run, &events, durable).await;
         if let Err(error) = &written {
             trouble.get_or_insert_with(|| error.message().to_owned());
+            lost.get_or_insert_with(|| (error.code(), error.message().to_owned()));
         }
         for sender in waiting {
-            let result = match &written {
-                Ok(()) => Ok(()),
-                Err(error) => Err(Error::new(error.code(), error.message())),
+            let result = match &lost {
+                None => Ok(()),
+                Some((code, message)) => Err(Error::new(*code, message.clone())),
             };
             // Whoever no longer waits was stopped.
             let _ = sender.send(result);
@@ -208,4 +213,93 @@ fn redacted(mut event: RunEvent) -> RunEvent {
         RunEvent::Plan { .. } => {}
     }
     event
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use nimbus_core::EnvironmentName;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::record::{RunRecord, RunRequest};
+
+    /// Its first append fails, and somebody hears of it.
+    #[derive(Default)]
+    struct FailingStore {
+        appends: Mutex<usize>,
+        failed: Notify,
+    }
+
+    fn not_asked<T>() -> Result<T> {
+        Err(Error::new(ErrorCode::INTERNAL, "nobody asks for this"))
+    }
+
+    #[async_trait]
+    impl RunStore for FailingStore {
+        async fn begin(&self, _: RunRequest) -> Result<RunRecord> {
+            not_asked()
+        }
+
+        async fn find(&self, _: RunId) -> Result<RunRecord> {
+            not_asked()
+        }
+
+        async fn of_environment(&self, _: EnvironmentName) -> Result<Vec<RunRecord>> {
+            not_asked()
+        }
+
+        async fn events(&self, _: RunId) -> Result<Vec<RunEvent>> {
+            not_asked()
+        }
+
+        async fn append(&self, _: RunId, _: &[RunEvent], _: bool) -> Result<()> {
+            let mut appends = self.appends.lock();
+            *appends += 1;
+            if *appends == 1 {
+                self.failed.notify_one();
+                return Err(Error::new(ErrorCode::FILE_UNWRITABLE, "no space"));
+            }
+            Ok(())
+        }
+
+        async fn prune(&self, _: EnvironmentName, _: usize) -> Result<usize> {
+            not_asked()
+        }
+    }
+
+    struct SilentLog;
+
+    impl RunLog for SilentLog {
+        fn event(&mut self, _: &RunEvent) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn text(&mut self, _: &str, _: &str) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_lost_is_told_to_whoever_asks_later() {
+        let store = Arc::new(FailingStore::default());
+        let bus = EventBus::default();
+        let as_store = Arc::clone(&store) as Arc<dyn RunStore>;
+        bus.record(as_store, RunId(1), Box::new(SilentLog));
+        let started = RunEvent::run(
+            String::new(),
+            RunId(1),
+            nimbus_orchestrator::RunStatus::Started,
+        );
+        bus.publish(started);
+        // Nobody waits for this batch, and the ones after it work.
+        store.failed.notified().await;
+        for _ in 0..2 {
+            let error = bus.settle().await.unwrap_err();
+            assert_eq!(error.code(), ErrorCode::FILE_UNWRITABLE);
+            assert_eq!(error.message(), "no space");
+        }
+        assert_eq!(bus.close().await.as_deref(), Some("no space"));
+        assert!(*store.appends.lock() > 1, "later events are still written");
+    }
 }

@@ -10,6 +10,9 @@ mod bus;
 mod checks;
 mod context;
 mod execute;
+mod leases;
+mod lock_wait;
+mod lookups;
 mod manifest_parts;
 mod planning;
 pub mod ports;
@@ -37,10 +40,14 @@ pub mod scheduler {
 pub use bus::{EventBus, RunObserver, timestamp};
 pub use checks::CheckResult;
 pub use context::RunContext;
+pub use leases::{ShownLease, settlements_of_record};
+pub use lock_wait::{LockWait, take_environment};
 pub use planning::require_needs;
 pub use preview::{PreviewReport, PreviewRequest, preview};
 pub use progress::{FinishedRun, UnitSummary};
-pub use promotion::PromotionGates;
+pub use promotion::{
+    LastChange, PromotionGates, changes_environment, gate_status, require_signable,
+};
 pub use record::{
     EngineChoice, NamedText, PolicyPackChoice, RehearsalChoice, RunChoices, RunRecord, RunRequest,
     SandboxChoice, SandboxLimits,
@@ -49,8 +56,8 @@ pub use resume::{ResumeRequest, resume};
 pub use rollback::{RestoreTarget, RestoreTargets, UnsettledUnits, restore_targets};
 pub use rotate::{RotateRequest, rotate};
 pub use seal::{SealedPlan, SealedUnit};
-pub use session::{LockWait, PlannedRun, RunSession, take_environment};
+pub use session::{PlannedRun, RunSession};
 pub use unit::{
-    DeployedUnit, PreparedUnit, PreviewedUnit, Recovery, RestorePoint, UnitAddress, UnitFailure,
-    UnitJob, UnitOperation, UnitReport,
+    DeployedUnit, FORGET_CREATES, PreparedUnit, PreviewedUnit, Recovery, RestorePoint, UnitAddress,
+    UnitFailure, UnitJob, UnitOperation, UnitReport,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::{FindingSeverity, ValidationFinding, validate};
 use nimbus_orchestrator::{
-    GraphUnit, Manifest, PlanSubject, RunPlan, RunReason, UnitGraph, naming,
+    GraphUnit, Manifest, PlanSubject, RememberedRun, RunPlan, RunReason, UnitGraph, naming,
 };
 
 use crate::context::RunContext;
@@ -27,7 +27,9 @@ pub(crate) async fn check(context: &RunContext) -> Result<Vec<ValidationFinding>
         more => format!(" (and {more} more)"),
     };
     let help = format!("{}; `nimbus validate` lists everything", first.help);
-    Err(Error::new(ErrorCode::DEPLOYMENT_INVALID, format!("{first}{rest}")).with_help(help))
+    let message = format!("{first}{rest}");
+    let error = context.pointed(first.spot.as_ref(), ErrorCode::DEPLOYMENT_INVALID, message);
+    Err(error.with_help(help))
 }
 
 /// The units that a run is about: all of them, or the chosen ones with what lies between.
@@ -171,8 +173,19 @@ pub(crate) async fn plan(
         let guess = library.stacks.get(name).map(|template| template.estimate);
         let guess = guess.unwrap_or_default();
         let last = context.memory(name).await?.last_run;
-        let learnt = last.filter(|run| run.seconds > 0);
-        let estimate = learnt.map_or(guess, |run| guess.learnt(run.seconds, run.resources));
+        let took = |run: &RememberedRun| run.seconds > 0;
+        let estimate = match request.rehearsal {
+            true => {
+                let real = context.ports.memories.real(name, context.environment);
+                let real = real.await?.filter(took);
+                let cloud = real.map_or(guess, |run| guess.learnt(run.seconds, run.resources));
+                let rehearsed = last.filter(took);
+                rehearsed.map_or(cloud, |run| cloud.rehearsed(run.seconds, run.resources))
+            }
+            false => last
+                .filter(took)
+                .map_or(guess, |run| guess.learnt(run.seconds, run.resources)),
+        };
         estimates.insert(name.clone(), estimate);
         match context.why(name).await {
             Ok(Some(reason)) => {

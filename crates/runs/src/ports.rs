@@ -12,11 +12,17 @@ use jiff::Timestamp;
 use nimbus_core::{ComponentName, DeploymentId, EnvironmentName, Result};
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    CheckCommand, ConfigOverrides, Fingerprint, LookupValue, Manifest, RunEvent, RunId,
-    TemplateLibrary, UnitMemory, ValueLookupError, VersionRecord,
+    CheckCommand, ConfigOverrides, Fingerprint, LookupValue, Manifest, RememberedRun, RunEvent,
+    RunId, TemplateLibrary, UnitMemory, ValueLookupError, VersionRecord,
+};
+use nimbus_resolvers::pipeline::{ParameterCheck, ParameterContract};
+use nimbus_resolvers::{
+    LeaseHolder, ResolverAnswer, ResolverLease, ResolverQuestion, Settlement, UnitFacts,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::record::{RunRecord, RunRequest};
 use crate::unit::{UnitAddress, UnitFailure, UnitJob, UnitReport};
@@ -87,6 +93,16 @@ pub trait UnitMemories: Send + Sync {
         environment: EnvironmentName,
         memory: &UnitMemory,
     ) -> Result<()>;
+
+    /// Of a store of rehearsals: what the same unit's last real run left, for plans that say what the cloud takes. Others
+    /// know nothing besides what they load.
+    async fn real(
+        &self,
+        _component: &ComponentName,
+        _environment: EnvironmentName,
+    ) -> Result<Option<RememberedRun>> {
+        Ok(None)
+    }
 }
 
 /// Who holds an environment, as others see it.
@@ -142,10 +158,6 @@ pub struct GateSignature {
 /// What people vouch for.
 #[async_trait]
 pub trait GateStore: Send + Sync {
-    /// Whether somebody can say here that an item is done, so that one that is open stops a run.
-    fn decides(&self) -> bool {
-        true
-    }
     async fn signatures(
         &self,
         environment: EnvironmentName,
@@ -161,8 +173,8 @@ pub trait GateStore: Send + Sync {
 /// A log for people, a view of the record. It may be slow or fail; the run goes on.
 pub trait RunLog: Send {
     fn event(&mut self, event: &RunEvent) -> std::io::Result<()>;
-    /// A text that is no event, such as the plan.
-    fn text(&mut self, component: &str, text: &str) -> std::io::Result<()>;
+    /// A text that is no event, such as the plan. `source` says what it is.
+    fn text(&mut self, source: &str, text: &str) -> std::io::Result<()>;
 }
 
 /// Where logs of runs go.
@@ -209,13 +221,68 @@ pub trait ExternalValues: Send + Sync {
             message: format!("no secrets of deployments are kept here, so `{name}` is not known"),
         })
     }
-    /// A calculation; one that must stay the same is looked up in `memory` and kept there.
+    /// A calculation; one that must stay the same is looked up in `memory` and kept there, encrypted if
+    /// it is secret or `hidden`, which is what a placeholder says of a value that is none by itself.
     async fn calculate(
         &self,
         function: &str,
         parameters: &[String],
+        hidden: bool,
         memory: &mut UnitMemory,
     ) -> Result<LookupValue, ValueLookupError>;
+}
+
+/// What the parameters of a component have to be: its contract, and the rules that hold for it besides.
+pub struct UnitContract {
+    pub parameters: ParameterContract,
+    pub rules: Vec<Box<dyn ParameterCheck>>,
+}
+
+/// Resolvers, and what they have leased to units.
+#[async_trait]
+pub trait ResolverPort: Send + Sync {
+    /// Answers a question of a unit, with a value that is secret where the output is one. Asked again, in this
+    /// run or a later one, the answer is the same for as long as its lease is held.
+    async fn answer(
+        &self,
+        facts: &UnitFacts,
+        holder: LeaseHolder,
+        question: &ResolverQuestion,
+    ) -> Result<ResolverAnswer>;
+    /// What became of units of a run; before the run's end is recorded.
+    async fn settle(
+        &self,
+        environment: EnvironmentName,
+        run: RunId,
+        units: &BTreeMap<ComponentName, Settlement>,
+    ) -> Result<()>;
+    /// Takes leases back that were taken for nothing, unless somebody else holds them by now.
+    async fn give_back(
+        &self,
+        environment: EnvironmentName,
+        holder: LeaseHolder,
+        leases: &[Uuid],
+    ) -> Result<()>;
+    /// What units of an environment hold.
+    async fn held(&self, environment: EnvironmentName) -> Result<Vec<ResolverLease>>;
+    /// The contract of a component with inputs that resolvers answer. Where there is none, a unit has what its
+    /// manifest says.
+    async fn contract(
+        &self,
+        _environment: EnvironmentName,
+        _component: &ComponentName,
+    ) -> Result<Option<UnitContract>> {
+        Ok(None)
+    }
+    /// Keeps what a unit is about to be deployed with, where such a thing is kept. Nothing in it is secret.
+    async fn keep_parameters(
+        &self,
+        _environment: EnvironmentName,
+        _component: &ComponentName,
+        _parameters: &Map<String, Value>,
+    ) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The account that a cloud says we are in.
@@ -291,6 +358,7 @@ pub struct RunPorts {
     pub logs: Box<dyn RunLogs>,
     pub engine: Box<dyn UnitEngine>,
     pub values: Box<dyn ExternalValues>,
+    pub resolvers: Box<dyn ResolverPort>,
     pub accounts: Box<dyn CloudAccounts>,
     pub checks: Box<dyn CheckRunner>,
     pub clock: Box<dyn RunClock>,

@@ -1,5 +1,6 @@
 //! The whole environment, each unit with the outputs that units before it would have. Nothing is
-//! locked, recorded or changed.
+//! locked, recorded or changed, but for what resolvers lease to the plan for a while: what it shows is what a
+//! deploy gets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::execute::{RunLimits, execute};
 use crate::planning;
 use crate::ports::RunPorts;
 use crate::progress::{UnitSummary, UnitWork, summaries};
+use crate::record::EngineChoice;
 use crate::seal::{SealedPlan, SealedUnit};
 use crate::spans;
 use crate::worker::{RunWork, RunWorker};
@@ -28,6 +30,8 @@ pub struct PreviewRequest {
     /// Only these components; all of them when absent.
     pub components: Option<Vec<ComponentName>>,
     pub parallel: usize,
+    /// What carries it out, and with it everything that is held to it.
+    pub engine: EngineChoice,
 }
 
 /// What a deploy would do.
@@ -54,8 +58,25 @@ pub async fn preview(
     stop: CancellationToken,
     begun: impl FnOnce(&UnitGraph),
 ) -> Result<PreviewReport> {
-    let started = Instant::now();
     let context = Arc::new(RunContext::load(ports, request.environment).await?);
+    let taken = context.taken_leases();
+    let report = look(context, request, bus, stop, begun).await;
+    // What a plan shows is held for it; what shows nothing holds nothing.
+    let whole = |report: &PreviewReport| report.sealed.is_some();
+    if !report.as_ref().is_ok_and(whole) {
+        taken.give_back().await;
+    }
+    report
+}
+
+async fn look(
+    context: Arc<RunContext>,
+    request: &PreviewRequest,
+    bus: Arc<EventBus>,
+    stop: CancellationToken,
+    begun: impl FnOnce(&UnitGraph),
+) -> Result<PreviewReport> {
+    let started = Instant::now();
     context.refuse_lost_states().await?;
     let findings = planning::check(&context).await?;
     let graph = planning::graph(&context, request.components.as_deref())?;
@@ -86,12 +107,22 @@ pub async fn preview(
     };
     Ok(PreviewReport {
         result: report.result,
-        units: summaries(&report.units, &work),
+        units: with_leases(summaries(&report.units, &work), &context),
         warnings: findings.iter().map(ToString::to_string).collect(),
         graph,
         took: started.elapsed(),
         sealed,
     })
+}
+
+fn with_leases(
+    mut units: BTreeMap<ComponentName, UnitSummary>,
+    context: &RunContext,
+) -> BTreeMap<ComponentName, UnitSummary> {
+    for (name, unit) in &mut units {
+        unit.leases = context.shown_leases(name);
+    }
+    units
 }
 
 async fn seal(
@@ -108,6 +139,8 @@ async fn seal(
             inputs: work.fingerprint.unwrap_or_default(),
             needs: graph.needs(name).cloned().collect(),
             steps: work.report.steps,
+            leases: context.shown_leases(name),
+            made: context.made_up(name),
         };
         units.insert(name.clone(), unit);
     }
@@ -116,6 +149,7 @@ async fn seal(
         context.id().clone(),
         request.environment,
         request.rehearsal,
+        request.engine,
         units,
     ))
 }

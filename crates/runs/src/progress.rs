@@ -9,6 +9,7 @@ use nimbus_orchestrator::{
 };
 
 use crate::checks::CheckResult;
+use crate::leases::ShownLease;
 use crate::record::RunRecord;
 use crate::unit::UnitReport;
 
@@ -28,6 +29,8 @@ pub struct UnitSummary {
     /// Why it ran.
     pub reason: Option<String>,
     pub changes: BTreeMap<String, u64>,
+    /// What resolvers answered it, in a preview.
+    pub leases: Vec<ShownLease>,
 }
 
 /// A run that ended, however it did.
@@ -45,6 +48,8 @@ pub struct FinishedRun {
     pub warnings: Vec<String>,
     /// Units that could not be returned to where they were, and why.
     pub attention: Vec<String>,
+    /// Whether a unit waits for a person to look for what it may have created.
+    pub open_creates: bool,
     pub took: Duration,
     pub graph: UnitGraph,
     pub direction: RunDirection,
@@ -61,6 +66,7 @@ pub(crate) fn summaries(
             state: state.clone(),
             reason: work.reason,
             changes: work.report.changes,
+            leases: Vec::new(),
         };
         (name.clone(), summary)
     };

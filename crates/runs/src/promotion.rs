@@ -1,14 +1,25 @@
 //! Environments follow each other through gates: what must be known of one before the next one is
 //! deployed.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use nimbus_core::{EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::gate::{GateEvidence, GateItem, GateItemStatus};
-use nimbus_orchestrator::{Manifest, RunAction, RunResult, progress_of};
+use nimbus_orchestrator::{Manifest, RunAction, RunEvent, RunResult, progress_of};
 
 use crate::context::RunContext;
 use crate::ports::{GateSignature, GateStore, RunClock, RunStore};
 use crate::record::{RunRecord, RunRequest};
+
+/// The last run that changed an environment, or tried to.
+#[derive(Clone, Debug)]
+pub struct LastChange {
+    pub action: RunAction,
+    /// RFC 3339.
+    pub started: String,
+    pub events: Vec<RunEvent>,
+}
 
 /// What is known of the gates of a deployment: from its runs, from people and from the clock.
 #[derive(Clone, Copy)]
@@ -29,8 +40,24 @@ impl PromotionGates<'_> {
         manifest: &Manifest,
         environment: EnvironmentName,
     ) -> Result<Vec<GateItemStatus>> {
-        let evidence = self.evidence(manifest, environment).await?;
-        Ok(manifest.gate(environment).status(&evidence))
+        let runs = self.runs.of_environment(environment).await?;
+        let last = match runs.into_iter().find(counts) {
+            Some(run) => Some(LastChange {
+                action: run.request.action,
+                events: self.runs.events(run.run).await?,
+                started: run.started,
+            }),
+            None => None,
+        };
+        let signatures = self.gates.signatures(environment).await?;
+        let now = self.clock.now();
+        Ok(gate_status(
+            manifest,
+            environment,
+            last.as_ref(),
+            signatures,
+            now,
+        ))
     }
 
     /// Records that somebody vouches for an item.
@@ -45,54 +72,69 @@ impl PromotionGates<'_> {
         item: &str,
         signature: GateSignature,
     ) -> Result<()> {
-        let gate = manifest.gate(environment);
-        let items = gate.items.iter().filter(|one| one.can_be_signed());
-        let known: Vec<&str> = items.map(|one| one.as_str()).collect();
-        if !known.contains(&item) {
-            let message = format!(
-                "{item} cannot be recorded for {environment}; there are {}",
-                known.join(", ")
-            );
-            return Err(Error::new(ErrorCode::USAGE, message));
-        }
+        require_signable(manifest, environment, item)?;
         self.gates.sign(environment, item, signature).await
     }
+}
 
-    /// What is known about an environment. A signature that is older than the last deploy counts for
-    /// what was there before, so it does not count.
-    async fn evidence(
-        &self,
-        manifest: &Manifest,
-        environment: EnvironmentName,
-    ) -> Result<GateEvidence> {
-        let target = manifest.environments.get(&environment);
-        let mut evidence = GateEvidence {
-            enabled: target.is_some_and(|target| target.enabled),
-            ..GateEvidence::default()
-        };
-        let mut since = String::new();
-        let runs = self.runs.of_environment(environment).await?;
-        if let Some(last) = runs.iter().find(|run| counts(run)) {
-            let progress = progress_of(&self.runs.events(last.run).await?);
-            evidence.deployed = progress.result == Some(RunResult::Succeeded) && is_there(last);
-            evidence.checks = progress.checks;
-            since.clone_from(&last.started);
-            let ended = progress
-                .ended_at
-                .and_then(|at| at.parse::<Timestamp>().ok());
-            let age = ended.map(|at| self.clock.now().duration_since(at).as_hours());
-            // A clock that was set back gives nothing away.
-            evidence.hours = age.and_then(|hours| u64::try_from(hours).ok()).unwrap_or(0);
-        }
-        let signed = self.gates.signatures(environment).await?;
-        evidence.signed = signed
-            .into_iter()
-            // A window is agreed on before the deploy that it is for.
-            .filter(|(item, one)| item == GateItem::Window.as_str() || not_before(&one.at, &since))
-            .map(|(item, one)| (item, format!("{} at {}: {}", one.user, one.at, one.note)))
-            .collect();
-        Ok(evidence)
+/// How the gate of an environment stands, from what is recorded of it. A signature that is older than the last deploy
+/// counts for what was there before, so it does not count.
+pub fn gate_status(
+    manifest: &Manifest,
+    environment: EnvironmentName,
+    last: Option<&LastChange>,
+    signatures: BTreeMap<String, GateSignature>,
+    now: Timestamp,
+) -> Vec<GateItemStatus> {
+    let target = manifest.environments.get(&environment);
+    let mut evidence = GateEvidence {
+        enabled: target.is_some_and(|target| target.enabled),
+        ..GateEvidence::default()
+    };
+    let mut since = "";
+    if let Some(last) = last {
+        let progress = progress_of(&last.events);
+        evidence.deployed =
+            progress.result == Some(RunResult::Succeeded) && leaves_something(last.action);
+        evidence.checks = progress.checks;
+        since = last.started.as_str();
+        let ended = progress
+            .ended_at
+            .and_then(|at| at.parse::<Timestamp>().ok());
+        let age = ended.map(|at| now.duration_since(at).as_hours());
+        // A clock that was set back gives nothing away.
+        evidence.hours = age.and_then(|hours| u64::try_from(hours).ok()).unwrap_or(0);
     }
+    evidence.signed = signatures
+        .into_iter()
+        // A window is agreed on before the deploy that it is for.
+        .filter(|(item, one)| item == GateItem::Window.as_str() || not_before(&one.at, since))
+        .map(|(item, one)| (item, format!("{} at {}: {}", one.user, one.at, one.note)))
+        .collect();
+    manifest.gate(environment).status(&evidence)
+}
+
+/// Refuses what nobody can vouch for in the gate of an environment.
+///
+/// # Errors
+///
+/// When the gate has no such item, or it is known without anybody's word.
+pub fn require_signable(
+    manifest: &Manifest,
+    environment: EnvironmentName,
+    item: &str,
+) -> Result<()> {
+    let gate = manifest.gate(environment);
+    let items = gate.items.iter().filter(|one| one.can_be_signed());
+    let known: Vec<&str> = items.map(|one| one.as_str()).collect();
+    if known.contains(&item) {
+        return Ok(());
+    }
+    let message = format!(
+        "{item} cannot be recorded for {environment}; there are {}",
+        known.join(", ")
+    );
+    Err(Error::new(ErrorCode::USAGE, message))
 }
 
 /// Whether one time is in the same second as another or later. Texts with and without fractions of a
@@ -105,31 +147,30 @@ fn not_before(at: &str, since: &str) -> bool {
 }
 
 /// Whether a run says something about what an environment is. A look at it does not.
+pub fn changes_environment(action: RunAction) -> bool {
+    !matches!(action, RunAction::Preview | RunAction::Refresh)
+}
+
 fn counts(run: &RunRecord) -> bool {
-    !matches!(run.request.action, RunAction::Preview | RunAction::Refresh)
+    changes_environment(run.request.action)
 }
 
 /// Whether a run that succeeded left something to be followed: what was destroyed is not there.
-fn is_there(run: &RunRecord) -> bool {
-    run.request.action != RunAction::Destroy
+fn leaves_something(action: RunAction) -> bool {
+    action != RunAction::Destroy
 }
 
 /// Whether the environment before this one is ready to be followed. Returns what is worth a warning.
 ///
 /// A gate decides: what is open in it stops a run, of a rehearsal too, and an environment that is
-/// switched off has an open gate. Where nobody can say that an item is done, only the deploy decides.
+/// switched off has an open gate.
 pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Result<Vec<String>> {
-    let ports = context.ports.as_ref();
     let Some(before) = context.manifest.promoted_from(context.environment) else {
         return Ok(Vec::new());
     };
-    let decides = ports.gates.decides();
     let target = context.manifest.environments.get(&before);
     let enabled = target.is_some_and(|target| target.enabled);
-    if !enabled && !decides {
-        return Ok(Vec::new());
-    }
-    let (message, next, weak) = match undeployed(context, before, enabled).await? {
+    let (message, next) = match undeployed(context, before, enabled).await? {
         Some(state) => {
             let message = format!("{} comes after {before}, and {state}", context.environment);
             let next = match enabled {
@@ -138,7 +179,7 @@ pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Resul
                     format!("enable {before} and deploy it first, or take it out of the manifest")
                 }
             };
-            (message, next, request.rehearsal)
+            (message, next)
         }
         None => {
             let items = open_items(context, before).await?;
@@ -159,12 +200,11 @@ pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Resul
                 .map(|status| format!("{} ({})", status.item.as_str(), status.note))
                 .collect();
             let message = format!("open in the gate of {before}: {}", open.join(", "));
-            (message, next, true)
+            (message, next)
         }
     };
     match &request.choices.skip_gate {
         Some(reason) => Ok(vec![format!("{message}; gate skipped: {reason}")]),
-        None if !decides && weak => Ok(vec![message]),
         None => Err(
             Error::new(ErrorCode::GATE_CLOSED, message).with_help(format!(
                 "{next}, or give --skip-gate REASON; it is recorded"
@@ -188,7 +228,7 @@ async fn undeployed(
         return Ok(Some("it was never deployed".to_owned()));
     };
     Ok(match progress_of(&runs.events(last.run).await?).result {
-        Some(RunResult::Succeeded) if is_there(last) => None,
+        Some(RunResult::Succeeded) if leaves_something(last.request.action) => None,
         Some(RunResult::Succeeded) => Some("it was destroyed".to_owned()),
         Some(result) => Some(format!("its last run {}", result.word().replace('_', " "))),
         None => Some("its last run did not end".to_owned()),
@@ -198,12 +238,12 @@ async fn undeployed(
 /// What nobody has recorded of the environment before.
 async fn open_items(context: &RunContext, before: EnvironmentName) -> Result<Vec<GateItemStatus>> {
     let ports = context.ports.as_ref();
-    let book = PromotionGates {
+    let promotion = PromotionGates {
         runs: ports.runs.as_ref(),
         gates: ports.gates.as_ref(),
         clock: ports.clock.as_ref(),
     };
-    let mut items = book.status(&context.manifest, before).await?;
+    let mut items = promotion.status(&context.manifest, before).await?;
     items.retain(|status| !status.done);
     Ok(items)
 }

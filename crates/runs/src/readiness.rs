@@ -6,7 +6,7 @@
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 use nimbus_orchestrator::validate::placeholders;
-use nimbus_orchestrator::{ComponentEntry, EnvironmentTarget, PlaceholderSource};
+use nimbus_orchestrator::{EnvironmentTarget, PlaceholderSource};
 
 use crate::context::RunContext;
 use crate::record::RunRequest;
@@ -32,33 +32,44 @@ pub(crate) async fn require(context: &RunContext, request: &RunRequest) -> Resul
     findings.add(deployment(context, chosen).await);
     findings.add(promotion::require(context, request).await);
     if !request.rehearsal {
-        for (name, _) in concerned(context, chosen) {
+        let names = concerned(context, chosen);
+        for name in &names {
             let found = context.ports.components.require_program(name).await;
             findings.add(found.map(|()| Vec::new()));
         }
-        let names = concerned(context, chosen).map(|(name, _)| name);
-        let ready = context.ready(names).await;
+        let ready = context.ready(names.iter().copied()).await;
         findings.add(ready.map(|()| Vec::new()));
-        findings.add(account(context, chosen).await.map(|()| Vec::new()));
+        let account = account_of(context, &names).await;
+        findings.add(account.map(|()| Vec::new()));
     }
     findings.finish(context.environment)
 }
 
 /// Refuses to touch what a run is about with credentials of another account than the environment's.
+/// Who is named counts, switched on or not: a stack that is off can still be looked at and taken away.
 pub(crate) async fn account(context: &RunContext, chosen: Option<&[ComponentName]>) -> Result<()> {
-    match uses_aws(context, chosen).await {
+    let names: Vec<&ComponentName> = match chosen {
+        Some(chosen) => chosen.iter().collect(),
+        None => concerned(context, None),
+    };
+    account_of(context, &names).await
+}
+
+async fn account_of(context: &RunContext, names: &[&ComponentName]) -> Result<()> {
+    match uses_aws(context, names).await {
         true => aws(context).await,
         false => Ok(()),
     }
 }
 
-/// The components that the run is about.
+/// The components that a deploy is about.
 fn concerned<'a>(
     context: &'a RunContext,
-    chosen: Option<&'a [ComponentName]>,
-) -> impl Iterator<Item = (&'a ComponentName, &'a ComponentEntry)> {
-    let all = context.manifest.enabled();
-    all.filter(move |(name, _)| chosen.is_none_or(|chosen| chosen.contains(name)))
+    chosen: Option<&[ComponentName]>,
+) -> Vec<&'a ComponentName> {
+    let all = context.manifest.enabled().map(|(name, _)| name);
+    all.filter(|name| chosen.is_none_or(|chosen| chosen.contains(name)))
+        .collect()
 }
 
 /// Whether the manifest is sound, and what a single component needs is there.
@@ -71,7 +82,7 @@ async fn deployment(context: &RunContext, chosen: Option<&[ComponentName]>) -> R
 }
 
 /// Whether the run will talk to AWS with the credentials of this machine.
-async fn uses_aws(context: &RunContext, chosen: Option<&[ComponentName]>) -> bool {
+async fn uses_aws(context: &RunContext, names: &[&ComponentName]) -> bool {
     let environment = context.environment;
     let asks = placeholders(&context.manifest, &[environment])
         .iter()
@@ -79,8 +90,9 @@ async fn uses_aws(context: &RunContext, chosen: Option<&[ComponentName]>) -> boo
     if asks {
         return true;
     }
-    for (name, entry) in concerned(context, chosen) {
-        let config = entry.config.get(&environment);
+    for name in names {
+        let entry = context.manifest.stacks.get(*name);
+        let config = entry.and_then(|entry| entry.config.get(&environment));
         let own = config
             .is_some_and(|config| OWN_CREDENTIALS.iter().any(|key| config.contains_key(*key)));
         if !own && context.ports.components.mentions(name, AWS_PACKAGES).await {

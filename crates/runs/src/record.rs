@@ -71,6 +71,10 @@ pub struct RunChoices {
     /// The version that a rollback returns to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_version: Option<u32>,
+    /// Somebody has looked for creates of unknown outcome, in vain. It holds for the first attempt only:
+    /// what a second one finds open, nobody has looked for yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forget_creates: bool,
     #[serde(default)]
     pub engine: EngineChoice,
     #[serde(default)]
@@ -113,6 +117,7 @@ impl Default for RunChoices {
             components: None,
             backend: None,
             to_version: None,
+            forget_creates: false,
             engine: EngineChoice::default(),
             sandbox: SandboxChoice::default(),
             typecheck: true,
@@ -136,6 +141,13 @@ pub enum EngineChoice {
     Official,
 }
 
+impl EngineChoice {
+    /// As a function of references, for records that leave out what is usual.
+    pub(crate) fn is_embedded(&self) -> bool {
+        *self == Self::Embedded
+    }
+}
+
 /// How programs are kept from everything else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
@@ -145,17 +157,59 @@ pub enum SandboxChoice {
     BestEffort {
         network: String,
         /// What older records lack is this machine's.
-        #[serde(default)]
-        walls: Option<SandboxLimits>,
+        #[serde(default, alias = "walls")]
+        limits: Option<SandboxLimits>,
     },
     Strict {
         network: String,
         /// The operator has said that less is acceptable.
         #[serde(default)]
         allow_weak: bool,
-        #[serde(default)]
-        walls: Option<SandboxLimits>,
+        #[serde(default, alias = "walls")]
+        limits: Option<SandboxLimits>,
     },
+}
+
+impl SandboxChoice {
+    /// The same without its limits and folders, which are of one machine.
+    #[must_use]
+    pub fn without_limits(self) -> Self {
+        match self {
+            Self::Off => Self::Off,
+            Self::BestEffort { network, limits: _ } => Self::BestEffort {
+                network,
+                limits: None,
+            },
+            Self::Strict {
+                network,
+                allow_weak,
+                limits: _,
+            } => Self::Strict {
+                network,
+                allow_weak,
+                limits: None,
+            },
+        }
+    }
+
+    /// Whether it keeps programs from less than another one does.
+    pub fn is_weaker_than(&self, other: &Self) -> bool {
+        let rank = |choice: &Self| match choice {
+            Self::Off => 0,
+            Self::BestEffort { .. } => 1,
+            Self::Strict {
+                allow_weak: true, ..
+            } => 2,
+            Self::Strict {
+                allow_weak: false, ..
+            } => 3,
+        };
+        let has_network = |choice: &Self| match choice {
+            Self::Off => true,
+            Self::BestEffort { network, .. } | Self::Strict { network, .. } => network == "full",
+        };
+        rank(self) < rank(other) || (has_network(self) && !has_network(other))
+    }
 }
 
 /// What a sandboxed program may use and open. Sizes are in bytes.
@@ -260,7 +314,7 @@ mod tests {
             sandbox: SandboxChoice::Strict {
                 network: "none".to_owned(),
                 allow_weak: false,
-                walls: Some(SandboxLimits {
+                limits: Some(SandboxLimits {
                     memory_bytes: 1 << 30,
                     roots: vec!["shared".into()],
                     ..SandboxLimits::default()
@@ -287,5 +341,55 @@ mod tests {
         };
         let text = serde_json::to_string(&choices).unwrap();
         assert_eq!(serde_json::from_str::<RunChoices>(&text).unwrap(), choices);
+    }
+
+    /// Records outlive words.
+    #[test]
+    fn limits_that_were_called_otherwise_are_read() {
+        let now = SandboxChoice::BestEffort {
+            network: "none".to_owned(),
+            limits: Some(SandboxLimits {
+                processes: 7,
+                ..SandboxLimits::default()
+            }),
+        };
+        let text = serde_json::to_string(&now).unwrap();
+        let before = text.replace("\"limits\"", "\"walls\"");
+        assert_ne!(before, text);
+        assert_eq!(serde_json::from_str::<SandboxChoice>(&before).unwrap(), now);
+    }
+
+    #[test]
+    fn a_sandbox_is_weaker_where_it_keeps_programs_from_less() {
+        let best_effort = |network: &str| SandboxChoice::BestEffort {
+            network: network.to_owned(),
+            limits: Some(SandboxLimits::default()),
+        };
+        let strict = |network: &str, allow_weak| SandboxChoice::Strict {
+            network: network.to_owned(),
+            allow_weak,
+            limits: None,
+        };
+        let from_weak_to_strong = [
+            SandboxChoice::Off,
+            best_effort("none"),
+            strict("none", true),
+            strict("none", false),
+        ];
+        for (place, weak) in from_weak_to_strong.iter().enumerate() {
+            assert!(!weak.is_weaker_than(weak));
+            for strong in &from_weak_to_strong[place + 1..] {
+                assert!(weak.is_weaker_than(strong), "{weak:?} {strong:?}");
+                assert!(!strong.is_weaker_than(weak), "{strong:?} {weak:?}");
+            }
+        }
+        assert!(strict("full", false).is_weaker_than(&strict("none", false)));
+        assert!(!strict("none", false).is_weaker_than(&strict("full", false)));
+        let kept = best_effort("none").without_limits();
+        assert!(!kept.is_weaker_than(&best_effort("none")));
+        assert!(matches!(
+            kept,
+            SandboxChoice::BestEffort { limits: None, .. }
+        ));
     }
 }

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_orchestrator::{RunId, RunResult, progress_of};
 
+use crate::lock_wait::{LockWait, take_environment};
 use crate::manifest_parts::refuse_other_manifest;
 use crate::ports::RunPorts;
 use crate::record::RunRecord;
-use crate::session::{LockWait, PlannedRun, RunSession, load, take_environment};
+use crate::session::{PlannedRun, RunSession, load};
 use crate::unit::Recovery;
 
 /// Which run goes on.

@@ -190,7 +190,11 @@ mod tests {
     fn version(number: u32, units: &[(&str, usize, &[&str])]) -> VersionRecord {
         let unit = |(name, state, needs): &(&str, usize, &[&str])| {
             let unit = UnitVersion {
-                unit: UnitName::new(&"D1".parse().unwrap(), name, EnvironmentName::DEV),
+                unit: UnitName::new(
+                    &"D1".parse().unwrap(),
+                    &name.parse().unwrap(),
+                    EnvironmentName::DEV,
+                ),
                 state: *state,
                 program: String::new(),
                 fingerprint: String::new(),

@@ -2,8 +2,8 @@
 
 use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result};
 
+use crate::lock_wait::take_environment;
 use crate::ports::{EnvironmentLocks, UnitMemories};
-use crate::session::take_environment;
 
 /// Which values are forgotten.
 #[derive(Clone, Copy, Debug)]

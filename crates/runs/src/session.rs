@@ -1,13 +1,15 @@
 //! A run from its lock to its end, in stages that cannot be taken out of order.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod resumption;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nimbus_core::{ComponentName, EnvironmentName, Error, ErrorCode, Result, StackOperation};
+use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
 use nimbus_orchestrator::{
     EarlierAttempt, Fingerprint, FingerprintInput, Manifest, OnFailure, Run, RunAction,
-    RunDirection, RunEvent, RunId, RunPlan, RunResult, RunStatus, UnitGraph, UnitState,
+    RunDirection, RunEvent, RunId, RunPlan, RunResult, RunStatus, UnitGraph,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -16,26 +18,20 @@ use crate::bus::{EventBus, timestamp};
 use crate::checks::RunChecks;
 use crate::context::RunContext;
 use crate::execute::{RunLimits, execute};
+use crate::lock_wait::{LockWait, take_environment};
 use crate::manifest_parts::manifest_parts;
-use crate::ports::{EnvironmentGuard, EnvironmentLocks, LockAttempt, LockHolder, RunPorts};
+use crate::ports::{EnvironmentGuard, RunPorts};
 use crate::progress::{FinishedRun, attention, summaries};
 use crate::record::{RunRecord, RunRequest};
 use crate::rollback::plan_rollback;
-use crate::seal::{SealedPlan, moved};
+use crate::seal::refuse_moved;
 use crate::unit::Recovery;
 use crate::versions::{self, RunOutcome};
 use crate::worker::{RunWork, RunWorker};
-use crate::{planning, readiness, spans};
+use crate::{leases, planning, readiness, spans};
 
 /// Records of so many runs of an environment are kept.
 const RUNS_KEPT: usize = 100;
-
-/// How to wait for an environment that another run holds.
-pub struct LockWait<'a> {
-    pub limit: Duration,
-    /// Hears, at first and then every second, who has it and how much time is left.
-    pub waiting: &'a mut (dyn FnMut(&LockHolder, Duration) + Send),
-}
 
 /// An environment that is held for one run, with its manifest as it is under the lock.
 pub struct RunSession {
@@ -100,14 +96,19 @@ impl RunSession {
     /// # Errors
     ///
     /// When anything stands in the way; nothing was recorded or changed then.
-    pub async fn plan(mut self) -> Result<PlannedRun> {
+    pub async fn plan(self) -> Result<PlannedRun> {
+        let taken = self.context.taken_leases();
+        let planned = self.decide().await;
+        if planned.is_err() {
+            taken.give_back().await;
+        }
+        planned
+    }
+
+    async fn decide(mut self) -> Result<PlannedRun> {
         let mut to_version = None;
         let request = &self.request;
         let context = &self.context;
-        // A deploy looks at this with everything else that may be in its way.
-        if request.action != RunAction::Deploy && !request.rehearsal {
-            readiness::account(context, request.choices.components.as_deref()).await?;
-        }
         let mut warnings = Vec::new();
         let mut plan = None;
         let (work, graph) = match request.action {
@@ -138,9 +139,19 @@ impl RunSession {
                 return Err(Error::new(ErrorCode::INTERNAL, message));
             }
         };
+        // A deploy looked at this with everything else that may be in its way. The others are about what
+        // there is, which the manifest may have switched off or no longer have.
+        if request.action != RunAction::Deploy && !request.rehearsal {
+            let names: Vec<_> = graph.names().cloned().collect();
+            readiness::account(context, Some(&names)).await?;
+        }
         let interrupted = planning::interrupted_run(&self.ports, request.environment).await?;
         // Recorded as decided: whoever goes on with the run later means the same version.
         self.request.choices.to_version = to_version.or(self.request.choices.to_version);
+        let recovery = Recovery {
+            look_up: false,
+            forget_creates: self.request.choices.forget_creates,
+        };
         Ok(PlannedRun {
             ports: self.ports,
             guard: self.guard,
@@ -151,61 +162,8 @@ impl RunSession {
             plan,
             warnings,
             earlier: None,
-            recovery: Recovery::default(),
-            interrupted,
-        })
-    }
-
-    /// Decides how an earlier attempt goes on. What was asked for then holds still.
-    pub(crate) async fn plan_resumption(
-        self,
-        record: RunRecord,
-        earlier: EarlierAttempt,
-        recovery: Recovery,
-    ) -> Result<PlannedRun> {
-        let request = &self.request;
-        let context = &self.context;
-        let mut plan = None;
-        let (work, graph) = match request.action {
-            RunAction::Deploy => {
-                // The gate was passed, or skipped with a reason, when the run began.
-                planning::check(context).await?;
-                let (work, graph) = deploy_work(context, request, Some(&earlier)).await?;
-                plan = Some(planning::plan(context, &graph, request).await?);
-                (work, graph)
-            }
-            RunAction::Destroy => {
-                let chosen = request.choices.components.as_deref();
-                let graph = planning::existing(context, chosen).await?;
-                (RunWork::Destroy, graph)
-            }
-            RunAction::Rollback => {
-                let to_version = request.choices.to_version;
-                let plan = plan_rollback(context, to_version, Some(record.run)).await?;
-                (RunWork::Restore(plan.targets), plan.graph)
-            }
-            RunAction::Refresh => {
-                let chosen = request.choices.components.as_deref();
-                let graph = planning::existing(context, chosen).await?;
-                (RunWork::Refresh, graph)
-            }
-            RunAction::Preview => {
-                let message = format!("run {} cannot be gone on with", record.run);
-                return Err(Error::new(ErrorCode::RUN_OVER, message));
-            }
-        };
-        Ok(PlannedRun {
-            ports: self.ports,
-            guard: self.guard,
-            context: self.context,
-            request: self.request,
-            graph,
-            work,
-            plan,
-            warnings: Vec::new(),
-            earlier: Some((record, earlier)),
             recovery,
-            interrupted: None,
+            interrupted,
         })
     }
 }
@@ -337,6 +295,10 @@ impl PlannedRun {
             work: &done,
             targets: targets.as_ref(),
         };
+        // Before the end is recorded as well: whoever reads that a run is over finds its leases settled.
+        if let Err(error) = leases::settle(&context, &outcome).await {
+            warnings.push(format!("what resolvers leased was not settled: {error}"));
+        }
         // Before the end is recorded: a run that says that it succeeded has its version.
         let version = match report.result {
             // A look changes nothing of what is there, so it makes no version of it.
@@ -378,6 +340,7 @@ impl PlannedRun {
             checks,
             warnings,
             attention: attention(&report.units),
+            open_creates: worker.leaves_creates_open(),
             took: started.elapsed(),
             record,
             graph,
@@ -396,52 +359,6 @@ pub(crate) async fn load(ports: &Arc<RunPorts>, request: &RunRequest) -> Result<
             RunContext::load(ports, environment).await
         }
     }
-}
-
-/// Takes an environment, or waits for it.
-///
-/// # Errors
-///
-/// When somebody else holds it, for longer than one waits.
-pub async fn take_environment(
-    locks: &dyn EnvironmentLocks,
-    environment: EnvironmentName,
-    command: &str,
-    mut wait: Option<LockWait<'_>>,
-) -> Result<Box<dyn EnvironmentGuard>> {
-    let started = tokio::time::Instant::now();
-    loop {
-        let holder = match locks.try_lock(environment, command).await? {
-            LockAttempt::Taken(guard) => return Ok(guard),
-            LockAttempt::HeldBy(holder) => holder,
-        };
-        let limit = wait.as_ref().map(|wait| wait.limit);
-        let left = limit.unwrap_or_default().saturating_sub(started.elapsed());
-        let Some(wait) = wait.as_mut().filter(|_| !left.is_zero()) else {
-            return Err(locked(environment, &holder));
-        };
-        (wait.waiting)(&holder, left);
-        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
-    }
-}
-
-fn locked(environment: EnvironmentName, holder: &LockHolder) -> Error {
-    let LockHolder {
-        user,
-        host,
-        process,
-        command,
-        run,
-        since,
-        silence: _,
-    } = holder;
-    let run = run.map(|run| format!(", run {run}")).unwrap_or_default();
-    let message = format!(
-        "State locked by {user} ({environment}: `{command}` on {host}, process {process}{run}, \
-         since {since})"
-    );
-    Error::new(ErrorCode::ENVIRONMENT_LOCKED, message)
-        .with_help("wait for it with --wait, or see `nimbus locks`")
 }
 
 /// A rehearsal that waits for a part of the time only has that part of it. One that waits for nothing
@@ -474,6 +391,7 @@ async fn deploy_work(
         None => None,
         Some(plan) => {
             plan.refuse_other(context.id(), request.environment, request.rehearsal)?;
+            plan.refuse_other_engine(choices.engine)?;
             refuse_moved(context, plan, earlier).await?;
             Some(Arc::new(plan.clone()))
         }
@@ -484,59 +402,6 @@ async fn deploy_work(
         plan,
     };
     Ok((work, graph))
-}
-
-/// Refuses a sealed plan when anything that it was made from has moved. What an earlier attempt of
-/// the same run did moved on purpose: units that it touched start from another state now, and those
-/// that it finished are not looked at again.
-async fn refuse_moved(
-    context: &RunContext,
-    plan: &SealedPlan,
-    earlier: Option<&EarlierAttempt>,
-) -> Result<()> {
-    let (mut finished, mut touched) = (BTreeSet::new(), BTreeSet::new());
-    for (name, state) in earlier.into_iter().flat_map(|earlier| &earlier.units) {
-        if state.is_done() {
-            finished.insert(name.clone());
-        }
-        if !matches!(state, UnitState::Waiting | UnitState::NotStarted { .. }) {
-            touched.insert(name.clone());
-        }
-    }
-    let graph = planning::graph(context, None)?;
-    let mut reasons = Vec::new();
-    for name in graph.layers().into_iter().flatten() {
-        let Some(sealed) = plan.units.get(name) else {
-            reasons.push(format!("{name} is new"));
-            continue;
-        };
-        if finished.contains(name) {
-            continue;
-        }
-        if !touched.contains(name) && context.state_version(name).await? != sealed.state {
-            reasons.push(format!("other start state of {name}"));
-        }
-        let needs: BTreeSet<ComponentName> = graph.needs(name).cloned().collect();
-        if sealed.needs != needs {
-            reasons.push(format!("{name} has other dependencies"));
-        }
-        let prepared = context.prepare(name).await?;
-        reasons.extend(plan.moved_inputs(name, sealed, &prepared.fingerprint));
-        if !sealed.steps.is_empty() {
-            // What its outputs will be is compared once it has them.
-            context.expect_outputs(name).await;
-        }
-    }
-    // When a unit's turn comes, those before it have run: what they left is known then.
-    context.trust_outputs().await;
-    let gone = plan.units.keys();
-    let gone = gone.filter(|name| graph.priority(name).is_none());
-    reasons.extend(gone.map(|name| format!("{name} is gone")));
-    if reasons.is_empty() {
-        Ok(())
-    } else {
-        Err(moved(&reasons))
-    }
 }
 
 /// Only a deploy keeps what units were before it, so only a deploy can be undone. Whoever recorded

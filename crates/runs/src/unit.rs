@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nimbus_core::{ComponentName, Error, StackOperation, UnitName};
+use nimbus_core::{ComponentName, Error, ErrorCode, StackOperation, UnitName};
 use nimbus_orchestrator::{
     Fingerprint, LookupValue, NetworkAccess, PulumiStack, RollbackTrigger, RunId, RunReason,
     UnitConfigValue, UnitMemory, must_run,
@@ -72,6 +72,9 @@ pub enum RestorePoint {
     Nothing,
 }
 
+/// How somebody says that creates of unknown outcome were looked for, in vain.
+pub const FORGET_CREATES: &str = "--forget-creates";
+
 /// How to go on with units that an earlier attempt left unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
@@ -109,6 +112,19 @@ pub struct UnitFailure {
     pub error: Error,
     /// Whether it is a failure that undoes a run by itself.
     pub trigger: Option<RollbackTrigger>,
+    /// Whether it waits for a person to look for what may have been created.
+    pub open_creates: bool,
+}
+
+impl UnitFailure {
+    /// What kept a unit from being recovered. Whatever can be looked up was, so outcomes that are still
+    /// unknown are of creates, which only a person finds; before a look up they are anything.
+    pub fn of_recovery(error: Error) -> Self {
+        Self {
+            open_creates: error.code() == ErrorCode::OUTCOMES_UNKNOWN,
+            ..Self::from(error)
+        }
+    }
 }
 
 impl From<Error> for UnitFailure {
@@ -116,6 +132,7 @@ impl From<Error> for UnitFailure {
         Self {
             error,
             trigger: None,
+            open_creates: false,
         }
     }
 }

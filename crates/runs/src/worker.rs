@@ -1,13 +1,14 @@
 //! Does the work of each unit of a run and tells of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, Result};
 use nimbus_orchestrator::{
-    Fingerprint, RollbackTrigger, RunEvent, RunId, RunReason, RunStatus, UnitOutcome, UnitState,
+    DiagnosticLevel, Fingerprint, RollbackTrigger, RunEvent, RunId, RunReason, RunStatus,
+    UnitOutcome, UnitState,
 };
 use parking_lot::Mutex;
 use tracing::Instrument as _;
@@ -62,6 +63,8 @@ pub(crate) struct RunWorker {
     /// What is looked at once everything is deployed.
     checks: Option<RunChecks>,
     done: Mutex<BTreeMap<ComponentName, UnitWork>>,
+    /// Units that wait for a person to look for what they may have created.
+    open_creates: Mutex<BTreeSet<ComponentName>>,
     undoing: Mutex<UndoNotice>,
 }
 
@@ -89,6 +92,7 @@ impl RunWorker {
             run,
             checks,
             done: Mutex::default(),
+            open_creates: Mutex::default(),
             undoing: Mutex::default(),
         }
     }
@@ -96,6 +100,17 @@ impl RunWorker {
     /// What units did that did something.
     pub(crate) fn done(&self) -> BTreeMap<ComponentName, UnitWork> {
         self.done.lock().clone()
+    }
+
+    /// Whether some unit waits for a person to look for what it may have created.
+    pub(crate) fn leaves_creates_open(&self) -> bool {
+        !self.open_creates.lock().is_empty()
+    }
+
+    fn notice_failure(&self, component: &ComponentName, failed: &UnitFailure) {
+        if failed.open_creates {
+            self.open_creates.lock().insert(component.clone());
+        }
     }
 
     pub(crate) fn checks(&self) -> Option<&RunChecks> {
@@ -128,6 +143,7 @@ impl RunWorker {
                     return Ok(UnitOutcome::Skipped);
                 };
                 self.begin(component).await?;
+                self.tell_leases(component);
                 if let Some(plan) = plan {
                     self.hold_to(plan, &prepared).await?;
                 }
@@ -141,6 +157,7 @@ impl RunWorker {
             RunWork::Preview => {
                 self.begin(component).await?;
                 let previewed = self.context.preview(component).await?;
+                self.tell_leases(component);
                 work.reason = previewed.reason.map(|reason| reason.to_string());
                 work.fingerprint = Some(previewed.fingerprint);
                 work.report = previewed.report;
@@ -171,6 +188,27 @@ impl RunWorker {
         let begun = RunEvent::unit(self.now(), component, &UnitState::Running);
         self.bus.publish(begun);
         self.bus.settle().await
+    }
+
+    /// What resolvers answered a unit, for whoever watches and for the record.
+    fn tell_leases(&self, component: &ComponentName) {
+        for shown in self.context.shown_leases(component) {
+            let outputs = serde_json::Value::Object(shown.outputs);
+            let told = [(
+                DiagnosticLevel::Info,
+                format!("{}: {outputs}", shown.question),
+            )];
+            let notes = shown.notes.into_iter();
+            let notes = notes.map(|note| (DiagnosticLevel::Warning, note));
+            for (level, message) in told.into_iter().chain(notes) {
+                self.bus.publish(RunEvent::Diagnostic {
+                    at: self.now(),
+                    unit: Some(component.clone()),
+                    level,
+                    message,
+                });
+            }
+        }
     }
 
     /// A unit may do what was approved and nothing else. Asked here and not only at the start: what
@@ -231,6 +269,7 @@ impl UnitWorker for RunWorker {
         let span = spans::unit(component, self.work.word());
         let ended = self.act(component).instrument(span.clone()).await;
         let outcome = ended.unwrap_or_else(|failed| {
+            self.notice_failure(component, &failed);
             if let Some(trigger) = failed.trigger {
                 self.undoing.lock().trigger.get_or_insert(trigger);
             }
@@ -265,9 +304,10 @@ impl UnitWorker for RunWorker {
             "outcome",
             if ended.is_ok() { "succeeded" } else { "failed" },
         );
-        ended
-            .map(|_| ())
-            .map_err(|failed| in_one_line(&failed.error))
+        ended.map(|_| ()).map_err(|failed| {
+            self.notice_failure(component, &failed);
+            in_one_line(&failed.error)
+        })
     }
 
     async fn check(&self, deployed: &[ComponentName]) -> bool {
@@ -312,6 +352,11 @@ impl RunListener for RunWorker {
             return;
         }
         let mut event = RunEvent::unit(self.now(), component, state);
+        if let RunEvent::Unit { open_creates, .. } = &mut event
+            && let UnitState::Failed { .. } | UnitState::Stuck { .. } = state
+        {
+            *open_creates = self.open_creates.lock().contains(component);
+        }
         if let RunEvent::Unit {
             reason,
             seconds,

@@ -7,135 +7,57 @@ mod shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nimbus_core::ComponentName;
 use nimbus_orchestrator::{
     CheckStatus, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, progress_of,
 };
-use nimbus_runs::{EventBus, ResumeRequest, RunRequest, resume};
+use nimbus_runs::{ResumeRequest, resume};
 use nimbus_runs_testing::{Crash, RecordedWorld, UnitFault};
-use tokio_util::sync::CancellationToken;
 
-use crate::shared::{DEV, Ending, ending, go_on, request, start, world, world_with_checks};
+use crate::shared::interrupting::{
+    LeftRun, POLICIES, changed_since_deployed, deployed_and_changed, drifted, ending_resources,
+    every_crash, faults_under, interrupted, interrupted_everywhere, sealed_request, with_faults,
+};
+use crate::shared::{ending, go_on, request, start, world, world_with_checks};
 
-/// Every write, or every fourth unless `NIMBUS_TEST_LONG` is set. Which ones differs from case to case,
-/// so that even the short form crashes everywhere.
-fn crash_points(writes: usize, what: &str) -> impl Iterator<Item = usize> {
-    let every = if std::env::var_os("NIMBUS_TEST_LONG").is_some() {
-        1
-    } else {
-        4
+/// What is recorded or deployed, without what engines were asked for.
+fn recorded(world: &RecordedWorld) -> String {
+    world.read(|contents| {
+        format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            contents.runs, contents.memories, contents.versions, contents.units, contents.kept
+        )
+    })
+}
+
+/// What the others rest on: a process that ends at a write leaves what there was before it, so a run need not be
+/// started anew for every write at which it is interrupted.
+#[tokio::test]
+async fn a_process_that_ends_at_a_write_leaves_what_there_was_before_it() {
+    let start_from = deployed_and_changed().await;
+    let fault = UnitFault {
+        deploy: true,
+        ..UnitFault::default()
     };
-    let first = what.bytes().map(usize::from).sum::<usize>() % every;
-    (first..writes).step_by(every)
-}
-
-/// Interrupts a run at every write, goes on with it, and compares the ends.
-async fn interrupted_everywhere(start_from: &RecordedWorld, request: &RunRequest, what: &str) {
-    interrupted(start_from, request, what, false).await;
-}
-
-/// With `again`, whoever goes on is interrupted too, at every write of the second attempt.
-async fn interrupted(start_from: &RecordedWorld, request: &RunRequest, what: &str, again: bool) {
-    let whole = start_from.fork();
-    let counted = Crash::never();
-    start(&whole, request.clone(), &counted).await.unwrap();
-    let expected = ending(&whole);
-    let before = start_from.contents().runs.len();
-    for number in crash_points(counted.writes(), what) {
+    with_faults(&start_from, &BTreeMap::from([("edge", fault)]));
+    let request = request(RunAction::Deploy, OnFailure::Rollback, None);
+    let (worlds, _) = every_crash(&start_from, &request).await;
+    let mut ended = 0;
+    for (number, kept) in worlds.iter().enumerate() {
         let world = start_from.fork();
         let crash = Crash::before_write(number);
-        if start(&world, request.clone(), &crash).await.is_some() {
-            // The writes after the end of the run are not the run's.
-            continue;
-        }
-        let runs = world.contents().runs;
-        let finished = if runs.len() == before {
-            start(&world, request.clone(), &Crash::never()).await
-        } else {
-            let (run, (_, events)) = runs.last_key_value().unwrap();
-            if progress_of(events).result.is_some() {
-                continue;
-            }
-            if again {
-                interrupted_again(&world, *run, &expected, &format!("{what}, {number}")).await;
-            }
-            go_on(&world, *run, &Crash::never()).await
-        };
-        assert!(finished.is_some());
-        assert_eq!(
-            ending(&world),
-            expected,
-            "{what}, crash before write {number}"
-        );
-    }
-}
-
-async fn interrupted_again(left: &RecordedWorld, run: RunId, expected: &Ending, what: &str) {
-    let counted = Crash::never();
-    go_on(&left.fork(), run, &counted).await.unwrap();
-    for number in crash_points(counted.writes(), what) {
-        let world = left.fork();
-        let finished = go_on(&world, run, &Crash::before_write(number)).await;
-        let events = world.contents().runs[&run].1.clone();
-        if finished.is_some() || progress_of(&events).result.is_some() {
-            continue;
-        }
-        go_on(&world, run, &Crash::never()).await.unwrap();
-        assert_eq!(ending(&world), *expected, "{what}, then before {number}");
-    }
-}
-
-const POLICIES: [OnFailure; 4] = [
-    OnFailure::Automatic,
-    OnFailure::Rollback,
-    OnFailure::Hold,
-    OnFailure::Continue,
-];
-
-fn faults() -> Vec<(String, BTreeMap<&'static str, UnitFault>)> {
-    let mut all = vec![("nothing fails".to_owned(), BTreeMap::new())];
-    for name in ["network", "app", "edge", "extra"] {
-        for trigger in [
-            None,
-            Some(RollbackTrigger::Creation),
-            Some(RollbackTrigger::ServiceLimit),
-            Some(RollbackTrigger::StateCorruption),
-        ] {
-            for stuck in [None, Some("network"), Some("app")] {
-                let usual = matches!(trigger, None | Some(RollbackTrigger::Creation));
-                if !usual && (stuck.is_some() || name != "app") {
-                    // Which trigger it was changes nothing but what is told.
-                    continue;
-                }
-                let mut faults = BTreeMap::new();
-                if let Some(stuck) = stuck {
-                    let fault = UnitFault {
-                        rollback: true,
-                        ..UnitFault::default()
-                    };
-                    faults.insert(stuck, fault);
-                }
-                let fault = faults.entry(name).or_default();
-                fault.deploy = true;
-                fault.trigger = trigger;
-                all.push((format!("{name} fails {trigger:?}, stuck {stuck:?}"), faults));
-            }
+        if start(&world, request.clone(), &crash).await.is_none() {
+            ended += 1;
+            assert_eq!(recorded(&world), recorded(kept), "write {number}");
         }
     }
-    all
-}
-
-fn with_faults(world: &RecordedWorld, faults: &BTreeMap<&'static str, UnitFault>) {
-    world.change(|contents| {
-        for (name, fault) in faults {
-            contents.faults.insert(name.parse().unwrap(), *fault);
-        }
-    });
+    assert!(ended > 20, "{ended} of {} writes", worlds.len());
 }
 
 #[tokio::test]
 async fn a_first_deploy_ends_the_same_wherever_it_was_interrupted() {
     for policy in POLICIES {
-        for (what, faults) in faults() {
+        for (what, faults) in faults_under(policy) {
             let world = world();
             with_faults(&world, &faults);
             let request = request(RunAction::Deploy, policy, None);
@@ -174,27 +96,11 @@ async fn checks_say_the_same_wherever_a_run_was_interrupted() {
     }
 }
 
-/// Deployed once, with another program since.
-async fn deployed_and_changed() -> RecordedWorld {
-    changed_since_deployed(world()).await
-}
-
-async fn changed_since_deployed(world: RecordedWorld) -> RecordedWorld {
-    let first = request(RunAction::Deploy, OnFailure::Hold, None);
-    start(&world, first, &Crash::never()).await.unwrap();
-    world.change(|contents| {
-        for code in contents.programs.values_mut() {
-            *code = "v2".to_owned();
-        }
-    });
-    world
-}
-
 #[tokio::test]
 async fn an_update_ends_the_same_wherever_it_was_interrupted() {
     let deployed = deployed_and_changed().await;
     for policy in POLICIES {
-        for (what, faults) in faults() {
+        for (what, faults) in faults_under(policy) {
             let world = deployed.fork();
             with_faults(&world, &faults);
             let request = request(RunAction::Deploy, policy, None);
@@ -249,15 +155,6 @@ async fn a_rollback_undoes_what_failed_runs_left_wherever_it_was_interrupted() {
             }
         }
     }
-}
-
-fn ending_resources(world: &RecordedWorld) -> BTreeMap<String, BTreeMap<String, String>> {
-    let contents = world.contents();
-    let units = contents.units.iter();
-    let there = units.filter(|(_, unit)| !unit.resources.is_empty());
-    there
-        .map(|(name, unit)| (name.to_string(), unit.resources.clone()))
-        .collect()
 }
 
 #[tokio::test]
@@ -326,28 +223,19 @@ async fn a_run_that_takes_too_long_ends_the_same_wherever_it_was_interrupted() {
 async fn units_at_once_end_the_same_wherever_they_were_interrupted() {
     let deployed = deployed_and_changed().await;
     for policy in POLICIES {
-        let alone = faults().into_iter().filter(|(_, faults)| faults.len() < 2);
-        for (what, faults) in alone {
+        let alone = faults_under(policy).into_iter();
+        for (what, faults) in alone.filter(|(_, faults)| faults.len() < 2) {
             let start_from = deployed.fork();
             with_faults(&start_from, &faults);
             let mut request = request(RunAction::Deploy, policy, None);
             request.choices.parallel = 3;
-            let whole = start_from.fork();
-            let counted = Crash::never();
-            start(&whole, request.clone(), &counted).await.unwrap();
-            let expected = ending(&whole);
-            for number in crash_points(counted.writes(), &what) {
-                let world = start_from.fork();
-                let crash = Crash::before_write(number);
-                if start(&world, request.clone(), &crash).await.is_some() {
+            let (worlds, expected) = every_crash(&start_from, &request).await;
+            for (number, world) in worlds.iter().enumerate() {
+                let LeftRun::UnderWay(run) = LeftRun::of(world, 1) else {
                     continue;
-                }
-                let (run, (_, events)) = world.contents().runs.pop_last().unwrap();
-                if run != RunId(2) || progress_of(&events).result.is_some() {
-                    continue;
-                }
-                go_on(&world, run, &Crash::never()).await.unwrap();
-                let ended = ending(&world);
+                };
+                go_on(world, run, &Crash::never()).await.unwrap();
+                let ended = ending(world);
                 let what = format!("{policy:?}: {what}, crash before write {number}");
                 assert_eq!(ended.result, expected.result, "{what}");
                 assert_eq!(ended.trigger, expected.trigger, "{what}");
@@ -410,7 +298,7 @@ async fn a_sealed_run_ends_the_same_wherever_it_was_interrupted() {
     let deployed = deployed_and_changed().await;
     for policy in POLICIES {
         let sealed = sealed_request(&deployed, policy).await;
-        for (what, faults) in faults() {
+        for (what, faults) in faults_under(policy) {
             let world = deployed.fork();
             with_faults(&world, &faults);
             interrupted_everywhere(&world, &sealed, &format!("sealed, {policy:?}: {what}")).await;
@@ -418,22 +306,70 @@ async fn a_sealed_run_ends_the_same_wherever_it_was_interrupted() {
     }
 }
 
-/// A deploy of what a preview showed and nothing else.
-async fn sealed_request(world: &RecordedWorld, policy: OnFailure) -> RunRequest {
-    let bus = Arc::new(EventBus::default());
-    let ports = Arc::new(world.ports(&Crash::never()));
-    let preview = nimbus_runs::PreviewRequest {
-        environment: DEV,
-        rehearsal: false,
-        components: None,
-        parallel: 1,
-    };
-    let stop = CancellationToken::new();
-    let previewed = nimbus_runs::preview(ports, &preview, bus, stop, |_| {}).await;
-    let mut sealed = request(RunAction::Deploy, policy, None);
-    sealed.choices.sealed_plan = previewed.unwrap().sealed;
-    assert!(sealed.choices.sealed_plan.is_some());
-    sealed
+/// Nothing is deployed yet, so a plan knows of no unit what those before it will tell.
+#[tokio::test]
+async fn a_first_sealed_run_ends_the_same_wherever_it_was_interrupted() {
+    for policy in POLICIES {
+        let sealed = sealed_request(&world(), policy).await;
+        for (what, faults) in faults_under(policy) {
+            let world = world();
+            with_faults(&world, &faults);
+            let what = format!("sealed for the first time, {policy:?}: {what}");
+            interrupted_everywhere(&world, &sealed, &what).await;
+        }
+    }
+}
+
+/// Units that would be skipped are deployed by force.
+#[tokio::test]
+async fn forced_units_end_the_same_wherever_they_were_interrupted() {
+    let deployed = world();
+    let first = request(RunAction::Deploy, OnFailure::Hold, None);
+    start(&deployed, first, &Crash::never()).await.unwrap();
+    for policy in POLICIES {
+        for (what, faults) in faults_under(policy) {
+            let mut forced = request(RunAction::Deploy, policy, None);
+            forced.choices.force = true;
+            let world = deployed.fork();
+            with_faults(&world, &faults);
+            interrupted_everywhere(&world, &forced, &format!("forced, {policy:?}: {what}")).await;
+        }
+    }
+}
+
+/// Units that nobody chose are left alone.
+#[tokio::test]
+async fn chosen_units_end_the_same_wherever_they_were_interrupted() {
+    let changed = deployed_and_changed().await;
+    let chosen: [ComponentName; 2] = ["network", "app"].map(|name| name.parse().unwrap());
+    for policy in POLICIES {
+        for (what, faults) in faults_under(policy) {
+            let mut some = request(RunAction::Deploy, policy, None);
+            some.choices.components = Some(chosen.to_vec());
+            let world = changed.fork();
+            with_faults(&world, &faults);
+            interrupted_everywhere(&world, &some, &format!("chosen, {policy:?}: {what}")).await;
+        }
+    }
+    let deployed = world();
+    let first = request(RunAction::Deploy, OnFailure::Hold, None);
+    start(&deployed, first, &Crash::never()).await.unwrap();
+    let mut destroy = request(RunAction::Destroy, OnFailure::Hold, None);
+    destroy.choices.components = Some(vec!["edge".parse().unwrap()]);
+    interrupted_everywhere(&deployed, &destroy, "chosen, destroy").await;
+}
+
+#[tokio::test]
+async fn a_refresh_ends_the_same_wherever_it_was_interrupted() {
+    let world = drifted().await;
+    let refresh = request(RunAction::Refresh, OnFailure::Hold, None);
+    let whole = world.fork();
+    let finished = start(&whole, refresh.clone(), &Crash::never()).await;
+    assert_eq!(finished.unwrap().result, RunResult::Succeeded);
+    let seen = ending_resources(&whole);
+    assert_eq!(seen["D1-network-dev"]["first"], "changed by hand");
+    assert!(!seen["D1-app-dev"].contains_key("second"), "{seen:?}");
+    interrupted(&world, &refresh, "refresh", true).await;
 }
 
 #[tokio::test]

@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use nimbus_core::percent_encoded;
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[secret]";
@@ -202,17 +202,6 @@ fn add_encodings(patterns: &mut BTreeSet<String>, secret: &str) {
 fn json_escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
-}
-
-fn percent_encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-        encoded
-    })
 }
 
 fn add_hexadecimal(patterns: &mut BTreeSet<String>, text: &str) {

@@ -438,7 +438,7 @@ mod tests {
             ..TemplateChange::default()
         };
         workspace.update_template("small", &disable).unwrap();
-        workspace.unregister("web", true).unwrap();
+        workspace.unregister(&"web".parse().unwrap(), true).unwrap();
         assert_eq!(
             check(&workspace.library().unwrap(), "small")
                 .unwrap()

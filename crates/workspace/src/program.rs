@@ -88,7 +88,7 @@ mod tests {
             inputs,
             [
                 "file ../../lib.ts",
-                "file ../../package-lock.json",
+                "file ../../package-lock.json (whole: it is not of version 2 or 3)",
                 "file index.ts"
             ]
         );

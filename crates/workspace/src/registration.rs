@@ -119,17 +119,21 @@ impl Workspace {
             .flatten()
             .flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let source = |name: &str| match name.parse::<ComponentName>() {
+            Ok(component) => self.stack_source(&component),
+            Err(_) => self.root().join("stacks").join(name).join("src"),
+        };
         names
-            .filter(|name| self.stack_source(name).join("Pulumi.yaml").is_file())
+            .filter(|name| source(name).join("Pulumi.yaml").is_file())
             .collect()
     }
 
-    pub fn stack_template(&self, stack: &str) -> PathBuf {
+    pub fn stack_template(&self, stack: &ComponentName) -> PathBuf {
         self.stack_templates().join(format!("{stack}.yaml"))
     }
 
     /// What the program of a stack says of itself.
-    pub fn project_file(&self, stack: &str) -> Result<ProjectFile> {
+    pub fn project_file(&self, stack: &ComponentName) -> Result<ProjectFile> {
         let source = self.stack_source(stack);
         let path = PROJECT_FILES
             .iter()
@@ -157,10 +161,16 @@ impl Workspace {
         }
     }
 
+    /// The registered stack that somebody names.
+    pub fn registered(&self, name: &str) -> Result<ComponentName> {
+        let library = self.library()?;
+        registered(&library, name).map(|template| template.name.clone())
+    }
+
     /// Writes the template of a stack that is not registered yet.
     pub fn register(
         &self,
-        stack: &str,
+        stack: &ComponentName,
         registration: &ComponentRegistration,
     ) -> Result<ComponentTemplate> {
         check_name(stack)?;
@@ -200,7 +210,7 @@ impl Workspace {
     /// Changes the template of a registered stack; what is not mentioned stays as it is written.
     pub fn update_registration(
         &self,
-        stack: &str,
+        stack: &ComponentName,
         change: &ComponentRegistration,
     ) -> Result<ComponentTemplate> {
         let library = self.library()?;
@@ -229,7 +239,7 @@ impl Workspace {
     }
 
     /// Takes a stack out of the registry. Its program stays.
-    pub fn unregister(&self, stack: &str, force: bool) -> Result<()> {
+    pub fn unregister(&self, stack: &ComponentName, force: bool) -> Result<()> {
         let library = self.library()?;
         registered(&library, stack)?;
         let users = self.users(&library, stack)?;
@@ -243,7 +253,7 @@ impl Workspace {
     }
 
     /// Who enables a stack: stack templates, manifest templates and deployments.
-    fn users(&self, library: &TemplateLibrary, stack: &str) -> Result<Vec<String>> {
+    fn users(&self, library: &TemplateLibrary, stack: &ComponentName) -> Result<Vec<String>> {
         let mut users = Vec::new();
         for (name, template) in &library.stacks {
             if template.dependencies.contains(stack) {
@@ -281,7 +291,7 @@ impl Workspace {
     /// Reads the text as a template, checks all templates together, and writes it.
     fn write_template(
         &self,
-        stack: &str,
+        stack: &ComponentName,
         text: &str,
         library: &TemplateLibrary,
     ) -> Result<ComponentTemplate> {
@@ -296,7 +306,7 @@ impl Workspace {
     }
 
     /// Names that the program exports, as far as its entry file shows them.
-    fn exported(&self, stack: &str) -> Value {
+    fn exported(&self, stack: &ComponentName) -> Value {
         let source = self.stack_source(stack);
         let read = |name: &str| fs::read_to_string(source.join(name)).unwrap_or_default();
         let names = exports(&(read("index.ts") + &read("index.js") + &read("__main__.py")));
@@ -365,155 +375,4 @@ pub(crate) fn exports(text: &str) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use nimbus_core::EnvironmentName;
-    use nimbus_orchestrator::read_defaults;
-
-    use super::*;
-
-    fn workspace() -> (tempfile::TempDir, Workspace) {
-        let temp = tempfile::tempdir().unwrap();
-        let root = temp.path().join("cloud");
-        for stack in ["network", "web", "queue"] {
-            let source = root.join("stacks").join(stack).join("src");
-            fs::create_dir_all(&source).unwrap();
-            let project = format!("name: {stack}\nruntime: nodejs\ndescription: The {stack}\n");
-            fs::write(source.join("Pulumi.yaml"), project).unwrap();
-            fs::write(
-                source.join("index.ts"),
-                "export const url = 1;\nconst x = 2;\n",
-            )
-            .unwrap();
-        }
-        fs::create_dir_all(root.join("tools/templates/config")).unwrap();
-        let workspace = Workspace::find(&root).unwrap();
-        (temp, workspace)
-    }
-
-    fn needing(names: &[&str]) -> ComponentRegistration {
-        ComponentRegistration {
-            dependencies: Some(names.iter().map(|name| name.parse().unwrap()).collect()),
-            ..ComponentRegistration::default()
-        }
-    }
-
-    #[test]
-    fn a_program_becomes_a_stack_with_its_description_and_exports() {
-        let (_temp, workspace) = workspace();
-        workspace
-            .register("network", &ComponentRegistration::default())
-            .unwrap();
-        let web = workspace.register("web", &needing(&["network"])).unwrap();
-        assert_eq!(web.description, "The web");
-        assert_eq!(web.outputs.keys().collect::<Vec<_>>(), ["url"]);
-        let library = workspace.library().unwrap();
-        assert!(library.stacks["web"].dependencies.contains("network"));
-    }
-
-    #[test]
-    fn defaults_are_kept() {
-        let (_temp, workspace) = workspace();
-        let text = "config: {size: 1}\nenvironments: {prod: {size: 3}}\n";
-        let defaults = read_defaults(&Document::parse("d.yaml", text).unwrap()).unwrap();
-        let registration = ComponentRegistration {
-            defaults,
-            ..ComponentRegistration::default()
-        };
-        let template = workspace.register("web", &registration).unwrap();
-        let size = |environment| template.defaults(environment)["size"].clone();
-        assert_eq!(size(EnvironmentName::DEV), json!(1));
-        assert_eq!(size(EnvironmentName::PROD), json!(3));
-        let wrong = Document::parse("d.yaml", "name: x\n").unwrap();
-        assert!(read_defaults(&wrong).is_err());
-    }
-
-    #[test]
-    fn what_cannot_be_registered_leaves_no_template() {
-        let (_temp, workspace) = workspace();
-        let code = |stack: &str, registration: &ComponentRegistration| {
-            workspace.register(stack, registration).unwrap_err().code()
-        };
-        assert_eq!(
-            code("nope", &needing(&[])),
-            ErrorCode::STACK_PROGRAM_MISSING
-        );
-        assert_eq!(code("web", &needing(&["nope"])), ErrorCode::STACK_UNKNOWN);
-        assert_eq!(code("web", &needing(&["web"])), ErrorCode::GRAPH_INVALID);
-        for name in ["../x", "Web", "", "ü", "aws", "-a", &"a".repeat(300)] {
-            assert_eq!(code(name, &needing(&[])), ErrorCode::MALFORMED_ID, "{name}");
-        }
-        assert!(workspace.library().unwrap().stacks.is_empty());
-        workspace.register("web", &needing(&[])).unwrap();
-        assert_eq!(code("web", &needing(&[])), ErrorCode::STACK_REGISTERED);
-    }
-
-    #[test]
-    fn an_update_keeps_what_it_does_not_mention() {
-        let (_temp, workspace) = workspace();
-        workspace.register("network", &needing(&[])).unwrap();
-        workspace.register("web", &needing(&[])).unwrap();
-        let path = workspace.stack_template("web");
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(
-            &path,
-            format!("{text}\n# Ask Ada before changing this.\nconfig: {{size: 1}}\n"),
-        )
-        .unwrap();
-        workspace
-            .update_registration("web", &needing(&["network"]))
-            .unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(
-            text.contains("# Ask Ada before changing this.\nconfig: {size: 1}\n"),
-            "{text}"
-        );
-        let cycle = workspace.update_registration("network", &needing(&["web"]));
-        assert!(cycle.unwrap_err().message().contains("Circular dependency"));
-        assert!(
-            workspace.library().unwrap().stacks["network"]
-                .dependencies
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn a_stack_in_use_is_not_unregistered_by_mistake() {
-        let (_temp, workspace) = workspace();
-        workspace.register("network", &needing(&[])).unwrap();
-        workspace.register("web", &needing(&["network"])).unwrap();
-        let error = workspace.unregister("network", false).unwrap_err();
-        assert_eq!(error.code(), ErrorCode::STACK_IN_USE);
-        assert!(error.message().contains("stack web"), "{error}");
-        workspace.unregister("web", false).unwrap();
-        workspace.unregister("network", false).unwrap();
-        assert!(workspace.library().unwrap().stacks.is_empty());
-        assert_eq!(workspace.programs().len(), 3, "programs stay");
-    }
-
-    #[test]
-    fn a_project_file_says_no_more_than_it_may() {
-        let read = |text: &str| {
-            ProjectFile::read(&Document::parse("Pulumi.yaml", text).unwrap(), "web")
-                .map_err(|e| e.code())
-        };
-        assert!(read("name: web\nruntime: nodejs\ndescription: d\n").is_ok());
-        for more in [
-            "name: other\nruntime: nodejs\n",
-            "name: web\nruntime: go\n",
-            "name: web\nruntime: {name: nodejs, options: {typescript: true}}\n",
-            "name: web\nruntime: nodejs\nmain: index.ts\n",
-            "name: web\nruntime: nodejs\nconfig: {aws:region: eu-west-1}\n",
-            "name: web\nruntime: nodejs\norganization: shop\n",
-        ] {
-            assert_eq!(read(more), Err(ErrorCode::PROJECT_NOT_MINIMAL), "{more}");
-        }
-    }
-
-    #[test]
-    fn exports_are_found_in_both_languages() {
-        let text = "export const a = 1;\nexport let b: string;\n  export const no = 1;\n\
-                    pulumi.export('c', 1)\nexports.d = 1;\n";
-        let names: Vec<_> = exports(text).into_iter().collect();
-        assert_eq!(names, ["a", "b", "c", "d"]);
-    }
-}
+mod tests;

@@ -23,10 +23,9 @@ pub struct ComponentScaffold {
 impl Workspace {
     /// Makes a component, all of it or nothing. Returns the files, below the workspace's root.
     pub fn scaffold(&self, component: &ComponentScaffold) -> Result<Vec<PathBuf>> {
-        let name = &component.name;
-        check_name(name)?;
+        let name = &check_name(&component.name)?;
         check_description(&component.description)?;
-        let directory = self.root().join("stacks").join(name);
+        let directory = self.root().join("stacks").join(name.as_str());
         let template = self.stack_template(name);
         for taken in [&directory, &template] {
             if taken.exists() {
@@ -48,7 +47,7 @@ impl Workspace {
         })?;
         let mut all: Vec<PathBuf> = made
             .into_iter()
-            .map(|file| Path::new("stacks").join(name).join(file))
+            .map(|file| Path::new("stacks").join(name.as_str()).join(file))
             .collect();
         all.push(Path::new("tools/templates/config").join(format!("{name}.yaml")));
         all.sort();
@@ -201,8 +200,9 @@ mod tests {
             ]
         );
         assert!(workspace.library().unwrap().stacks.contains_key("queue"));
-        assert!(workspace.project_file("queue").is_ok());
-        let template = fs::read_to_string(workspace.stack_template("queue")).unwrap();
+        assert!(workspace.project_file(&"queue".parse().unwrap()).is_ok());
+        let template =
+            fs::read_to_string(workspace.stack_template(&"queue".parse().unwrap())).unwrap();
         assert!(template.contains("{{DEPLOYMENT_ID}}"));
         let again = workspace.scaffold(&component("queue")).unwrap_err();
         assert_eq!(again.code(), ErrorCode::STACK_REGISTERED);

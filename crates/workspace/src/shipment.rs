@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nimbus_core::{Error, ErrorCode, Result};
+use nimbus_core::{Error, ErrorCode, Result, name_collision, unportable_name};
 use nimbus_disk::{FileMode, unreadable, unwritable};
 use nimbus_engine_files::is_left_out;
 use sha2::{Digest as _, Sha256};
@@ -43,13 +43,13 @@ fn invalid(message: String) -> Error {
 
 /// Whether a path that a server names is one of a program or a template, and leads nowhere else.
 pub fn is_shipped_path(path: &str) -> bool {
-    let plain = |part: &str| {
-        !part.is_empty()
-            && part != "."
-            && part != ".."
-            && !part.contains(['\\', ':', '\0'])
-            && !is_left_out(part)
+    // Where letters have no case, another spelling is the same folder.
+    let left_out = |part: &str| {
+        let folded = part.to_ascii_lowercase();
+        let configuration = folded.starts_with("pulumi.") && folded != "pulumi.yaml";
+        is_left_out(part) || is_left_out(&folded) || is_secret(&folded) || configuration
     };
+    let plain = |part: &str| unportable_name(part).is_none() && !left_out(part);
     if !path.split('/').all(plain) {
         return false;
     }
@@ -87,7 +87,17 @@ impl Shipment {
                 }
             }
         }
+        shipment.refuse_collisions()?;
         Ok(shipment)
+    }
+
+    /// Whoever fetches it may have a disk on which letters have no case.
+    fn refuse_collisions(&self) -> Result<()> {
+        match name_collision(self.files.keys().map(String::as_str)) {
+            None => Ok(()),
+            Some(collision) => Err(invalid(collision.to_string())
+                .with_help("rename one of them; some systems cannot have both")),
+        }
     }
 
     fn add_folder(&mut self, root: &Path, folder: &Path) -> Result<()> {
@@ -136,6 +146,12 @@ impl Shipment {
         let name = parts
             .map(|parts| parts.join("/"))
             .ok_or_else(|| invalid(format!("{shown} has a name that is no text")))?;
+        for part in name.split('/') {
+            if let Some(reason) = unportable_name(part) {
+                return Err(invalid(format!("{shown} is not sent: `{part}` {reason}"))
+                    .with_help("give it another name"));
+            }
+        }
         let content = fs::read(&path).map_err(|error| unreadable(&path, error))?;
         self.files.insert(name, content);
         if self.files.len() > MOST_FILES {
@@ -151,6 +167,7 @@ impl Shipment {
     ///
     /// When a path is none of a program or a template, or leads over a link.
     pub fn differing(&self, root: &Path) -> Result<Vec<String>> {
+        self.refuse_collisions()?;
         let mut differing = Vec::new();
         for (path, content) in &self.files {
             let place = place_of(root, path)?;
@@ -171,6 +188,7 @@ impl Shipment {
     /// When a path is none of a program or a template or leads over a link, before anything is written; or when
     /// something cannot be written.
     pub fn write(&self, root: &Path) -> Result<usize> {
+        self.refuse_collisions()?;
         let mut places = Vec::new();
         for (path, content) in &self.files {
             places.push((place_of(root, path)?, content));
@@ -298,9 +316,29 @@ mod tests {
             "deploy/D1-o-p/Deployment_Manifest.yaml",
             "tools/templates/custom/../../../x.yaml",
             "C:\\x",
+            "stacks/a/.GIT/config",
+            "stacks/a/.git\u{200c}/config",
+            "stacks/a/Node_Modules/x.js",
+            "stacks/a/src/nul.ts",
+            "stacks/a/src/PULUMI.dev.yaml",
+            "stacks/a/src/.npmrc",
+            "stacks/a/src/x.",
         ] {
             let files = BTreeMap::from([(path.to_owned(), b"x".to_vec())]);
             assert!(Shipment { files }.write(root).is_err(), "{path}");
+        }
+        for (one, other) in [
+            ("stacks/a/src/Index.ts", "stacks/a/src/index.ts"),
+            ("stacks/A/src/x.ts", "stacks/a/src/y.ts"),
+            ("stacks/a/src/x", "stacks/a/src/x/y"),
+        ] {
+            let files = [one, other].map(|path| (path.to_owned(), b"x".to_vec()));
+            let shipment = Shipment {
+                files: BTreeMap::from(files),
+            };
+            let error = shipment.write(root).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::WORKSPACE_FILE_INVALID, "{one}");
+            assert!(!root.join("stacks/a").exists(), "nothing is written");
         }
         let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), root.join("stacks/linked")).unwrap();

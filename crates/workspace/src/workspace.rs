@@ -7,9 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use nimbus_core::{DeploymentId, Error, ErrorCode, Result};
-use nimbus_disk::{layout, unreadable, unwritable};
+use nimbus_core::{ComponentName, DeploymentId, Error, ErrorCode, Result};
+use nimbus_disk::{FolderFiles, layout, unreadable, unwritable};
 use nimbus_document::Document;
+use nimbus_engine_files::ProjectFiles;
 use nimbus_orchestrator::{
     CONFIG_FOLDER, ComponentTemplate, FILE_NAME, Manifest, ManifestTemplate, RenderedDeployment,
     TemplateLibrary, WRITTEN_FILE, naming, written_configs,
@@ -23,6 +24,10 @@ pub const ROOT: &str = "cloud";
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
+    /// How its files are opened; a stranger's workspace is held.
+    files: FolderFiles,
+    /// Where programs of a stranger's workspace may lie.
+    programs: Option<ProjectFiles>,
 }
 
 /// A deployment found on disk.
@@ -38,7 +43,7 @@ impl Workspace {
         for directory in from.ancestors() {
             for root in [directory.join(ROOT), directory.to_owned()] {
                 if root.join("tools/templates").is_dir() {
-                    return Ok(Self { root });
+                    return Ok(Self::at(root));
                 }
             }
         }
@@ -51,7 +56,36 @@ impl Workspace {
 
     /// The workspace at a place, whether or not there is one yet.
     pub fn at(root: PathBuf) -> Self {
-        Self { root }
+        let files = FolderFiles::own(&root);
+        Self {
+            root,
+            files,
+            programs: None,
+        }
+    }
+
+    /// The same, from a folder that is open, with programs where these files may be read.
+    pub(crate) fn held_by(self, files: FolderFiles, programs: ProjectFiles) -> Self {
+        Self {
+            files,
+            programs: Some(programs),
+            ..self
+        }
+    }
+
+    /// Opens what is in it. Of a stranger's workspace nothing else is, whatever its names lead to by now.
+    pub fn files(&self) -> &FolderFiles {
+        &self.files
+    }
+
+    /// A document of it.
+    pub(crate) fn document(&self, path: &Path) -> Result<Document> {
+        if !self.files.is_held() {
+            return Document::read(path);
+        }
+        let bytes = self.files.read(path);
+        let bytes = bytes.map_err(|error| unreadable(path, error))?;
+        Document::parse_bytes(&path.display().to_string(), &bytes)
     }
 
     /// The same by its whole path, without links.
@@ -68,7 +102,11 @@ impl Workspace {
                 .map(|parent| parent.join(self.root.file_name().unwrap_or_default())),
         };
         let root = found.map_err(|error| unreadable(&self.root, error))?;
-        Ok(Self { root })
+        if self.files.is_held() {
+            // What is held has been looked through under the name that it was given.
+            return Ok(self.clone());
+        }
+        Ok(Self::at(root))
     }
 
     /// Makes the folders of a workspace that has nothing in it.
@@ -92,18 +130,34 @@ impl Workspace {
     }
 
     /// The program of a stack: below `stacks/`, or where its template says.
-    pub fn stack_source(&self, stack: &str) -> PathBuf {
-        let usual = self.root.join("stacks").join(stack).join("src");
+    pub fn stack_source(&self, stack: &ComponentName) -> PathBuf {
+        let usual = self.root.join("stacks").join(stack.as_str()).join("src");
         if usual.is_dir() {
             return usual;
         }
         // A template that cannot be read is reported by whoever reads all of them.
-        let template = Document::read(&self.stack_templates().join(format!("{stack}.yaml")))
+        let template = self
+            .document(&self.stack_templates().join(format!("{stack}.yaml")))
             .and_then(|document| ComponentTemplate::read(&document));
         match template.ok().and_then(|template| template.source) {
-            Some(source) => plain(&self.root.join(source)),
+            Some(source) => match &self.programs {
+                // What leads nowhere that is allowed is no program, whatever lies where its text seems to lead.
+                Some(programs) => self.found_source(programs, &source).unwrap_or(usual),
+                None => plain(&self.root.join(source)),
+            },
             None => usual,
         }
+    }
+
+    /// Where the source of a stranger's template really is, below the name by which the workspace was given.
+    fn found_source(&self, programs: &ProjectFiles, source: &str) -> Option<PathBuf> {
+        // Relative paths start at the workspace.
+        let real = programs.canonicalize(Path::new(source)).ok()?;
+        let root = programs.canonicalize(Path::new(".")).ok()?;
+        Some(match real.strip_prefix(&root) {
+            Ok(inside) => self.root.join(inside),
+            Err(_) => real,
+        })
     }
 
     pub fn stack_templates(&self) -> PathBuf {
@@ -113,16 +167,16 @@ impl Workspace {
     /// Every template, read and checked.
     pub fn library(&self) -> Result<TemplateLibrary> {
         let mut library = TemplateLibrary::default();
-        for path in yaml_files(&self.stack_templates())? {
-            let document = Document::read(&path)?;
+        for path in self.yaml_files(&self.stack_templates())? {
+            let document = self.document(&path)?;
             let template = ComponentTemplate::read(&document)?;
             require_name(&document, &path, &template.name)?;
             self.require_one_source(&document, &template)?;
             library.stacks.insert(template.name.clone(), template);
         }
         for kind in ["default", "custom"] {
-            for path in yaml_files(&self.root.join("tools/templates").join(kind))? {
-                let document = Document::read(&path)?;
+            for path in self.yaml_files(&self.root.join("tools/templates").join(kind))? {
+                let document = self.document(&path)?;
                 let template = ManifestTemplate::read(&document)?;
                 require_name(&document, &path, &template.name)?;
                 library.manifests.insert(template.name.clone(), template);
@@ -147,16 +201,15 @@ impl Workspace {
     pub fn deployment_directories(&self) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let root = self.deployments();
-        if !root.is_dir() {
+        if !self.files.is_folder(&root) {
             return Ok(found);
         }
-        for entry in fs::read_dir(&root).map_err(|e| unreadable(&root, e))? {
-            let path = entry.map_err(|e| unreadable(&root, e))?.path();
-            if path.join(FILE_NAME).is_file() {
+        let entries = self.files.entries(&root);
+        for path in entries.map_err(|error| unreadable(&root, error))? {
+            if self.files.exists(&path.join(FILE_NAME)) {
                 found.push(path);
             }
         }
-        found.sort();
         Ok(found)
     }
 
@@ -181,13 +234,13 @@ impl Workspace {
     ///
     /// When it cannot be read.
     pub fn manifest_at(&self, directory: &Path) -> Result<Manifest> {
-        Manifest::read(&Document::read(&directory.join(FILE_NAME))?)
+        Manifest::read(&self.document(&directory.join(FILE_NAME))?)
     }
 
     /// The manifest of a deployment as it is written, for complaints that point into it.
     pub fn manifest_document(&self, id: &str) -> Result<Document> {
         let directory = self.directory_of(id)?.ok_or_else(|| self.unknown(id))?;
-        Document::read(&directory.join(FILE_NAME))
+        self.document(&directory.join(FILE_NAME))
     }
 
     /// Manifests of all deployments, without those that cannot be read: they are reported where
@@ -195,7 +248,7 @@ impl Workspace {
     pub fn readable_deployments(&self) -> Result<Vec<Manifest>> {
         let directories = self.deployment_directories()?;
         let read = |directory: &PathBuf| {
-            Document::read(&directory.join(FILE_NAME))
+            self.document(&directory.join(FILE_NAME))
                 .and_then(|document| Manifest::read(&document))
         };
         Ok(directories
@@ -234,9 +287,11 @@ impl Workspace {
     fn claim(&self) -> Result<fs::File> {
         let folder = layout::beside(&self.root);
         let path = layout::making(&self.root);
-        let claimed = fs::create_dir_all(&folder)
-            .and_then(|()| fs::create_dir_all(self.deployments()))
-            .and_then(|()| fs::File::create(&path))
+        let claimed = self
+            .files
+            .create_folders(&folder)
+            .and_then(|()| self.files.create_folders(&self.deployments()))
+            .and_then(|()| self.files.open_lock(&path))
             .and_then(|file| file.lock().map(|()| file));
         claimed.map_err(|error| unwritable(&path, error))
     }
@@ -246,6 +301,16 @@ impl Workspace {
         let message = format!("there is no deployment {id} in {}", place.display());
         Error::new(ErrorCode::DEPLOYMENT_UNKNOWN, message)
             .with_help("`nimbus list` shows what there is")
+    }
+
+    pub(crate) fn yaml_files(&self, directory: &Path) -> Result<Vec<PathBuf>> {
+        if !self.files.is_folder(directory) {
+            return Ok(Vec::new());
+        }
+        let entries = self.files.entries(directory);
+        let mut found = entries.map_err(|error| unreadable(directory, error))?;
+        found.retain(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+        Ok(found)
     }
 
     fn directory_of(&self, id: &str) -> Result<Option<PathBuf>> {
@@ -286,24 +351,6 @@ fn write_draft(draft: &Path, rendered: &RenderedDeployment, log: &str) -> io::Re
     fs::write(config.join(WRITTEN_FILE), written)?;
     fs::write(draft.join("logs/init.log"), log)?;
     fs::write(draft.join(FILE_NAME), rendered.manifest.write())
-}
-
-fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>> {
-    if !directory.is_dir() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|e| unreadable(directory, e))? {
-        let path = entry.map_err(|e| unreadable(directory, e))?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// A template is found by its file's name, so the name inside must be the same.
@@ -375,6 +422,7 @@ mod tests {
             .create(&rendered(&workspace, "D1BRV40"), "log\n")
             .unwrap();
         assert!(directory.ends_with("deploy/D1BRV40-Company-A-shop"));
+        assert!(directory.starts_with(workspace.root().join("deploy")));
         assert!(directory.join("config/network.dev.yaml").is_file());
         assert_eq!(
             fs::read_to_string(directory.join("logs/init.log")).unwrap(),

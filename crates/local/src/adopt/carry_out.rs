@@ -7,9 +7,9 @@ use std::sync::Arc;
 use nimbus_core::{EnvironmentName, Result};
 use nimbus_disk::{layout, unwritable};
 use nimbus_engine_backend::{
-    Environment, ImportOptions, Keyring, Owner, SecretsError, StackSecrets,
+    EnvironmentVariables, ImportOptions, Keyring, Owner, SecretsError, StackSecrets,
 };
-use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_engine_operations::{StackAccess, StackGrant, StackLocation};
 use nimbus_orchestrator::{RenderedDeployment, configs};
 use nimbus_workspace::{Workspace, files};
 use zeroize::Zeroizing;
@@ -36,7 +36,7 @@ impl AdoptionPlan {
     ///
     /// When a secret cannot be opened, the id is taken, or something cannot be written.
     pub async fn carry_out(self, workspace: &Workspace, made_workspace: bool) -> Result<Adopted> {
-        let keyring = Keyring::new(Environment::process());
+        let keyring = Keyring::new(EnvironmentVariables::process());
         let mut record = AdoptionRecord::new(made_workspace, self.templates.keys().cloned());
         // First of all: who cannot open the secrets cannot take them over.
         let written = match open_secrets(&self.secrets, &keyring) {
@@ -134,6 +134,8 @@ async fn import(directory: &Path, state: &AdoptedState, keyring: &Arc<Keyring>) 
         directory: directory.to_owned(),
         stack: state.stack.to_string(),
         backend: Some(format!("file://{}", folder.display())),
+        // It was given a place of its own.
+        granted: StackGrant::Named,
     };
     let access = StackAccess::with_keys(&location, keyring).await?;
     let stack = access.stack();

@@ -15,6 +15,7 @@ mod survey;
 use std::path::PathBuf;
 
 use nimbus_core::{ComponentName, DeploymentId, EnvironmentName};
+use nimbus_engine_operations::SandboxSettings;
 
 pub use carry_out::Adopted;
 pub use mapping::StackMapping;
@@ -43,4 +44,6 @@ pub struct AdoptionRequest {
     pub needs_not: Vec<(ComponentName, ComponentName)>,
     pub state: StateSource,
     pub state_files: Vec<StateFileChoice>,
+    /// With `strict` the projects are strangers'.
+    pub sandbox: Option<SandboxSettings>,
 }

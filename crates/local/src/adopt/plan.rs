@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::AdoptionRequest;
 use super::mapping::{MappedProjects, NamedProject, map_projects, refused};
 use super::references::{AdoptedEdge, ReferenceHints, ReferenceTarget, edges};
-use super::survey::{SurveyedProject, survey};
+use super::survey::{SurveyedProject, refuse_elsewhere, survey};
 
 /// Names the template of deployments that no template made.
 pub(crate) const TEMPLATE: &str = "adopted";
@@ -61,7 +61,8 @@ impl AdoptionPlan {
     ///
     /// When a project cannot be read, or the wish cannot be fulfilled as it is.
     pub async fn make(request: &AdoptionRequest, workspace: &Workspace) -> Result<Self> {
-        let surveyed = survey(&request.folders, &request.state, &request.state_files).await?;
+        let surveyed = survey(request).await?;
+        refuse_elsewhere(&surveyed, request, workspace)?;
         let named = named(&surveyed, request)?;
         let mapped = map_projects(&named, &request.mappings, &request.environments)?;
         refuse_taken(&mapped, workspace)?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nimbus_core::{ComponentName, Error, ErrorCode, Result};
 use nimbus_disk::{FileMode, layout, unreadable, unwritable};
-use nimbus_engine_backend::{Environment, Keyring};
-use nimbus_engine_operations::{StackAccess, StackLocation};
+use nimbus_engine_backend::{EnvironmentVariables, Keyring};
+use nimbus_engine_operations::{StackAccess, StackGrant, StackLocation};
 use nimbus_runs::ports::RunStore as _;
 use nimbus_workspace::Workspace;
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ pub async fn undo_adoption(workspace: Workspace, id: &str) -> Result<UndoneAdopt
     let record = AdoptionRecord::load(&directory, id)?;
     refuse_used(&place, &record, id).await?;
     let aside = place.workspace.root().join(format!(".{id}.gone"));
-    let moved = clear(&aside).and_then(|()| fs::rename(&directory, &aside));
+    let moved = clear(&aside).and_then(|()| nimbus_disk::rename(&directory, &aside));
     moved.map_err(|error| unwritable(&directory, error))?;
     let mut components = Vec::new();
     let others = place.workspace.readable_deployments()?;
@@ -133,12 +133,14 @@ async fn refuse_used(place: &DeploymentPlace, record: &AdoptionRecord, id: &str)
         }
     }
     let folder = place.state_folder();
-    let keyring = Keyring::new(Environment::process());
+    let keyring = Keyring::new(EnvironmentVariables::process());
     for (stack, version) in &record.states {
         let location = StackLocation {
             directory: place.deployment.directory.clone(),
             stack: stack.clone(),
             backend: Some(format!("file://{}", folder.display())),
+            // In the deployment's own folder there are no others' stacks.
+            granted: StackGrant::Named,
         };
         let access = StackAccess::with_keys(&location, &keyring).await?;
         let now = access.stack().load_unverified().await?.version.to_string();

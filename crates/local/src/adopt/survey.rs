@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::unreadable;
 use nimbus_engine_backend::project::{Project, StackSettings};
-use nimbus_engine_backend::{BackendError, Environment, StackRef};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, StackRef};
 use nimbus_engine_files::{ProgramFile, ProjectFiles, is_source};
 use nimbus_engine_model::format::read_unverified;
 use nimbus_engine_model::secrets::SealedText;
 use nimbus_engine_model::{PropertyValue, Snapshot};
-use nimbus_engine_operations::{StackLocation, backend_address, backend_of};
+use nimbus_engine_operations::{
+    SandboxSettings, StackGrant, StateLocation, backend_address, backend_of, find_project,
+    refuse_secrets_service,
+};
+use nimbus_workspace::Workspace;
 
+use super::AdoptionRequest;
 use super::mapping::refused;
 
 const STACK_REFERENCE: &str = "pulumi:pulumi:StackReference";
@@ -95,13 +100,10 @@ impl std::str::FromStr for StateFileChoice {
 }
 
 /// Reads every project in these folders.
-pub(crate) async fn survey(
-    folders: &[PathBuf],
-    source: &StateSource,
-    files: &[StateFileChoice],
-) -> Result<Vec<SurveyedProject>> {
+pub(crate) async fn survey(request: &AdoptionRequest) -> Result<Vec<SurveyedProject>> {
+    let sandbox = request.sandbox.as_ref();
     let mut projects = Vec::new();
-    for folder in folders {
+    for folder in &request.folders {
         let found = project_folders(folder)?;
         if found.is_empty() {
             let message = format!("{} has no Pulumi project", folder.display());
@@ -114,29 +116,62 @@ pub(crate) async fn survey(
     projects.dedup();
     let mut surveyed = Vec::new();
     for folder in projects {
-        surveyed.push(one(&folder, source).await?);
+        surveyed.push(one(&folder, &request.state, sandbox).await?);
     }
-    for choice in files {
+    for choice in &request.state_files {
         add_file(&mut surveyed, choice)?;
     }
     Ok(surveyed)
 }
 
-async fn one(folder: &Path, source: &StateSource) -> Result<SurveyedProject> {
-    // tidy-allow(read): the projects are the user's own
-    let project = Project::find(folder)?;
+/// With `strict` a workspace whose programs lie outside of it and of the operator's roots is refused by every
+/// command, so none is made.
+pub(crate) fn refuse_elsewhere(
+    surveyed: &[SurveyedProject],
+    request: &AdoptionRequest,
+    workspace: &Workspace,
+) -> Result<()> {
+    let Some(sandbox) = request.sandbox.as_ref().filter(|asked| asked.is_strict()) else {
+        return Ok(());
+    };
+    // Folders of projects have no links in their paths. A workspace that is not there yet has none either.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut allowed = vec![real(workspace.root())];
+    allowed.extend(sandbox.roots.iter().map(|root| real(root)));
+    for found in surveyed {
+        if !allowed.iter().any(|root| found.folder.starts_with(root)) {
+            let folder = found.folder.display();
+            let message = format!("the project in {folder} lies outside of the workspace");
+            return Err(
+                Error::new(ErrorCode::OUTSIDE_PROJECT, message).with_help(format!(
+                    "with engine.sandbox: strict programs lie in the workspace or in a root of the operator: name \
+                     {folder}, or a folder above it, in engine.sandbox_roots (NIMBUS_ENGINE_SANDBOX_ROOTS)"
+                )),
+            );
+        }
+    }
+    Ok(())
+}
+
+async fn one(
+    folder: &Path,
+    source: &StateSource,
+    sandbox: Option<&SandboxSettings>,
+) -> Result<SurveyedProject> {
+    let (project, files) = find_project(folder, sandbox)?;
     let mut stacks: BTreeMap<String, SurveyedStack> = BTreeMap::new();
-    for stack in settings_files(&project)? {
-        // tidy-allow(read): the projects are the user's own
-        let settings = StackSettings::read(&project.stack_file(&stack), &project.name)?;
+    for stack in settings_files(&project, &files)? {
+        let file = project.stack_file(&stack);
+        let settings = StackSettings::read_with(&files, &file, &project.name)?;
+        refuse_secrets_service(&settings, sandbox)?;
         settings.refuse_environments()?;
         stacks.entry(stack).or_default().settings = Some(settings);
     }
-    for (stack, state) in recorded(folder, &project, source).await? {
+    for (stack, state) in recorded(folder, &project, source, sandbox).await? {
         stacks.entry(stack).or_default().state = Some(state);
     }
     Ok(SurveyedProject {
-        sources: sources(folder),
+        sources: sources(folder, &files),
         folder: folder.to_owned(),
         project,
         stacks,
@@ -174,19 +209,18 @@ fn project_folders(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Stacks that have a settings file.
-fn settings_files(project: &Project) -> Result<Vec<String>> {
+fn settings_files(project: &Project, files: &ProjectFiles) -> Result<Vec<String>> {
     let like = project.stack_file("x");
     let folder = like.parent().unwrap_or_else(|| project.directory());
     let ending = like.extension().unwrap_or_default().to_string_lossy();
-    let entries = match std::fs::read_dir(folder) {
+    let entries = match files.entries(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unreadable(folder, error)),
     };
     let mut stacks = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| unreadable(folder, error))?;
-        let name = entry.file_name();
+        let name = entry.file_name().unwrap_or_default();
         let name = name.to_string_lossy();
         let stack = name
             .strip_prefix("Pulumi.")
@@ -201,17 +235,23 @@ async fn recorded(
     folder: &Path,
     project: &Project,
     source: &StateSource,
+    sandbox: Option<&SandboxSettings>,
 ) -> Result<Vec<(String, SurveyedState)>> {
-    let location = StackLocation {
+    let granted = StackGrant::by_project(sandbox);
+    if *source != StateSource::None {
+        // Told, and not left out: what is missing would be made anew.
+        granted.require_project(&project.name)?;
+    }
+    let location = StateLocation {
         directory: folder.to_owned(),
-        stack: String::new(),
         backend: match source {
             StateSource::None => return Ok(Vec::new()),
             StateSource::Projects => None,
             StateSource::Backend(url) => Some(url.clone()),
         },
+        granted,
     };
-    let environment = Environment::process();
+    let environment = EnvironmentVariables::process();
     let backend = backend_of(&location, &environment).await;
     let backend = backend.map_err(|error| {
         let message = format!(
@@ -224,13 +264,14 @@ async fn recorded(
              `pulumi stack export`), or leave them out with --no-state",
         )
     })?;
-    let from = backend_address(&location, Some(project), &environment)?;
+    let said_by = Some(project).filter(|_| !location.granted.is_strangers());
+    let from = backend_address(&location, said_by, &environment)?;
     let mut found = Vec::new();
     for name in backend.stacks().await? {
         if name.project() != project.name {
             continue;
         }
-        let stack = backend.stack(name.clone());
+        let stack = backend.stack(name.clone())?;
         if stack.interrupted().await?.is_some() {
             return Err(refused(format!("an operation on {name} was interrupted"))
                 .with_help("finish it first: `nimbus program refresh`, or `nimbus state repair`"));
@@ -321,8 +362,7 @@ fn state(bytes: Vec<u8>, from: String, name: &StackRef) -> Result<SurveyedState>
 }
 
 /// Sources of a program. What cannot be read is no source.
-fn sources(folder: &Path) -> Vec<(String, String)> {
-    let files = &ProjectFiles::UNRESTRICTED;
+fn sources(folder: &Path, files: &ProjectFiles) -> Vec<(String, String)> {
     let found = files.program_directory(folder).unwrap_or_default();
     let text = |file: &ProgramFile| match file {
         ProgramFile::Content(path) if is_source(path) => {

@@ -45,7 +45,10 @@ fn an_edit_counts_with_its_place_and_comments_stay() {
     let (manifest, merged) = merged(MANIFEST, &found).unwrap();
     assert_eq!(value(&manifest, "size"), json!(2));
     assert_eq!(merged.follow, BTreeMap::new());
-    let (document, span) = merged.overrides.place("web", test(), "size").unwrap();
+    let (document, span) = merged
+        .overrides
+        .place(&"web".parse().unwrap(), test(), "size")
+        .unwrap();
     assert_eq!(document.name(), "web.test.yaml");
     assert_eq!(document.source(span), "2");
 

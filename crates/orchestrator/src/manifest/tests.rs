@@ -65,6 +65,23 @@ fn it_is_written_and_read_back() {
 }
 
 #[test]
+fn placeholders_that_name_no_stack_make_no_edges() {
+    let mut manifest = manifest();
+    let others = [
+        "env:HOME",
+        "aws:availabilityZones",
+        "calculate:uuid",
+        "calculate:timestamp",
+    ];
+    let others = others.map(|other| json!(format!("{{{{RUNTIME:{other}}}}}")));
+    let compute = manifest.stacks.get_mut("compute").unwrap();
+    let config = compute.config.entry(EnvironmentName::PROD).or_default();
+    config.insert("others".to_owned(), json!(others));
+    let graph = manifest.graph(EnvironmentName::PROD).unwrap();
+    assert_eq!(graph.needs("compute").count(), 0);
+}
+
+#[test]
 fn placeholders_make_edges_in_the_graph() {
     let graph = manifest().graph(EnvironmentName::DEV).unwrap();
     assert_eq!(graph.needs("compute").collect::<Vec<_>>(), ["network"]);

@@ -56,6 +56,9 @@ pub enum RunEvent {
         /// It could not be rolled back: a person must look.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         attention: bool,
+        /// It waits for a person to look for what it may have created.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        open_creates: bool,
     },
     /// A step on one resource.
     Resource {
@@ -125,10 +128,18 @@ pub struct PlannedEvent {
     pub decision: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    pub minutes: u64,
-    /// How many resources it should have.
-    #[serde(default)]
-    pub resources: u64,
+    /// What it should take in the cloud; absent when nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u64>,
+    /// Whether `minutes` is what its last real run took, and not what its template says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub measured: bool,
+    /// What its last rehearsal took, in the plan of a rehearsal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rehearsed_seconds: Option<u64>,
+    /// How many resources it should have; absent when nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<u64>,
     /// Units of the plan that have to be done before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<ComponentName>,
@@ -230,6 +241,7 @@ impl RunEvent {
             seconds: None,
             changes: BTreeMap::new(),
             attention: matches!(state, UnitState::Stuck { .. }),
+            open_creates: false,
         }
     }
 

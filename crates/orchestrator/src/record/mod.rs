@@ -88,6 +88,21 @@ impl RunAction {
     }
 }
 
+impl FromStr for RunAction {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let all = [
+            Self::Preview,
+            Self::Deploy,
+            Self::Destroy,
+            Self::Refresh,
+            Self::Rollback,
+        ];
+        all.into_iter().find(|one| one.as_str() == text).ok_or(())
+    }
+}
+
 impl From<RunAction> for StackOperation {
     fn from(action: RunAction) -> Self {
         match action {
@@ -112,5 +127,21 @@ mod tests {
             assert!(text.parse::<RunId>().is_err(), "{text}");
         }
         assert_eq!(RunId(7).to_string(), "R0007");
+    }
+
+    #[test]
+    fn what_a_run_does_is_read_as_it_is_recorded() {
+        for action in [
+            RunAction::Preview,
+            RunAction::Deploy,
+            RunAction::Destroy,
+            RunAction::Refresh,
+            RunAction::Rollback,
+        ] {
+            assert_eq!(action.as_str().parse(), Ok(action));
+            let recorded = serde_json::to_value(action).unwrap();
+            assert_eq!(recorded, action.as_str());
+        }
+        assert_eq!("restore".parse::<RunAction>(), Err(()));
     }
 }

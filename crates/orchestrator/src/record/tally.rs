@@ -40,6 +40,7 @@ pub struct TalliedUnit {
     pub reason: Option<String>,
     pub changes: BTreeMap<String, u64>,
     pub attention: bool,
+    pub open_creates: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +87,14 @@ impl RunTally {
                 reason,
                 changes,
                 attention,
+                open_creates,
                 ..
             } => {
                 let heard = self.units.entry(unit.clone()).or_default();
                 heard.status.clone_from(status);
                 heard.message.clone_from(message);
                 heard.attention = *attention;
+                heard.open_creates = *open_creates;
                 // A rollback does not take back what was done before it.
                 if reason.is_some() {
                     heard.reason.clone_from(reason);
@@ -109,6 +112,11 @@ impl RunTally {
             } => self.check(check, *status, message.clone(), seconds.unwrap_or_default()),
             RunEvent::Plan { .. } | RunEvent::Resource { .. } | RunEvent::Diagnostic { .. } => {}
         }
+    }
+
+    /// Whether some unit waits for a person to look for what it may have created.
+    pub fn leaves_creates_open(&self) -> bool {
+        self.units.values().any(|unit| unit.open_creates)
     }
 
     fn begin(&mut self, at: &str) {
@@ -217,6 +225,24 @@ mod tests {
         assert_eq!(tally.units["a"].status, "succeeded");
         assert!(tally.units["a"].changes.is_empty());
         assert_eq!(tally.units["b"].changes["create"], 1);
+    }
+
+    /// A program may print the name of an option; what is to be done next is not decided by that.
+    #[test]
+    fn creates_are_open_where_the_unit_says_so_and_not_where_its_words_do() {
+        let failed = UnitState::Failed {
+            message: "usage: tool --forget-creates".to_owned(),
+        };
+        let mut event = unit("a", &failed, 0);
+        assert!(!heard(std::slice::from_ref(&event)).leaves_creates_open());
+        if let RunEvent::Unit { open_creates, .. } = &mut event {
+            *open_creates = true;
+        }
+        assert!(heard(std::slice::from_ref(&event)).leaves_creates_open());
+        let line = serde_json::to_string(&event).unwrap();
+        let read: RunEvent = serde_json::from_str(&line).unwrap();
+        let done = unit("a", &UnitState::Succeeded, 1);
+        assert!(!heard(&[read, done]).leaves_creates_open());
     }
 
     #[test]

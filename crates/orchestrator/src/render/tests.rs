@@ -45,6 +45,20 @@ fn id() -> DeploymentId {
 }
 
 #[test]
+fn the_variables_of_a_template_are_those_of_its_values_and_its_stacks() {
+    let found = library().variables_of("small").unwrap();
+    let expected = [
+        "AWS_ACCOUNT_DEV",
+        "AWS_ACCOUNT_PROD",
+        "AZ_COUNT_DEV",
+        "PRIMARY_REGION",
+        "VPC_CIDR_DEV",
+    ];
+    assert!(found.iter().eq(expected), "{found:?}");
+    assert!(library().variables_of("smal").is_err());
+}
+
+#[test]
 fn there_is_one_file_for_each_enabled_stack_and_environment() {
     let rendered = render(&library(), &id(), &answers()).unwrap();
     assert_eq!(
@@ -106,7 +120,7 @@ fn no_variable_is_left_after_rendering() {
         .cloned()
         .chain([rendered.manifest.write()]);
     for text in texts {
-        assert!(crate::variables::variables_in(&text).is_empty(), "{text}");
+        assert!(variables_in(&text).is_empty(), "{text}");
     }
 }
 

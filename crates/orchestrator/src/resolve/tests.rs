@@ -6,8 +6,12 @@ struct Fake;
 
 #[async_trait]
 impl ValueLookup for Fake {
-    async fn output(&self, stack: &str, output: &str) -> Result<LookupValue, ValueLookupError> {
-        Ok(match (stack, output) {
+    async fn output(
+        &self,
+        component: &ComponentName,
+        output: &str,
+    ) -> Result<LookupValue, ValueLookupError> {
+        Ok(match (component.as_str(), output) {
             ("network", "vpcId") => LookupValue::open("vpc-1"),
             ("network", "subnetIds") => LookupValue::open(json!(["subnet-1", "subnet-2"])),
             ("network", "cidr") => LookupValue::open("10.0.0.0/16"),
@@ -30,6 +34,7 @@ impl ValueLookup for Fake {
         &self,
         function: &str,
         p: &[String],
+        _: bool,
     ) -> Result<LookupValue, ValueLookupError> {
         Ok(LookupValue::open(format!("{function}({})", p.join(","))))
     }
@@ -40,6 +45,18 @@ impl ValueLookup for Fake {
         } else {
             LookupValue::Absent
         })
+    }
+
+    async fn resolver(
+        &self,
+        resolver: ResolverKind,
+        output: &str,
+        parameters: &[String],
+    ) -> Result<LookupValue, ValueLookupError> {
+        Ok(LookupValue::open(format!(
+            "{resolver}.{output}({})",
+            parameters.join(",")
+        )))
     }
 
     async fn secret(&self, name: &str) -> Result<LookupValue, ValueLookupError> {
@@ -123,6 +140,34 @@ async fn secrets_and_unknowns_spread() {
     assert_eq!(unknown, UnitConfigValue::Unknown);
     let derived = json!("{{RUNTIME:calculate:f:{{RUNTIME:later:thing}}}}");
     assert_eq!(one(derived).await.unwrap(), UnitConfigValue::Unknown);
+}
+
+#[tokio::test]
+async fn what_a_resolver_is_asked_is_shown_so_nothing_secret_is_in_it() {
+    let asked = json!("{{RUNTIME:ipam:cidr:label={{RUNTIME:network:vpcId}}}}");
+    assert_eq!(
+        one(asked).await.unwrap(),
+        known(json!("ipam.cidr(label=vpc-1)"))
+    );
+    let hidden = json!("{{RUNTIME:ipam:cidr:label={{RUNTIME:database:password}}}}");
+    let error = one(hidden).await.unwrap_err().to_string();
+    assert!(
+        error.contains("may not be secret") && !error.contains("hush"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_made_up_has_no_secret_in_its_name() {
+    for function in ["password:24", "uuid", "timestamp"] {
+        let text =
+            format!("{{{{RUNTIME:calculate:{function}:{{{{RUNTIME:database:password}}}}}}}}");
+        let error = one(json!(text)).await.unwrap_err().to_string();
+        assert!(
+            error.contains("may not be secret") && !error.contains("hush"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]

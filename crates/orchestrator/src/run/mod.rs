@@ -10,6 +10,7 @@
 //! come before it are done, and at most once in an attempt; while something is being undone, nothing
 //! else runs; and every run ends, whatever is reported in whatever order.
 
+mod resumed;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -123,83 +124,6 @@ impl Run {
         self
     }
 
-    /// Goes on where an earlier attempt was interrupted. What was done stays done; what was under
-    /// way or failed is started again, unless the attempt was already undoing things: then that is
-    /// what goes on.
-    pub fn after(mut self, earlier: EarlierAttempt) -> Self {
-        let late = !earlier.undoing && earlier.trigger == Some(RollbackTrigger::Overtime);
-        let stops = late && !matches!(self.on_failure, OnFailure::Hold | OnFailure::Continue);
-        for (name, state) in earlier.units {
-            if !self.units.contains_key(&name) {
-                continue;
-            }
-            let kept = match state {
-                // It counts as changed, so that this attempt undoes it when it fails: to the user it
-                // is one run.
-                UnitState::Succeeded => {
-                    self.changed.push(name.clone());
-                    UnitState::Succeeded
-                }
-                UnitState::Skipped => UnitState::Skipped,
-                // It stays failed: a run that is late tries nothing again. Part of its work may be done.
-                UnitState::Failed { .. } if stops => {
-                    self.changed.push(name.clone());
-                    state
-                }
-                // Whether a unit that was under way or failed works is found out by running it. It may
-                // turn out to be done: the earlier attempt died before it could say so.
-                UnitState::Running | UnitState::Failed { .. } if !earlier.undoing => {
-                    self.touched.insert(name.clone());
-                    UnitState::Waiting
-                }
-                _ if !earlier.undoing => UnitState::Waiting,
-                // It may have done part of its work.
-                UnitState::Running | UnitState::RollingBack | UnitState::Failed { .. } => {
-                    self.changed.push(name.clone());
-                    UnitState::Failed {
-                        message: "the run was interrupted".to_owned(),
-                    }
-                }
-                UnitState::Waiting => UnitState::NotStarted {
-                    because: "the run stopped".to_owned(),
-                },
-                // Otherwise the undo would go on and take away what the stuck unit still uses.
-                UnitState::Stuck { .. } => {
-                    self.block_needs_of(&name);
-                    state
-                }
-                other => other,
-            };
-            self.units.insert(name, kept);
-        }
-        if earlier.undoing {
-            self.phase = RunPhase::Undoing;
-            self.trigger = earlier.trigger;
-            // The attempt may have died before it had said of all of them that they never start.
-            let waiting = |(name, state): (&ComponentName, &UnitState)| {
-                (*state == UnitState::Waiting).then(|| name.clone())
-            };
-            let left: Vec<ComponentName> = self.units.iter().filter_map(waiting).collect();
-            for name in left {
-                let because = "the run stopped".to_owned();
-                self.set(&name, UnitState::NotStarted { because });
-            }
-        }
-        self.count_open();
-        if late {
-            self.trigger = earlier.trigger;
-        }
-        if stops {
-            // What had begun is let finish, as it would have been without the interruption.
-            self.phase = RunPhase::Draining;
-            let touched = &self.touched;
-            let begun = self.ready.iter().copied();
-            let begun = begun.filter(|&place| touched.contains(self.graph.name_at(place)));
-            self.begun = begun.collect();
-        }
-        self
-    }
-
     pub fn units(&self) -> &BTreeMap<ComponentName, UnitState> {
         &self.units
     }
@@ -229,10 +153,10 @@ impl Run {
 
     /// A started unit ended. Reports about units that are not running are ignored: a message that
     /// arrives twice must not count twice.
-    pub fn unit_ended(&mut self, name: &str, outcome: UnitOutcome) -> Vec<RunCommand> {
-        let Some(name) = &self.known(name, &UnitState::Running) else {
+    pub fn unit_ended(&mut self, name: &ComponentName, outcome: UnitOutcome) -> Vec<RunCommand> {
+        if !self.is_in(name, &UnitState::Running) {
             return Vec::new();
-        };
+        }
         self.running -= 1;
         match outcome {
             UnitOutcome::Succeeded => {
@@ -265,10 +189,14 @@ impl Run {
     }
 
     /// A rollback ended.
-    pub fn rolled_back(&mut self, name: &str, result: Result<(), String>) -> Vec<RunCommand> {
-        let Some(name) = &self.known(name, &UnitState::RollingBack) else {
+    pub fn rolled_back(
+        &mut self,
+        name: &ComponentName,
+        result: Result<(), String>,
+    ) -> Vec<RunCommand> {
+        if !self.is_in(name, &UnitState::RollingBack) {
             return Vec::new();
-        };
+        }
         match result {
             Ok(()) => self.set(name, UnitState::RolledBack),
             // Nobody knows whether it would have worked; going on with the run will tell.
@@ -319,7 +247,10 @@ impl Run {
         }
     }
 
-    /// The run takes twice as long as planned: nothing more starts, and what was done is undone.
+    /// The run takes twice as long as planned: nothing more starts, and what was done is undone. A run that
+    /// is already checking or undoing is let finish, because everything it was asked for is done or going
+    /// away; one that holds or continues remembers that it was late and goes on, because whoever chose
+    /// that wants to see what it comes to.
     pub fn overtime(&mut self) -> Vec<RunCommand> {
         if self.phase != RunPhase::Going && self.phase != RunPhase::Draining {
             return Vec::new();
@@ -333,10 +264,9 @@ impl Run {
         self.next()
     }
 
-    /// A unit of this run, if it is in that state.
-    fn known(&self, name: &str, state: &UnitState) -> Option<ComponentName> {
-        let (name, now) = self.units.get_key_value(name)?;
-        (now == state).then(|| name.clone())
+    /// Whether it is a unit of this run and in that state.
+    fn is_in(&self, name: &ComponentName, state: &UnitState) -> bool {
+        self.units.get(name) == Some(state)
     }
 
     fn set(&mut self, name: &ComponentName, state: UnitState) {

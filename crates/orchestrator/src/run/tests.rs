@@ -55,15 +55,18 @@ fn a_unit_starts_as_soon_as_what_it_needs_is_done() {
     let mut run = run(OnFailure::Hold, 10);
     assert_eq!(run.begin(), start(&["a", "x"]));
     assert_eq!(
-        run.unit_ended("a", UnitOutcome::Succeeded),
+        run.unit_ended(&name("a"), UnitOutcome::Succeeded),
         start(&["b", "c"]),
         "x still runs"
     );
-    assert_eq!(run.unit_ended("b", UnitOutcome::Skipped), []);
-    assert_eq!(run.unit_ended("c", UnitOutcome::Succeeded), start(&["d"]));
-    assert_eq!(run.unit_ended("x", UnitOutcome::Succeeded), []);
+    assert_eq!(run.unit_ended(&name("b"), UnitOutcome::Skipped), []);
     assert_eq!(
-        run.unit_ended("d", UnitOutcome::Succeeded),
+        run.unit_ended(&name("c"), UnitOutcome::Succeeded),
+        start(&["d"])
+    );
+    assert_eq!(run.unit_ended(&name("x"), UnitOutcome::Succeeded), []);
+    assert_eq!(
+        run.unit_ended(&name("d"), UnitOutcome::Succeeded),
         [RunCommand::Finish(RunResult::Succeeded)]
     );
 }
@@ -72,7 +75,10 @@ fn a_unit_starts_as_soon_as_what_it_needs_is_done() {
 fn no_more_than_the_limit_run_at_once() {
     let mut run = run(OnFailure::Hold, 1);
     assert_eq!(run.begin(), start(&["a"]));
-    assert_eq!(run.unit_ended("a", UnitOutcome::Succeeded), start(&["b"]));
+    assert_eq!(
+        run.unit_ended(&name("a"), UnitOutcome::Succeeded),
+        start(&["b"])
+    );
 }
 
 #[test]
@@ -80,7 +86,7 @@ fn destroying_walks_the_other_way() {
     let mut run = Run::new(diamond(), RunDirection::Reverse, OnFailure::Hold, 10);
     assert_eq!(run.begin(), start(&["d", "x"]));
     assert_eq!(
-        run.unit_ended("d", UnitOutcome::Succeeded),
+        run.unit_ended(&name("d"), UnitOutcome::Succeeded),
         start(&["b", "c"])
     );
 }
@@ -89,16 +95,16 @@ fn destroying_walks_the_other_way() {
 fn after_a_failure_running_units_finish_and_then_all_changed_ones_are_rolled_back() {
     let mut run = run(OnFailure::Rollback, 10);
     run.begin();
-    run.unit_ended("a", UnitOutcome::Succeeded);
-    assert_eq!(run.unit_ended("b", failed()), []);
+    run.unit_ended(&name("a"), UnitOutcome::Succeeded);
+    assert_eq!(run.unit_ended(&name("b"), failed()), []);
     assert_eq!(
         run.units()["d"],
         UnitState::NotStarted {
             because: "b failed".to_owned()
         }
     );
-    run.unit_ended("x", UnitOutcome::Skipped);
-    let mut undone = run.unit_ended("c", UnitOutcome::Succeeded);
+    run.unit_ended(&name("x"), UnitOutcome::Skipped);
+    let mut undone = run.unit_ended(&name("c"), UnitOutcome::Succeeded);
     let mut order = Vec::new();
     while let [RunCommand::RollBack(name)] = undone.as_slice() {
         order.push(name.clone());
@@ -112,25 +118,25 @@ fn after_a_failure_running_units_finish_and_then_all_changed_ones_are_rolled_bac
 fn a_rollback_that_fails_stops_at_what_it_needs() {
     let mut run = run(OnFailure::Rollback, 10);
     run.begin();
-    run.unit_ended("x", UnitOutcome::Succeeded);
-    run.unit_ended("a", UnitOutcome::Succeeded);
-    run.unit_ended("c", UnitOutcome::Succeeded);
+    run.unit_ended(&name("x"), UnitOutcome::Succeeded);
+    run.unit_ended(&name("a"), UnitOutcome::Succeeded);
+    run.unit_ended(&name("c"), UnitOutcome::Succeeded);
     assert_eq!(
-        run.unit_ended("b", failed()),
+        run.unit_ended(&name("b"), failed()),
         [RunCommand::RollBack(name("b"))]
     );
     assert_eq!(
-        run.rolled_back("b", Err("gone".to_owned())),
+        run.rolled_back(&name("b"), Err("gone".to_owned())),
         [RunCommand::RollBack(name("c"))]
     );
-    let next = run.rolled_back("c", Ok(()));
+    let next = run.rolled_back(&name("c"), Ok(()));
     assert_eq!(
         next,
         [RunCommand::RollBack(name("x"))],
         "a is still used by b"
     );
     assert_eq!(
-        run.rolled_back("x", Ok(())),
+        run.rolled_back(&name("x"), Ok(())),
         [RunCommand::Finish(RunResult::NeedsAttention)]
     );
 }
@@ -139,11 +145,14 @@ fn a_rollback_that_fails_stops_at_what_it_needs() {
 fn continue_runs_what_does_not_depend_on_the_failure() {
     let mut run = run(OnFailure::Continue, 1);
     run.begin();
-    run.unit_ended("a", UnitOutcome::Succeeded);
-    assert_eq!(run.unit_ended("b", failed()), start(&["c"]));
-    assert_eq!(run.unit_ended("c", UnitOutcome::Succeeded), start(&["x"]));
+    run.unit_ended(&name("a"), UnitOutcome::Succeeded);
+    assert_eq!(run.unit_ended(&name("b"), failed()), start(&["c"]));
     assert_eq!(
-        run.unit_ended("x", UnitOutcome::Succeeded),
+        run.unit_ended(&name("c"), UnitOutcome::Succeeded),
+        start(&["x"])
+    );
+    assert_eq!(
+        run.unit_ended(&name("x"), UnitOutcome::Succeeded),
         [RunCommand::Finish(RunResult::Failed)]
     );
 }
@@ -153,7 +162,7 @@ fn hold_stops_and_undoes_nothing() {
     let mut run = run(OnFailure::Hold, 1);
     run.begin();
     assert_eq!(
-        run.unit_ended("a", failed()),
+        run.unit_ended(&name("a"), failed()),
         [RunCommand::Finish(RunResult::Failed)]
     );
 }
@@ -164,7 +173,7 @@ fn cancelling_starts_nothing_more_and_undoes_nothing() {
     run.begin();
     assert_eq!(run.cancel(), []);
     assert_eq!(
-        run.unit_ended("a", UnitOutcome::Succeeded),
+        run.unit_ended(&name("a"), UnitOutcome::Succeeded),
         [RunCommand::Finish(RunResult::Interrupted)]
     );
 }
@@ -173,10 +182,10 @@ fn cancelling_starts_nothing_more_and_undoes_nothing() {
 fn a_report_that_comes_twice_counts_once() {
     let mut run = run(OnFailure::Hold, 10);
     run.begin();
-    run.unit_ended("a", UnitOutcome::Succeeded);
-    assert_eq!(run.unit_ended("a", failed()), []);
+    run.unit_ended(&name("a"), UnitOutcome::Succeeded);
+    assert_eq!(run.unit_ended(&name("a"), failed()), []);
     assert_eq!(run.units()["a"], UnitState::Succeeded);
-    assert_eq!(run.unit_ended("nobody", failed()), []);
+    assert_eq!(run.unit_ended(&name("nobody"), failed()), []);
 }
 
 #[test]
@@ -203,7 +212,7 @@ fn each_trigger_undoes_the_run_and_other_failures_hold_it() {
         let mut run = run(OnFailure::Automatic, 1);
         run.begin();
         assert_eq!(
-            run.unit_ended("a", triggered(trigger)),
+            run.unit_ended(&name("a"), triggered(trigger)),
             [RunCommand::RollBack(name("a"))]
         );
         assert_eq!(run.trigger(), Some(trigger));
@@ -211,13 +220,13 @@ fn each_trigger_undoes_the_run_and_other_failures_hold_it() {
     let mut held = run(OnFailure::Automatic, 1);
     held.begin();
     assert_eq!(
-        held.unit_ended("a", failed()),
+        held.unit_ended(&name("a"), failed()),
         [RunCommand::Finish(RunResult::Failed)]
     );
     let mut told = run(OnFailure::Hold, 1);
     told.begin();
     assert_eq!(
-        told.unit_ended("a", triggered(RollbackTrigger::Creation)),
+        told.unit_ended(&name("a"), triggered(RollbackTrigger::Creation)),
         [RunCommand::Finish(RunResult::Failed)],
         "whoever says hold is obeyed"
     );
@@ -229,11 +238,11 @@ fn a_run_that_takes_too_long_starts_nothing_more_and_is_undone() {
     run.begin();
     assert_eq!(run.overtime(), [], "what runs is finished");
     assert_eq!(
-        run.unit_ended("a", UnitOutcome::Succeeded),
+        run.unit_ended(&name("a"), UnitOutcome::Succeeded),
         [RunCommand::RollBack(name("a"))]
     );
     assert_eq!(
-        run.rolled_back("a", Ok(())),
+        run.rolled_back(&name("a"), Ok(())),
         [RunCommand::Finish(RunResult::RolledBack)]
     );
     assert_eq!(run.trigger(), Some(RollbackTrigger::Overtime));
@@ -250,7 +259,7 @@ fn a_run_that_is_late_with_its_last_unit_is_not_undone() {
     run.begin();
     run.overtime();
     assert_eq!(
-        run.unit_ended("a", UnitOutcome::Succeeded),
+        run.unit_ended(&name("a"), UnitOutcome::Succeeded),
         [RunCommand::Finish(RunResult::Succeeded)],
         "everything is there; undoing it would help nobody"
     );
@@ -386,9 +395,9 @@ fn deployed(on_failure: OnFailure) -> Run {
     let graph = graph(&[("a", &[]), ("b", &["a"])]);
     let mut run = Run::new(graph, RunDirection::Forward, on_failure, 4).checking(true);
     run.begin();
-    run.unit_ended("a", UnitOutcome::Succeeded);
+    run.unit_ended(&name("a"), UnitOutcome::Succeeded);
     assert_eq!(
-        run.unit_ended("b", UnitOutcome::Skipped),
+        run.unit_ended(&name("b"), UnitOutcome::Skipped),
         [RunCommand::Check],
         "checks come after the last unit"
     );
@@ -419,7 +428,7 @@ fn failed_checks_undo_a_run_only_when_it_was_told_so() {
     let mut run = deployed(OnFailure::Rollback);
     assert_eq!(run.checked(false), [RunCommand::RollBack(name("a"))]);
     assert_eq!(
-        run.rolled_back("a", Ok(())),
+        run.rolled_back(&name("a"), Ok(())),
         [RunCommand::Finish(RunResult::RolledBack)]
     );
 }
@@ -430,7 +439,7 @@ fn a_run_that_failed_or_was_stopped_is_not_checked() {
     let mut run = Run::new(graph, RunDirection::Forward, OnFailure::Hold, 4).checking(true);
     run.begin();
     assert_eq!(
-        run.unit_ended("a", failed()),
+        run.unit_ended(&name("a"), failed()),
         [RunCommand::Finish(RunResult::Failed)]
     );
     let mut run = deployed(OnFailure::Rollback);

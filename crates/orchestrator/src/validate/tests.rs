@@ -110,6 +110,26 @@ fn values_are_checked_against_the_schema_and_placeholders_are_trusted() {
 }
 
 #[test]
+fn a_key_with_the_programs_name_is_held_to_the_schema_too() {
+    for spelling in ["compute-ec2:size", "compute-ec2:config:size"] {
+        let found = details(&format!(
+            "{NETWORK}    compute-ec2: {{enabled: true, config: {{dev: {{'{spelling}': 0, vpcId: v}}}}}}\n"
+        ));
+        assert!(
+            found.iter().any(|text| text.contains("0 is less than")),
+            "{spelling}: {found:?}"
+        );
+    }
+    let found = details(&format!(
+        "{NETWORK}    compute-ec2: {{enabled: true, config: {{dev: {{size: 1, 'compute-ec2:size': 0, vpcId: v}}}}}}\n"
+    ));
+    assert!(
+        found.iter().any(|text| text.contains("same parameter")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn malformed_placeholders_and_accounts_are_found() {
     let broken = "    network: {enabled: true, config: {dev: {a: '{{RUNTIME:x'}}}\n";
     assert!(

@@ -3,7 +3,8 @@
 //!
 //! A token such as `aws:s3/bucket:Bucket` names a file and a class in the package's npm module.
 //! Only what is asked for is read, and each answer is kept: the declarations of a large package are
-//! megabytes.
+//! megabytes. That a package is not there is not kept: the run itself may be installing it, and whoever
+//! asks afterwards must find it.
 
 mod parse;
 mod python;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use parse::DeclaredMember;
+use parse::{DeclarationFile, DeclaredMember};
 use python::Python;
 
 /// The type of a property.
@@ -47,10 +48,11 @@ pub struct Property {
 /// Reads declarations from `node_modules` directories, nearest first.
 #[derive(Default)]
 pub struct Declarations {
+    /// Where modules may be, now or later.
     modules: Vec<PathBuf>,
     python: Python,
-    known: Mutex<BTreeMap<String, Option<Arc<Vec<Property>>>>>,
-    files: Mutex<BTreeMap<PathBuf, Option<Arc<str>>>>,
+    known: Mutex<BTreeMap<String, Arc<Vec<Property>>>>,
+    files: Mutex<BTreeMap<PathBuf, Arc<DeclarationFile>>>,
 }
 
 /// How deep nested types are followed; real ones refer to themselves.
@@ -59,10 +61,7 @@ const DEPTH: usize = 5;
 impl Declarations {
     /// Looks in `node_modules` of the program's directory and of those above it.
     pub fn of_program(directory: &Path) -> Self {
-        let modules = directory
-            .ancestors()
-            .map(|d| d.join("node_modules"))
-            .filter(|d| d.is_dir());
+        let modules = directory.ancestors().map(|d| d.join("node_modules"));
         Self {
             modules: modules.collect(),
             python: Python::of_program(directory),
@@ -73,8 +72,7 @@ impl Declarations {
     /// Looks where another program finds its modules too.
     pub fn and_program(mut self, directory: &Path) -> Self {
         let other = Self::of_program(directory);
-        let new = other.modules.into_iter();
-        self.modules.extend(new.filter(|found| found.is_dir()));
+        self.modules.extend(other.modules);
         let mut seen = std::collections::BTreeSet::new();
         self.modules.retain(|found| seen.insert(found.clone()));
         for name in ["venv", ".venv"] {
@@ -92,8 +90,8 @@ impl Declarations {
     /// Properties of a resource; `None` when the SDK does not declare it.
     pub fn resource(&self, token: &str) -> Option<Arc<Vec<Property>>> {
         let in_node = |package: PathBuf, file: PathBuf, name: &str| {
-            let text = self.text(&file)?;
-            Some(self.resolve(&package, parse::class(&text, name)?))
+            let file = self.file(&file)?;
+            Some(self.resolve(&package, parse::class(file.text(), name)?))
         };
         self.remembered(token, in_node, || self.python.resource(token))
     }
@@ -101,12 +99,12 @@ impl Declarations {
     /// Properties of what a function returns.
     pub fn function(&self, token: &str) -> Option<Arc<Vec<Property>>> {
         let in_node = |package: PathBuf, file: PathBuf, name: &str| {
-            let text = self.text(&file)?;
+            let file = self.file(&file)?;
             let mut result = name.to_owned();
             result[..1].make_ascii_uppercase();
             Some(self.resolve(
                 &package,
-                parse::interface(&text, &format!("{result}Result"))?,
+                parse::interface(file.text(), &format!("{result}Result"))?,
             ))
         };
         self.remembered(token, in_node, || self.python.function(token))
@@ -119,16 +117,16 @@ impl Declarations {
         in_python: impl FnOnce() -> Option<Vec<Property>>,
     ) -> Option<Arc<Vec<Property>>> {
         if let Some(known) = self.known.lock().get(token) {
-            return known.clone();
+            return Some(known.clone());
         }
         let found = locate(token).and_then(|place| {
             let package = self.package(place.package)?;
             let file = package.join(place.file);
             in_node(package, file, place.name)
         });
-        let found = found.or_else(in_python).map(Arc::new);
+        let found = found.or_else(in_python).map(Arc::new)?;
         self.known.lock().insert(token.to_owned(), found.clone());
-        found
+        Some(found)
     }
 
     fn package(&self, name: &str) -> Option<PathBuf> {
@@ -151,14 +149,15 @@ impl Declarations {
             })
     }
 
-    fn text(&self, path: &Path) -> Option<Arc<str>> {
+    fn file(&self, path: &Path) -> Option<Arc<DeclarationFile>> {
         let mut files = self.files.lock();
         if let Some(known) = files.get(path) {
-            return known.clone();
+            return Some(known.clone());
         }
-        let text = fs::read_to_string(path).ok().map(Arc::from);
-        files.insert(path.to_owned(), text.clone());
-        text
+        let text = fs::read_to_string(path).ok()?;
+        let file = Arc::new(DeclarationFile::new(text));
+        files.insert(path.to_owned(), file.clone());
+        Some(file)
     }
 
     fn resolve(&self, package: &Path, members: Vec<DeclaredMember>) -> Vec<Property> {
@@ -192,8 +191,8 @@ impl Declarations {
                 Type::Object(self.resolve_members(package, members, depth - 1))
             }
             Written::Output(path) if depth > 0 => {
-                let text = self.text(&package.join("types/output.d.ts"));
-                let members = text.and_then(|text| parse::namespaced(&text, &path));
+                let file = self.file(&package.join("types/output.d.ts"));
+                let members = file.and_then(|file| file.namespaced(&path));
                 members.map_or(Type::Any, |members| {
                     Type::Object(self.resolve_members(package, members, depth - 1))
                 })
@@ -355,6 +354,20 @@ mod tests {
             ("arn", &Type::Text)
         );
         assert!(thing[1].optional);
+    }
+
+    #[test]
+    fn what_is_installed_later_is_found_then() {
+        let (temp, _) = package();
+        let (modules, away) = (
+            temp.path().join("node_modules"),
+            temp.path().join("elsewhere"),
+        );
+        fs::rename(&modules, &away).unwrap();
+        let declarations = Declarations::of_program(&temp.path().join("program"));
+        assert!(declarations.resource("aws:s3/bucket:Bucket").is_none());
+        fs::rename(&away, &modules).unwrap();
+        assert!(declarations.resource("aws:s3/bucket:Bucket").is_some());
     }
 
     #[test]

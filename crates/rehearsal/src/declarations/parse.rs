@@ -3,6 +3,9 @@
 //! What is not understood becomes [`Type::Any`]; a declaration file can be odd, but it can never
 //! make a rehearsal fail.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::Type;
 use super::token::{Token, tokens};
 
@@ -44,24 +47,52 @@ pub(super) fn interface(text: &str, name: &str) -> Option<Vec<DeclaredMember>> {
     members_of(&text[start..])
 }
 
-/// The members of an interface inside namespaces: `["s3", "Rule"]`.
-pub(super) fn namespaced(text: &str, path: &[String]) -> Option<Vec<DeclaredMember>> {
-    let (name, namespaces) = path.split_last()?;
-    let mut region = text;
-    for (depth, namespace) in namespaces.iter().enumerate() {
-        let marker = if depth == 0 {
-            format!("export declare namespace {namespace} {{")
-        } else {
-            format!("{}namespace {namespace} {{", "    ".repeat(depth))
-        };
-        let start = region.find(&marker)?;
-        // A namespace ends where its own closing brace stands alone at its indentation.
-        let end = format!("\n{}}}", "    ".repeat(depth));
-        let inner = &region[start..];
-        region = &inner[..inner.find(&end).map_or(inner.len(), |at| at + end.len())];
+/// A file of declarations with the places of its outermost namespaces. The types of a large package are
+/// megabytes in hundreds of namespaces, and a rehearsal asks for thousands of them.
+pub(super) struct DeclarationFile {
+    text: String,
+    namespaces: BTreeMap<String, Range<usize>>,
+}
+
+impl DeclarationFile {
+    pub(super) fn new(text: String) -> Self {
+        const MARKER: &str = "export declare namespace ";
+        let mut namespaces = BTreeMap::new();
+        for (start, _) in text.match_indices(MARKER) {
+            let Some((name, _)) = text[start + MARKER.len()..].split_once(" {") else {
+                continue;
+            };
+            let place = start..start + namespace(&text[start..], 0).len();
+            namespaces.entry(name.to_owned()).or_insert(place);
+        }
+        Self { text, namespaces }
     }
-    let start = region.find(&format!("interface {name} {{"))?;
-    members_of(&region[start..])
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The members of an interface inside namespaces: `["s3", "Rule"]`.
+    pub(super) fn namespaced(&self, path: &[String]) -> Option<Vec<DeclaredMember>> {
+        let (name, namespaces) = path.split_last()?;
+        let mut region = self.text.as_str();
+        for (depth, within) in namespaces.iter().enumerate() {
+            if depth == 0 {
+                region = &self.text[self.namespaces.get(within)?.clone()];
+                continue;
+            }
+            let marker = format!("{}namespace {within} {{", "    ".repeat(depth));
+            region = namespace(&region[region.find(&marker)?..], depth);
+        }
+        let start = region.find(&format!("interface {name} {{"))?;
+        members_of(&region[start..])
+    }
+}
+
+/// A namespace ends where its own closing brace stands alone at its indentation.
+fn namespace(text: &str, depth: usize) -> &str {
+    let end = format!("\n{}}}", "    ".repeat(depth));
+    &text[..text.find(&end).map_or(text.len(), |at| at + end.len())]
 }
 
 fn members_of(text: &str) -> Option<Vec<DeclaredMember>> {

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use super::parse::forces_new;
 use super::{DEPTH, Property, Type};
 
-/// The `site-packages` folders that are looked into, nearest first.
+/// The virtual environments that are looked into, nearest first. They may be made later.
 #[derive(Debug, Default)]
 pub(super) struct Python {
-    folders: Vec<PathBuf>,
+    environments: Vec<PathBuf>,
 }
 
 /// The usual names of a virtual environment in a program's folder.
@@ -39,12 +39,16 @@ impl Python {
 
     /// Also looks into this virtual environment.
     pub(super) fn add(&mut self, environment: &Path) {
-        let Ok(versions) = fs::read_dir(environment.join("lib")) else {
-            return;
-        };
-        let versions = versions.flatten().map(|entry| entry.path());
-        let packages = versions.map(|folder| folder.join("site-packages"));
-        self.folders.extend(packages.filter(|path| path.is_dir()));
+        self.environments.push(environment.to_owned());
+    }
+
+    /// The `site-packages` folders that there are now.
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let libraries = self.environments.iter().map(|folder| folder.join("lib"));
+        let versions = libraries.filter_map(|folder| fs::read_dir(folder).ok());
+        versions
+            .flat_map(|versions| versions.flatten())
+            .map(|entry| entry.path().join("site-packages"))
     }
 
     pub(super) fn resource(&self, token: &str) -> Option<Vec<Property>> {
@@ -68,7 +72,7 @@ impl Python {
             return None;
         }
         let package = format!("pulumi_{}", package.replace('-', "_"));
-        let mut packages = self.folders.iter().map(|folder| folder.join(&package));
+        let mut packages = self.folders().map(|folder| folder.join(&package));
         let root = packages.find(|folder| folder.join("__init__.py").is_file())?;
         let mut folder = root.clone();
         for part in module.split('/') {

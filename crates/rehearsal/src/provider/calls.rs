@@ -79,13 +79,13 @@ impl RehearsalProvider {
     fn outputs(&self, type_: &str, name: &str, id: &str, inputs: &PropertyMap) -> PropertyMap {
         let declared = self.shared.declarations.resource(type_);
         let region = self.region.lock().clone();
-        let account = &self.shared.orders.account;
+        let account = self.shared.orders.account();
         let subject = SimulatedResource {
             type_,
             name,
             id,
             region: &region,
-            account,
+            account: &account,
         };
         values::outputs(
             inputs,
@@ -166,9 +166,10 @@ impl RehearsalProvider {
         seed: &str,
     ) -> Result<String, ProviderError> {
         let region = self.region.lock().clone();
+        let account = self.shared.orders.account();
         let place = ObjectLocation {
             region: &region,
-            account: &self.shared.orders.account,
+            account: &account,
         };
         let new_id = |generation: u32| {
             let seed = format!("{seed}#{generation}");

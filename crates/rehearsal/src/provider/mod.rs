@@ -197,7 +197,8 @@ impl Provider for RehearsalProvider {
             ..
         } = self.shared.as_ref();
         let token = request.token.as_str();
-        let Some(stored) = answers.answer(token, &request.args, &region, &orders.account) else {
+        let account = orders.account();
+        let Some(stored) = answers.answer(token, &request.args, &region, &account) else {
             return Err(ProviderError::failed(answers.unknown(token)));
         };
         let declared = declarations.function(token);
@@ -206,7 +207,7 @@ impl Provider for RehearsalProvider {
             name: "rehearsal",
             id: &region,
             region: &region,
-            account: &orders.account,
+            account: &account,
         };
         let declared = declared.as_ref().map(|list| list.as_slice());
         let properties = values::outputs(&stored, declared, &subject);

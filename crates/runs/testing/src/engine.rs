@@ -10,7 +10,7 @@ use nimbus_runs::ports::UnitEngine;
 use nimbus_runs::{RestorePoint, UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport};
 
 use crate::crash::Crash;
-use crate::world::{RecordedUnit, RecordedWorld};
+use crate::world::{RecordedUnit, RecordedWorld, WorldContents};
 
 pub(crate) struct MemoryEngine {
     pub(crate) world: RecordedWorld,
@@ -61,6 +61,10 @@ impl MemoryEngine {
             }
             if wanted.get(name) == now.get(name) {
                 continue;
+            }
+            // As engines do: what was begun is finished, and nothing more is.
+            if self.crash.stop_token().is_cancelled() {
+                return Err(Error::new(ErrorCode::CANCELLED, "asked to stop"));
             }
             self.crash.write().await;
             self.world.change(|contents| {
@@ -145,8 +149,10 @@ impl UnitEngine for MemoryEngine {
                 }
                 let changed = self.change(job, &wanted, fault.deploy).await;
                 changed.map_err(|error| UnitFailure {
-                    error,
-                    trigger: fault.trigger,
+                    trigger: fault
+                        .trigger
+                        .filter(|_| error.code() != ErrorCode::CANCELLED),
+                    ..UnitFailure::from(error)
                 })?;
                 report.resources = wanted.len() as u64;
             }
@@ -154,7 +160,12 @@ impl UnitEngine for MemoryEngine {
                 self.change(job, &UnitResources::new(), fault.destroy)
                     .await?;
             }
-            UnitOperation::Refresh => {}
+            UnitOperation::Refresh => {
+                let seen = |contents: &WorldContents| contents.drifted.get(&job.unit.unit).cloned();
+                if let Some(seen) = self.world.read(seen) {
+                    self.change(job, &seen, false).await?;
+                }
+            }
             UnitOperation::Restore(point) => {
                 if let Some(target) = self.target(job, point) {
                     self.change(job, &target, false).await?;

@@ -9,10 +9,16 @@ use nimbus_orchestrator::{
     CheckCommand, Fingerprint, FingerprintInput, LookupValue, RunEvent, RunId, TemplateLibrary,
     UnitMemory, ValueLookupError, VersionRecord, progress_of,
 };
+use nimbus_resolvers::register::LeaseAsker;
+use nimbus_resolvers::{
+    LeaseHolder, LeaseUnit, ResolverAnswer, ResolverKind, ResolverLease, ResolverQuestion,
+    Settlement, UnitFacts,
+};
 use nimbus_runs::ports::{
     CheckOutput, CheckRunner, CheckSubject, CloudAccounts, CloudIdentity, ComponentSource,
     DeploymentSource, EnvironmentGuard, EnvironmentLocks, ExternalValues, GateSignature, GateStore,
-    LoadedManifest, LockAttempt, LockHolder, RunLog, RunLogs, RunStore, UnitMemories, VersionStore,
+    LoadedManifest, LockAttempt, LockHolder, ResolverPort, RunLog, RunLogs, RunStore, UnitContract,
+    UnitMemories, VersionStore,
 };
 use nimbus_runs::{RunRecord, RunRequest};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +58,7 @@ impl ComponentSource for MemoryPort {
     }
 
     async fn mentions(&self, _: &ComponentName, _: &[&str]) -> bool {
-        false
+        self.world.read(|contents| contents.account.is_some())
     }
 }
 
@@ -75,23 +81,25 @@ impl RunStore for MemoryPort {
     }
 
     async fn find(&self, run: RunId) -> Result<RunRecord> {
-        let found = self.world.read(|contents| contents.runs.get(&run).cloned());
-        found
-            .map(|(record, _)| record)
+        let record = |contents: &WorldContents| Some(contents.runs.get(&run)?.0.clone());
+        self.world
+            .read(record)
             .ok_or_else(|| Error::new(ErrorCode::RUN_UNKNOWN, format!("there is no run {run}")))
     }
 
     async fn of_environment(&self, environment: EnvironmentName) -> Result<Vec<RunRecord>> {
-        let runs = self.world.read(|contents| contents.runs.clone());
-        let records = runs.into_values().rev().map(|(record, _)| record);
-        Ok(records
-            .filter(|record| record.request.environment == environment)
-            .collect())
+        Ok(self.world.read(|contents| {
+            let records = contents.runs.values().rev().map(|(record, _)| record);
+            records
+                .filter(|record| record.request.environment == environment)
+                .cloned()
+                .collect()
+        }))
     }
 
     async fn events(&self, run: RunId) -> Result<Vec<RunEvent>> {
-        let found = self.world.read(|contents| contents.runs.get(&run).cloned());
-        Ok(found.map(|(_, events)| events).unwrap_or_default())
+        let events = |contents: &WorldContents| Some(contents.runs.get(&run)?.1.clone());
+        Ok(self.world.read(events).unwrap_or_default())
     }
 
     /// Written one by one: a crash may leave some of them.
@@ -280,6 +288,7 @@ impl ExternalValues for MemoryPort {
         &self,
         function: &str,
         _: &[String],
+        _: bool,
         memory: &mut UnitMemory,
     ) -> Result<LookupValue, ValueLookupError> {
         let next = self.world.change(|contents| {
@@ -296,9 +305,10 @@ impl ExternalValues for MemoryPort {
 #[async_trait]
 impl CloudAccounts for MemoryPort {
     async fn aws(&self, _: &str) -> Result<CloudIdentity> {
+        let account = self.world.read(|contents| contents.account.clone());
         Ok(CloudIdentity {
-            account: String::new(),
-            caller: String::new(),
+            account: account.unwrap_or_default(),
+            caller: "ann".to_owned(),
         })
     }
 }
@@ -327,5 +337,108 @@ impl CheckRunner for MemoryPort {
             return Err(Error::new(ErrorCode::CHECK_FAILED, message));
         }
         Ok(())
+    }
+}
+
+impl MemoryPort {
+    fn lease_unit(&self, environment: EnvironmentName, component: &ComponentName) -> LeaseUnit {
+        let deployment = self.world.manifest();
+        let deployment = deployment.map(|loaded| loaded.manifest.metadata.id.to_string());
+        LeaseUnit {
+            deployment: deployment.unwrap_or_default(),
+            environment: environment.to_string(),
+            component: component.to_string(),
+        }
+    }
+}
+
+#[async_trait]
+impl ResolverPort for MemoryPort {
+    async fn answer(
+        &self,
+        facts: &UnitFacts,
+        holder: LeaseHolder,
+        question: &ResolverQuestion,
+    ) -> Result<ResolverAnswer> {
+        self.crash.write().await;
+        let answer = self.world.change(|contents| {
+            let asker = LeaseAsker {
+                facts,
+                holder,
+                now: 0,
+            };
+            let mut made = |rules: nimbus_resolvers::secrets::SecretRules| {
+                contents.made_up += 1;
+                Ok(format!("secret {} of {}", contents.made_up, rules.length))
+            };
+            let mut answer =
+                contents
+                    .leases
+                    .answer(&contents.resolvers, question, &asker, &mut made)?;
+            let sealed = answer
+                .lease
+                .and_then(|id| contents.leases.find(id)?.sealed.clone());
+            if question.resolver == ResolverKind::Secret {
+                answer.outputs.insert("value".to_owned(), sealed.into());
+            }
+            Ok::<_, nimbus_resolvers::ResolverError>(answer)
+        });
+        Ok(answer?)
+    }
+
+    async fn settle(
+        &self,
+        environment: EnvironmentName,
+        run: RunId,
+        units: &BTreeMap<ComponentName, Settlement>,
+    ) -> Result<()> {
+        for (component, settlement) in units {
+            let unit = self.lease_unit(environment, component);
+            let has_some =
+                |contents: &WorldContents| contents.leases.of_unit(&unit).next().is_some();
+            if !self.world.read(has_some) {
+                continue;
+            }
+            self.crash.write().await;
+            self.world
+                .change(|contents| contents.leases.settle(&unit, run.0.into(), *settlement));
+        }
+        Ok(())
+    }
+
+    async fn give_back(
+        &self,
+        _: EnvironmentName,
+        holder: LeaseHolder,
+        leases: &[uuid::Uuid],
+    ) -> Result<()> {
+        self.crash.write().await;
+        self.world
+            .change(|contents| contents.leases.give_back(holder, leases));
+        Ok(())
+    }
+
+    async fn contract(
+        &self,
+        _: EnvironmentName,
+        component: &ComponentName,
+    ) -> Result<Option<UnitContract>> {
+        let contract = self
+            .world
+            .read(|contents| contents.contracts.get(component).cloned());
+        Ok(contract.map(|parameters| UnitContract {
+            parameters,
+            rules: Vec::new(),
+        }))
+    }
+
+    async fn held(&self, environment: EnvironmentName) -> Result<Vec<ResolverLease>> {
+        let environment = environment.to_string();
+        Ok(self.world.read(|contents| {
+            let live = contents.leases.live();
+            live.filter(|one| one.unit.environment == environment)
+                .cloned()
+                .collect()
+        }))
     }
 }

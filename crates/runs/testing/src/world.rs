@@ -10,6 +10,7 @@ use nimbus_orchestrator::{
     ConfigOverrides, DigestKey, Manifest, RollbackTrigger, RunEvent, RunId, TemplateLibrary,
     UnitMemory, VersionRecord,
 };
+use nimbus_resolvers::{LeaseRegister, ParameterContract, ResolverSettings};
 use nimbus_runs::ports::{GateSignature, LoadedManifest, RunClock, RunPorts};
 use nimbus_runs::{RunRecord, UnitJob};
 use parking_lot::Mutex;
@@ -18,8 +19,11 @@ use crate::crash::Crash;
 use crate::engine::MemoryEngine;
 use crate::ports::MemoryPort;
 
+/// Manifests that were parsed, by their text. Tests of every crash point load the same few for every attempt.
+static PARSED: Mutex<BTreeMap<String, LoadedManifest>> = Mutex::new(BTreeMap::new());
+
 /// Everything that is recorded or deployed.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordedWorld(Arc<Mutex<WorldContents>>);
 
 /// See [`RecordedWorld`].
@@ -36,6 +40,8 @@ pub struct WorldContents {
     pub versions: BTreeMap<EnvironmentName, Vec<VersionRecord>>,
     pub signatures: BTreeMap<EnvironmentName, BTreeMap<String, GateSignature>>,
     pub units: BTreeMap<UnitName, RecordedUnit>,
+    /// Units whose resources are others than is recorded, as a look finds them.
+    pub drifted: BTreeMap<UnitName, BTreeMap<String, String>>,
     /// What units were before a run touched them.
     pub kept: BTreeMap<(RunId, UnitName), RecordedUnit>,
     /// Components whose work goes wrong.
@@ -45,6 +51,13 @@ pub struct WorldContents {
     pub jobs: Vec<UnitJob>,
     /// How many values were made up.
     pub made_up: u64,
+    /// How resolvers are configured, and what they have leased.
+    pub resolvers: ResolverSettings,
+    pub leases: LeaseRegister,
+    /// What components say of their parameters.
+    pub contracts: BTreeMap<ComponentName, ParameterContract>,
+    /// The account of the credentials at hand. Programs talk to AWS if there is one.
+    pub account: Option<String>,
 }
 
 /// What is deployed of a unit, and what it was.
@@ -107,14 +120,20 @@ impl RecordedWorld {
     }
 
     pub(crate) fn manifest(&self) -> nimbus_core::Result<LoadedManifest> {
-        let text = self.0.lock().manifest.clone();
+        let text = self.read(|contents| contents.manifest.clone());
+        let known = PARSED.lock().get(&text).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let document = Document::parse("Deployment_Manifest.yaml", &text)?;
         let manifest = Manifest::read(&document)?;
-        Ok(LoadedManifest {
+        let loaded = LoadedManifest {
             manifest,
             document,
             overrides: ConfigOverrides::default(),
-        })
+        };
+        PARSED.lock().insert(text, loaded.clone());
+        Ok(loaded)
     }
 
     /// The ports of a process over this world. Locks of a process that crashed are free.
@@ -138,6 +157,7 @@ impl RecordedWorld {
                 crash: crash.clone(),
             }),
             values: Box::new(port()),
+            resolvers: Box::new(port()),
             accounts: Box::new(port()),
             checks: Box::new(port()),
             clock: Box::new(FixedRunClock),

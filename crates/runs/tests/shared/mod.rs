@@ -5,10 +5,12 @@
     reason = "helpers of tests fail like tests, and not every test needs all of them"
 )]
 
+pub(crate) mod interrupting;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nimbus_core::{EnvironmentName, Error};
+use nimbus_core::{ComponentName, EnvironmentName, Error, UnitName};
 use nimbus_orchestrator::{
     CheckStatus, LastOutcome, OnFailure, RollbackTrigger, RunAction, RunId, RunResult, UnitState,
     progress_of,
@@ -16,8 +18,7 @@ use nimbus_orchestrator::{
 use nimbus_runs::{
     EventBus, FinishedRun, ResumeRequest, RunChoices, RunRequest, RunSession, resume,
 };
-use nimbus_runs_testing::{Crash, RecordedWorld};
-use tokio_util::sync::CancellationToken;
+use nimbus_runs_testing::{Crash, RecordedWorld, WorldContents};
 
 pub(crate) const DEV: EnvironmentName = EnvironmentName::DEV;
 
@@ -77,7 +78,7 @@ pub(crate) async fn start(
         session
             .plan()
             .await?
-            .carry_out(bus, CancellationToken::new())
+            .carry_out(bus, crash.stop_token())
             .await
     });
     ended(work, crash).await
@@ -92,7 +93,7 @@ pub(crate) async fn go_on(world: &RecordedWorld, run: RunId, crash: &Crash) -> O
     };
     let work = Box::pin(async {
         let planned = resume(ports, resumption, "test", None).await?;
-        planned.carry_out(bus, CancellationToken::new()).await
+        planned.carry_out(bus, crash.stop_token()).await
     });
     ended(work, crash).await
 }
@@ -121,15 +122,18 @@ pub(crate) struct Ending {
 }
 
 pub(crate) fn ending(world: &RecordedWorld) -> Ending {
-    let contents = world.contents();
+    world.read(ending_of)
+}
+
+fn ending_of(contents: &WorldContents) -> Ending {
     let (_, (_, events)) = contents.runs.last_key_value().unwrap();
     let progress = progress_of(events);
     let trigger = events.iter().rev().find_map(|event| match event {
         nimbus_orchestrator::RunEvent::Run { trigger, .. } => *trigger,
         _ => None,
     });
-    let state_of = |name: &str, number: usize| {
-        let unit = &contents.units[&nimbus_core::UnitName::new(&"D1".parse().unwrap(), name, DEV)];
+    let state_of = |name: &ComponentName, number: usize| {
+        let unit = &contents.units[&UnitName::new(&"D1".parse().unwrap(), name, DEV)];
         unit.history[number - 1].clone()
     };
     let versions = contents.versions.get(&DEV).cloned().unwrap_or_default();

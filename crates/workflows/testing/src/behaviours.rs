@@ -1,6 +1,9 @@
 //! The suite: what every runtime does. One function is one behaviour; [`suite!`](crate::suite) makes
 //! tests of them.
 
+mod cancelling;
+mod restarts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +15,15 @@ use serde_json::{Value, json};
 
 use crate::rig::{Code, Rig, eventually};
 use crate::script::{Act, Scripted, Work};
+
+pub use cancelling::{
+    cancelling_a_wait_undoes, cancelling_parallel_steps_undoes_them, cancelling_reaches_children,
+};
+pub use restarts::{
+    a_worker_that_is_killed_in_a_step_repeats_only_that,
+    a_worker_that_is_killed_while_waiting_goes_on,
+    changed_code_is_noticed_and_the_right_code_goes_on,
+};
 
 /// One test for each behaviour. `$rig` is an async function that gets the behaviour's name and returns
 /// a rig, or nothing where the runtime's tools are missing.
@@ -279,61 +291,6 @@ pub async fn a_signal_that_comes_early_is_kept(rig: &dyn Rig) {
     );
 }
 
-pub async fn cancelling_a_wait_undoes(rig: &dyn Rig) {
-    let (control, _worker) = (rig.control(), rig.worker(Code::Original).await);
-    let mut flows = Vec::new();
-    for (name, wait) in [
-        ("waits", receive("approval", None)),
-        ("sleeps", Act::Sleep { millis: 600_000 }),
-    ] {
-        let acts = [work(name), wait, work("never")];
-        let flow = start(&control, name, &acts).await;
-        eventually("it waits", async || {
-            rig.effects().count(&format!("end {name}")) == 1
-        })
-        .await;
-        control.cancel(&flow).await.expect("cancelled");
-        control.cancel(&flow).await.expect("twice is once");
-        flows.push(flow);
-    }
-    for flow in flows {
-        assert_eq!(ended(&control, &flow).await, FlowState::Cancelled);
-        control
-            .cancel(&flow)
-            .await
-            .expect("nothing happens to one that ended");
-    }
-    assert_eq!(rig.effects().count("begin never"), 0);
-    let mut undone = rig.effects().of("undo");
-    undone.sort();
-    assert_eq!(undone, ["sleeps", "waits"]);
-    let nobody = control.cancel(&id("nobody")).await;
-    assert_eq!(
-        nobody.expect_err("nobody").code(),
-        ErrorCode::WORKFLOW_UNKNOWN
-    );
-}
-
-pub async fn cancelling_parallel_steps_undoes_them(rig: &dyn Rig) {
-    let (control, _worker) = (rig.control(), rig.worker(Code::Original).await);
-    let works = ["a", "b"].map(|name| Work {
-        listens: true,
-        ..Work::gated(name, "never")
-    });
-    let acts = [work("first"), Act::All(works.to_vec()), work("never")];
-    let flow = start(&control, "parallel", &acts).await;
-    for name in ["a", "b"] {
-        begun(rig, name, 1).await;
-    }
-    control.cancel(&flow).await.expect("cancelled");
-    assert_eq!(ended(&control, &flow).await, FlowState::Cancelled);
-    let mut told = rig.effects().of("told");
-    told.sort();
-    assert_eq!(told, ["a", "b"], "running steps learn of it");
-    assert_eq!(rig.effects().of("undo"), ["b", "a", "first"]);
-    assert_eq!(rig.effects().count("begin never"), 0);
-}
-
 pub async fn children_give_their_results_and_failures(rig: &dyn Rig) {
     let (control, _worker) = (rig.control(), rig.worker(Code::Original).await);
     let child = |suffix: &str, acts: &[Act]| Act::Child {
@@ -358,32 +315,6 @@ pub async fn children_give_their_results_and_failures(rig: &dyn Rig) {
             .contains("x failed")
     );
     assert_eq!(rig.effects().of("undo"), ["x", "inner", "outer"]);
-}
-
-pub async fn cancelling_reaches_children(rig: &dyn Rig) {
-    let (control, _worker) = (rig.control(), rig.worker(Code::Original).await);
-    let grandchild = Act::Child {
-        suffix: "b".to_owned(),
-        acts: vec![work("inner"), receive("approval", None)],
-    };
-    let child = Act::Child {
-        suffix: "a".to_owned(),
-        acts: vec![grandchild, work("never")],
-    };
-    let flow = start(&control, "family", &[work("outer"), child, work("never")]).await;
-    eventually("the grandchild waits", async || {
-        rig.effects().count("end inner") == 1
-    })
-    .await;
-    control.cancel(&flow).await.expect("cancelled");
-    assert_eq!(ended(&control, &flow).await, FlowState::Cancelled);
-    let inner = flow
-        .child("a")
-        .and_then(|child| child.child("b"))
-        .expect("a name");
-    assert_eq!(ended(&control, &inner).await, FlowState::Cancelled);
-    assert_eq!(rig.effects().of("undo"), ["inner", "outer"]);
-    assert_eq!(rig.effects().count("begin never"), 0);
 }
 
 pub async fn a_name_starts_once(rig: &dyn Rig) {
@@ -509,92 +440,4 @@ pub async fn schedules_start_pause_and_go(rig: &dyn Rig) {
         .await
         .expect_err("no such minute");
     assert_eq!(refused.code(), ErrorCode::WORKFLOW_INVALID);
-}
-
-pub async fn a_worker_that_is_killed_while_waiting_goes_on(rig: &dyn Rig) {
-    let (control, worker) = (rig.control(), rig.process(Code::Original).await);
-    let acts = [
-        work("a"),
-        work("mark"),
-        receive("approval", Some(50_000)),
-        Act::Sleep { millis: 100 },
-        work("b"),
-    ];
-    let flow = start(&control, "waits", &acts).await;
-    eventually("it waits", async || rig.effects().count("end mark") == 1).await;
-    worker.kill().await;
-    control
-        .signal(&flow, "approval", json!("yes"), None)
-        .await
-        .expect("sent while nobody runs");
-    let _worker = rig.process(Code::Original).await;
-    let expected = json!(["a", "mark", "yes", null, "b"]);
-    assert_eq!(ended(&control, &flow).await, FlowState::Succeeded(expected));
-    assert_eq!(
-        rig.effects().count("begin a"),
-        1,
-        "what was done is not done again"
-    );
-}
-
-pub async fn a_worker_that_is_killed_in_a_step_repeats_only_that(rig: &dyn Rig) {
-    let (control, worker) = (rig.control(), rig.process(Code::Original).await);
-    let gated = |name: &str| Work {
-        attempts: 3,
-        ..Work::gated(name, "go")
-    };
-    let acts = [work("a"), Act::All(vec![gated("b"), gated("c")]), work("d")];
-    let flow = start(&control, "killed", &acts).await;
-    for name in ["b", "c"] {
-        begun(rig, name, 1).await;
-    }
-    worker.kill().await;
-    rig.effects().open("go");
-    let _worker = rig.process(Code::Original).await;
-    let expected = json!(["a", ["b", "c"], "d"]);
-    assert_eq!(ended(&control, &flow).await, FlowState::Succeeded(expected));
-    let log = rig.effects();
-    let counts = ["begin a", "begin b", "begin c", "begin d"].map(|line| log.count(line));
-    assert_eq!(counts, [1, 2, 2, 1]);
-    let keys = log.of("key b");
-    assert_eq!(
-        keys,
-        [keys[0].clone(), keys[0].clone()],
-        "both attempts have one key"
-    );
-}
-
-pub async fn changed_code_is_noticed_and_the_right_code_goes_on(rig: &dyn Rig) {
-    let (control, worker) = (rig.control(), rig.process(Code::Original).await);
-    let acts = [
-        work("a"),
-        work("mark"),
-        receive("approval", None),
-        work("b"),
-    ];
-    let flow = start(&control, "changed", &acts).await;
-    eventually("it waits", async || rig.effects().count("end mark") == 1).await;
-    worker.kill().await;
-    control
-        .signal(&flow, "approval", json!("yes"), None)
-        .await
-        .expect("sent");
-    let changed = rig.process(Code::Changed).await;
-    eventually("it is stuck", async || {
-        let record = control.status(&flow).await.expect("it is known");
-        matches!(record.state, FlowState::Stuck(_))
-    })
-    .await;
-    changed.kill().await;
-    let _worker = rig.process(Code::Original).await;
-    assert_eq!(
-        ended(&control, &flow).await,
-        FlowState::Succeeded(json!(["a", "mark", "yes", "b"]))
-    );
-    assert_eq!(rig.effects().count("begin a"), 1);
-    assert_eq!(
-        rig.effects().of("undo"),
-        Vec::<String>::new(),
-        "nothing was undone"
-    );
 }

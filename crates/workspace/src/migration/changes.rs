@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nimbus_core::{Error, ErrorCode, Result};
 use nimbus_disk::{layout, unreadable, unwritable};
@@ -51,7 +51,7 @@ impl MigrationChange {
                 let (from, to) = (root.join(from), root.join(to));
                 free(&to)?;
                 parent(&to)?;
-                fs::rename(&from, &to).map_err(|error| unwritable(&to, error))
+                nimbus_disk::rename(&from, &to).map_err(|error| unwritable(&to, error))
             }
             Self::Copy { from, to } => {
                 let to = root.join(to);
@@ -75,13 +75,37 @@ impl MigrationChange {
         }
     }
 
+    /// Whether everything that it names is below the root. A record is a file, and whoever can write it would move
+    /// and remove what the user can.
+    fn require_inside(&self) -> Result<()> {
+        let paths = match self {
+            Self::Move { from, to } | Self::Copy { from, to } => vec![from, to],
+            Self::Create { path, .. } | Self::Rewrite { path, .. } => vec![path],
+        };
+        let is_inside = |path: &Path| {
+            let mut parts = path.components();
+            parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        };
+        match paths.into_iter().find(|path| !is_inside(path)) {
+            None => Ok(()),
+            Some(path) => {
+                let message = format!(
+                    "the record of a migration names {}, which is not below its folder",
+                    path.display()
+                );
+                Err(Error::new(ErrorCode::OUTSIDE_PROJECT, message)
+                    .with_help("no migration writes such a record; do not use the workspace"))
+            }
+        }
+    }
+
     fn undo(&self, root: &Path) -> Result<()> {
         match self {
             Self::Move { from, to } => {
                 let (from, to) = (root.join(from), root.join(to));
                 free(&from)?;
                 parent(&from)?;
-                fs::rename(&to, &from).map_err(|error| unwritable(&from, error))
+                nimbus_disk::rename(&to, &from).map_err(|error| unwritable(&from, error))
             }
             // A backup does no harm, and throwing one away could.
             Self::Copy { .. } => Ok(()),
@@ -232,9 +256,21 @@ impl AppliedMigration {
         Err(Error::new(ErrorCode::MIGRATION_UNKNOWN, message))
     }
 
+    /// Refuses a record that names anything outside of its root.
+    ///
+    /// # Errors
+    ///
+    /// What it names, first.
+    pub fn require_inside(&self) -> Result<()> {
+        self.changes
+            .iter()
+            .try_for_each(MigrationChange::require_inside)
+    }
+
     /// Takes every change back, the last one first. Stops at the first that cannot be; those after
     /// it stay undone, and the command can be run again.
     pub fn undo(&self, root: &Path, record: &Path) -> Result<()> {
+        self.require_inside()?;
         let mut left = self.clone();
         while let Some(change) = left.changes.last() {
             if let Err(error) = change.undo(root) {
@@ -365,5 +401,47 @@ mod tests {
         let (path, record) = AppliedMigration::newest(root).unwrap();
         record.undo(root, &path).unwrap();
         assert!(root.join("old/a.txt").exists());
+    }
+
+    /// A record that somebody else wrote, in a folder that was unpacked.
+    #[test]
+    fn a_record_that_names_files_elsewhere_is_not_undone() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let secret = elsewhere.path().join("authorized_keys");
+        fs::write(&secret, "own").unwrap();
+        let hostile = [
+            MigrationChange::Create {
+                path: secret.clone(),
+                text: "own".to_owned(),
+            },
+            MigrationChange::Rewrite {
+                path: secret.clone(),
+                before: "evil".to_owned(),
+                after: "own".to_owned(),
+            },
+            MigrationChange::Move {
+                from: elsewhere.path().join("new"),
+                to: "old/a.txt".into(),
+            },
+            MigrationChange::Move {
+                from: "new".into(),
+                to: Path::new("../x").into(),
+            },
+        ];
+        for change in hostile {
+            let temp = root();
+            let record = AppliedMigration {
+                command: "migrate".to_owned(),
+                at: "2026-01-01T00:00:00Z".to_owned(),
+                undone: false,
+                changes: vec![change],
+                states: Vec::new(),
+            };
+            let path = record.keep(temp.path()).unwrap();
+            let error = record.undo(temp.path(), &path).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::OUTSIDE_PROJECT);
+            assert_eq!(fs::read(&secret).unwrap(), b"own");
+            assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+        }
     }
 }

@@ -18,8 +18,8 @@ fn a_resumed_run_does_what_is_left_and_can_undo_what_was_done_before() {
     ]);
     let mut run = run(OnFailure::Rollback, 10).after(earlier);
     assert_eq!(run.begin(), start(&["b", "c"]), "b did not end");
-    run.unit_ended("c", UnitOutcome::Succeeded);
-    let mut next = run.unit_ended("b", failed());
+    run.unit_ended(&name("c"), UnitOutcome::Succeeded);
+    let mut next = run.unit_ended(&name("b"), failed());
     let mut order = Vec::new();
     while let [RunCommand::RollBack(name)] = next.as_slice() {
         order.push(name.clone());
@@ -32,14 +32,14 @@ fn a_resumed_run_does_what_is_left_and_can_undo_what_was_done_before() {
 fn an_interrupted_rollback_goes_on_as_a_rollback() {
     let mut first = run(OnFailure::Rollback, 1);
     first.begin();
-    first.unit_ended("a", UnitOutcome::Succeeded);
+    first.unit_ended(&name("a"), UnitOutcome::Succeeded);
     assert_eq!(
-        first.unit_ended("b", failed()),
+        first.unit_ended(&name("b"), failed()),
         [RunCommand::RollBack(name("b"))]
     );
     assert_eq!(first.cancel(), []);
     assert_eq!(
-        first.rolled_back("b", Err("stopped".to_owned())),
+        first.rolled_back(&name("b"), Err("stopped".to_owned())),
         [RunCommand::Finish(RunResult::Interrupted)]
     );
     let earlier = EarlierAttempt {
@@ -53,11 +53,11 @@ fn an_interrupted_rollback_goes_on_as_a_rollback() {
     let mut second = run(OnFailure::Rollback, 1).after(earlier);
     assert_eq!(second.begin(), [RunCommand::RollBack(name("b"))]);
     assert_eq!(
-        second.rolled_back("b", Ok(())),
+        second.rolled_back(&name("b"), Ok(())),
         [RunCommand::RollBack(name("a"))]
     );
     assert_eq!(
-        second.rolled_back("a", Ok(())),
+        second.rolled_back(&name("a"), Ok(())),
         [RunCommand::Finish(RunResult::RolledBack)]
     );
 }
@@ -112,7 +112,7 @@ fn a_rollback_that_goes_on_leaves_alone_what_a_stuck_unit_needs() {
         assert_eq!(second.units()[unit], UnitState::Stuck { message });
     }
     assert_eq!(
-        second.rolled_back("x", Ok(())),
+        second.rolled_back(&name("x"), Ok(())),
         [RunCommand::Finish(RunResult::NeedsAttention)]
     );
 }
@@ -136,7 +136,7 @@ fn a_run_that_was_late_lets_what_had_begun_finish_and_starts_nothing_else() {
     let run = Run::new(graph, RunDirection::Forward, OnFailure::Automatic, 4);
     let mut run = run.after(late);
     assert_eq!(run.begin(), [RunCommand::Start("b".parse().unwrap())]);
-    let commands = run.unit_ended("b", UnitOutcome::Succeeded);
+    let commands = run.unit_ended(&name("b"), UnitOutcome::Succeeded);
     assert_eq!(commands, [RunCommand::RollBack("b".parse().unwrap())]);
     assert!(matches!(run.units()["c"], UnitState::NotStarted { .. }));
     assert_eq!(run.trigger(), Some(RollbackTrigger::Overtime));

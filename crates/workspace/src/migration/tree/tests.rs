@@ -108,7 +108,7 @@ fn a_tree_of_2_3_becomes_a_workspace_that_is_valid() {
     let findings = validate(&manifest, &library, &environments);
     assert!(findings.is_empty(), "{findings:?}");
     for stack in ["network", "web"] {
-        workspace.project_file(stack).unwrap();
+        workspace.project_file(&stack.parse().unwrap()).unwrap();
     }
     assert!(
         plan_tree(temp.path()).unwrap().is_empty(),

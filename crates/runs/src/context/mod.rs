@@ -1,30 +1,34 @@
 //! One deployment in one environment, for as long as a run lasts: its manifest as it was read under
 //! the lock, the ports, and what its units tell each other.
 //!
-//! Here a unit's configuration is resolved, its fingerprint taken and its operation handed to the
-//! engine. Outputs come from units that ran in this run, or else as recorded.
+//! Here a unit's operation is handed to the engine, and what came of it is remembered. What the unit
+//! is given (`inputs.rs`) comes from units that ran in this run, or else as recorded.
+
+mod inputs;
+mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use nimbus_core::{
     ComponentName, DeploymentId, EnvironmentName, Error, ErrorCode, Result, UnitName,
 };
 use nimbus_document::Document;
 use nimbus_orchestrator::{
-    ConfigOverrides, EnvironmentTarget, Fingerprint, FingerprintInput, LastOutcome, LookupValue,
-    Manifest, PulumiStack, RememberedRun, ResolvedUnitConfig, RunId, RunReason, UnitConfigValue,
-    UnitMemory, ValueLookup, ValueLookupError, resolve,
+    ConfigOverrides, EnvironmentTarget, LastOutcome, LookupValue, Manifest, ManifestSpot,
+    RememberedRun, RunId, RunReason, UnitConfigValue, UnitMemory,
 };
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
+use self::inputs::refuse_unknown;
+use crate::leases::{ShownLease, TakenLeases};
 use crate::ports::{LoadedManifest, RunPorts};
-use crate::rollback::RestoreTarget;
 use crate::unit::{
-    DeployedUnit, PreparedUnit, PreviewedUnit, Recovery, RestorePoint, UnitAddress, UnitFailure,
-    UnitJob, UnitOperation, UnitReport,
+    DeployedUnit, PreparedUnit, PreviewedUnit, Recovery, UnitAddress, UnitFailure, UnitJob,
+    UnitOperation, UnitReport,
 };
 
 /// What a deployment's units share during a run.
@@ -41,9 +45,15 @@ pub struct RunContext {
     /// How long a deploy of each component may take.
     limits: BTreeMap<ComponentName, Duration>,
     /// Outputs by component, of this run or as recorded.
-    outputs: Mutex<BTreeMap<ComponentName, BTreeMap<String, LookupValue>>>,
+    pub(crate) outputs: Mutex<BTreeMap<ComponentName, BTreeMap<String, LookupValue>>>,
     /// Components whose outputs are not known before they have run.
-    expected: Mutex<BTreeSet<ComponentName>>,
+    pub(crate) expected: Mutex<BTreeSet<ComponentName>>,
+    /// What resolvers answered each component.
+    shown: SyncMutex<BTreeMap<ComponentName, BTreeMap<String, ShownLease>>>,
+    /// Leases that were taken since it was loaded, to be given back if nothing comes of it.
+    taken: Arc<SyncMutex<Vec<Uuid>>>,
+    /// What is made up for components and no memory keeps yet, in the form in which memories do.
+    made: SyncMutex<BTreeMap<ComponentName, BTreeMap<String, String>>>,
 }
 
 impl RunContext {
@@ -85,6 +95,9 @@ impl RunContext {
             limits: BTreeMap::new(),
             outputs: Mutex::default(),
             expected: Mutex::default(),
+            shown: SyncMutex::default(),
+            taken: Arc::default(),
+            made: SyncMutex::default(),
         })
     }
 
@@ -92,6 +105,19 @@ impl RunContext {
     pub(crate) fn within(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
+    }
+
+    /// An error that points to its place in the manifest, or in the file that overrides it.
+    pub(crate) fn pointed(
+        &self,
+        spot: Option<&ManifestSpot>,
+        code: ErrorCode,
+        message: String,
+    ) -> Error {
+        match spot {
+            Some(spot) => self.overrides.point(spot, &self.document, code, message),
+            None => Error::new(code, message),
+        }
     }
 
     pub(crate) fn recovering(mut self, recovery: Recovery) -> Self {
@@ -115,6 +141,35 @@ impl RunContext {
         &self.manifest.metadata.id
     }
 
+    /// What resolvers answered a component, in the order of the questions.
+    pub(crate) fn shown_leases(&self, component: &ComponentName) -> Vec<ShownLease> {
+        let shown = self.shown.lock();
+        let of_unit = shown.get(component);
+        of_unit
+            .into_iter()
+            .flat_map(|of_unit| of_unit.values().cloned())
+            .collect()
+    }
+
+    /// The leases that are taken through this context, to be given back if nothing comes of it.
+    pub(crate) fn taken_leases(&self) -> TakenLeases {
+        TakenLeases {
+            ports: Arc::clone(&self.ports),
+            environment: self.environment,
+            leases: Arc::clone(&self.taken),
+        }
+    }
+
+    /// What is made up for a component and no memory keeps yet, by name and parameters.
+    pub(crate) fn made_up(&self, component: &ComponentName) -> BTreeMap<String, String> {
+        self.made.lock().get(component).cloned().unwrap_or_default()
+    }
+
+    /// From now on a component has these values where its memory keeps none.
+    pub(crate) fn make_up(&self, component: &ComponentName, made: BTreeMap<String, String>) {
+        self.made.lock().insert(component.clone(), made);
+    }
+
     pub(crate) fn target(&self) -> Option<&EnvironmentTarget> {
         self.manifest.environments.get(&self.environment)
     }
@@ -135,7 +190,14 @@ impl RunContext {
     /// What a deploy of this unit would be given now.
     pub async fn prepare(&self, component: &ComponentName) -> Result<PreparedUnit> {
         let mut memory = self.memory(component).await?;
+        let kept: BTreeSet<String> = memory.made.keys().cloned().collect();
+        for (name, made) in self.made_up(component) {
+            memory.made.entry(name).or_insert(made);
+        }
         let resolution = self.resolve(component, &mut memory).await?;
+        let mut made = memory.made.clone();
+        made.retain(|name, _| !kept.contains(name));
+        self.make_up(component, made);
         let fingerprint = self.fingerprint(component, &resolution).await?;
         let state = self.state_version(component).await?;
         Ok(PreparedUnit {
@@ -177,6 +239,11 @@ impl RunContext {
         };
         memory.last_run = Some(begun.clone());
         self.remember(&component, &memory).await?;
+        let parameters = self.parameters(&component, &config);
+        self.ports
+            .resolvers
+            .keep_parameters(self.environment, &component, &parameters)
+            .await?;
         let job = self.job(&component, UnitOperation::Deploy, config);
         let report = self.ports.engine.run(&job).await?;
         memory.last_run = Some(RememberedRun {
@@ -271,74 +338,6 @@ impl RunContext {
             self.remember(component, &memory).await?;
         }
         Ok(memory)
-    }
-
-    /// Returns a unit to an earlier state. From then on it is remembered as what it was made from
-    /// in that state, so that its next deploy says what it would apply again.
-    pub async fn restore(
-        &self,
-        component: &ComponentName,
-        target: RestoreTarget,
-    ) -> Result<UnitReport, UnitFailure> {
-        let mut memory = self.distrust(component).await?;
-        let operation = UnitOperation::Restore(target.point);
-        let job = self.job(component, operation, BTreeMap::new());
-        let report = self.ports.engine.run(&job).await?;
-        memory.last_run = self.restored(memory.last_run, target, report.resources);
-        if let Some(last) = memory
-            .last_run
-            .as_mut()
-            .filter(|last| last.outcome.is_whole())
-        {
-            last.state = self.left_state(component).await;
-        }
-        self.remember(component, &memory).await?;
-        Ok(report)
-    }
-
-    /// What is remembered of a unit that was returned to an earlier state.
-    fn restored(
-        &self,
-        last: Option<RememberedRun>,
-        target: RestoreTarget,
-        resources: u64,
-    ) -> Option<RememberedRun> {
-        let rolled_back = |last: Option<RememberedRun>, made_from| RememberedRun {
-            outcome: LastOutcome::RolledBack,
-            drifted: false,
-            seconds: last.as_ref().map_or(0, |last| last.seconds),
-            resources,
-            fingerprint: made_from,
-            state: None,
-            stack: last.as_ref().and_then(|last| last.stack.clone()),
-            run: self.run,
-            // Kept: an attempt that dies here restores again, and must come to the same end.
-            before: last.and_then(|last| last.before),
-        };
-        match target.point {
-            RestorePoint::Nothing => None,
-            RestorePoint::Version(_) => Some(rolled_back(last, target.made_from)),
-            RestorePoint::BeforeRun(run) => {
-                let last = last?;
-                if last.run > Some(run) {
-                    // A later run touched it too, and what it was made from before the earlier one
-                    // is not remembered. The next deploy runs it.
-                    return None;
-                }
-                if last.run != Some(run) {
-                    // Not touched by that run, or remembered before runs were named: not trusted.
-                    return Some(last);
-                }
-                let before = last.before.as_deref()?;
-                if before.outcome.is_whole() {
-                    let made_from = before.fingerprint.clone();
-                    Some(rolled_back(Some(last), made_from))
-                } else {
-                    // Back to what was half done before the run began.
-                    Some(before.clone())
-                }
-            }
-        }
     }
 
     /// Why a deploy would run this unit now; `None` if it would be skipped.
@@ -441,132 +440,6 @@ impl RunContext {
             },
         }
     }
-
-    /// What the units that this run looked at have, under the names by which programs refer to them.
-    async fn neighbours(&self) -> BTreeMap<PulumiStack, BTreeMap<String, LookupValue>> {
-        let outputs = self.outputs.lock().await;
-        let named = outputs.iter().map(|(component, outputs)| {
-            let stack = self.manifest.pulumi_stack(component, self.environment);
-            (stack, outputs.clone())
-        });
-        named.collect()
-    }
-
-    async fn resolve(
-        &self,
-        component: &ComponentName,
-        memory: &mut UnitMemory,
-    ) -> Result<ResolvedUnitConfig> {
-        let entry = self.manifest.stacks.get(component);
-        let config = entry.and_then(|entry| entry.config.get(&self.environment));
-        let config = config.cloned().unwrap_or_default();
-        let lookups = UnitLookups {
-            context: self,
-            memory: Mutex::new(std::mem::take(memory)),
-        };
-        let resolved = resolve(&config, &lookups).await;
-        *memory = lookups.memory.into_inner();
-        let mut resolution = resolved.map_err(|error| {
-            let message = format!("stack {component}, {}: {error}", self.environment);
-            let spot = error.spot(component, self.environment);
-            let code = ErrorCode::RESOLUTION_FAILED;
-            self.overrides
-                .point(&spot, &self.document, code, message)
-                .with_help("correct the placeholder, or deploy what it refers to first")
-        })?;
-        let namespace = self.manifest.namespace(component);
-        let namespaced = |(key, value): (String, UnitConfigValue)| {
-            let key = if key.contains(':') {
-                key
-            } else {
-                format!("{namespace}:{key}")
-            };
-            (key, value)
-        };
-        resolution.config = resolution.config.into_iter().map(namespaced).collect();
-        if let Some(target) = self.target().filter(|target| !target.region.is_empty()) {
-            let region = UnitConfigValue::Known {
-                value: target.region.clone().into(),
-                secret: false,
-            };
-            let config = &mut resolution.config;
-            config.entry("aws:region".to_owned()).or_insert(region);
-        }
-        Ok(resolution)
-    }
-
-    async fn fingerprint(
-        &self,
-        component: &ComponentName,
-        resolution: &ResolvedUnitConfig,
-    ) -> Result<Fingerprint> {
-        let mut fingerprint = Fingerprint::default();
-        let components = &self.ports.components;
-        components.add_program(component, &mut fingerprint).await?;
-        let key = &self.ports.key;
-        for (name, value) in &resolution.config {
-            let input = FingerprintInput::Config(name.clone());
-            match value.fingerprint_text() {
-                Some(text) => fingerprint.add_private(key, input, text),
-                None => fingerprint.add_unknown(input),
-            }
-        }
-        for (placeholder, value) in &resolution.lookups {
-            let input = match placeholder.strip_prefix("{{RUNTIME:env:") {
-                Some(_) => FingerprintInput::Environment(placeholder.clone()),
-                None => FingerprintInput::Resolved(placeholder.clone()),
-            };
-            match value.fingerprint_text() {
-                Some(text) => fingerprint.add_private(key, input, text),
-                None => fingerprint.add_unknown(input),
-            }
-        }
-        self.add_references(component, &mut fingerprint).await?;
-        for (tool, version) in self.ports.engine.versions() {
-            fingerprint.add(FingerprintInput::Version(tool), version);
-        }
-        Ok(fingerprint)
-    }
-
-    /// A program that existed before its deployment reads the stacks that it needs by itself, and nobody
-    /// sees which of their outputs. So all of them count.
-    async fn add_references(
-        &self,
-        component: &ComponentName,
-        fingerprint: &mut Fingerprint,
-    ) -> Result<()> {
-        let entry = self.manifest.stacks.get(component);
-        let Some(entry) = entry.filter(|entry| entry.pulumi.is_some()) else {
-            return Ok(());
-        };
-        for needed in &entry.dependencies {
-            if self.expected.lock().await.contains(needed) {
-                let all = FingerprintInput::UpstreamOutput(format!("{needed}:*"));
-                fingerprint.add_unknown(all);
-                continue;
-            }
-            for (name, value) in self.outputs_of(needed).await? {
-                let input = FingerprintInput::UpstreamOutput(format!("{needed}:{name}"));
-                match value.fingerprint_text() {
-                    Some(text) => fingerprint.add_private(&self.ports.key, input, text),
-                    None => fingerprint.add_unknown(input),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Outputs of a unit as this run left them, or as recorded.
-    pub async fn outputs_of(
-        &self,
-        component: &ComponentName,
-    ) -> Result<BTreeMap<String, LookupValue>> {
-        if let Some(known) = self.outputs.lock().await.get(component) {
-            return Ok(known.clone());
-        }
-        let recorded = self.ports.engine.outputs(&self.address(component)).await?;
-        Ok(recorded.unwrap_or_default())
-    }
 }
 
 /// What is remembered of the time before a run. An attempt that goes on with the same run finds its
@@ -597,80 +470,5 @@ pub(crate) fn allow(manifest: &Manifest, environment: EnvironmentName) -> Result
                 .with_help(format!("nimbus enable-environment {id} {environment}")))
         }
         None => Err(manifest.unknown_environment(environment)),
-    }
-}
-
-/// Only a preview may work with what is not known yet. A program that is deployed with it would make
-/// real things of the protocol's word for "unknown".
-fn refuse_unknown(
-    component: &ComponentName,
-    config: &BTreeMap<String, UnitConfigValue>,
-) -> Result<()> {
-    let unknown = |value: &UnitConfigValue| matches!(value, UnitConfigValue::Unknown);
-    let mut keys = config.iter().filter(|(_, value)| unknown(value));
-    let Some((key, _)) = keys.next() else {
-        return Ok(());
-    };
-    let message = format!("{component} would be deployed without knowing {key}");
-    let help = format!("deploy what {key} refers to first, then {component} again");
-    Err(Error::new(ErrorCode::RESOLUTION_FAILED, message).with_help(help))
-}
-
-/// Answers the lookups of one unit.
-struct UnitLookups<'a> {
-    context: &'a RunContext,
-    memory: Mutex<UnitMemory>,
-}
-
-#[async_trait]
-impl ValueLookup for UnitLookups<'_> {
-    async fn output(&self, component: &str, output: &str) -> Result<LookupValue, ValueLookupError> {
-        // What cannot be a component's name has no outputs.
-        let Ok(component) = component.parse::<ComponentName>() else {
-            return Ok(LookupValue::Absent);
-        };
-        if self.context.expected.lock().await.contains(&component) {
-            return Ok(LookupValue::Unknown);
-        }
-        let outputs = self.context.outputs_of(&component).await;
-        let outputs = outputs.map_err(|error| ValueLookupError {
-            message: error.to_string(),
-        })?;
-        let found = outputs.get(output).cloned();
-        // Recorded outputs are asked for once: a backend may be far away.
-        let mut known = self.context.outputs.lock().await;
-        known.entry(component).or_insert(outputs);
-        drop(known);
-        Ok(found.unwrap_or(LookupValue::Absent))
-    }
-
-    async fn aws(
-        &self,
-        query: &str,
-        parameters: &[String],
-    ) -> Result<LookupValue, ValueLookupError> {
-        let target = self.context.target();
-        let region = target.map_or("", |target| target.region.as_str());
-        let values = &self.context.ports.values;
-        values.aws(region, query, parameters).await
-    }
-
-    async fn calculate(
-        &self,
-        function: &str,
-        parameters: &[String],
-    ) -> Result<LookupValue, ValueLookupError> {
-        let mut memory = self.memory.lock().await;
-        let values = &self.context.ports.values;
-        values.calculate(function, parameters, &mut memory).await
-    }
-
-    async fn env(&self, variable: &str) -> Result<LookupValue, ValueLookupError> {
-        self.context.ports.values.env(variable).await
-    }
-
-    async fn secret(&self, name: &str) -> Result<LookupValue, ValueLookupError> {
-        let environment = self.context.environment;
-        self.context.ports.values.secret(environment, name).await
     }
 }

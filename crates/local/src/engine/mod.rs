@@ -1,34 +1,32 @@
 //! A unit on the embedded engine.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod recovery;
+mod restore;
+mod time_limit;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use nimbus_core::{ComponentName, Error, ErrorCode, Result, StackOperation};
-use nimbus_engine_backend::{
-    BackendError, DeclaredSecrets, Environment, Keyring, Owner, SessionRequest, UpdateKind,
-    passphrase,
-};
-use nimbus_engine_model::{OperationKind, Snapshot, StepOp, Urn};
+use nimbus_engine_backend::{BackendError, EnvironmentVariables, Keyring, passphrase};
+use nimbus_engine_model::{Snapshot, StepOp};
 use nimbus_engine_operations::{
     Cancellation, EmbeddedEngine, Engine, GivenConfig, NeighbourOutputs, OfficialEngine,
-    OperationAction, OperationMode, OperationReport, OperationRequest, PolicyPackRequest,
-    Processes, ProgramNetwork, RunOptions, SandboxSettings, StackAccess, StackLocation,
-    announce_recovery, stack_outputs,
+    OperationOptions, OperationReport, OperationRequest, PolicyPackRequest, Processes,
+    ProgramNetwork, SandboxSettings, StackAccess, StackLocation, StateLocation, stack_outputs,
 };
 use nimbus_engine_ports::{EventSink, ProviderHost};
 use nimbus_orchestrator::{
-    Fingerprint, FingerprintInput, LookupValue, NetworkAccess, RollbackTrigger, UnitConfigValue,
+    Fingerprint, FingerprintInput, LookupValue, NetworkAccess, UnitConfigValue,
 };
 use nimbus_runs::ports::UnitEngine;
-use nimbus_runs::{
-    Recovery, RestorePoint, UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport,
-};
+use nimbus_runs::{UnitAddress, UnitFailure, UnitJob, UnitOperation, UnitReport};
 use nimbus_workspace::{Workspace, add_program};
 use serde_json::Value;
 
+use self::time_limit::{in_time, too_late};
 use crate::conversion::{UNKNOWN_TEXT, lookup_values, property_values};
 use crate::failures::FailureWatch;
 use crate::kept_states::{self, KeptStates};
@@ -39,10 +37,10 @@ pub type UnitEvents = Arc<dyn Fn(&ComponentName) -> Arc<dyn EventSink> + Send + 
 
 /// Where and how units run.
 pub(crate) struct LocalOptions {
-    /// Address of the state; that of a rehearsal must be another than the real one.
-    pub(crate) backend: String,
+    /// Where states are, and which may be opened; that of a rehearsal must be another than the real one.
+    pub(crate) states: StateLocation,
     /// Where passphrases are looked up, and storage that has no address.
-    pub(crate) environment: Environment,
+    pub(crate) environment: EnvironmentVariables,
     /// Where states of before a run are kept.
     pub(crate) kept: KeptStates,
     /// Stands in for every provider: a rehearsal.
@@ -133,11 +131,12 @@ impl LocalEngine {
         self
     }
 
+    /// Where a unit's state is.
     fn location(&self, unit: &UnitAddress) -> StackLocation {
+        let states = self.options.states.clone();
         StackLocation {
             directory: self.workspace.stack_source(&unit.component),
-            stack: unit.stack.to_string(),
-            backend: Some(self.options.backend.clone()),
+            ..states.stack(unit.stack.to_string())
         }
     }
 
@@ -148,6 +147,17 @@ impl LocalEngine {
             Err(BackendError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether there is nothing of a unit: no state, and no journal of an operation that died before it wrote
+    /// one. The first operation of a stack leaves such a journal without a state, and what it made is in
+    /// there alone.
+    async fn is_untouched(&self, location: &StackLocation) -> Result<bool> {
+        if self.recorded(location).await?.is_some() {
+            return Ok(false);
+        }
+        let access = self.access(location).await?;
+        Ok(access.stack().interrupted().await?.is_none())
     }
 
     /// Rules say what may be made. What takes away or goes back is not held up by them.
@@ -177,50 +187,51 @@ impl LocalEngine {
     }
 
     fn engine(&self, request: &OperationRequest, job: &UnitJob) -> Box<dyn Engine> {
-        let config = given(&job.config);
         let only_ours = matches!(
-            request.action,
-            OperationAction::Restore(_) | OperationAction::Import(_)
+            request.operation,
+            StackOperation::Restore | StackOperation::Import
         ) || request.options.clear_pending_creates;
         if let Some(official) = self.official.as_ref().filter(|_| !only_ours) {
-            return Box::new(official.clone().given(config));
+            return Box::new(official.clone().given(given(&job.config)));
         }
-        let keyring = Arc::clone(&self.keyring);
-        let processes = Arc::clone(&self.processes) as _;
-        let engine = EmbeddedEngine::with_keys(keyring, processes).given(config);
-        Box::new(match request.action {
-            OperationAction::Update => engine.part_of_deployment(neighbours(job)),
-            OperationAction::Destroy
-            | OperationAction::Refresh
-            | OperationAction::Import(_)
-            | OperationAction::Restore(_) => engine,
+        let engine = self.embedded(job);
+        Box::new(match request.operation {
+            StackOperation::Update => engine.part_of_deployment(neighbours(job)),
+            StackOperation::Destroy
+            | StackOperation::Refresh
+            | StackOperation::Import
+            | StackOperation::Restore => engine,
         })
     }
 
-    /// Runs one operation of the engine.
+    fn embedded(&self, job: &UnitJob) -> EmbeddedEngine {
+        let keyring = Arc::clone(&self.keyring);
+        let processes = Arc::clone(&self.processes) as _;
+        EmbeddedEngine::with_keys(keyring, processes).given(given(&job.config))
+    }
+
+    /// Runs one operation of the engine. What all operations of this run have in common is added to
+    /// `asked`.
     async fn operate(
         &self,
         job: &UnitJob,
-        action: OperationAction,
-        mode: OperationMode,
+        operation: StackOperation,
+        asked: OperationOptions,
     ) -> Result<OperationEffects, UnitFailure> {
-        let location = self.location(&job.unit);
-        let options = RunOptions {
-            parallel: self.options.parallel,
-            allow_mass_removal: self.options.allow_mass_removal,
-            transpile_only: self.options.transpile_only,
-            policy_packs: self.policy_packs(job.operation),
-            sandbox: self.sandbox_of(job),
-            ..self
-                .recovery_options(job.recovery, &location, &action, mode)
-                .await?
-        };
         let mut request = OperationRequest {
-            location,
-            action,
-            mode,
-            options,
+            location: self.location(&job.unit),
+            operation,
+            options: OperationOptions {
+                parallel: self.options.parallel,
+                allow_mass_removal: self.options.allow_mass_removal,
+                transpile_only: self.options.transpile_only,
+                policy_packs: self.policy_packs(job.operation),
+                sandbox: self.sandbox_of(job),
+                ..asked
+            },
         };
+        let recovered = self.recover(&mut request, job).await;
+        recovered.map_err(UnitFailure::of_recovery)?;
         request.options.refresh |= job.look_first && job.operation == UnitOperation::Deploy;
         let engine = self.engine(&request, job);
         let watch = FailureWatch::new((self.events)(&job.unit.component));
@@ -232,7 +243,7 @@ impl LocalEngine {
             Some(limit) => too_late(&job.unit.component, limit, &error),
             None => UnitFailure {
                 trigger: watch.trigger(&error),
-                error: in_words_of_a_run(error),
+                ..UnitFailure::from(in_words_of_a_run(error))
             },
         };
         let mut report = ended.map_err(failed)?;
@@ -244,164 +255,18 @@ impl LocalEngine {
             Err(error) => Err(failed(error)),
         }
     }
-
-    /// What an interrupted operation left open is looked up; what undoes looks by itself, for it comes
-    /// right after a failure. Creates are refused until a person has looked: a refresh finds one only
-    /// where its object is known by its name, and the operation that goes on without it makes another.
-    async fn recovery_options(
-        &self,
-        recovery: Recovery,
-        location: &StackLocation,
-        action: &OperationAction,
-        mode: OperationMode,
-    ) -> Result<RunOptions> {
-        let mut options = RunOptions::default();
-        let undoes = matches!(
-            action,
-            OperationAction::Restore(_) | OperationAction::Destroy
-        );
-        if mode == OperationMode::Preview || !(recovery.look_up || undoes) {
-            return Ok(options);
-        }
-        let open = self.unfinished(location).await?;
-        if open.is_empty() {
-            return Ok(options);
-        }
-        options.refresh = true;
-        options.clear_pending_creates = recovery.forget_creates;
-        let creates: Vec<_> = open
-            .iter()
-            .filter(|(kind, _)| *kind == OperationKind::Creating)
-            .map(|(_, urn)| urn.to_string())
-            .collect();
-        if creates.is_empty() || recovery.forget_creates {
-            return Ok(options);
-        }
-        let message = format!(
-            "nobody knows whether these were created: {}",
-            creates.join(", ")
-        );
-        Err(Error::new(ErrorCode::OUTCOMES_UNKNOWN, message).with_help(
-            "look for them in the cloud; import what is there with `nimbus program import`, then \
-             run `nimbus resume` with --forget-creates",
-        ))
-    }
-
-    /// Brings a state up to date with the journal of an operation that died. What is kept of a unit
-    /// before a run has to have all that is there, or going back would delete what that operation
-    /// made.
-    async fn settle(&self, job: &UnitJob, access: &StackAccess) -> Result<()> {
-        let stack = access.stack();
-        if stack.interrupted().await?.is_none() {
-            return Ok(());
-        }
-        let request = SessionRequest {
-            kind: UpdateKind::Update,
-            owner: Owner::current("nimbus deploy"),
-            keyring: Arc::clone(&access.keyring),
-            secrets: DeclaredSecrets::Nothing,
-            expected: None,
-        };
-        let session = stack.begin(request).await?;
-        announce_recovery(
-            (self.events)(&job.unit.component).as_ref(),
-            session.recovered(),
-        );
-        Ok(session.end().await?)
-    }
-
-    /// Acts of earlier operations whose outcome nobody knows.
-    async fn unfinished(&self, location: &StackLocation) -> Result<Vec<(OperationKind, Urn)>> {
-        let access = self.access(location).await?;
-        let stack = access.stack();
-        if !stack.exists().await? {
-            return Ok(Vec::new());
-        }
-        let recorded = stack.load_unverified().await?.snapshot.unwrap_or_default();
-        let pending = recorded.pending_operations.into_iter();
-        let mut open: Vec<_> = pending
-            .map(|operation| (operation.kind, operation.resource.urn.clone()))
-            .collect();
-        if let Some(report) = stack.interrupted().await? {
-            open.extend(report.unknown.into_iter().map(|act| (act.kind, act.urn)));
-        }
-        Ok(open)
-    }
-
-    /// Returns a unit to a recorded state and looks whether that is what is there now.
-    async fn put_back(&self, job: &UnitJob, target: Snapshot) -> Result<UnitReport, UnitFailure> {
-        let location = self.location(&job.unit);
-        // It did not exist and does not exist: there is no stack to be emptied.
-        if self.recorded(&location).await?.is_none() && target.resources.is_empty() {
-            return Ok(UnitReport::default());
-        }
-        let wanted = urns(&target);
-        let action = OperationAction::Restore(Box::new(target));
-        let report = self.operate(job, action, OperationMode::Apply).await?;
-        // An operation that went well is no proof: providers may take a wish and not fulfil it. So
-        // what is recorded is compared with what was wanted, and then with what is really there.
-        let recorded = self.recorded(&location).await?.unwrap_or_default();
-        let unproved = |what: String| {
-            let message = format!("{} was rolled back, but {what}", job.unit.component);
-            UnitFailure::from(Error::new(ErrorCode::ROLLBACK_UNPROVED, message))
-        };
-        if let Some(open) = recorded.pending_operations.first() {
-            let urn = &open.resource.urn;
-            return Err(unproved(format!("nobody knows what became of {urn}")));
-        }
-        let now = urns(&recorded);
-        if let Some(urn) = wanted.symmetric_difference(&now).next() {
-            return Err(unproved(format!("{urn} is not as it was")));
-        }
-        if !recorded.resources.is_empty() {
-            let look = self
-                .operate(job, OperationAction::Refresh, OperationMode::Preview)
-                .await?;
-            let look = look.report;
-            if look.has_changes() {
-                let changes = look.changes.iter().filter(|(op, _)| **op != StepOp::Same);
-                let count: usize = changes.map(|(_, count)| count).sum();
-                return Err(unproved(format!(
-                    "a refresh finds {count} resources that are not as recorded"
-                )));
-            }
-        }
-        Ok(report.into())
-    }
-
-    /// A state of a unit's history.
-    async fn historic(&self, job: &UnitJob, number: usize) -> Result<Snapshot> {
-        let access = self.access(&self.location(&job.unit)).await?;
-        let stack = access.stack();
-        let mut versions = stack.history().await?.into_iter();
-        let Some(version) = versions.find(|version| version.number == number) else {
-            let unit = &job.unit.unit;
-            let message = format!("the history of {unit} has no version {number}");
-            return Err(Error::new(ErrorCode::STATE_VERSION_UNKNOWN, message));
-        };
-        kept_states::open(&stack.version_bytes(&version).await?, &access.keyring)
-    }
-
-    /// Where a unit goes back to; `None` when the run never touched it.
-    async fn restore_target(&self, job: &UnitJob, point: RestorePoint) -> Result<Option<Snapshot>> {
-        match point {
-            RestorePoint::Nothing => Ok(Some(Snapshot::default())),
-            RestorePoint::Version(number) => self.historic(job, number).await.map(Some),
-            RestorePoint::BeforeRun(run) => {
-                let keyring = self.access(&self.location(&job.unit)).await?.keyring;
-                let kept = &self.options.kept;
-                kept.find(run, &job.unit.unit, &keyring).await
-            }
-        }
-    }
 }
 
 #[async_trait]
 impl UnitEngine for LocalEngine {
     async fn run(&self, job: &UnitJob) -> Result<UnitReport, UnitFailure> {
         let location = self.location(&job.unit);
-        let (action, mode) = match job.operation {
-            UnitOperation::Preview => (OperationAction::Update, OperationMode::Preview),
+        let mut options = OperationOptions::default();
+        let operation = match job.operation {
+            UnitOperation::Preview => {
+                options.dry_run = true;
+                StackOperation::Update
+            }
             UnitOperation::Deploy => {
                 // Before the engine starts: a rollback has to find it even if nothing else of this
                 // run survives.
@@ -409,30 +274,33 @@ impl UnitEngine for LocalEngine {
                 self.settle(job, &access).await?;
                 let kept = &self.options.kept;
                 kept.keep(job.run, &job.unit.unit, &access.stack()).await?;
-                (OperationAction::Update, OperationMode::Apply)
+                StackOperation::Update
             }
-            UnitOperation::Destroy if self.recorded(&location).await?.is_none() => {
+            UnitOperation::Destroy if self.is_untouched(&location).await? => {
                 return Ok(UnitReport::default());
             }
-            UnitOperation::Destroy => (OperationAction::Destroy, OperationMode::Apply),
-            UnitOperation::Refresh if self.recorded(&location).await?.is_none() => {
+            UnitOperation::Destroy => StackOperation::Destroy,
+            UnitOperation::Refresh if self.is_untouched(&location).await? => {
                 return Ok(UnitReport::default());
             }
-            UnitOperation::Refresh => (OperationAction::Refresh, OperationMode::Apply),
+            UnitOperation::Refresh => StackOperation::Refresh,
             UnitOperation::Restore(point) => {
                 return match self.restore_target(job, point).await? {
                     Some(target) => self.put_back(job, target).await,
                     // It failed before it was touched.
-                    None => Ok(UnitReport::default()),
+                    None => {
+                        self.refuse_unfinished(&location).await?;
+                        Ok(UnitReport::default())
+                    }
                 };
             }
         };
-        Ok(self.operate(job, action, mode).await?.into())
+        Ok(self.operate(job, operation, options).await?.into())
     }
 
     async fn outputs(&self, unit: &UnitAddress) -> Result<Option<BTreeMap<String, LookupValue>>> {
-        let recorded: Result<Option<Snapshot>, Error> = self.recorded(&self.location(unit)).await;
-        Ok(recorded?.map(|snapshot| lookup_values(&stack_outputs(&snapshot))))
+        let recorded = self.recorded(&self.location(unit)).await?;
+        Ok(recorded.map(|snapshot| lookup_values(&stack_outputs(&snapshot))))
     }
 
     async fn state_version(&self, unit: &UnitAddress) -> Result<Option<String>> {
@@ -542,47 +410,6 @@ fn in_words_of_a_run(error: Error) -> Error {
     }
 }
 
-/// How long an operation that was asked to stop has until it is killed.
-const GRACE: Duration = Duration::from_secs(60);
-
-/// Lets an operation run for so long; then it is asked to stop, and at last killed. What it left open
-/// is looked up by whoever undoes it or goes on with it. Also says the limit that it exceeded.
-async fn in_time<T>(
-    running: impl Future<Output = T>,
-    limit: Option<Duration>,
-    cancellation: &Cancellation,
-) -> (T, Option<Duration>) {
-    let mut running = std::pin::pin!(running);
-    let Some(limit) = limit else {
-        return (running.await, None);
-    };
-    if let Ok(ended) = tokio::time::timeout(limit, running.as_mut()).await {
-        return (ended, None);
-    }
-    cancellation.request();
-    if let Ok(ended) = tokio::time::timeout(GRACE, running.as_mut()).await {
-        return (ended, Some(limit));
-    }
-    cancellation.request();
-    (running.await, Some(limit))
-}
-
-/// The failure of a unit that took too long, which undoes a run by itself.
-fn too_late(component: &ComponentName, limit: Duration, error: &Error) -> UnitFailure {
-    let message = format!(
-        "{component} took longer than {} seconds, twice what was planned, and was stopped: {}",
-        limit.as_secs_f64().ceil(),
-        error.message()
-    );
-    UnitFailure {
-        trigger: Some(RollbackTrigger::Overtime),
-        error: Error::new(ErrorCode::UNIT_OVERTIME, message).with_help(
-            "what it left is looked up when the run is undone or resumed; if it needs more time, give \
-             its template a longer `estimate`",
-        ),
-    }
-}
-
 /// How many resources there are after these steps.
 fn left(changes: &BTreeMap<StepOp, usize>) -> u64 {
     let gone = [
@@ -594,11 +421,6 @@ fn left(changes: &BTreeMap<StepOp, usize>) -> u64 {
     ];
     let stay = changes.iter().filter(|(op, _)| !gone.contains(op));
     stay.map(|(_, count)| *count as u64).sum()
-}
-
-fn urns(snapshot: &Snapshot) -> BTreeSet<Urn> {
-    let live = snapshot.resources.iter().filter(|state| !state.delete);
-    live.map(|state| state.urn.clone()).collect()
 }
 
 fn neighbours(job: &UnitJob) -> NeighbourOutputs {
